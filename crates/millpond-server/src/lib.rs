@@ -8,6 +8,7 @@
 pub mod access;
 mod admin;
 mod audience;
+mod buckets;
 mod cluster;
 pub mod config;
 pub mod doctor;

@@ -260,6 +260,7 @@ impl Gate {
                     HttpRefusal::Malformed(why) => Refusal::Malformed(why),
                     HttpRefusal::Challenge(challenges) => Refusal::Credentials(self.with_bearer(challenges)),
                     HttpRefusal::Forbidden => Refusal::Network,
+                    HttpRefusal::Guesses(many) => Refusal::Guesses(many),
                 })
             }
             (None, None) => Err(Refusal::Credentials(self.with_bearer(Vec::new()))),

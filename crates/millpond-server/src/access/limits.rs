@@ -1,10 +1,8 @@
 //! Limits of each client and of each token: requests a second, open connections, and running transfers.
 
-use super::{
-    AccessMetrics, Pass,
-    buckets::{Buckets, Rate},
-};
+use super::{AccessMetrics, Pass};
 use crate::{
+    buckets::{Buckets, Rate},
     settings::{
         At, Host, Setting, Settings,
         value::{self, BadValue, Form},
@@ -16,6 +14,9 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 /// `Retry-After` of a client with too many connections or transfers. Their ends are not known.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Sets of buckets: 65,536 clients and tokens, in about 1 MiB.
+const SETS: usize = 4096;
 
 /// Settings of limits. `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +180,7 @@ impl Limits {
     pub(super) fn new(settings: &ClientLimitSettings, metrics: &AccessMetrics) -> Self {
         Self {
             settings: *settings,
-            buckets: Buckets::new(),
+            buckets: Buckets::new(SETS),
             connections: Arc::default(),
             streams: Arc::default(),
             token_streams: Arc::default(),
@@ -193,7 +194,7 @@ impl Limits {
     }
 
     fn rate(&self, per_second: u32) -> Rate {
-        Rate { per_second, burst: self.settings.burst }
+        Rate::per_second(per_second, self.settings.burst)
     }
 
     fn counted(&self, result: Result<(), Limited>) -> Result<(), Limited> {

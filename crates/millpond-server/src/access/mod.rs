@@ -5,7 +5,6 @@
 //! the admission; `limits` bounds requests, connections and transfers of clients and tokens. Tokens stand in a path (`/~TOKEN/films/a.mp4`), so that relative
 //! URLs of playlists carry them; in a query; or in `Authorization`.
 
-mod buckets;
 mod cors;
 mod external;
 mod gate;

@@ -1,6 +1,7 @@
 //! The reasons for which requests are refused.
 
 use super::token::TokenError;
+use crate::rtsp::TooManyGuesses;
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(crate) enum Refusal {
     Credentials(Vec<String>),
     /// The credentials can't be read.
     Malformed(String),
+    /// The client has stated too many wrong passwords.
+    Guesses(TooManyGuesses),
     /// The keys of tokens have not been read yet.
     NoKeys,
     /// The server of `auth-url` does not admit the client.
@@ -25,18 +28,19 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// Labels of all reasons.
-    pub(super) const LABELS: [&'static str; 8] =
-        ["network", "path", "token", "credentials", "malformed", "keys", "denied", "no_answer"];
+    pub(super) const LABELS: [&'static str; 9] =
+        ["network", "path", "token", "credentials", "malformed", "guesses", "keys", "denied", "no_answer"];
 
     /// Label of a reason.
     pub(super) fn label(&self) -> &'static str {
-        let [network, path, token, credentials, malformed, keys, denied, no_answer] = Self::LABELS;
+        let [network, path, token, credentials, malformed, guesses, keys, denied, no_answer] = Self::LABELS;
         match self {
             Self::Network => network,
             Self::Dots => path,
             Self::Token(_) => token,
             Self::Credentials(_) => credentials,
             Self::Malformed(_) => malformed,
+            Self::Guesses(_) => guesses,
             Self::NoKeys => keys,
             Self::Denied => denied,
             Self::NoAnswer => no_answer,
@@ -52,6 +56,7 @@ impl std::fmt::Display for Refusal {
             Self::Token(error) => error.fmt(f),
             Self::Credentials(_) => f.write_str("this needs a token or a password"),
             Self::Malformed(why) => f.write_str(why),
+            Self::Guesses(many) => many.fmt(f),
             Self::NoKeys => f.write_str("the keys of tokens could not be read yet"),
             Self::Denied => f.write_str("auth-url does not admit this client"),
             Self::NoAnswer => f.write_str("auth-url does not answer"),

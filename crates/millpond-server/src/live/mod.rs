@@ -13,7 +13,7 @@ pub(crate) mod state;
 mod sweep;
 mod titles;
 
-pub(crate) use crate::rtsp::{HttpClient, HttpRefusal, OpenRefusal, Publishers};
+pub(crate) use crate::rtsp::{HttpClient, HttpRefusal, OpenRefusal, Publishers, TooManyGuesses};
 pub use channels::ChannelConfig;
 pub(crate) use connector::SourceConnector;
 pub(crate) use ladder_viewers::CannotFollow;

@@ -73,7 +73,8 @@ impl Rtmp {
             Some(question) => drop(question.answer().await.map_err(NoPublication::NotAdmitted)?),
             None => {
                 let (user, password) = (parameter(&target.query, "user"), parameter(&target.query, "pass"));
-                publishers.admit_open((client, is_secure), user.as_deref().zip(password.as_deref()))?;
+                let credentials = user.as_deref().zip(password.as_deref());
+                publishers.admit_open((client, is_secure), credentials, self.sources.manager().clock().elapsed())?;
             }
         }
         let stream = self.sources.live(&path)?;

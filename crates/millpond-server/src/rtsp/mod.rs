@@ -9,6 +9,7 @@
 
 mod access;
 mod connection;
+mod guesses;
 mod inlet;
 mod interleaved;
 mod listen;
@@ -31,7 +32,9 @@ mod tunnel;
 mod users;
 mod wire;
 
-pub(crate) use access::{Access, HttpClient, HttpRefusal, OpenRefusal, Publishers, watch as watch_access};
+pub(crate) use access::{
+    Access, HttpClient, HttpRefusal, OpenRefusal, Publishers, TooManyGuesses, watch as watch_access,
+};
 pub(crate) use listen::accept;
 pub(crate) use metrics::RtspMetrics;
 pub(crate) use report::{SessionKind, SessionReport};

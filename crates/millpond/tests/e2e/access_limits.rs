@@ -60,6 +60,50 @@ fn requests_over_the_rate_of_a_client_wait() {
     assert!(server.metric("millpond_access_limited_total", "limit=\"client-requests\"") >= 4.0);
 }
 
+/// A header field with a Digest answer of a wrong password.
+fn wrong_answer(url: &str) -> String {
+    format!(
+        "Authorization: Digest username=\"ann\", realm=\"millpond\", nonce=\"n\", uri=\"{url}\", response=\"{}\"\r\n",
+        "0".repeat(32)
+    )
+}
+
+#[test]
+fn a_client_that_guesses_passwords_waits() {
+    let (_folder, users) = file(b"ann:pass\nbob:word\n");
+    let (server, _config) = serve(&format!("access-users = \"{users}\""), &["--trusted-proxies", "127.0.0.1"]);
+    let ask = |address: &str, credentials: &str| {
+        let basic = format!("Basic {credentials}");
+        let headers = [("X-Forwarded-For", address), ("X-Forwarded-Proto", "https"), ("Authorization", &basic)];
+        with(&server, "GET", LIST, &headers)
+    };
+    // "ann:guess", "ann:pass" and "bob:word".
+    let [wrong, right, other] = ["YW5uOmd1ZXNz", "YW5uOnBhc3M=", "Ym9iOndvcmQ="];
+    let guess = || (0..1000).map(|_| ask("192.0.2.7", wrong)).take_while(|reply| reply.status == 401).count();
+    // A busy machine gives time for some more.
+    assert!((10..15).contains(&guess()));
+    let refused = (0..5).map(|_| (guess(), ask("192.0.2.7", right)).1).find(|reply| reply.status == 429).unwrap();
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=6).contains(&wait), "{refused:?}");
+    assert!(refused.text().contains("too many wrong passwords"), "{}", refused.text());
+    assert_eq!(ask("192.0.2.7", other).status, 200, "another user of the same address");
+    assert_eq!(ask("192.0.2.8", right).status, 200, "the same user of another address");
+    for _ in 0..3 {
+        (0..9).for_each(|_| assert_eq!(ask("192.0.2.9", wrong).status, 401));
+        assert_eq!(ask("192.0.2.9", right).status, 200, "it begins the count anew");
+    }
+    // By RTSP from this machine: the connection ends after eight, the count goes on with the next one.
+    let guess_by_rtsp = |count: usize| {
+        let mut client = Client::new(&server, &format!("closed/{RTSP_CLIP}"));
+        let url = client.url.clone();
+        (0..count).map(|_| client.ask("DESCRIBE", "", &wrong_answer(&url)).status).last().unwrap()
+    };
+    assert_eq!((guess_by_rtsp(7), guess_by_rtsp(3)), (401, 401));
+    let last = (0..5).map(|_| guess_by_rtsp(1)).find(|status| *status != 401);
+    assert_eq!(last, Some(503));
+    assert!(server.metric("millpond_access_refusals_total", "why=\"guesses\"") >= 2.0);
+}
+
 #[test]
 fn what_a_client_and_a_token_have_open_is_bounded() {
     let (_secret, key) = file(crate::access::SECRET.as_bytes());

@@ -92,6 +92,8 @@ impl Front {
             Refusal::Token(error) if error.is_of_another() => StatusCode::FORBIDDEN,
             Refusal::Token(_) | Refusal::Credentials(_) => StatusCode::UNAUTHORIZED,
             Refusal::Malformed(_) => StatusCode::BAD_REQUEST,
+            // RFC 6585 section 4.
+            Refusal::Guesses(_) => StatusCode::TOO_MANY_REQUESTS,
             Refusal::NoKeys | Refusal::NoAnswer => StatusCode::SERVICE_UNAVAILABLE,
         };
         let mut reply = self.problem(id, Problem::new(status).detail(refused.to_string()));
@@ -105,6 +107,9 @@ impl Front {
             Refusal::Token(_) if status == StatusCode::UNAUTHORIZED => {
                 let value = HeaderValue::from_static("Bearer realm=\"millpond\", error=\"invalid_token\"");
                 reply.headers.insert(header::WWW_AUTHENTICATE, value);
+            }
+            Refusal::Guesses(many) => {
+                reply.headers.insert(header::RETRY_AFTER, many.retry_after().into());
             }
             Refusal::NoKeys | Refusal::NoAnswer => {
                 reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));

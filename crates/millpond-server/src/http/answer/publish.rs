@@ -12,7 +12,7 @@ use crate::{
         request::{Request, uri},
     },
     library::LibraryError,
-    live::{HttpClient, HttpRefusal, Publishers},
+    live::{HttpClient, HttpRefusal, Publishers, TooManyGuesses},
     logging::RequestId,
     problem::{self, Problem},
 };
@@ -46,6 +46,8 @@ enum PublishError {
     NoAnswer,
     #[error("Authorization: {0}")]
     Credentials(String),
+    #[error("{0}")]
+    Guesses(TooManyGuesses),
     #[error("Content-Encoding: the body must not be compressed")]
     Coding,
     #[error("{0}")]
@@ -76,6 +78,7 @@ impl From<HttpRefusal> for PublishError {
             HttpRefusal::Forbidden => Self::Forbidden,
             HttpRefusal::Malformed(why) => Self::Credentials(why),
             HttpRefusal::Challenge(challenges) => Self::Challenge(challenges),
+            HttpRefusal::Guesses(many) => Self::Guesses(many),
         }
     }
 }
@@ -97,6 +100,7 @@ impl PublishError {
             Self::Name(error) => problem::status(error),
             Self::NotPublished | Self::Refused(PublishRefused::NotPublished) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Challenge(_) => StatusCode::UNAUTHORIZED,
+            Self::Guesses(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Forbidden | Self::Page | Self::Denied => StatusCode::FORBIDDEN,
             Self::Credentials(_) | Self::Upload(_) => StatusCode::BAD_REQUEST,
             Self::Refused(PublishRefused::Taken) | Self::TrackTaken(_) | Self::Ended(PublicationEnd::Replaced) => {
@@ -172,6 +176,9 @@ impl Front {
             for challenge in challenges.iter().filter_map(|text| HeaderValue::from_str(text).ok()) {
                 reply.headers.append(header::WWW_AUTHENTICATE, challenge);
             }
+        }
+        if let PublishError::Guesses(many) = error {
+            reply.headers.insert(header::RETRY_AFTER, many.retry_after().into());
         }
         if status == StatusCode::SERVICE_UNAVAILABLE {
             reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));

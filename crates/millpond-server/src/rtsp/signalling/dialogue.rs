@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::limits::ConnectionTimeouts;
 use crate::logging;
 use crate::rtsp::{
-    access::{Access, Admission, Publishers},
+    access::{Access, Admission, Publishers, Unproved},
     record::End,
     reply::{self, PUBLIC, PUBLIC_TO_PUBLISHERS, Reply},
 };
@@ -394,7 +394,7 @@ impl Dialogue {
         };
         let refused = match admission {
             Admission::Free => Ok(()),
-            Admission::Users(access) => access.check(request, now),
+            Admission::Users(access) => access.check(request, self.terms.peer.ip(), now),
             Admission::Forbidden => {
                 let why = "without publish-users only clients of this machine may publish";
                 return Some(Reply::new(StatusCode::Forbidden).because(why));
@@ -403,7 +403,8 @@ impl Dialogue {
         self.has_announced |= refused.is_ok() && matches!(request.method(), Method::Announce);
         let refused = refused.err()?;
         let (peer, why) = (self.terms.peer, &refused.why);
-        if matches!(why, DigestRefusal::Anonymous | DigestRefusal::Stale | DigestRefusal::Replayed { .. }) {
+        let is_no_guess = |why: &DigestRefusal| matches!(why, DigestRefusal::Anonymous) || why.is_stale();
+        if matches!(why, Unproved::Digest(why) if is_no_guess(why)) {
             tracing::debug!(%peer, %why, "RTSP request refused");
         } else {
             self.wrong += 1;
