@@ -69,8 +69,7 @@ async function play([engine, url, switches]) {
   return { faults, stalls, sizes, played, took };
 }
 
-let [passed, failed] = [0, 0];
-for (const [engine, { script, list }] of Object.entries(engines)) {
+async function attempt(engine, { script, list }) {
   const page = await browser.newPage();
   let problem;
   let note = '';
@@ -88,6 +87,14 @@ for (const [engine, { script, list }] of Object.entries(engines)) {
     problem = error.message.split('\n')[0];
   }
   await page.close();
+  return { problem, note };
+}
+
+let [passed, failed] = [0, 0];
+for (const [engine, files] of Object.entries(engines)) {
+  let { problem, note } = await attempt(engine, files);
+  // A machine that compiles beside decodes too slowly for some seconds: where only the pace was missed, it is tried again.
+  if (/ s in /.test(problem)) ({ problem, note } = await attempt(engine, files));
   if (problem) failed += 1; else passed += 1;
   console.log(`${ladder} ${engine.padEnd(10)} ${problem ? `FAILED ${problem}` : 'ok'} ${note}`);
 }

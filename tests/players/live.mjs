@@ -10,7 +10,7 @@ const browser = await launch();
 let passed = 0;
 let failed = 0;
 
-async function play(engine) {
+async function attempt(engine) {
   let problem;
   let note = '';
   try {
@@ -26,6 +26,13 @@ async function play(engine) {
   } catch (error) {
     problem = error.message.split('\n')[0];
   }
+  return { problem, note };
+}
+
+// A machine that compiles beside decodes too slowly for some seconds: where only the pace was missed, it is tried again.
+async function play(engine) {
+  let { problem, note } = await attempt(engine);
+  if (!isStrict && / s in /.test(problem)) ({ problem, note } = await attempt(engine));
   if (problem) failed += 1; else passed += 1;
   console.log(`${stream} ${engine.padEnd(10)} ${problem ? `FAILED ${problem}` : 'ok'} ${note}`);
 }

@@ -16,6 +16,7 @@ const browser = await chromium.launchPersistentContext(mkdtempSync(join(tmpdir()
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
     '--disable-component-update', '--disable-sync', '--autoplay-policy=no-user-gesture-required'],
 });
+browser.setDefaultTimeout(60000);
 
 let passed = 0;
 let failed = 0;

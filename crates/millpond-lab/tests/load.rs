@@ -228,12 +228,12 @@ async fn viewers_start_anywhere_and_leave_early() {
 #[tokio::test]
 async fn plain_urls_are_fetched_over_and_over() {
     let server = Server::start(|_| Answer::bytes(1000)).await;
-    let length = RunLength::For(Duration::from_millis(1300));
+    let length = RunLength::For(Duration::from_millis(2500));
     let mut seen = Vec::new();
     let options = LoadOptions { length, ..options(&server, "/file") };
     let whole = run(options.clone(), |progress| seen.push(*progress)).await.expect("runs");
     assert_eq!((whole.mode, whole.viewers.cut_off), ("plain", 3));
-    assert!(whole.requests > 10 && (1.2..30.0).contains(&whole.elapsed), "{whole}");
+    assert!(whole.requests > 10 && (2.4..30.0).contains(&whole.elapsed), "{whole}");
     // Once a second, and at least once in the length of the run.
     assert!((1..=whole.elapsed as usize).contains(&seen.len()), "{} in {} s", seen.len(), whole.elapsed);
     assert!(seen[0].active == 3 && seen[0].requests_per_second > 1.0 && seen[0].errors == 0, "{seen:?}");
@@ -258,7 +258,7 @@ async fn errors_with(answer: fn() -> Answer, retries: u32) -> (Vec<(String, u64)
         _ => Answer::bytes(1000),
     })
     .await;
-    let timeout = Duration::from_secs(1);
+    let timeout = Duration::from_secs(5);
     let options = LoadOptions { clients: 1, retries, timeout, ..options(&server, "/x.m3u8") };
     let report = report(options).await;
     (report.errors.iter().map(|error| (error.kind.clone(), error.count)).collect(), report)
@@ -270,7 +270,7 @@ async fn errors_are_told_apart() {
     let table: [Row; 5] = [
         (|| Answer::status(503), "status 503"),
         (|| Answer::bytes(1000).promising(2000), "broken body"),
-        (|| Answer::bytes(1000).after(Duration::from_secs(5)), "timeout"),
+        (|| Answer::bytes(1000).after(Duration::from_secs(20)), "timeout"),
         (|| Answer::bytes(0), "wrong length"),
         (Answer::hang_up, "no response"),
     ];
@@ -310,14 +310,20 @@ async fn a_dead_server_is_not_asked_in_a_tight_loop() {
     .await;
     let length = RunLength::For(Duration::from_millis(1500));
     let report = report(LoadOptions { length, ..options(&server, "/x.m3u8") }).await;
-    assert_eq!(report.error_count(), 6, "three clients, twice each: {report}");
+    // A machine that stands still for a moment has no time for the second attempts.
+    assert!((3..=6).contains(&report.error_count()), "three clients, twice each: {report}");
 }
 
 #[tokio::test]
 async fn a_run_can_be_stopped_with_a_report() {
     let server = Server::start(title).await;
     let options = LoadOptions { length: RunLength::For(Duration::from_secs(600)), ..options(&server, "/index.mpd") };
-    let stop = tokio::time::sleep(Duration::from_millis(300));
+    let stop = async {
+        while server.asked("/a1/0.m4s") == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    };
     let report = run_until(options, |_| {}, stop).await.expect("runs");
     assert!(report.elapsed < 60.0 && report.requests > 0, "{report}");
     assert_eq!(report.errors, [], "requests cut off by the end are no errors");

@@ -61,8 +61,21 @@ impl Report {
                 report.applied.push(change(before, now));
             }
         }
+        report.add_token(running, loaded);
         report.places = PlaceChanges::between(&running.config, &loaded.config);
         report
+    }
+
+    /// Adds another token of the admin API. Tokens are shown alike, and the file of a token keeps its name.
+    fn add_token(&mut self, running: &Loaded, loaded: &Loaded) {
+        let (before, now) = (&running.config.admin, &loaded.config.admin);
+        let name = if now.token_file.is_some() { "admin-token-file" } else { "admin-token" };
+        let is_known = self.applied.iter().any(|change| change.setting.starts_with("admin-token"));
+        if before.token == now.token || is_known {
+            return;
+        }
+        let shown = |loaded: &Loaded| loaded.effective.iter().find(|setting| setting.name == name)?.value.clone();
+        self.applied.push(Change { setting: name.to_owned(), from: shown(running), to: shown(loaded) });
     }
 
     /// Tells whether nothing has changed.

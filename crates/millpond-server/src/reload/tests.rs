@@ -97,6 +97,28 @@ fn each_setting_is_applied_or_named() {
 }
 
 #[test]
+fn another_token_is_told_but_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "token-of-an-operator").unwrap();
+    let of_file = format!("admin-token-file = {:?}", file.display().to_string());
+    let told = |before: &Loaded, text: &str| {
+        let report = Report::new(before, &mut loaded(&folder, text).unwrap());
+        report.applied.iter().map(|change| (change.setting.clone(), change.to.clone())).collect::<Vec<_>>()
+    };
+    let text = "admin-token = \"token-of-an-operator\"";
+    let before = loaded(&folder, text).unwrap();
+    assert_eq!(told(&before, text), []);
+    let other = told(&before, "admin-token = \"token-of-the-next-one\"");
+    assert_eq!(other, [("admin-token".to_owned(), Some("\"***\"".to_owned()))]);
+    let before = loaded(&folder, &of_file).unwrap();
+    assert_eq!(told(&before, &of_file), []);
+    std::fs::write(&file, "token-of-the-next-one").unwrap();
+    let other = told(&before, &of_file);
+    assert!(other.len() == 1 && other[0].0 == "admin-token-file", "{other:?}");
+}
+
+#[test]
 fn places_are_compared_by_their_names() {
     let folder = tempfile::tempdir().unwrap();
     let text = |url: &str, more: &str| format!("[places.a]\nurl = \"{url}\"\n{more}");

@@ -402,7 +402,7 @@ fn vlc(url: &str) -> usize {
     command.arg(format!("--sout=#std{{access=file,mux=ts,dst={}}}", file.display())).args([url, "vlc://quit"]);
     let mut player = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let began = Instant::now();
-    while player.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(60) {
+    while player.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(180) {
         std::thread::sleep(Duration::from_millis(100));
     }
     let _ = (player.kill(), player.wait());

@@ -174,8 +174,10 @@ fn viewers_outlive_the_server_that_decides() {
         let stranger = support::get(server.port, &format!("/{LIST}?token=opaque&mode={mode}"), &[]);
         assert_eq!((stranger.status, stranger.header("retry-after")), (503, Some("5")));
     }
-    // Many who ask at once are one question.
+    // Many who ask at once are one question. Answers hold, and are waited for, as long as a busy machine needs.
     decider.is(FINE);
+    let rules = format!("auth-url = \"http://{}/\"\nauth-timeout = \"60s\"", decider.address);
+    let (server, _config) = serve(&rules, &[]);
     let before = decider.asked();
     let path = format!("/{LIST}?token=opaque&crowd=1");
     std::thread::scope(|scope| {

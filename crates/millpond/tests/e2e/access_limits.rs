@@ -155,7 +155,7 @@ fn streams_end_with_their_tokens() {
     let channel = format!("closed/{RTSP_CLIP}");
     let (mut server, _config) = serve(&rules, &["--rtsp-channels", &channel]);
     let long = made(&json!({ "exp": now() + 600, "jti": "lost" }));
-    let short = made(&json!({ "exp": now() + 3 }));
+    let short = made(&json!({ "exp": now() + 15 }));
     // A stream in one response without an end, and two sessions.
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     let session = |server: &Server, token: &str| {

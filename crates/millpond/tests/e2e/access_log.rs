@@ -34,12 +34,12 @@ fn lines(file: &Path, count: usize) -> Vec<String> {
     }
 }
 
-/// Waits until a slice is complete: it is in memory, and on the disk soon.
-fn wait_for_slice(server: &Server) {
+/// Waits until slices are complete: they are in memory, and on the disk soon.
+fn wait_for_slices(server: &Server, count: f64) {
     let slices =
         || server.metric("millpond_memory_entries", "kind=\"slices\"") + server.metric("millpond_disk_slices", "");
     let began = Instant::now();
-    while slices() == 0.0 {
+    while slices() < count {
         assert!(began.elapsed() < Duration::from_secs(60), "no slice is complete: {}", server.log_text());
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -74,8 +74,12 @@ fn lines_have_all_fields_and_the_simulator_reads_them() {
         let fields = [("User-Agent", "a \"player\""), ("Referer", "http://page.example/?token=eyJh.b.c&x=1")];
         let first = [fields[0], fields[1], ("Range", "bytes=0-9999")];
         assert_eq!(get(server.port, "/films/a.mp4", &first).status, 206);
-        wait_for_slice(&server);
+        // Lines come in the order of the ends of their requests.
+        self::lines(&path, 1);
+        wait_for_slices(&server, 1.0);
         let len = get(server.port, "/films/a.mp4?CMCD=bl%3D21300%2Csu", &fields).body.len();
+        self::lines(&path, 2);
+        wait_for_slices(&server, 5.0);
         get(server.port, "/films/a.mp4", &fields);
         let mut client = Client::new(&server, "films/a.mp4");
         client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1");

@@ -1,7 +1,7 @@
 //! The files of `examples/cluster`: what they say is started as it stands there, each machine in a network namespace.
 
 use crate::support::{
-    Running,
+    Running, memory_folder,
     namespaces::{Namespace, is_alone, shell},
 };
 use std::{
@@ -259,9 +259,10 @@ fn plays(services: &[Service], scratch: &Path) {
     let mut found = Vec::new();
     wait_for("the film plays", scratch, || {
         found = nodes.iter().filter_map(|node| film(node)).collect();
-        found.len() == 3
+        // A node whose view is older may name another one.
+        found.len() == 3 && found.iter().all(|one| *one == found[0])
     });
-    assert!(found.iter().all(|one| *one == found[0]) && found[0].1.len() > 10_000, "{}", found[0].0);
+    assert!(found[0].1.len() > 10_000, "{}", found[0].0);
 
     // SIGTERM, as both ways to stop a service have it.
     let owner = nodes.iter().position(|node| found[0].0.starts_with(&node.address)).unwrap();
@@ -272,7 +273,8 @@ fn plays(services: &[Service], scratch: &Path) {
     // Until the others know that it leaves, it still serves those that they send.
     for node in &nodes {
         wait_for("another node serves the film", scratch, || {
-            let (address, segment) = film(node).unwrap_or_else(|| panic!("no film: {}", logs(scratch)));
+            // A player that was sent to the node just before it left finds nobody there, and asks again.
+            let Some((address, segment)) = film(node) else { return false };
             assert!(segment == found[0].1, "{address}");
             !address.starts_with(&owner.address)
         });
@@ -285,7 +287,7 @@ fn the_compose_file_starts_a_cluster() {
     if !is_alone("cluster_examples::the_compose_file_starts_a_cluster", &PROGRAMS) {
         return;
     }
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = memory_folder();
     let services = composed(scratch.path());
     put_film(&scratch.path().join("media"));
     plays(&services, scratch.path());
@@ -296,7 +298,7 @@ fn the_units_of_systemd_start_a_cluster() {
     if !is_alone("cluster_examples::the_units_of_systemd_start_a_cluster", &PROGRAMS) {
         return;
     }
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = memory_folder();
     let storage = scratch.path().join("media");
     put_film(&storage);
     let units = (1..=3).flat_map(|number| ["millpond-etcd", "millpond"].map(|name| unit(name, number, scratch.path())));

@@ -37,7 +37,7 @@ fn streams_start_only_with_bandwidth_for_all_of_their_playback() {
     let storage = Server::of_clips();
     let place = format!("films=http://127.0.0.1:{}", storage.port);
     let start = |name| {
-        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", "3s"];
+        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", "10s"];
         let args: Vec<_> = [place.as_str()].into_iter().chain(cluster).chain(["--cluster-storage-mbps", "3"]).collect();
         Server::start(&args)
     };
@@ -276,7 +276,7 @@ fn etcd_with_tls_and_users() {
     let folder = clips::folder().to_str().unwrap();
     let start = |name, settings: &[String]| {
         let settings = settings.iter().map(String::as_str);
-        let args: Vec<_> = [folder, "--node", name, "--cluster-lease", "3s"].into_iter().chain(settings).collect();
+        let args: Vec<_> = [folder, "--node", name, "--cluster-lease", "10s"].into_iter().chain(settings).collect();
         Server::start(&args)
     };
     let (first, second) = (start("a", &settings), start("b", &settings));
@@ -299,6 +299,8 @@ fn etcd_with_tls_and_users() {
         settings.iter().map(|value| if value.ends_with("/password") { path.clone() } else { value.clone() }).collect();
     let third = start("c", &settings);
     assert_eq!((taking(&third), third.get("h264_aac.mp4/index.m3u8").status), (0, 200));
-    let error = status(&third)["etcd"]["error"].to_string();
-    assert!(error.contains("authentication failed") && !error.contains("wrong"), "{error}");
+    // The last error: a busy etcd may also have been too slow for once.
+    let error = || status(&third)["etcd"]["error"].to_string();
+    wait_for("the error", || error().contains("authentication failed"));
+    assert!(!error().contains("wrong"), "{}", error());
 }

@@ -27,7 +27,7 @@ fn cut(server: &Server) {
 }
 
 fn written(server: &Server, slices: f64) {
-    for _ in 0..500 {
+    for _ in 0..3000 {
         if server.metric("millpond_disk_slices", "") >= slices {
             std::thread::sleep(Duration::from_millis(100));
             return;

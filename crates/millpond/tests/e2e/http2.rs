@@ -26,7 +26,7 @@ fn h2spec_finds_nothing() {
     for (port, tls) in [(server.port, &[][..]), (https, &["-t", "-k"][..])] {
         let output = Command::new("h2spec")
             // A body larger than the first window: its stream is open for as long as a case lasts.
-            .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-P", "/sample/360p.mp4", "-o", "5"])
+            .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-P", "/sample/360p.mp4", "-o", "20"])
             .args(tls)
             .output()
             .unwrap();

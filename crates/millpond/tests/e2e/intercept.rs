@@ -162,7 +162,7 @@ fn streams_are_translated_and_all_else_is_passed_on() {
     let watch = Watch::begin(&edge);
 
     // Four viewers of three kinds: exact pictures, one session for those by HTTP.
-    let direct = player(&servers.namespace, &["-rtsp_transport", "tcp"], "rtsp://127.0.0.1/door", 300).spawn().unwrap();
+    let direct = player(&servers.namespace, &["-rtsp_transport", "tcp"], "rtsp://127.0.0.1/door", 600).spawn().unwrap();
     servers.until("play /door", 1);
     // It has decoded its first key frame before the edge gets one.
     std::thread::sleep(Duration::from_secs(3));
@@ -236,7 +236,7 @@ fn clients_of_rtsp_share_a_live_stream_and_have_stored_titles_for_themselves() {
     let edge = edge(&["--intercept-share-rtsp=true"]);
     let watch = Watch::begin(&edge);
 
-    let direct = player(&servers.namespace, &["-rtsp_transport", "tcp"], "rtsp://127.0.0.1/door", 250).spawn().unwrap();
+    let direct = player(&servers.namespace, &["-rtsp_transport", "tcp"], "rtsp://127.0.0.1/door", 600).spawn().unwrap();
     servers.until("play /door", 1);
     // It has decoded its first key frame before the edge gets one.
     std::thread::sleep(Duration::from_secs(3));

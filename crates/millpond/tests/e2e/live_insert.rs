@@ -123,9 +123,13 @@ fn viewers_by_rtsp_see_the_stream_the_clip_and_the_stream() {
     }
     let (status, asked) = insert(&edge, "films/ad.mp4", "&at=2s");
     assert_eq!((status, &asked["state"]), (201, &"waiting".into()), "{asked}");
-    until(&edge, &asked["id"], "playing");
-    let graph = get(edge.admin, "/api/v1/graph", &[]).text();
-    assert!(graph.contains("\"kind\": \"splice\"") && graph.contains("films/ad.mp4"), "{graph}");
+    // The graph while it plays, which is three seconds.
+    let (began, mut graph) = (Instant::now(), String::new());
+    while !(graph.contains("\"kind\": \"splice\"") && graph.contains("films/ad.mp4")) {
+        assert!(began.elapsed() < Duration::from_secs(60), "{graph}");
+        std::thread::sleep(Duration::from_millis(20));
+        graph = get(edge.admin, "/api/v1/graph", &[]).text();
+    }
     let done = until(&edge, &asked["id"], "complete");
     assert!(done["frames"].as_u64() > Some(PICTURES as u64) && done["replaced-frames"].as_u64() > Some(50), "{done}");
     let pictures = hashes(viewer);
@@ -189,12 +193,14 @@ fn playlists_and_manifests_have_the_clip_between_discontinuities() {
         std::thread::sleep(Duration::from_millis(200));
     }
     let ad = folder.path().join("ad.mp4");
-    let video = stretches(&edge, "v1", folder.path());
+    // All of one moment: a stream that nobody asks for ends.
+    let (video, sound) = (stretches(&edge, "v1", folder.path()), stretches(&edge, "a1", folder.path()));
+    let manifest = get(edge.port, &format!("/{}/index.mpd", path()), &[]).text();
     let source = of_file(&clips::folder().join(LIVE), "0:v");
     assert_live(&of_file(&video[0], "0:v"), &source);
     assert_eq!(of_file(&video[1], "0:v"), of_file(&ad, "0:v"), "the whole clip");
     assert_live(&of_file(&video[2], "0:v"), &source);
-    let sound = of_file(&stretches(&edge, "a1", folder.path())[1], "0:a");
+    let sound = of_file(&sound[1], "0:a");
     let clip = of_file(&ad, "0:a");
     // The frame that primes the decoder is left out.
     assert!(
@@ -204,7 +210,6 @@ fn playlists_and_manifests_have_the_clip_between_discontinuities() {
         clip.len()
     );
 
-    let manifest = get(edge.port, &format!("/{}/index.mpd", path()), &[]).text();
     let periods: Vec<&str> = manifest.split("<Period ").skip(1).collect();
     assert_eq!(periods.len(), 3, "{manifest}");
     let start = |period: &&str| {
@@ -253,7 +258,8 @@ fn clips_that_viewers_could_not_play_are_refused() {
 
     // A clip is cancelled while it waits, and another one while it plays: the stream goes on at once.
     let (_, later) = insert(&edge, "films/ad.mp4", "&at=1h");
-    let (_, now) = insert(&edge, "films/ad.mp4", "");
+    clips::make(&folder.path().join("long.mp4"), &AD.replace("duration=3", "duration=20"));
+    let (_, now) = insert(&edge, "films/long.mp4", "");
     until(&edge, &now["id"], "playing");
     for id in [&later["id"], &now["id"]] {
         let reply = request(edge.admin, "DELETE", &format!("/api/v1/insertions/{id}"), &[]);

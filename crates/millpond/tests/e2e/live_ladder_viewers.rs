@@ -38,7 +38,7 @@ fn push(server: &Server) -> Running {
 }
 
 fn serve() -> (Server, Running) {
-    let server = Server::start(&["live=publish:", "--viewer-queue", "2s"]);
+    let server = Server::start(&["live=publish:", "--viewer-queue", "6s"]);
     let publisher = push(&server);
     let began = Instant::now();
     while get(server.port, "/live/door/index.m3u8", &[]).text().matches("#EXT-X-STREAM-INF").count() < 2 {

@@ -40,7 +40,7 @@ fn until(edge: &Server, state: &str) -> Value {
 fn streams_are_listed_with_their_states() {
     let upstream = Server::start(&[clips::folder().to_str().unwrap(), "--rtsp-channels", CLIP]);
     let place = format!("cams=rtsp://ann:secret@127.0.0.1:{}/?token=1", upstream.rtsp);
-    let edge = Server::start(&[&place, "--source-transport", "tcp", "--source-timeout", "2s"]);
+    let edge = Server::start(&[&place, "--source-transport", "tcp"]);
     assert_eq!(told(edge.admin, "/api/v1/streams")["items"], json!([]));
     let root = told(edge.port, "/.millpond/assets?folder=");
     assert_eq!((&root["folders"], &root["live"]), (&json!(["cams/"]), &json!(["cams/"])));

@@ -17,12 +17,12 @@ const CLIP: &str = "V S -vf noise=alls=24:allf=t -c:v libx264 -preset veryfast -
 /// Bytes per second of a reader: about 0.65 of the stream's.
 const RATE: f64 = 0.65 * 1_550_000.0 / 8.0;
 /// Time of reading.
-const READS: Duration = Duration::from_secs(12);
+const READS: Duration = Duration::from_secs(18);
 
 fn serve(folder: &Path, drop: &str) -> Server {
     clips::make(&folder.join("slow.mp4"), CLIP);
     let folder = folder.to_str().unwrap();
-    Server::start(&[folder, "--rtsp-channels", "slow.mp4", "--viewer-queue", "1s", "--drop", drop])
+    Server::start(&[folder, "--rtsp-channels", "slow.mp4", "--viewer-queue", "3s", "--drop", drop])
 }
 
 /// Waits until a reader that has read `bytes` since `began` may read more.

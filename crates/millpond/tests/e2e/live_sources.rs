@@ -124,7 +124,7 @@ fn hashes(player: Child) -> Vec<String> {
 /// Checks that viewers of the edge get the frames of a source's track.
 fn assert_exact(source: &Source, edge: &Server, name: &str, track: &str) {
     let count = if track == "0:v" { 75 } else { 140 };
-    let direct = player(&source.url(name), track, 4 * count);
+    let direct = player(&source.url(name), track, 8 * count);
     source.until(&format!("play /{name}"), 1);
     // It has decoded its first key frame before the edge gets one.
     std::thread::sleep(Duration::from_secs(3));

@@ -183,7 +183,7 @@ fn clock_and_counters_go_on() {
     let origin = channels(&[CLIP]);
     let server = edge(&origin);
     let path = format!("/cams/{CLIP}");
-    let long = listen(&server, &format!("{path}/stream.ts"), Duration::from_secs(8));
+    let long = listen(&server, &format!("{path}/stream.ts"), Duration::from_secs(14));
     let mut stream = Demultiplexed::default();
     stream.take(&long);
     stream.assert_clock();

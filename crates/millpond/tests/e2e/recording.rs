@@ -3,7 +3,7 @@
 use crate::support::{
     self, Server,
     api::{body, send},
-    clips,
+    clips, memory_folder,
     rtsp::Client,
     small_disk::SmallDisk,
 };
@@ -133,7 +133,7 @@ fn assert_continuous(recorded: &[Hashed], step: i64, slack: i64) {
 
 #[test]
 fn a_recording_has_the_frames_of_the_channel() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = memory_folder();
     let server = serve(CLIP, folder.path(), &[]);
     let mut viewer = Client::new(&server, CLIP);
     viewer.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1");
@@ -245,7 +245,7 @@ fn a_killed_server_leaves_a_file_that_plays() {
 
 #[test]
 fn a_server_that_stops_completes_its_recordings() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = memory_folder();
     let mut server = serve(CLIP, folder.path(), &[]);
     let (id, file) = start(&server, folder.path(), &format!("?path={CLIP}"));
     until_seconds(&server, id, 2.0);
@@ -296,6 +296,8 @@ fn requests_that_cannot_be_met_are_problems() {
     start(&server, folder.path(), &channel);
     // A folder that is gone.
     let gone = serve(CLIP, &folder.path().join("gone"), &[]);
+    // The admin address answers once the folder is made.
+    ask(&gone, "GET", "", 200);
     std::fs::remove_dir(folder.path().join("gone")).unwrap();
     problem(&gone, "POST", &channel, 500, "the file can't be made");
 }
@@ -336,7 +338,7 @@ fn a_full_disk_ends_a_recording_and_nothing_else() {
 
 #[test]
 fn the_command_starts_lists_and_stops() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = memory_folder();
     let server = serve(CLIP, folder.path(), &[]);
     let run = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));

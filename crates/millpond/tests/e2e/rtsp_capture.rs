@@ -76,15 +76,17 @@ fn capture(server: &Server, clip: &str, file: &Path) -> usize {
     command.args(["-q", "-i", "lo", "-B", "32", "-f", &filter, "-w", file.to_str().unwrap()]);
     let mut dumpcap = Running(command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap());
     let said = || std::fs::read_to_string(&log).unwrap();
-    for _ in 0..100 {
+    for _ in 0..1200 {
         if said().contains("File:") {
             break;
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+    assert!(said().contains("File:"), "it does not begin: {}", said());
     std::thread::sleep(Duration::from_millis(300));
     let players = play_everywhere(&format!("rtsp://127.0.0.1:{}/{clip}", server.rtsp));
-    std::thread::sleep(Duration::from_millis(300));
+    // The kernel hands blocks of packets over.
+    std::thread::sleep(Duration::from_secs(2));
     let process = rustix::process::Pid::from_child(&dumpcap.0);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
     dumpcap.0.wait().unwrap();

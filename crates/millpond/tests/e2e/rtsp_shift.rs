@@ -176,7 +176,7 @@ fn a_part_by_wall_time_has_the_frames_that_hls_lists() {
     let kept = described.body.split("a=range:clock=").nth(1).unwrap().lines().next().unwrap().to_owned();
     assert!(described.body.contains("a=range:npt=now-\r\n") && kept.ends_with("Z-"), "{}", described.body);
     let range = format!("clock={}-{}", all[1].clock, all[4].clock);
-    let (reply, began) = (play(&mut client, &range), Instant::now());
+    let (began, reply) = (Instant::now(), play(&mut client, &range));
     assert_eq!(reply.headers["range"], range);
     client.receive(|packets| over(packets, 1) && over(packets, 3));
     // Segments are two seconds long, and are paced as they were presented.

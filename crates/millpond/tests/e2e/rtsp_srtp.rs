@@ -68,7 +68,9 @@ impl Client {
 
 fn bound() -> (UdpSocket, u16) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // A reader that waits for a processor loses nothing.
+    rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20).unwrap();
     let port = socket.local_addr().unwrap().port();
     (socket, port)
 }

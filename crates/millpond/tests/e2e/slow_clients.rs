@@ -99,7 +99,11 @@ fn run((protocol, slowness): (Protocol, Slowness), folder: &str, args: &[&str]) 
     wait_for_port(https, &server.log);
     // Connections of the waiting above may not be counted out yet.
     fresh_clients(&server, Instant::now() + BOUND);
-    thread::sleep(Duration::from_millis(300));
+    let began = Instant::now();
+    while server.metric("millpond_connections", "") > 0.0 {
+        assert!(began.elapsed() < BOUND, "connections that nobody has: {}", server.log_text());
+        thread::sleep(Duration::from_millis(20));
+    }
     let mut slow: Vec<Client> = (0..CONNECTIONS).map(|_| begin(protocol, slowness, server.port, https)).collect();
     let deadline = Instant::now() + BOUND;
     fresh_clients(&server, deadline);

@@ -104,7 +104,9 @@ fn a_hundred_viewers_at_once_ask_for_each_byte_once() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("traffic-1");
     std::fs::create_dir_all(&folder).unwrap();
     big_clip(&folder, "plain.mp4", "");
-    let stack = origins::start(Kind::Nginx, &folder, &["--segment-duration", "4"]).unwrap();
+    // Reading ahead of slow viewers would be requests of its own.
+    let args = ["--segment-duration", "4", "--prefetch", "on-demand"];
+    let stack = origins::start(Kind::Nginx, &folder, &args).unwrap();
     let paths = segments(&stack.server, "plain.mp4");
     let warm = origin_log(&stack).len();
     std::thread::scope(|scope| {

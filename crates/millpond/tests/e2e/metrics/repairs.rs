@@ -63,10 +63,20 @@ fn a_viewer_that_loses_packets() {
     assert_eq!(client.ask("PLAY", "", "").status, 200);
     let ask = |packet: Vec<u8>| rtcp.send_to(&packet, ("127.0.0.1", server_rtcp)).unwrap();
 
-    let lost = next(&rtp, 96).expect("a packet");
-    let (sequence, source) = ([lost[2], lost[3]], [lost[8], lost[9], lost[10], lost[11]]);
-    ask(nack(source, sequence));
-    let repeated = next(&rtp, 127).expect("the packet again");
+    // The newest packet: the server keeps them for a second.
+    let found = (0..5).find_map(|_| {
+        let mut lost = next(&rtp, 96).expect("a packet");
+        rtp.set_nonblocking(true).unwrap();
+        while let Some(newer) = next(&rtp, 96) {
+            lost = newer;
+        }
+        rtp.set_nonblocking(false).unwrap();
+        let (sequence, source) = ([lost[2], lost[3]], [lost[8], lost[9], lost[10], lost[11]]);
+        ask(nack(source, sequence));
+        let repeated = next(&rtp, 127).filter(|packet| packet[12..14] == sequence)?;
+        Some((lost, sequence, source, repeated))
+    });
+    let (lost, sequence, source, repeated) = found.expect("the packet again");
     assert_eq!((&repeated[12..14], &repeated[14..]), (&sequence[..], &lost[12..]));
     assert_eq!((&repeated[4..8], repeated[1] & 0x80), (&lost[4..8], lost[1] & 0x80));
     assert_ne!(repeated[8..12], source, "a source of its own");

@@ -83,7 +83,7 @@ impl Watch {
         let rows = rows(by);
         assert!(!rows.is_empty());
         let began = Instant::now();
-        while !rows.iter().all(|row| self.has(row)) && began.elapsed() < Duration::from_secs(10) {
+        while !rows.iter().all(|row| self.has(row)) && began.elapsed() < PATIENCE {
             std::thread::sleep(LOOK);
         }
         let still: Vec<_> = rows.iter().filter(|row| !self.has(row)).collect();

@@ -1,6 +1,6 @@
 //! An etcd of three members.
 
-use super::{Running, free_port, have};
+use super::{Running, free_port, have, memory_folder};
 use std::{
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -21,7 +21,7 @@ impl Etcd {
         if !have("etcd") || !have("etcdctl") {
             return None;
         }
-        let data = tempfile::tempdir().unwrap();
+        let data = memory_folder();
         let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
         let peers: Vec<String> = (0..3).map(|_| format!("http://127.0.0.1:{}", free_port())).collect();
         let all: Vec<_> = peers.iter().enumerate().map(|(n, peer)| format!("m{n}={peer}")).collect();
@@ -54,7 +54,7 @@ impl Etcd {
         if !have("etcd") || !have("etcdctl") || !have("openssl") {
             return None;
         }
-        let data = tempfile::tempdir().unwrap();
+        let data = memory_folder();
         let file = |name: &str| data.path().join(name).to_str().unwrap().to_owned();
         certificates(data.path());
         std::fs::write(file("password"), "word\n").unwrap();
@@ -127,7 +127,7 @@ impl Etcd {
     /// Runs `etcdctl`; tells whether it succeeded.
     pub fn ctl(&self, args: &[&str]) -> bool {
         let mut ctl = Command::new("etcdctl");
-        ctl.env("ETCDCTL_API", "3").args(["--endpoints", &self.addresses(), "--command-timeout", "2s"]);
+        ctl.env("ETCDCTL_API", "3").args(["--endpoints", &self.addresses(), "--command-timeout", "20s"]);
         ctl.args(&self.tls).args(args);
         ctl.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
     }

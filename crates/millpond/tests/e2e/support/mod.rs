@@ -42,6 +42,12 @@ pub fn free_port() -> u16 {
     }
 }
 
+/// A folder in memory, where there is room. Compilers keep a disk busy for seconds, and whoever waits for it at each write is late.
+pub fn memory_folder() -> tempfile::TempDir {
+    let has_room = rustix::fs::statvfs("/dev/shm").is_ok_and(|fs| fs.f_bavail * fs.f_frsize > 1 << 30);
+    if has_room { tempfile::tempdir_in("/dev/shm") } else { tempfile::tempdir() }.unwrap()
+}
+
 /// Says that the running test leaves something out. `scripts/test` names the file that gathers these lines.
 pub fn skip(why: &str) {
     let thread = std::thread::current();

@@ -91,9 +91,18 @@ struct Ports {
 /// Two sockets with an even port and the next one.
 pub fn sockets() -> (u16, [UdpSocket; 2]) {
     loop {
-        let port = super::free_port() & !1;
-        let bind = |port| UdpSocket::bind(("127.0.0.1", port));
-        if let (Ok(even), Ok(odd)) = (bind(port), bind(port + 1)) {
+        // Both are given to nobody else.
+        let (port, next) = (super::free_port(), super::free_port());
+        if port % 2 != 0 || next != port + 1 {
+            continue;
+        }
+        let bind = |port| {
+            let socket = UdpSocket::bind(("127.0.0.1", port))?;
+            // A relay that waits for a processor loses nothing that it does not know of.
+            let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 4 << 20);
+            std::io::Result::Ok(socket)
+        };
+        if let (Ok(even), Ok(odd)) = (bind(port), bind(next)) {
             return (port, [even, odd]);
         }
     }

@@ -27,7 +27,7 @@ pub struct Reply {
 impl Client {
     pub fn new(server: &Server, path: &str) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", server.rtsp)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let url = format!("rtsp://127.0.0.1:{}/{path}", server.rtsp);
         Self { stream: BufReader::new(stream), url, number: 0, session: None, packets: Vec::new() }
     }
@@ -83,7 +83,7 @@ impl Client {
     pub fn receive(&mut self, enough: impl Fn(&[(u8, Vec<u8>)]) -> bool) {
         let began = Instant::now();
         while !enough(&self.packets) {
-            assert!(began.elapsed() < Duration::from_secs(20), "{} packets", self.packets.len());
+            assert!(began.elapsed() < Duration::from_secs(60), "{} packets", self.packets.len());
             assert_eq!(self.peek(), Some(b'$'), "nothing but packets");
             self.packet();
         }
