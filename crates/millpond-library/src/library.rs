@@ -54,7 +54,7 @@ impl Library {
     }
 
     /// Changes the settings of places while the library is used. Assets of the places `replaced` are opened anew: their origin
-    /// or their settings are others now. What plays goes on with the asset that it has. Segment duration, index folder and
+    /// or their settings are others now. Playing clients keep the asset that they have. Segment duration, index folder and
     /// cache size stay as they are.
     pub fn reconfigure(&self, places: HashMap<Arc<str>, AssetOptions>, replaced: &[Arc<str>]) {
         let mut settings = self.settings.write().unwrap_or_else(PoisonError::into_inner);

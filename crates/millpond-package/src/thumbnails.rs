@@ -1,7 +1,7 @@
 //! Thumbnails for seeking: small pictures of an asset at equal intervals, laid out in sheets.
 //!
 //! Players find them as WebVTT with places in images, as tiled thumbnails of DASH (DASH-IF IOP 6.2.6), and as image playlists
-//! of HLS. The pictures are key frames of the smallest rendition. Who makes the sheets decodes H.264; so only that is used.
+//! of HLS. The pictures are key frames of the smallest H.264 rendition: the decoder that makes the sheets knows no other codec.
 
 use crate::{
     digits,

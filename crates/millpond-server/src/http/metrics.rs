@@ -294,7 +294,7 @@ impl HttpMetrics {
         u32::try_from(self.in_flight.get()).unwrap_or(0)
     }
 
-    /// The handle of a place, which is looked up once a configuration; a new one for a place that is not listed yet.
+    /// Returns the byte counters of a place, new ones for an unknown place. A configuration looks them up once.
     pub(crate) fn place(&self, name: &str) -> PlaceBytes {
         self.places.place(name).unwrap_or_else(|| PlaceBytes::new(name.to_owned()))
     }

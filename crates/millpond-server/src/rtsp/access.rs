@@ -322,7 +322,7 @@ impl Access {
         });
         let admit = |answer| self.replays.lock().unwrap_or_else(PoisonError::into_inner).admit(&answer);
         let checked = right.and_then(admit);
-        // Who is not named has not answered, or for another server.
+        // Without a user name the request has no answer, or one for another realm or URL.
         let Some((name, may)) = named else { return checked.map_err(Unproved::Digest) };
         may.map_err(|after| Unproved::Guesses(TooManyGuesses { after }))?;
         match &checked {

@@ -183,7 +183,7 @@ impl Drop for Record {
         }
         let Played { at, transport, method } = *played;
         let (packets, bytes, lost) = (*self.packets.get_mut(), *self.bytes.get_mut(), *self.lost.get_mut());
-        // What of a publisher's packets did not arrive is told by its source.
+        // The source of a publisher counts its lost packets.
         let lost = (method == "PLAY").then_some(lost);
         let ended = self.ended.get().map_or("shutdown", |end| end.name());
         let (session, protocol, client) = (format_args!("{id:x}"), "RTSP/1.0", peer.ip());

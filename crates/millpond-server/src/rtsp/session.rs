@@ -36,7 +36,7 @@ pub(super) struct Shared {
     is_interleaved: AtomicBool,
     /// Connection of the first SETUP.
     wire: Weak<Wire>,
-    /// What admitted it.
+    /// The pass with which its client was admitted.
     pass: Pass,
     /// Counts it among the sessions of its client and token.
     _hold: Hold,

@@ -257,6 +257,8 @@ fn a_viewer_that_pauses_goes_on_where_it_was() {
     times.iter_mut().for_each(|time| *time = time.wrapping_sub(first));
     times.sort_unstable();
     times.dedup();
+    // The pause may have kept back the pictures that are shown before the last one.
+    times.pop();
     assert!(times.windows(2).all(|two| two[1] - two[0] <= 3 * 3601), "{times:?}");
     let reply = play(&mut viewer, "npt=now-");
     assert_eq!(reply.headers["range"], "npt=now-");

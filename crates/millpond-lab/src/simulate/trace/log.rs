@@ -74,7 +74,7 @@ fn end_of_quoted(text: &str) -> Option<usize> {
     })
 }
 
-/// What names the object of a path with a query.
+/// The name of the object that a URL asks for. The query is no part of it.
 fn object(path: &str) -> u64 {
     name(path.split('?').next().unwrap_or(path))
 }

@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 const CELLS: (u64, u64) = (512, 4096);
 /// Most objects of a map.
 const OBJECTS: usize = 256;
-/// Most slices of one: each is looked up.
+/// Most slices of an object in a map: each of them is looked up in the cache.
 const SLICES: u64 = 4 << 20;
 
 /// The object of a map.
@@ -116,7 +116,7 @@ pub(super) async fn get_map(request: &ApiRequest, state: &Arc<AdminState>) -> Ou
     Ok(show(&CacheMap { path, slice_bytes, objects }))
 }
 
-/// The map of an object, with at most so many cells.
+/// The map of an object, with at most `most` cells.
 fn map(store: &Store, object: &Arc<Object>, most: u64) -> ObjectMap {
     let (length, slice) = (object.meta().len, store.slice_size());
     let slices = length.div_ceil(slice);

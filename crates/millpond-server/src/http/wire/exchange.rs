@@ -108,7 +108,7 @@ impl Exchange {
         Self { front, request, peer, protocol, started, meter, span, reply: None, under_way: None, is_recorded: false }
     }
 
-    /// Returns the span of the request's trace. What is done for the request runs inside of it.
+    /// Returns the span of the request's trace. All work for the request runs inside it.
     pub(super) fn span(&self) -> Span {
         self.span.clone()
     }
