@@ -101,7 +101,8 @@ def main():
     parser.add_argument("--share", type=float, default=0.08, help="of a processor, for each node (%(default)s)")
     parser.add_argument("--clients", type=int, default=2, help="players of each of 24 titles, for each node (%(default)s)")
     parser.add_argument("--seconds", type=float, default=15, help="of each measurement (%(default)s)")
-    parser.add_argument("--mbps", type=int, default=1000, help="cluster-mbps of the nodes (%(default)s)")
+    parser.add_argument("--mbps", type=int, default=20_000,
+                        help="cluster-mbps of the nodes: more than they can send, or starts are refused (%(default)s)")
     parser.add_argument("--json", type=Path, default=TARGET / "bench/cluster-scale.json", help="all figures (%(default)s)")
     options = parser.parse_args()
     cluster_nodes.alone()
