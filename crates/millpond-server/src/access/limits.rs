@@ -29,7 +29,7 @@ pub struct ClientLimitSettings {
     pub streams: Option<usize>,
     /// Requests a second with a token.
     pub token_requests: Option<u32>,
-    /// HTTP responses that are being sent for a token, and its RTSP sessions.
+    /// Most HTTP responses and RTSP sessions of a token at the same time.
     pub token_streams: Option<usize>,
     /// Requests at once, beyond which the limits a second hold.
     pub burst: u32,

@@ -95,7 +95,7 @@ const COUNTERS: &[Field] = &[
     ("sibling_failures", "Sibling caches that failed or were too slow", |place| {
         place.neighbours.unwrap_or_default().failures
     }),
-    ("prefetched_bytes", "Bytes of slices sent for ahead of their viewers", |place| place.prefetched_bytes),
+    ("prefetched_bytes", "Bytes of slices fetched before a viewer asked for them", |place| place.prefetched_bytes),
     ("collapsed_requests", "Reads that joined a request somebody else had made", |place| place.collapsed),
 ];
 
@@ -104,7 +104,7 @@ const GAUGES: &[Field] = &[
     ("origin_bandwidth_bytes_per_second", "Throughput of the link to the origin, as measured", |place| {
         place.link_bandwidth
     }),
-    ("prefetched_unused_bytes", "Bytes of slices sent for ahead that no viewer has come to yet", |place| {
+    ("prefetched_unused_bytes", "Bytes of slices fetched before a viewer asked for them, and not read yet", |place| {
         place.prefetched_unused_bytes
     }),
     ("watched_tracks", "Tracks of viewers whose positions are followed", |place| place.watched),
@@ -216,7 +216,7 @@ fn slices(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         ("disk_misses", "Slices looked for on the disk and not found", disk.ledger.misses),
         ("disk_writes", "Slices written to the disk", disk.written),
         ("disk_writes_passed_over", "Slices not written because too many waited", disk.passed_over),
-        ("disk_evictions", "Slices put out of the disk for want of room", disk.ledger.evictions),
+        ("disk_evictions", "Slices evicted from the disk cache because it was full", disk.ledger.evictions),
         ("disk_errors", "Writes to the disk that failed", disk.errors),
         ("disk_damaged", "Slices on the disk whose bytes were not what had been written, or gone", disk.damaged),
         ("disk_verified", "Slices on the disk compared with their checksum", disk.verified),
@@ -238,7 +238,7 @@ fn kinds(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         ("memory_entries", "Entries in memory by kind", MetricType::Gauge, |kind| kind.entries),
         ("memory_hits", "Lookups that found an entry in memory", MetricType::Counter, |kind| kind.hits),
         ("memory_misses", "Lookups that found none", MetricType::Counter, |kind| kind.misses),
-        ("memory_evictions", "Entries put out of memory for want of room", MetricType::Counter, |kind| kind.evictions),
+        ("memory_evictions", "Entries evicted from memory, which was full", MetricType::Counter, |kind| kind.evictions),
     ];
     for (name, help, form, value) in fields {
         let mut family = encoder.encode_descriptor(name, help, None, form)?;

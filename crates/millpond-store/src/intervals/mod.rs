@@ -35,7 +35,7 @@ pub struct Window {
 #[derive(Debug)]
 pub struct IntervalPools<K>(HashMap<K, Pool>);
 
-/// What follows from a session's move.
+/// The result of a session's step to another block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Advance {
     /// Whether another session is ahead of the block, by no more than the window.

@@ -15,7 +15,7 @@ impl Bandwidth {
         Self { most: AtomicU64::new(most.unwrap_or(u64::MAX)), taken: AtomicU64::new(0) }
     }
 
-    /// Changes the number. What is taken above it stays taken until it is given back.
+    /// Changes the limit. Sessions that hold bandwidth above a lower limit keep it until they end.
     pub(super) fn set_most(&self, most: Option<u64>) {
         self.most.store(most.unwrap_or(u64::MAX), Ordering::Relaxed);
     }

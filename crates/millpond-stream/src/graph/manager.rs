@@ -106,7 +106,7 @@ impl Manager {
     }
 
     /// Changes settings while the engine runs, and the places that titles come from: limits of admission, lateness, rule of the
-    /// rate, channels, and limits of live streams. What plays goes on; new sessions and streams get the new values. Address,
+    /// rate, channels, and limits of live streams. Playing sessions go on; new sessions and streams get the new values. Address,
     /// threads, rounds, caching window, connector, relay and multicast groups stay as they are.
     ///
     /// A channel that stays keeps its multicast group. A new one gets the group of a channel that is gone, or the next one.

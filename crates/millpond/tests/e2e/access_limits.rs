@@ -48,7 +48,7 @@ fn requests_over_the_rate_of_a_client_wait() {
     assert!(until_refused(|| from("2001:db8::1")).0 >= 20);
     is_empty(until_refused(|| from("2001:db8::2")).0);
     assert_eq!(from("2001:db8:0:1::2").status, 200);
-    // What a client invents is not looked at.
+    // Addresses that a client itself wrote into X-Forwarded-For are ignored.
     is_empty(until_refused(|| from("203.0.113.1, 2001:db8::3")).0);
     // RTSP has the same bucket as HTTP, and a client may always end its session.
     let mut client = Client::new(&server, &format!("open/{RTSP_CLIP}"));

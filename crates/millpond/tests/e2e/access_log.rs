@@ -92,7 +92,7 @@ fn lines_have_all_fields_and_the_simulator_reads_them() {
         if format == "json" {
             let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
             let caches: Vec<_> = lines[..3].iter().map(|line| line["cache"].as_str().unwrap()).collect();
-            // What the request that opened the file brought is a hit, where it is complete before it is read.
+            // The request that opens the file brings its first slice, which is a hit where it arrives before the body is read.
             assert!(["miss", "hit"].contains(&caches[0]), "{lines:#?}");
             assert_eq!(caches[1..], ["partial", "hit"], "{lines:#?}");
             assert_eq!(lines[0]["range"], format!("bytes 0-9999/{len}"));

@@ -85,7 +85,7 @@ fn only_trusted_proxies_name_clients() {
         (&trusting, "X-Forwarded-For", "192.0.2.7", 200),
         (&trusting, "X-Forwarded-For", "198.51.100.1, 192.0.2.7", 200),
         (&trusting, "X-Forwarded-For", "192.0.2.7, 10.0.0.9", 200),
-        // What stands before the nearest address is the client's invention.
+        // The proxy appends its client's address. The client may have forged all addresses before it.
         (&trusting, "X-Forwarded-For", "192.0.2.7, 198.51.100.1", 403),
         (&trusting, "X-Forwarded-For", "192.0.2.7, unknown", 403),
         (&trusting, "X-Forwarded-For", "", 403),

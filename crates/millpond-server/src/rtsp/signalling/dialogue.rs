@@ -345,7 +345,8 @@ impl Dialogue {
         }
     }
 
-    /// The question whether a client may publish, where another server decides. What was announced may be set up and recorded.
+    /// Asks the server of `auth-url` whether a client may publish. `None` where there is none. After an admitted ANNOUNCE, the SETUP and
+    /// RECORD of the connection are admitted too.
     fn ruled_for_publishers(&self, request: &Request<Vec<u8>>) -> Option<Check> {
         let path = ask::path(request)?;
         let query = ask::query(request);
