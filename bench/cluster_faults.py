@@ -94,14 +94,14 @@ class Node(Machine):
     def serve(self, binary: Path, place: str, members: str = ""):
         more = ["--cluster", members, "--node", self.name, "--cluster-lease", f"{LEASE}s"] if members else []
         self.start(binary, "serve", place, *more, "--http", f"{self.address}:8080", "--rtsp", f"{self.address}:8554", "--admin",
-                   f"{self.address}:9090", "--admin-hosts", "*", "--cache", WORK / self.name, "--access-log=false")
+                   f"{self.address}:8380", "--admin-hosts", "*", "--cache", WORK / self.name, "--access-log=false")
 
     @property
     def url(self) -> str:
         return f"http://{self.address}:8080"
 
     def told(self, path: str) -> bytes:
-        return get(f"http://{self.address}:9090{path}")
+        return get(f"http://{self.address}:8380{path}")
 
     def sees(self) -> list:
         return sorted(node["name"] for node in json.loads(self.told("/api/v1/cluster"))["nodes"] if not node["draining"])

@@ -89,7 +89,7 @@ def measure(flows: int, options) -> dict:
     impairments = f"rate={options.mbps}Mbit,queue={options.queue}ms"
     with netns.Pair(both=f"delay={options.delay}ms", ab=impairments, seed=options.seed) as pair:
         pair.a.start(
-            options.bin, "serve", file.parent, "--rtsp", f"0.0.0.0:{RTSP}", "--http", "127.0.0.1:8080", "--admin", "127.0.0.1:9090",
+            options.bin, "serve", file.parent, "--rtsp", f"0.0.0.0:{RTSP}", "--http", "127.0.0.1:8080", "--admin", "127.0.0.1:8380",
             "--rtsp-rate-control", options.rule, log=WORK / f"{name}.serve.log",
         )
         pair.b.wait_for(pair.a.address, RTSP)
@@ -103,7 +103,7 @@ def measure(flows: int, options) -> dict:
         command = ("load", url, "--clients", 1, "--once", "--watch", f"{options.seconds}s", "--reports", f"{options.reports}ms", "--json", "-")
         told = pair.b.run(options.bin, *command, check=False)
         reader.wait(60)
-        metrics = pair.a.run("curl", "-s", "http://127.0.0.1:9090/metrics", check=False).stdout
+        metrics = pair.a.run("curl", "-s", "http://127.0.0.1:8380/metrics", check=False).stdout
     (WORK / f"{name}.metrics").write_text(metrics)
     report = json.loads(told.stdout)
     (WORK / f"{name}.json").write_text(told.stdout)

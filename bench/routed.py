@@ -123,7 +123,7 @@ class Routed:
 
     def metrics(self) -> dict:
         """Metrics of the edge, by name and labels."""
-        text = run(*self.command("edge", "curl", "-sS", "http://127.0.0.1:9090/metrics")).stdout
+        text = run(*self.command("edge", "curl", "-sS", "http://127.0.0.1:8380/metrics")).stdout
         rows = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
         return {name: float(value) for name, value in rows}
 

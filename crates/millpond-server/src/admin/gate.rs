@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn gate(token: Option<&str>) -> AdminGate {
-        let hosts = AllowedHosts::new("127.0.0.1:9090".parse().unwrap(), &["edge1.internal".to_owned()]);
+        let hosts = AllowedHosts::new("127.0.0.1:8380".parse().unwrap(), &["edge1.internal".to_owned()]);
         AdminGate { hosts: Some(hosts), token: token.map(AdminToken::new) }
     }
 
@@ -146,20 +146,20 @@ mod tests {
             ("GET", &[("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "script")], 403),
             ("GET", &[("sec-fetch-site", "same-site"), ("sec-fetch-dest", "iframe")], 403),
             ("POST", &[], 200),
-            ("POST", &[("origin", "http://localhost:9090")], 200),
-            ("POST", &[("origin", "https://localhost:9090"), ("sec-fetch-site", "same-origin")], 200),
+            ("POST", &[("origin", "http://localhost:8380")], 200),
+            ("POST", &[("origin", "https://localhost:8380"), ("sec-fetch-site", "same-origin")], 200),
             ("POST", &[("origin", "http://localhost:8080")], 403),
             ("POST", &[("origin", "http://localhost")], 403),
-            ("POST", &[("origin", "http://127.0.0.1:9090")], 403),
-            ("POST", &[("origin", "http://x@localhost:9090")], 403),
+            ("POST", &[("origin", "http://127.0.0.1:8380")], 403),
+            ("POST", &[("origin", "http://x@localhost:8380")], 403),
             ("POST", &[("origin", "null")], 403),
-            ("POST", &[("origin", "file://localhost:9090")], 403),
+            ("POST", &[("origin", "file://localhost:8380")], 403),
             ("POST", &[("origin", "http://page.example")], 403),
-            ("POST", &[("origin", "http://localhost:9090"), ("sec-fetch-site", "cross-site")], 403),
+            ("POST", &[("origin", "http://localhost:8380"), ("sec-fetch-site", "cross-site")], 403),
             ("POST", &[("sec-fetch-site", "same-site")], 403),
-            ("DELETE", &[("origin", "http://page.example:9090")], 403),
+            ("DELETE", &[("origin", "http://page.example:8380")], 403),
         ] {
-            let request = Request::builder().method(method).uri("/api/v1/cache").header("host", "localhost:9090");
+            let request = Request::builder().method(method).uri("/api/v1/cache").header("host", "localhost:8380");
             let request = fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
             assert_eq!(status(gate.check(&request.body(()).unwrap())), expected, "{method} {fields:?}");
         }

@@ -86,26 +86,26 @@ mod tests {
     fn names_of_others_are_refused() {
         let none: &[String] = &[];
         let named = &["edge1.internal".to_owned()][..];
-        let loopback = "127.0.0.1:9090".parse().unwrap();
-        let anywhere = "0.0.0.0:9090".parse().unwrap();
+        let loopback = "127.0.0.1:8380".parse().unwrap();
+        let anywhere = "0.0.0.0:8380".parse().unwrap();
         for (address, names, host, expected) in [
-            (loopback, none, "127.0.0.1:9090", 200),
-            (loopback, none, "localhost:9090", 200),
+            (loopback, none, "127.0.0.1:8380", 200),
+            (loopback, none, "localhost:8380", 200),
             (loopback, none, "LOCALHOST.", 200),
-            (loopback, none, "[::1]:9090", 200),
+            (loopback, none, "[::1]:8380", 200),
             (loopback, none, "127.0.0.1:9999", 200),
-            (loopback, none, "rebound.example:9090", 421),
+            (loopback, none, "rebound.example:8380", 421),
             (loopback, none, "localhost.rebound.example", 421),
-            (loopback, none, "192.0.2.1:9090", 421),
+            (loopback, none, "192.0.2.1:8380", 421),
             (loopback, none, "127.0.0.1.rebound.example", 421),
             (loopback, none, "localhost@rebound.example", 421),
             (loopback, none, "", 400),
             (loopback, none, "a b", 400),
-            (loopback, named, "edge1.internal:9090", 200),
+            (loopback, named, "edge1.internal:8380", 200),
             (loopback, named, "Edge1.Internal", 200),
             (loopback, named, "edge2.internal", 421),
-            (anywhere, none, "192.0.2.1:9090", 200),
-            (anywhere, none, "[2001:db8::1]:9090", 200),
+            (anywhere, none, "192.0.2.1:8380", 200),
+            (anywhere, none, "[2001:db8::1]:8380", 200),
             (anywhere, none, "localhost", 200),
             (anywhere, none, "rebound.example", 421),
             (anywhere, named, "edge1.internal", 200),
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_request_names_its_host_once() {
-        let hosts = AllowedHosts::new("[::1]:9090".parse().unwrap(), &[]);
+        let hosts = AllowedHosts::new("[::1]:8380".parse().unwrap(), &[]);
         assert_eq!(status(&hosts, Request::get("/livez")), 400);
         assert_eq!(status(&hosts, Request::get("/livez").version(Version::HTTP_10)), 200);
         let twice = Request::get("/livez").header("host", "localhost").header("host", "localhost");

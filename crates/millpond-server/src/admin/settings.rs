@@ -56,7 +56,7 @@ impl Settings for AdminSettings {
     const LIST: &'static [Setting<Self>] = LIST;
 
     fn defaults(_: &Host<'_>) -> Self {
-        let address = AdminAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 9090)));
+        let address = AdminAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8380)));
         Self { address, hosts: Vec::new(), token: None, token_file: None }
     }
 
@@ -87,7 +87,7 @@ const LIST: &[Setting<AdminSettings>] = &[
     Setting {
         name: "admin",
         form: Form::Address,
-        default: "127.0.0.1:9090",
+        default: "127.0.0.1:8380",
         help: "Address of the admin API, metrics and health checks, or unix:PATH of a socket file",
         applied: At::Reload,
         apply: |admin, text| address(text).map(|v| admin.address = v),
@@ -128,7 +128,7 @@ const LIST: &[Setting<AdminSettings>] = &[
 
 fn address(text: &str) -> Result<AdminAddress, BadValue> {
     match text.strip_prefix("unix:") {
-        Some("") => Err(BadValue::new("an address such as \"127.0.0.1:9090\", or \"unix:/run/millpond/admin.sock\"")),
+        Some("") => Err(BadValue::new("an address such as \"127.0.0.1:8380\", or \"unix:/run/millpond/admin.sock\"")),
         Some(path) => Ok(AdminAddress::Unix(PathBuf::from(path))),
         None => value::address(text).map(AdminAddress::Tcp),
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn addresses_are_ports_or_socket_files() {
         for (text, shown) in [
-            ("9090", Some("0.0.0.0:9090")),
+            ("8380", Some("0.0.0.0:8380")),
             ("127.0.0.1:1", Some("127.0.0.1:1")),
             ("unix:/run/millpond/admin.sock", Some("unix:/run/millpond/admin.sock")),
             ("unix:", None),

@@ -62,7 +62,7 @@ fn nothing_given_is_the_documented_default() {
     let config = Case::new().variable("HOME", "/home/op").ok().config;
     assert!(config.places.is_empty());
     assert_eq!(config.http.address.to_string(), "0.0.0.0:8080");
-    assert_eq!(config.admin.address.to_string(), "127.0.0.1:9090");
+    assert_eq!(config.admin.address.to_string(), "127.0.0.1:8380");
     assert_eq!(config.http.https, None);
     assert_eq!(config.tls.source(), None);
     assert_eq!(config.storage.folder, Path::new("/home/op/.cache/millpond"));
@@ -303,8 +303,8 @@ fn misspelt_variables_are_warned_about() {
 fn an_open_admin_address_is_warned_about() {
     let warnings = |case: Case| case.ok().warnings;
     assert!(warnings(Case::new()).is_empty() && warnings(Case::new().flag("admin", "unix:/run/admin.sock")).is_empty());
-    assert!(warnings(Case::new().flag("admin", "0.0.0.0:9090"))[0].contains("0.0.0.0:9090"));
-    let token = Case::new().flag("admin", "0.0.0.0:9090").flag("admin-token", "token-of-an-operator");
+    assert!(warnings(Case::new().flag("admin", "0.0.0.0:8380"))[0].contains("0.0.0.0:8380"));
+    let token = Case::new().flag("admin", "0.0.0.0:8380").flag("admin-token", "token-of-an-operator");
     assert!(warnings(token).is_empty());
 }
 

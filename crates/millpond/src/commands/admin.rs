@@ -17,7 +17,7 @@ pub(super) fn address() -> [Arg; 2] {
     let address = Arg::new("admin")
         .long("admin")
         .value_name("ADDR")
-        .default_value("127.0.0.1:9090")
+        .default_value("127.0.0.1:8380")
         .help("Admin address of the server (its setting `admin`): HOST:PORT or unix:PATH");
     let token = Arg::new("admin-token")
         .long("admin-token")

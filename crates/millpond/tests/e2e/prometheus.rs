@@ -69,7 +69,7 @@ fn prometheus(admin: u16, folder: &Path) -> (Running, u16) {
     let port = free_port();
     let rules = PathBuf::from(format!("{OPS}/prometheus/millpond.rules.yml")).canonicalize().unwrap();
     let config = std::fs::read_to_string(format!("{OPS}/prometheus/prometheus.yml")).unwrap();
-    let config = config.replace("127.0.0.1:9090", &format!("127.0.0.1:{admin}")).replace("15s", "1s");
+    let config = config.replace("127.0.0.1:8380", &format!("127.0.0.1:{admin}")).replace("15s", "1s");
     let config = config.replace("- millpond.rules.yml", &format!("- {}", rules.display()));
     std::fs::write(folder.join("prometheus.yml"), config).unwrap();
     let mut command = Command::new("prometheus");
