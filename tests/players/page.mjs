@@ -239,10 +239,8 @@ await step('players find thumbnails', async page => {
   return found[0].uri;
 });
 
-await step('addresses have QR codes', async page => {
-  await row(page, 'films/one.mp4').click();
-  const tr = page.locator('#outputs tr', { has: page.locator('th', { hasText: /^DASH$/ }) });
-  await tr.locator('button', { hasText: 'QR' }).click();
+// The text of the QR code that is shown.
+async function shownCode(page) {
   const svg = page.locator('#code svg');
   await svg.waitFor();
   const { side, dark } = await svg.evaluate(e => ({
@@ -256,11 +254,49 @@ await step('addresses have QR codes', async page => {
       for (let n = 0; n < scale; n += 1) pixels.fill(0, from + 4 * n, from + 4 * n + 3);
     }
   }
-  is('text', jsQR(pixels, side * scale, side * scale)?.data, `${base}/films/one.mp4/index.mpd`);
+  return jsQR(pixels, side * scale, side * scale)?.data;
+}
+
+const codeOf = (page, name) => page.locator('#outputs tr', { has: page.locator('th', { hasText: new RegExp(`^${name}$`) }) }).locator('button', { hasText: 'QR' });
+
+// The server listens on all addresses by HTTP, and on the loopback by RTSP.
+await step('QR codes have the address in the network', async page => {
+  const told = await page.evaluate(() => fetch('/.millpond/network').then(reply => reply.json()));
+  is('addresses of RTSP', JSON.stringify(told.rtsp), '[]');
+  await row(page, 'films/one.mp4').click();
+  await codeOf(page, 'RTSP').click();
+  const note = page.locator('#code .note');
+  await note.filter({ hasText: 'Other devices cannot reach this address' }).waitFor();
+  is('codes', await page.locator('#code svg').count(), 0);
+  is('axe', JSON.stringify(await findings(page)), '[]');
+  await page.keyboard.press('Escape');
+  await page.locator('#code').waitFor({ state: 'hidden' });
+  const [network] = told.http;
+  if (!network) return 'SKIPPED: this machine has no network';
+  await codeOf(page, 'DASH').click();
+  const expected = `http://${network}/films/one.mp4/index.mpd`;
+  is('text', await shownCode(page), expected);
+  is('address', await page.locator('#code-address').textContent(), expected);
+  await note.filter({ hasText: 'address of this machine in its network' }).waitFor();
   is('axe', JSON.stringify(await findings(page)), '[]');
   await shot(page, 'qr');
   await page.keyboard.press('Escape');
   await page.locator('#code').waitFor({ state: 'hidden' });
+  return network;
+});
+
+await step('QR codes of a page from the network', async page => {
+  const [network] = await page.evaluate(() => fetch('/.millpond/network').then(reply => reply.json())).then(told => told.http);
+  if (!network) return 'SKIPPED: this machine has no network';
+  const own = await browser.newPage();
+  await own.goto(`http://${network}/`);
+  is('told', await own.evaluate(() => fetch('/.millpond/network').then(reply => reply.status)), 404);
+  await row(own, 'films/one.mp4').click();
+  await codeOf(own, 'DASH').click();
+  is('text', await shownCode(own), `http://${network}/films/one.mp4/index.mpd`);
+  is('note', await own.locator('#code .note').textContent(), '');
+  await own.close();
+  return undefined;
 });
 
 await step('a folder of 10,000 files', async page => {

@@ -112,11 +112,13 @@ function outputRow(name, href, reason) {
 }
 
 // Shows an address for the camera of a phone.
-function showCode(name, href) {
-  const dark = qrCode(href);
+async function showCode(name, address) {
+  const { href, note } = await addressForOthers(address);
+  const dark = href && qrCode(href);
+  const picture = dark ? qrPicture(dark) : element('p', href ? 'The address is too long for a QR code.' : '');
   $('code-name').textContent = name;
-  $('code-address').textContent = href;
-  $('code-picture').replaceChildren(dark ? qrPicture(dark) : element('p', 'The address is too long for a QR code.'));
+  $('code-address').textContent = href || address;
+  $('code-picture').replaceChildren(picture, element('p', note, { className: 'note' }));
   $('code').showModal();
 }
 

@@ -208,3 +208,16 @@ function qrPicture(dark) {
   svg.append(shape('rect', { width: side, height: side, fill: '#fff' }), shape('path', { d: path, fill: '#000' }));
   return svg;
 }
+
+// The address of a code for other devices, and a note. A page that was opened by a name of the loopback has addresses that only
+// its own machine can use: the server tells such a page its addresses in the network.
+async function addressForOthers(href) {
+  if (!/^(localhost|127(\.\d+){3}|\[::1\])$/.test(location.hostname)) return { href, note: '' };
+  const [, scheme, here] = href.match(/^(\w+):\/\/([^/]+)/);
+  const told = (await getJson(`${prefix}/.millpond/network`).catch(() => ({})))[scheme];
+  const portOf = authority => Number((authority.match(/:(\d+)$/) || [])[1] || { http: 80, https: 443 }[scheme]);
+  // Behind a proxy or a tunnel, the server does not know the address of this page for others.
+  if (!told || (told.length && portOf(told[0]) !== portOf(here))) return { href, note: 'Other devices need another address: this one is for this machine.' };
+  if (!told.length) return { href: null, note: 'Other devices cannot reach this address: the server listens on this machine only, or the machine has no network.' };
+  return { href: href.replace(here, told[0]), note: 'This is the address of this machine in its network.' };
+}

@@ -18,6 +18,7 @@ pub mod escape;
 mod files;
 pub mod http;
 pub mod intercept;
+pub mod interfaces;
 mod kernel_pipe;
 mod limits;
 mod listeners;

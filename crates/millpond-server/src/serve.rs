@@ -5,12 +5,14 @@ mod generation;
 mod parts;
 mod ready;
 mod running;
+mod summary;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use generation::Generation;
 pub(crate) use parts::Parts;
 pub(crate) use running::Running;
+pub use summary::{LiveSummary, Publishing};
 
 use crate::{
     admin::{AdminAddress, AdminListener},
@@ -147,7 +149,7 @@ impl Server {
         let address = |name: &str| listeners.get(name).and_then(Listener::address);
         let parts = Parts::start(config, (address("http"), address("rtsp")), predecessor.is_some())?;
         let sockets = Sockets::new(listeners, tls, admin);
-        let generation = Generation::new(&parts, config, sockets.rtsp_ports(config, &[]), None)?;
+        let generation = Generation::new(&parts, config, sockets.served(config, &[]), None)?;
         parts.follow(&generation);
         let service = Arc::new(Service::new(generation.front.clone(), &config.limits));
         let rtsp = Arc::new(ArcSwap::new(generation.rtsp.clone()));
@@ -213,12 +215,6 @@ impl Server {
             }));
         }
         surveys
-    }
-
-    /// Returns name and address of each place with live streams. Addresses are without secrets.
-    pub fn live_places(&self) -> Vec<(String, String)> {
-        let live = self.loaded.config.places.iter().filter(|place| place.spec.is_live());
-        live.map(|place| (place.spec.name.clone(), place.spec.source.to_string())).collect()
     }
 
     /// Serves until it is ordered to stop, then finishes what is under way within the configured grace.

@@ -9,7 +9,7 @@ use tokio::{
 use super::{plain::answer, *};
 use crate::access::Gates;
 use crate::engine;
-use crate::http::FrontOptions;
+use crate::http::{FrontOptions, Served};
 use crate::library::{Library, LibraryOptions, Places};
 use crate::limits::LimitSettings;
 use crate::live::PublishSettings;
@@ -36,7 +36,7 @@ pub(super) fn parts() -> AdminParts {
     let options = FrontOptions {
         access_log: false,
         folder: std::env::temp_dir(),
-        rtsp_ports: (8554, None),
+        served: Served { http: None, https: None, rtsp: "127.0.0.1:8554".parse().unwrap(), rtsps: None },
         lifetimes: vec![Default::default()],
         publishers: None,
         gates: Arc::new(Gates::none()),

@@ -24,7 +24,7 @@ pub mod request;
 mod settings;
 mod wire;
 
-pub(crate) use answer::{AssetFilter, Explanation, Front, FrontOptions};
+pub(crate) use answer::{AssetFilter, Explanation, Front, FrontOptions, Served};
 pub use lifetimes::Lifetimes;
 pub(crate) use metrics::Unfinished;
 pub use metrics::{Held, HttpMetrics, Kind, Transport};

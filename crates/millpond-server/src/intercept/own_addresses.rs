@@ -1,5 +1,6 @@
 //! Addresses of this machine: connections to them and from them are loops.
 
+use crate::interfaces;
 use std::{
     collections::HashSet,
     net::IpAddr,
@@ -26,26 +27,10 @@ impl OwnAddresses {
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref().is_none_or(|(read, _)| read.elapsed() >= FRESH) {
-            *known = Some((Instant::now(), of_interfaces()));
+            *known = Some((Instant::now(), interfaces::addresses().collect()));
         }
         known.as_ref().is_some_and(|(_, addresses)| addresses.contains(&address))
     }
-}
-
-fn of_interfaces() -> HashSet<IpAddr> {
-    let interfaces = match nix::ifaddrs::getifaddrs() {
-        Ok(interfaces) => interfaces,
-        Err(error) => {
-            tracing::warn!(%error, "the addresses of this machine can't be read");
-            return HashSet::new();
-        }
-    };
-    let address = |interface: nix::ifaddrs::InterfaceAddress| {
-        let address = interface.address?;
-        let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
-    };
-    interfaces.filter_map(address).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::{
     access::Gates,
     admin::{AdminGate, AllowedHosts},
     config::{Config, PlaceConfig},
-    http::{Front, FrontOptions, Thumbnails},
+    http::{Front, FrontOptions, Served, Thumbnails},
     library::Places,
     live::{Sources, window_options},
     rtmp::Rtmp,
@@ -43,7 +43,7 @@ pub(super) fn place_names(config: &Config) -> Vec<Arc<str>> {
 }
 
 impl Generation {
-    /// Makes the generation of a configuration that follows the one `before`. `rtsp_ports` are those of RTSP and of RTSP over TLS.
+    /// Makes the generation of a configuration that follows the one `before`. `served` are the addresses of players.
     /// Nothing of it is in force yet.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Generation {
     pub(super) fn new(
         parts: &Parts,
         config: &Config,
-        rtsp_ports: (u16, Option<u16>),
+        served: Served,
         before: Option<&Self>,
     ) -> Result<Self, ServeError> {
         let places = Places::new(place_names(config));
@@ -82,7 +82,7 @@ impl Generation {
             publishers: rtsp.publishers(),
             gates: gates.clone(),
             cluster: parts.cluster.clone(),
-            rtsp_ports,
+            served,
             has_thumbnails: config.http.thumbnails != Thumbnails::Off,
             search_folders: config.http.search_folders,
             key_origins: key_origins(&config.places),

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     admin::{self, AdminListener, AdminParts, AdminSocket, Readiness},
     config::Config,
-    http::{Service, accept_plain, accept_tls},
+    http::{Served, Service, accept_plain, accept_tls},
     intercept::{self, Intercept},
     listeners::{Inherited, Listener, Listeners, SERVED},
     live, logging,
@@ -117,13 +117,18 @@ impl Sockets {
         }
     }
 
-    /// Ports of RTSP and of RTSP over TLS, where `new` listeners replace those of their names.
-    pub(super) fn rtsp_ports(&self, config: &Config, new: &[(&'static str, Listener)]) -> (u16, Option<u16>) {
-        let port = |name: &str| {
+    /// Addresses that players are served at, where `new` listeners replace those of their names.
+    pub(super) fn served(&self, config: &Config, new: &[(&'static str, Listener)]) -> Served {
+        let address = |name: &str| {
             let replaced = new.iter().find(|(of, _)| *of == name).map(|(_, listener)| listener);
-            replaced.or_else(|| self.listeners.get(name)).and_then(Listener::address).map(|address| address.port())
+            replaced.or_else(|| self.listeners.get(name)).and_then(Listener::address)
         };
-        (port("rtsp").unwrap_or(config.rtsp.address.port()), config.rtsp.rtsps.and_then(|_| port("rtsps")))
+        Served {
+            http: address("http"),
+            https: config.http.https.and_then(|_| address("https")),
+            rtsp: address("rtsp").unwrap_or(config.rtsp.address),
+            rtsps: config.rtsp.rtsps.and_then(|_| address("rtsps")),
+        }
     }
 }
 
@@ -215,8 +220,8 @@ impl Running {
         let admin = (sockets.admin.configured() != config.admin.address)
             .then(|| AdminListener::open(&config.admin.address, &mut Inherited::default()))
             .transpose()?;
-        let ports = sockets.rtsp_ports(config, &listeners);
-        let generation = Generation::new(&self.parts, config, ports, Some(&before))?;
+        let served = sockets.served(config, &listeners);
+        let generation = Generation::new(&self.parts, config, served, Some(&before))?;
         Ok(Prepared { generation, origins, replaced, certificates, listeners, admin })
     }
 

@@ -24,6 +24,7 @@ mod encrypted;
 mod exact;
 mod exposure;
 mod faults;
+mod first_words;
 mod hostile;
 mod http;
 mod http1_conformance;

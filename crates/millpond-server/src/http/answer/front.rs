@@ -5,6 +5,7 @@ use super::{
     caching::CacheControl,
     dates,
     ladder::Openings,
+    page_network::Served,
     pathways::STEERING,
     split::Splits,
     viewers::{ConnectionViewers, Viewers},
@@ -43,8 +44,8 @@ pub(crate) struct FrontOptions {
     pub(crate) access_log: bool,
     /// Cache folder.
     pub(crate) folder: std::path::PathBuf,
-    /// Ports of RTSP and of RTSP over TLS.
-    pub(crate) rtsp_ports: (u16, Option<u16>),
+    /// Addresses that players are served at.
+    pub(crate) served: Served,
     /// Lifetimes of replies, per place.
     pub(crate) lifetimes: Vec<Lifetimes>,
     /// Admission of publishers; `None` where no stream is pushed.
@@ -164,7 +165,13 @@ impl Front {
 
     /// Returns the ports of RTSP and of RTSP over TLS.
     pub(super) fn rtsp_ports(&self) -> (u16, Option<u16>) {
-        self.options.rtsp_ports
+        let Served { rtsp, rtsps, .. } = self.options.served;
+        (rtsp.port(), rtsps.map(|address| address.port()))
+    }
+
+    /// Returns the addresses that players are served at.
+    pub(super) fn served(&self) -> Served {
+        self.options.served
     }
 
     /// Returns the admission of publishers; `None` where no stream is pushed.

@@ -1,7 +1,7 @@
 //! The web page at `/` and its data below `/.millpond/`.
 
 use super::{
-    Front, dates, page_asset, page_listing, page_search,
+    Front, dates, page_asset, page_listing, page_network, page_search,
     representation::{Negotiation, SelectedRepresentation, etag},
     viewers::ConnectionViewers,
 };
@@ -118,12 +118,14 @@ async fn content(
         return Ok(("text/plain", NO_STORE, Bytes::from(dates::utc(SystemTime::now()))));
     }
     let query = request.split().1;
+    let absent = || LibraryError::NoAsset(path.to_owned());
     let text = match path {
         "/.millpond/assets" => page_listing::assets(front, &parameter(query, "folder")).await?,
         "/.millpond/asset" => page_asset::asset(front, &parameter(query, "path")).await?,
         "/.millpond/brief" => page_asset::brief(front, &parameter(query, "path")).await?,
         "/.millpond/search" => page_search::search(front, query, &front.sights(request, viewers)).await?,
-        _ => return Err(LibraryError::NoAsset(path.to_owned())),
+        "/.millpond/network" => page_network::network(front, request, viewers).ok_or_else(absent)?,
+        _ => return Err(absent()),
     };
     Ok(("application/json", NO_STORE, Bytes::from(text)))
 }

@@ -163,7 +163,7 @@ async fn answer(
     let front = shared.service.front();
     let (parts, mut body) = request.into_parts();
     let target = parts.uri.path_and_query().map_or("/", |t| t.as_str()).to_owned();
-    let request = Request::new(parts.method.clone(), target, parts.headers.clone());
+    let request = Request::new(parts.method.clone(), target, with_host(&parts));
     let publishes = front.takes_body(&request);
     if !publishes && read_whole(&mut body, &parts.headers, shared.service.timeouts().head).await.is_err() {
         return;
@@ -206,6 +206,16 @@ async fn answer(
         () = pass.over() => Err(SendError::Expired),
     };
     exchange.finish(&sent);
+}
+
+/// Returns the fields of a request. `Host` is its `:authority`, as in HTTP/1.1 (RFC 9113 section 8.3.1).
+fn with_host(parts: &http::request::Parts) -> http::HeaderMap {
+    let mut headers = parts.headers.clone();
+    let authority = parts.uri.authority().and_then(|authority| authority.as_str().parse().ok());
+    if let Some(authority) = authority {
+        headers.insert(header::HOST, authority);
+    }
+    headers
 }
 
 /// Reads a request to its end, because it may turn out malformed (RFC 9113 section 8.1.1).

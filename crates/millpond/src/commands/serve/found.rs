@@ -4,48 +4,54 @@ use millpond_library::Survey;
 use millpond_server::{encode, escape::Escaping};
 use std::fmt::{self, Write as _};
 
-/// Most assets of each place whose names are told, and most of all places whose URLs are.
+/// Most assets of each place that are told.
 pub(super) const MOST_ASSETS: usize = 5;
+/// Most assets of all places that are told.
+const MOST_OF_ALL: usize = 10;
+/// Places of whose first asset all URLs are told. Each other asset has one.
+const MOST_PLACES: usize = 2;
 
 /// Appends lines about all places.
 pub(super) fn tell(text: &mut String, surveys: &[Survey], base: &str, rtsp: &str) -> fmt::Result {
-    for survey in surveys {
-        place(text, survey, base, rtsp)?;
+    let mut room = MOST_OF_ALL;
+    for (index, survey) in surveys.iter().enumerate() {
+        let shown = survey.assets.len().min(room);
+        room -= shown;
+        assets(text, (survey, shown), index < MOST_PLACES, (base, rtsp))?;
+        place(text, survey)?;
     }
     Ok(())
 }
 
-/// Appends lines about places with live streams: the name and the address of each.
-pub(super) fn tell_live(text: &mut String, places: &[(String, String)], base: &str, rtsp: &str) -> fmt::Result {
-    for (name, source) in places {
-        let path = if name.is_empty() { "NAME".to_owned() } else { format!("{}/NAME", encode(name)) };
-        let is_transport = ["udp:", "rtp:"].iter().any(|scheme| source.starts_with(scheme));
-        let what = if is_transport { "the programme with the number" } else { "the live stream" };
-        writeln!(text, "  {path} is {what} NAME of {}, opened for its first viewer", Escaped(source))?;
-        writeln!(text, "    HLS     {base}/{path}/index.m3u8")?;
-        writeln!(text, "    HLS TS  {base}/{path}/ts/index.m3u8")?;
-        writeln!(text, "    DASH    {base}/{path}/index.mpd")?;
-        writeln!(text, "    MP4     {base}/{path}/stream.mp4")?;
-        writeln!(text, "    TS      {base}/{path}/stream.ts")?;
-        writeln!(text, "    RTSP    {rtsp}/{path}")?;
-    }
-    Ok(())
-}
-
-fn place(text: &mut String, survey: &Survey, base: &str, rtsp: &str) -> fmt::Result {
-    for asset in &survey.assets {
+/// Appends lines about the first assets of a place, `shown` of them.
+fn assets(
+    text: &mut String,
+    (survey, shown): (&Survey, usize),
+    is_detailed: bool,
+    (base, rtsp): (&str, &str),
+) -> fmt::Result {
+    for (index, asset) in survey.assets.iter().take(shown).enumerate() {
         let path = encode(asset);
         let slash = if path.is_empty() { "" } else { "/" };
         writeln!(text, "  {}", Escaped(if asset.is_empty() { "all files as one title" } else { asset }))?;
         writeln!(text, "    HLS     {base}/{path}{slash}index.m3u8")?;
-        writeln!(text, "    HLS TS  {base}/{path}{slash}ts/index.m3u8")?;
-        writeln!(text, "    DASH    {base}/{path}{slash}index.mpd")?;
-        writeln!(text, "    RTSP    {rtsp}/{path}")?;
+        if is_detailed && index == 0 {
+            writeln!(text, "    HLS TS  {base}/{path}{slash}ts/index.m3u8")?;
+            writeln!(text, "    DASH    {base}/{path}{slash}index.mpd")?;
+            writeln!(text, "    RTSP    {rtsp}/{path}")?;
+        }
     }
-    if survey.more > 0 {
-        let s = if survey.more == 1 { "" } else { "s" };
-        writeln!(text, "  and {} more asset{s}: {base}/", survey.more)?;
+    let more = survey.more + survey.assets.len() - shown;
+    let assets = if more == 1 { "asset" } else { "assets" };
+    match (more, shown) {
+        (0, _) => Ok(()),
+        (_, 0) => writeln!(text, "  {more} {assets} of {}: {base}/", Escaped(&survey.place)),
+        _ => writeln!(text, "  and {more} more {assets}: {base}/"),
     }
+}
+
+/// Appends lines about the other files of a place.
+fn place(text: &mut String, survey: &Survey) -> fmt::Result {
     let name = if survey.place.is_empty() { String::new() } else { format!("{}: ", survey.place) };
     for file in &survey.copying {
         writeln!(text, "  {}: still being copied; it plays when all of it is there", Escaped(file))?;
@@ -72,7 +78,7 @@ fn place(text: &mut String, survey: &Survey, base: &str, rtsp: &str) -> fmt::Res
 }
 
 /// A name in one line, whatever is in it.
-struct Escaped<'a>(&'a str);
+pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl std::fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -121,12 +127,24 @@ mod tests {
         let left_out = lines(Survey { left_out, ..Survey::default() });
         assert!(left_out.contains("left out: x/a.mkv and 2 files more are Matroska\n"), "{left_out}");
         assert!(left_out.contains("ffmpeg -i a.mkv ") && left_out.contains("but 3 media files in another format"));
-        let mut live = String::new();
-        let cameras = ("cams".to_owned(), "rtsp://10.0.0.7/".to_owned());
-        tell_live(&mut live, &[cameras], "http://h", "rtsp://h").unwrap();
-        assert!(live.starts_with("  cams/NAME is the live stream NAME of rtsp://10.0.0.7/, opened"), "{live}");
-        assert!(live.contains("http://h/cams/NAME/stream.mp4\n") && live.contains("rtsp://h/cams/NAME\n"), "{live}");
+        let first = film.matches("a%20film").count();
+        assert_eq!(first, 4, "{film}");
         let whole = lines(Survey { assets: vec![String::new()], ..Survey::default() });
         assert!(whole.contains("http://h/index.m3u8"), "{whole}");
+    }
+
+    #[test]
+    fn many_places_take_a_screenful() {
+        let assets = |place: &str| ["1", "2", "3", "4", "5"].map(|name| format!("{place}/{name}.mp4")).to_vec();
+        let survey = |place: &str| Survey { place: place.into(), assets: assets(place), more: 2, ..Survey::default() };
+        let mut text = String::new();
+        tell(&mut text, &["a", "b", "c"].map(survey), "http://h", "rtsp://h").unwrap();
+        assert_eq!(text.matches("rtsp://").count(), 2, "{text}");
+        assert!(
+            text.contains("  b/5.mp4\n    HLS     http://h/b/5.mp4/index.m3u8\n  and 2 more assets: http://h/\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("  7 assets of c: http://h/\n"), "{text}");
+        assert!(text.lines().count() < 30, "{text}");
     }
 }

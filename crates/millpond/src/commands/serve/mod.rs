@@ -1,7 +1,10 @@
 //! `millpond serve`: the server.
 
+mod bases;
 mod found;
+mod greeting;
 mod heap;
+mod live;
 mod signals;
 
 use super::Outcome;
@@ -9,14 +12,14 @@ use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_server::{
     config::{
-        self, AdminAddress, Config, Inputs, PLACE_SETTINGS, PlaceSetting,
+        self, Config, Inputs, PLACE_SETTINGS, PlaceSetting,
         value::{self, Form},
     },
     logging, priority,
     serve::{Orders, Server},
     upgrade::{Predecessor, Program},
 };
-use std::{collections::HashMap, ffi::OsString, fmt::Write as _, net::SocketAddr, path::PathBuf};
+use std::{collections::HashMap, ffi::OsString, path::PathBuf, time::Instant};
 use tokio::sync::watch;
 
 pub(crate) fn command() -> Command {
@@ -112,6 +115,7 @@ pub(super) fn inputs(matches: &ArgMatches) -> Inputs {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    let started = Instant::now();
     config::machine::raise_open_files();
     let inputs = inputs(matches);
     let loaded = config::load(&inputs)?;
@@ -136,7 +140,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     starting.wait();
     let done = runtime.block_on(async {
         let server = Server::bind(loaded, inputs, inherited).await?;
-        let greeting = greeting(&server).await?;
+        let greeting = greeting::greeting(&server, || started.elapsed()).await?;
         // On a thread of its own: serving neither waits for the reader of this nor ends with it.
         std::thread::spawn(move || out::lines(&greeting).is_ok());
         server.run(orders).await;
@@ -146,43 +150,6 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     runtime.shutdown_background();
     logging::flush();
     done
-}
-
-/// Returns the first words to the user: addresses and assets.
-async fn greeting(server: &Server) -> Result<String, Box<dyn std::error::Error>> {
-    let none = "a listener has no address";
-    let base = base("http", server.http_addr().ok_or(none)?);
-    let rtsp = self::base("rtsp", server.rtsp_addr().ok_or(none)?);
-    let mut text = format!("millpond {} serves {base}/\n", env!("CARGO_PKG_VERSION"));
-    if let Some(https) = server.https_addr() {
-        writeln!(text, "  https    {}/", self::base("https", https))?;
-    }
-    writeln!(text, "  rtsp     {rtsp}/")?;
-    if let Some(rtsps) = server.rtsps_addr() {
-        writeln!(text, "  rtsps    {}/", self::base("rtsps", rtsps))?;
-    }
-    let (rtmp, rtmps) = server.rtmp_addrs();
-    for (scheme, address) in [("rtmp", rtmp), ("rtmps", rtmps)] {
-        if let Some(address) = address {
-            writeln!(text, "  {scheme:<8} {}/", self::base(scheme, address))?;
-        }
-    }
-    match server.admin_addr().ok_or(none)? {
-        AdminAddress::Tcp(address) => writeln!(text, "  metrics  {}/metrics", self::base("http", address))?,
-        address @ AdminAddress::Unix(_) => writeln!(text, "  admin    {address}")?,
-    }
-    found::tell(&mut text, &server.surveys(found::MOST_ASSETS).await, &base, &rtsp)?;
-    found::tell_live(&mut text, &server.live_places(), &base, &rtsp)?;
-    Ok(text)
-}
-
-/// The beginning of URLs of a listener that this machine's browser can open.
-fn base(scheme: &str, address: SocketAddr) -> String {
-    if address.ip().is_unspecified() {
-        return format!("{scheme}://localhost:{}", address.port());
-    }
-    // An address of IPv6 has its brackets (RFC 3986 3.2.2).
-    format!("{scheme}://{address}")
 }
 
 #[cfg(test)]
@@ -200,18 +167,6 @@ mod tests {
         ] {
             let words = given.split(' ').map(OsString::from);
             assert_eq!(with_joined_switches(words), joined.split(' ').map(OsString::from).collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
-    fn urls_of_listeners_can_be_opened() {
-        for (address, url) in [
-            ("0.0.0.0:8080", "http://localhost:8080"),
-            ("[::]:8080", "http://localhost:8080"),
-            ("[::1]:8080", "http://[::1]:8080"),
-            ("192.0.2.1:80", "http://192.0.2.1:80"),
-        ] {
-            assert_eq!(base("http", address.parse().unwrap()), url);
         }
     }
 }
