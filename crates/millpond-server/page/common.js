@@ -9,10 +9,13 @@ const site = { ...document.documentElement.dataset };
 
 // What the page's addresses begin with: scheme and host without a user and password, then the sub-path of a proxy, then the token
 // that the page was opened with, /~TOKEN.
-const here = location.origin + new URL(site.root, location.href).pathname.replace(/\/$/, '');
+const TOKEN = /\/(?:~|%7[Ee])eyJ[^/]*$/;
+const here = location.origin
+  // A token without a slash behind it is a folder all the same.
+  + (TOKEN.test(location.pathname) ? location.pathname : new URL(site.root, location.href).pathname.replace(/\/$/, ''));
 
 // RTSP has no sub-path. Its addresses begin with the token.
-const token = (here.match(/\/(?:~|%7[Ee])eyJ[^/]*$/) || [''])[0];
+const token = (here.match(TOKEN) || [''])[0];
 
 // The user and password in the page's own address. Browsers send them of themselves only to the address that was opened.
 const [username, password] = (({ username: user, password: word }) => [user, word].map(text => {

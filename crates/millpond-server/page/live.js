@@ -29,7 +29,8 @@ const wait = seconds => new Promise(done => { setTimeout(done, seconds * 1000); 
 // What the server says of a request that it refused, and what can be done about it.
 function refusal(body, status) {
   const { message } = failure(body, status);
-  const words = message[0].toUpperCase() + message.slice(1);
+  // A path is not a word.
+  const words = /^[a-z]+ /.test(message) ? message[0].toUpperCase() + message.slice(1) : message;
   return [/[.!?…]$/.test(words) ? words : `${words}.`, advice(state.asset, status)].filter(Boolean).join(' ');
 }
 

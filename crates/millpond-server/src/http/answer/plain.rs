@@ -52,10 +52,8 @@ pub(super) fn put(request: &Request, reply: &mut Reply) {
 /// client may try again, in seconds.
 fn page(problem: &Problem, root: &str, wait: Option<u64>) -> String {
     let (heading, advice) = words(problem.status);
-    let detail = problem
-        .detail
-        .as_deref()
-        .map_or(String::new(), |detail| format!("<p class=\"detail\">{}</p>\n", escaped(detail)));
+    let detail =
+        detail(problem).map_or(String::new(), |detail| format!("<p class=\"detail\">{}</p>\n", escaped(&detail)));
     let wait = wait.map_or(String::new(), |seconds| {
         let unit = if seconds == 1 { "second" } else { "seconds" };
         format!(" The server asks to wait {seconds} {unit}.")
@@ -71,6 +69,27 @@ fn page(problem: &Problem, root: &str, wait: Option<u64>) -> String {
         problem.status.as_u16(),
         escaped(&problem.title),
     )
+}
+
+/// Returns the detail of a problem as a sentence, with the path that was asked for.
+fn detail(problem: &Problem) -> Option<String> {
+    let detail = problem.detail.as_deref().filter(|detail| !detail.is_empty())?;
+    let mut sentence = detail.to_owned();
+    // A path is not a word.
+    if detail
+        .split(' ')
+        .next()
+        .is_some_and(|first| !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_lowercase()))
+    {
+        sentence[..1].make_ascii_uppercase();
+    }
+    if let Some(asset) = problem.asset.as_deref().filter(|asset| !asset.is_empty() && !detail.contains(asset)) {
+        sentence = format!("{}: {asset}", sentence.trim_end_matches('.'));
+    }
+    if !sentence.ends_with(['.', '!', '?', '…']) {
+        sentence.push('.');
+    }
+    Some(sentence)
 }
 
 /// Returns a heading and advice for a status.
@@ -126,7 +145,12 @@ mod tests {
         let policy = page.headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
         let text = String::from_utf8(page.body.as_bytes().unwrap().to_vec()).unwrap();
-        assert!(text.contains("no file &quot;&lt;script&gt;alert(1)&lt;/script&gt;&quot; &amp; more"), "{text}");
+        assert!(
+            text.contains(
+                "<p class=\"detail\">No file &quot;&lt;script&gt;alert(1)&lt;/script&gt;&quot; &amp; more.</p>"
+            ),
+            "{text}"
+        );
         assert!(text.contains("<a href=\"../../\">") && text.contains("404 Not Found"), "{text}");
         let style = text.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
         assert!(policy.contains(&source(style)), "{policy}");
@@ -134,6 +158,20 @@ mod tests {
         assert!(!document.headers.contains_key(header::CONTENT_TYPE), "as it was");
         assert_eq!(document.headers[header::VARY], "accept");
         assert_eq!(document.body.as_bytes().unwrap(), problem().to_json());
+    }
+
+    #[test]
+    fn details_are_sentences_with_the_path() {
+        let problem = |detail: &str, asset: &str| Problem::new(StatusCode::NOT_FOUND).detail(detail).asset(asset);
+        for (asked, expected) in [
+            (problem("no such file", "films/a.mp4"), "No such file: films/a.mp4."),
+            (problem("films/a.mp4: too long", "films/a.mp4"), "films/a.mp4: too long."),
+            (problem("what is it?", ""), "What is it?"),
+            (problem(" or so", ""), " or so."),
+        ] {
+            assert_eq!(detail(&asked).unwrap(), expected);
+        }
+        assert_eq!(detail(&problem("", "x")), None);
     }
 
     #[test]
