@@ -204,6 +204,7 @@ await step('the bar for seeking has pictures', async page => {
 
 await step('players find thumbnails', async page => {
   const found = await page.evaluate(async () => {
+    await Promise.all([script('vendor/shaka-player.compiled.js'), script('vendor/dash.all.min.js')]);
     const video = document.createElement('video');
     const player = new shaka.Player();
     await player.attach(video);

@@ -1,13 +1,14 @@
 // Uses the page of a server with live streams: an empty place, a stream by its name, its picture, delay and addresses, its loss.
-// Usage: node page_live.mjs BASE_URL RTSP_PORT NAME SOURCE_PID [SCREENSHOT_FOLDER]
+// Usage: node page_live.mjs BASE_URL RTSP_PORT NAME SOURCE_PID PUBLISH_URL [SCREENSHOT_FOLDER]
 // The place `cams` is the RTSP server of the process SOURCE_PID, which is killed at the end; NAME is a stream of it.
+// The server at PUBLISH_URL, which may be empty, has the place `studio` for publishers.
 
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
-const [base, rtspPort, name, source, shots] = process.argv.slice(2);
+const [base, rtspPort, name, source, publish, shots] = process.argv.slice(2);
 const path = `cams/${name}`;
 const browser = await chromium.launchPersistentContext(mkdtempSync(join(tmpdir(), 'page-')), {
   executablePath: process.env.CHROMIUM || '/usr/bin/chromium',
@@ -89,6 +90,31 @@ await step('an unknown stream has a sentence', async page => {
   await text(page, 'problem', '404');
   await shot(page, 'unknown');
 });
+
+for (const engine of ['stream', 'hls', 'dash']) {
+  await step(`a refused stream, by ${engine}`, async page => {
+    await row(page).waitFor(PATIENCE);
+    await page.goto(`${base}/#path=cams/nothing&engine=${engine}`);
+    await page.reload();
+    // What the server says, and what to do; none of the player's own words.
+    await text(page, 'problem', 'Check that the camera is on');
+    const said = await page.locator('#problem').textContent();
+    if (!said.includes('404') || /hls\.js|dash\.js|manifest/.test(said)) throw new Error(said);
+    await shot(page, `refused-${engine}`);
+    return said;
+  });
+}
+
+if (publish) {
+  await step('a stream that nobody publishes', async page => {
+    await page.goto(`${publish}/#path=studio/show&engine=hls`);
+    await page.waitForFunction(() => document.getElementById('problem').textContent, null, PATIENCE);
+    const said = await page.locator('#problem').textContent();
+    if (!/Push the stream to rtsp:\/\/127\.0\.0\.1:\d+\/studio\/show, with OBS or ffmpeg\./.test(said) || /hls\.js/.test(said)) throw new Error(said);
+    await shot(page, 'unpublished');
+    return said;
+  });
+}
 
 await step('a phone of 360 px', async page => {
   await page.setViewportSize({ width: 360, height: 740 });

@@ -8,14 +8,27 @@ const state = { asset: null, engine: 'hls', player: null, startup: null, problem
 // Folder, search, asset and player.
 let view = { folder: '', q: '', path: '', engine: 'hls' };
 
+const folderOf = path => path.split('/').slice(0, -1).map(part => `${part}/`).join('');
+
 function parseView() {
+  // The address of a folder or stream was opened, not that of the page.
+  if (site.folder || site.stream) return opened();
   const told = new URLSearchParams(location.hash.slice(1));
   const path = told.get('path') || '';
   // A link to an asset alone shows the folder that it lies in.
-  const folder = told.has('folder') ? told.get('folder') : path.split('/').slice(0, -1).map(part => `${part}/`).join('');
+  const folder = told.has('folder') ? told.get('folder') : folderOf(path);
   const known = [...$('engine').options].map(option => option.value);
   const engine = known.includes(told.get('engine')) ? told.get('engine') : 'hls';
   return { folder, q: told.get('q') || '', path, engine };
+}
+
+// The view of a folder or stream whose address was opened. The page's own address takes its place.
+function opened() {
+  const { folder, stream } = site;
+  const first = stream ? { folder: folderOf(stream), q: '', path: stream, engine: 'stream' } : { folder, q: '', path: '', engine: 'hls' };
+  Object.assign(site, { folder: '', stream: '' });
+  history.replaceState(null, '', `${site.root}${hashOf(first)}`);
+  return first;
 }
 
 function hashOf({ folder, q, path, engine }) {
@@ -46,9 +59,22 @@ async function show(next) {
   const isOther = next.folder !== before.folder || next.q !== before.q;
   const listed = isOther || !show.begun ? list() : Promise.resolve(mark());
   const isNew = next.path !== before.path || (next.path && next.engine !== before.engine);
-  const played = isNew ? select(next.path, next.engine) : Promise.resolve();
+  const played = isNew ? choose(next) : Promise.resolve();
   show.begun = true;
   await Promise.all([listed, played.catch(() => {})]);
+}
+
+// Shows the place for an asset at once, and plays it when all that plays is there.
+async function choose(next) {
+  $('stage').hidden = !next.path;
+  $('title').textContent = next.path;
+  try {
+    await playerReady();
+  } catch (error) {
+    note(error.message);
+    return;
+  }
+  if (view === next) await select(next.path, next.engine);
 }
 
 let typing;
@@ -77,17 +103,16 @@ addEventListener('popstate', () => show(parseView()));
 // Files come and go while the page is in the background.
 document.addEventListener('visibilitychange', () => { if (!document.hidden) list(); });
 setInterval(() => { if (isLive && !document.hidden && !view.q) list(); }, 3000);
-setInterval(watchStream, 1000);
 $('open-stream').onsubmit = event => {
   event.preventDefault();
   const name = $('stream-name').value.trim().replace(/^\/+|\/+$/g, '');
   if (name) go({ path: view.folder + name, engine: 'stream' });
 };
-watchSeeking(video);
 
 window.millpond = {
   load: async (path, engine) => {
-    const asset = await getJson(`${prefix}/.millpond/asset?path=${encodeURIComponent(path)}`);
+    await playerReady();
+    const asset = await getJson(`${here}/.millpond/asset?path=${encodeURIComponent(path)}`);
     view = { ...view, path, engine };
     history.replaceState(null, '', hashOf(view));
     state.asset = asset;

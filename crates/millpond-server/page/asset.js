@@ -14,7 +14,7 @@ async function select(path, engine) {
   $('problem').hidden = true;
   let asset;
   try {
-    asset = await getJson(`${prefix}/.millpond/asset?path=${encodeURIComponent(path)}`);
+    asset = await getJson(`${here}/.millpond/asset?path=${encodeURIComponent(path)}`);
   } catch (error) {
     if (view.path === path) {
       await unload();
@@ -61,7 +61,7 @@ function showLive() {
 async function watchStream() {
   const { asset } = state;
   if (!asset || !asset.live || document.hidden) return;
-  const now = await getJson(`${prefix}/.millpond/asset?path=${encodeURIComponent(asset.path)}`).catch(() => null);
+  const now = await getJson(`${here}/.millpond/asset?path=${encodeURIComponent(asset.path)}`).catch(() => null);
   if (!now || !now.live || state.asset !== asset) return;
   const isNew = JSON.stringify(now.tracks) !== JSON.stringify(asset.tracks);
   Object.assign(asset, now);
@@ -81,7 +81,7 @@ function showOutputs() {
   $('duration').parentElement.hidden = Boolean(live);
   $('duration').textContent = live ? '–' : clock(duration);
   const link = encodeURIComponent(state.asset.path).replace(/%2F/g, '/');
-  const page = outputRow('This page', new URL(`#path=${link}`, location).href);
+  const page = outputRow('This page', `${here}/#path=${link}`);
   const shown = Object.entries(NAMES).filter(([key]) => outputs[key]);
   $('outputs').tBodies[0].replaceChildren(...shown.map(([key, name]) => outputRow(name, address(outputs[key]), outputs[key].reason)), page);
   $('tracks').hidden = !tracks.length;
@@ -153,8 +153,8 @@ async function ability(t) {
 
 // RTSP has a port of its own on the host that the page is from.
 function address({ url, scheme, port, path }) {
-  if (scheme) return `${scheme}://${location.hostname}:${port}${prefix}${path}`;
-  return url ? new URL(prefix + url, location).href : null;
+  if (scheme) return `${scheme}://${location.hostname}:${port}${token}${path}`;
+  return url ? here + url : null;
 }
 
 function problem(text) {
@@ -182,18 +182,19 @@ function urlFor(engine) {
   const key = OUTPUTS[engine];
   const output = state.asset.outputs[key];
   if (!output || !output.url) throw new Error(`${key}: ${output ? output.reason : 'this asset is not one file'}`);
-  return prefix + output.url;
+  return here + output.url;
 }
 
 async function play(engine) {
+  const { asset } = state;
   await unload();
-  offerSeeking(video, state.asset);
+  offerSeeking(video, asset);
   state.engine = engine;
   $('engine').value = engine;
   showLive();
   $('problem').hidden = true;
   state.problem = null;
-  const { tracks } = state.asset;
+  const { tracks } = asset;
   const hasPictures = tracks.some(t => t.kind === 'video');
   const sound = undecodable(tracks, 'audio', 'sound is');
   try {
@@ -201,6 +202,12 @@ async function play(engine) {
     const missing = hasPictures ? undecodable(tracks, 'video', 'pictures are') : sound;
     if (missing) throw new Error(missing);
     // Pictures may play without their sound: that depends on the player.
+    if (SCRIPTS[engine]) {
+      $('startup').textContent = 'the player is loading';
+      await script(SCRIPTS[engine]);
+    }
+    // Another one may have been chosen meanwhile.
+    if (state.engine !== engine || state.asset !== asset) return undefined;
     return await load(url, engine);
   } catch (error) {
     const whole = sound && hasPictures && error.message !== sound ? new Error(`${error.message} ${sound}`) : error;
@@ -281,3 +288,6 @@ setInterval(() => {
   const n = p.rendition();
   $('rendition').textContent = p.renditions()[n] || (video.videoWidth ? `${video.videoWidth}×${video.videoHeight}` : '–');
 }, 500);
+
+setInterval(watchStream, 1000);
+watchSeeking(video);

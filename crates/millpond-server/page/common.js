@@ -4,15 +4,82 @@
 
 const $ = id => document.getElementById(id);
 
-// What paths begin with where the page was opened with a token: /~TOKEN/.
-const prefix = (location.pathname.match(/^\/~[^/]+/) || [''])[0];
+// What the server tells of the page: the way to its root, its version, and the folder or stream whose address was opened.
+const site = { ...document.documentElement.dataset };
 
-async function getJson(url, signal) {
-  const reply = await fetch(url, { signal });
-  const body = await reply.json();
-  if (!reply.ok) throw new Error(body.detail || `${reply.status} ${reply.statusText}`);
-  return body;
+// What the page's addresses begin with: scheme and host without a user and password, then the sub-path of a proxy, then the token
+// that the page was opened with, /~TOKEN.
+const TOKEN = /\/(?:~|%7[Ee])eyJ[^/]*$/;
+const here = location.origin
+  // A token without a slash behind it is a folder all the same.
+  + (TOKEN.test(location.pathname) ? location.pathname : new URL(site.root, location.href).pathname.replace(/\/$/, ''));
+
+// RTSP has no sub-path. Its addresses begin with the token.
+const token = (here.match(TOKEN) || [''])[0];
+
+// The user and password in the page's own address. Browsers send them of themselves only to the address that was opened.
+const [username, password] = (({ username: user, password: word }) => [user, word].map(text => {
+  try { return decodeURIComponent(text); } catch { return text; }
+}))(new URL(document.baseURI));
+
+// A failure with the words of the server.
+function failure(body, status) {
+  let detail;
+  try { ({ detail } = JSON.parse(body)); } catch { /* a proxy's own page */ }
+  return new Error(detail || `The server answered ${status}.`);
 }
+
+// Resolves with an answer of the server. fetch() takes no password; once one request had it, browsers send it with all others.
+function getJson(url, signal) {
+  return new Promise((done, fail) => {
+    const request = new XMLHttpRequest();
+    const aborted = () => new DOMException('aborted', 'AbortError');
+    const stop = () => {
+      request.abort();
+      fail(aborted());
+    };
+    if (signal?.aborted) {
+      fail(aborted());
+      return;
+    }
+    signal?.addEventListener('abort', stop, { once: true });
+    request.open('GET', url, true, username || null, password || null);
+    request.onloadend = () => signal?.removeEventListener('abort', stop);
+    request.onerror = () => fail(new Error('The server can\'t be reached.'));
+    request.onload = () => {
+      try {
+        if (request.status !== 200) throw failure(request.responseText, request.status);
+        done(JSON.parse(request.responseText));
+      } catch (error) {
+        fail(error);
+      }
+    };
+    request.send();
+  });
+}
+
+// Scripts that are loaded when they are needed, by name.
+const scripts = new Map();
+
+function script(name) {
+  if (!scripts.has(name)) {
+    scripts.set(name, new Promise((done, fail) => {
+      const e = element('script', undefined, { src: `${here}/.millpond/${site.version}/${name}` });
+      e.onload = () => done();
+      e.onerror = () => {
+        // The next attempt asks again.
+        scripts.delete(name);
+        e.remove();
+        fail(new Error(`The player can't be loaded from this server (${name}).`));
+      };
+      document.head.append(e);
+    }));
+  }
+  return scripts.get(name);
+}
+
+// Loads all that plays. The page shows its list without it.
+const playerReady = () => script('player.js');
 
 function bytes(n) {
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];

@@ -20,6 +20,35 @@ const engines = {
   },
 };
 
+const SCRIPTS = {
+  hls: 'vendor/hls.min.js', 'hls-ts': 'vendor/hls.min.js', dash: 'vendor/dash.all.min.js',
+  shaka: 'vendor/shaka-player.compiled.js', 'shaka-hls': 'vendor/shaka-player.compiled.js',
+};
+
+// Milliseconds for which players wait for a playlist or manifest of a live stream. The server waits for the source, and then says
+// what is wrong with it: it must come first.
+const LIVE_PATIENCE = 60000;
+
+// Tells a fault of a player in the server's words, where the server refused a request of it: `body` and `status` are its reply, or
+// the request is made again. `words` are those of the player.
+async function explain(words, { body, status, url }) {
+  if (body && status >= 400) return refusal(body, status);
+  const reply = await fetch(url).catch(() => null);
+  if (!reply || reply.ok) {
+    reply?.body?.cancel();
+    return words;
+  }
+  return refusal(await reply.text(), reply.status);
+}
+
+// The body of a reply that a player got by XMLHttpRequest, as text.
+function bodyOf(request) {
+  if (!request || !request.status) return '';
+  const { responseType, response } = request;
+  if (!responseType || responseType === 'text') return request.responseText;
+  return response instanceof ArrayBuffer ? new TextDecoder().decode(response) : '';
+}
+
 const size = r => `${r.height || '?'}p, ${Math.round((r.bitrate || r.bandwidth || r.bitsPerSecond || 0) / 1000)} kbit/s`;
 
 async function longResponse(url) {
@@ -50,12 +79,22 @@ function goOn(hls, url, type) {
 async function hlsJs(url) {
   // Players tell the server of their buffers and links (CMCD), in header fields: an argument of the query would make each
   // request another one for caches.
-  const hls = new Hls({ renderTextTracksNatively: true, cmcd: { useHeaders: true } });
+  const { fail, asset } = state;
+  const once = { maxTimeToFirstByteMs: LIVE_PATIENCE, maxLoadTimeMs: LIVE_PATIENCE, timeoutRetry: null, errorRetry: null };
+  const patience = asset.live ? { manifestLoadPolicy: { default: once } } : {};
+  const hls = new Hls({ renderTextTracksNatively: true, cmcd: { useHeaders: true }, ...patience });
   let again;
-  hls.on(Hls.Events.ERROR, (_, d) => {
+  let isOver = false;
+  hls.on(Hls.Events.ERROR, async (_, d) => {
     if (!d.fatal) return;
-    state.fail(`hls.js: ${d.type}, ${d.details}: ${d.error ? d.error.message : ''} ${d.url || (d.frag && d.frag.url) || url}`);
-    if (state.asset.live) again = setTimeout(() => goOn(hls, url, d.type), GO_ON_AFTER);
+    if (asset.live) again = setTimeout(() => goOn(hls, url, d.type), GO_ON_AFTER);
+    const of = d.url || d.frag?.url || url;
+    let words = `hls.js: ${d.type}, ${d.details}: ${d.error ? d.error.message : ''} ${of}`;
+    if (d.type === Hls.ErrorTypes.NETWORK_ERROR) {
+      words = await explain(words, { body: bodyOf(d.networkDetails), status: d.networkDetails?.status, url: of });
+      if (asset.live) words += ' Asking again …';
+    }
+    if (!isOver) fail(words);
   });
   if (state.asset.live) {
     compareClocks();
@@ -68,6 +107,7 @@ async function hlsJs(url) {
   hls.attachMedia(video);
   return {
     destroy: async () => {
+      isOver = true;
       clearTimeout(again);
       hls.destroy();
     },
@@ -88,6 +128,8 @@ async function dashJs(url) {
   const player = dashjs.MediaPlayer().create();
   // Enabled from the start: text that is enabled later stays without cues. Off is a choice of no track.
   player.updateSettings({ streaming: { text: { defaultEnabled: true }, cmcd: { enabled: true, mode: 'header' } } });
+  const { fail, asset } = state;
+  if (asset.live) player.updateSettings({ streaming: { manifestRequestTimeout: LIVE_PATIENCE, retryAttempts: { MPD: 0 } } });
   // Turned off no sooner than its first segment is there: dash.js drops the cues of a segment that arrives in that moment.
   let isTextChosen = false;
   const chooseText = n => {
@@ -102,11 +144,21 @@ async function dashJs(url) {
       state.problem = null;
     }
   });
-  player.on('error', e => state.fail(`dash.js: ${e.error.code}: ${e.error.message} ${(e.error.data && e.error.data.request && e.error.data.request.url) || url}`));
-  player.initialize(video, new URL(url, location).href, false);
+  let isOver = false;
+  player.on('error', async ({ error }) => {
+    const { request, response } = error.data || {};
+    const of = request?.url || url;
+    let words = `dash.js: ${error.code}: ${error.message} ${of}`;
+    if (request) words = await explain(words, { body: bodyOf(response), status: response?.status, url: of });
+    if (!isOver) fail(words);
+  });
+  player.initialize(video, url, false);
   const of = kind => player.getTracksFor(kind) || [];
   return {
-    destroy: async () => player.destroy(),
+    destroy: async () => {
+      isOver = true;
+      player.destroy();
+    },
     delay: () => (state.asset.live ? player.getCurrentLiveLatency() : null),
     renditions: () => (player.getRepresentationsByType('video') || []).map(size),
     rendition: () => {
@@ -130,18 +182,31 @@ async function shakaPlayer(url) {
   const player = new shaka.Player();
   player.configure({ cmcd: { enabled: true, useHeaders: true } });
   await player.attach(video);
-  const report = e => state.fail(`Shaka: ${e.code} (category ${e.category}): ${(e.data || []).filter(d => typeof d === 'string' || typeof d === 'number').join(' ')} ${url}`);
+  const { fail, asset } = state;
+  if (asset.live) player.configure({ manifest: { retryParameters: { maxAttempts: 1, timeout: LIVE_PATIENCE } } });
+  let isOver = false;
+  const report = async e => {
+    const data = e.data || [];
+    let words = `Shaka: ${e.code} (category ${e.category}): ${data.filter(d => typeof d === 'string' || typeof d === 'number').join(' ')} ${url}`;
+    const { Category, Code } = shaka.util.Error;
+    const [of, status, body] = e.code === Code.BAD_HTTP_STATUS ? data : [];
+    if (e.category === Category.NETWORK) words = await explain(words, { body, status, url: of || url });
+    if (!isOver) fail(words);
+  };
   player.addEventListener('error', e => report(e.detail));
   try {
     await player.load(url);
   } catch (e) {
-    report(e);
+    await report(e);
     throw e;
   }
   const videos = () => player.getVideoTracks();
   const audios = () => player.getAudioTracks();
   return {
-    destroy: () => player.destroy(),
+    destroy: () => {
+      isOver = true;
+      return player.destroy();
+    },
     renditions: () => videos().map(size),
     rendition: () => videos().findIndex(t => t.active),
     setRendition: n => {

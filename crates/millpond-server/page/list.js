@@ -28,7 +28,7 @@ async function list() {
 }
 
 async function folder(signal) {
-  const found = await getJson(`${prefix}/.millpond/assets?folder=${encodeURIComponent(view.folder)}`, signal);
+  const found = await getJson(`${here}/.millpond/assets?folder=${encodeURIComponent(view.folder)}`, signal);
   if (signal.aborted) return;
   const only = found.folders.length === 1 && !found.assets.length && !view.folder;
   // An address that was typed meanwhile stays: its event is still to come.
@@ -66,7 +66,7 @@ async function search(wanted, signal) {
   $('open-stream').hidden = true;
   isLive = false;
   note('Searching …');
-  const page = offset => getJson(`${prefix}/.millpond/search?q=${encodeURIComponent(wanted)}&offset=${offset}`, signal);
+  const page = offset => getJson(`${here}/.millpond/search?q=${encodeURIComponent(wanted)}&offset=${offset}`, signal);
   const rowOf = asset => (asset.kind === 'directory' ? folderRow(asset.path, true) : assetRow(asset, true));
   const first = await page(0);
   if (signal.aborted) return;
@@ -272,15 +272,31 @@ const details = {
   async show(li) {
     const { path, key } = li.firstChild.dataset;
     if (!this.known.has(key)) {
-      this.known.set(key, await getJson(`${prefix}/.millpond/brief?path=${encodeURIComponent(path)}`).catch(() => ({})));
+      this.known.set(key, await getJson(`${here}/.millpond/brief?path=${encodeURIComponent(path)}`).catch(() => ({})));
     }
     const { duration, poster } = this.known.get(key);
     const [look, , facts] = li.firstChild.children;
     if (duration > 0) facts.textContent = `${clock(duration)}, ${li.dataset.side}`;
     if (!poster || !li.isConnected || !decodable('video', poster.codec)) return;
+    await playerReady();
     const made = await picture(poster.url);
     const canvas = element('canvas');
     paint(canvas, made);
     look.replaceChildren(canvas);
   },
 };
+
+// ---- states of streams
+
+// Since when, in the clock of the reader.
+function sinceText(unix) {
+  const then = new Date(unix * 1000);
+  const isToday = then.toDateString() === new Date().toDateString();
+  return isToday ? then.toLocaleTimeString() : then.toLocaleString();
+}
+
+function stateText({ state: name, since, why }) {
+  const time = since ? ` since ${sinceText(since)}` : '';
+  const words = why ? `: ${why}` : '';
+  return `${name}${time}${words}`;
+}

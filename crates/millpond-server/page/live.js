@@ -26,10 +26,19 @@ const AGAIN = [0.5, 8];
 
 const wait = seconds => new Promise(done => { setTimeout(done, seconds * 1000); });
 
-// What a problem document (RFC 9457) or a status says.
-async function refusal(reply) {
-  const body = await reply.json().catch(() => ({}));
-  return body.detail || `${reply.status} ${reply.statusText}`;
+// What the server says of a request that it refused, and what can be done about it.
+function refusal(body, status) {
+  const { message } = failure(body, status);
+  // A path is not a word.
+  const words = /^[a-z]+ /.test(message) ? message[0].toUpperCase() + message.slice(1) : message;
+  return [/[.!?…]$/.test(words) ? words : `${words}.`, advice(state.asset, status)].filter(Boolean).join(' ');
+}
+
+function advice(asset, status) {
+  // Other statuses are about this viewer, and say all themselves.
+  if (!asset?.live || ![404, 502, 503, 504].includes(status)) return '';
+  if (!asset['is-published']) return 'Check that the camera is on, and that its name in the address is right. The server\'s log has more.';
+  return `Push the stream to ${address(asset.outputs.rtsp)}, with OBS or ffmpeg.`;
 }
 
 // A player of `url` on a video element. `tell` gets the words of a fault, or null once media arrives again.
@@ -66,7 +75,7 @@ class LongResponse {
   // Plays one response to its end. Resolves with whether media came.
   async response() {
     const reply = await fetch(this.url, { signal: this.ends.signal });
-    if (!reply.ok) throw new Error(await refusal(reply));
+    if (!reply.ok) throw new Error(`${refusal(await reply.text(), reply.status)} Asking again …`);
     this.prepare(reply.headers.get('Content-Type'));
     const reader = reply.body.getReader();
     let hasMedia = false;
@@ -176,7 +185,7 @@ let clockAhead = null;
 
 async function compareClocks() {
   const asked = Date.now();
-  const reply = await fetch('/.millpond/time', { cache: 'no-store' }).catch(() => null);
+  const reply = await fetch(`${here}/.millpond/time`, { cache: 'no-store' }).catch(() => null);
   const time = reply && reply.ok ? Date.parse(await reply.text()) : NaN;
   clockAhead = Number.isNaN(time) ? null : time - (asked + Date.now()) / 2;
 }
@@ -184,19 +193,4 @@ async function compareClocks() {
 // Seconds since a moment (a Date) of the server's clock; null where one of them is unknown.
 function secondsSince(date) {
   return date && clockAhead !== null ? (Date.now() + clockAhead - date.getTime()) / 1000 : null;
-}
-
-// ---- states of streams
-
-// Since when, in the clock of the reader.
-function sinceText(unix) {
-  const then = new Date(unix * 1000);
-  const isToday = then.toDateString() === new Date().toDateString();
-  return isToday ? then.toLocaleTimeString() : then.toLocaleString();
-}
-
-function stateText({ state: name, since, why }) {
-  const time = since ? ` since ${sinceText(since)}` : '';
-  const words = why ? `: ${why}` : '';
-  return `${name}${time}${words}`;
 }

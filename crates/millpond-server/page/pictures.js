@@ -41,7 +41,7 @@ async function decoded(url) {
       video.onloadeddata = done;
       video.onerror = () => fail(new Error(`no picture: ${url}`));
       timer = setTimeout(video.onerror, PICTURE_PATIENCE);
-      video.src = prefix + url;
+      video.src = here + url;
     });
     const canvas = document.createElement('canvas');
     canvas.width = Math.min(PICTURE_WIDTH, video.videoWidth);
@@ -85,7 +85,7 @@ async function offerSeeking(video, asset) {
   $('preview').hidden = true;
   showPlace();
   if (!shown || live || !decodable('video', shown.codec)) return;
-  const reply = await fetch(`${prefix}${shown.below}/iframes.m3u8`).catch(() => null);
+  const reply = await fetch(`${here}${shown.below}/iframes.m3u8`).catch(() => null);
   if (!reply || !reply.ok) return;
   let time = 0;
   const times = [...(await reply.text()).matchAll(/^#EXTINF:([\d.]+)/gm)].map(([, lasts]) => {

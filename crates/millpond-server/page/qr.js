@@ -213,11 +213,11 @@ function qrPicture(dark) {
 // its own machine can use: the server tells such a page its addresses in the network.
 async function addressForOthers(href) {
   if (!/^(localhost|127(\.\d+){3}|\[::1\])$/.test(location.hostname)) return { href, note: '' };
-  const [, scheme, here] = href.match(/^(\w+):\/\/([^/]+)/);
-  const told = (await getJson(`${prefix}/.millpond/network`).catch(() => ({})))[scheme];
-  const portOf = authority => Number((authority.match(/:(\d+)$/) || [])[1] || { http: 80, https: 443 }[scheme]);
+  const [, scheme, authority] = href.match(/^(\w+):\/\/([^/]+)/);
+  const told = (await getJson(`${here}/.millpond/network`).catch(() => ({})))[scheme];
+  const portOf = host => Number((host.match(/:(\d+)$/) || [])[1] || { http: 80, https: 443 }[scheme]);
   // Behind a proxy or a tunnel, the server does not know the address of this page for others.
-  if (!told || (told.length && portOf(told[0]) !== portOf(here))) return { href, note: 'Other devices need another address: this one is for this machine.' };
+  if (!told || (told.length && portOf(told[0]) !== portOf(authority))) return { href, note: 'Other devices need another address: this one is for this machine.' };
   if (!told.length) return { href: null, note: 'Other devices cannot reach this address: the server listens on this machine only, or the machine has no network.' };
-  return { href: href.replace(here, told[0]), note: 'This is the address of this machine in its network.' };
+  return { href: href.replace(authority, told[0]), note: 'This is the address of this machine in its network.' };
 }

@@ -46,6 +46,8 @@ pub(crate) struct Viewer<'a> {
     pub(crate) method: &'a str,
     /// Path and query as the client wrote them.
     pub(crate) target: &'a str,
+    /// Whether a trusted proxy forwarded the request.
+    pub(crate) is_forwarded: bool,
     /// Value of `Authorization`.
     pub(crate) authorization: Option<&'a str>,
     /// Value of `User-Agent`.
@@ -61,8 +63,9 @@ impl<'a> Viewer<'a> {
 
     /// The same request with the credentials of a user, or without.
     fn as_client(&self, has_user: bool) -> HttpClient<'a> {
-        let Self { address, is_secure, method, target, .. } = *self;
-        HttpClient { address, is_secure, method, target, authorization: self.authorization.filter(|_| has_user) }
+        let Self { address, is_secure, method, target, is_forwarded, .. } = *self;
+        let authorization = self.authorization.filter(|_| has_user);
+        HttpClient { address, is_secure, method, target, is_forwarded, authorization }
     }
 
     fn asker(&self) -> Asker<'a> {

@@ -107,6 +107,8 @@ pub(crate) struct HttpClient<'a> {
     pub(crate) method: &'a str,
     /// Path and query.
     pub(crate) target: &'a str,
+    /// Whether a trusted proxy forwarded the request, which may have removed a prefix of the path.
+    pub(crate) is_forwarded: bool,
     pub(crate) authorization: Option<&'a str>,
 }
 
@@ -177,7 +179,9 @@ impl Access {
             Some(value) if takes_basic => self.check_basic(value, asked.address, now),
             Some(_) => Err(Unproved::Digest(DigestRefusal::Anonymous)),
             None => {
-                let HttpClient { address, method, target: uri, authorization, .. } = *asked;
+                let HttpClient { address, method, target, authorization, is_forwarded, .. } = *asked;
+                let longer = authorization.filter(|_| is_forwarded).and_then(|header| with_prefix(header, target));
+                let uri = longer.as_deref().unwrap_or(target);
                 self.check_digest(&DigestRequest { method, uri, authorization }, address, now)
             }
         };
@@ -414,6 +418,17 @@ fn answered(header: &str, url: &Url) -> Option<String> {
     (Url::parse(&answer.uri).ok()? == *url).then_some(answer.uri)
 }
 
+/// Returns the URI of an answer to a challenge by HTTP, where it is `target` behind a prefix of the path, as the client wrote it to a
+/// proxy (RFC 7616 3.4.6). Proxies may write characters of it in another way.
+fn with_prefix(header: &str, target: &str) -> Option<String> {
+    let decoded = |text: &str| percent_encoding::percent_decode_str(text).collect::<Vec<u8>>();
+    let answer: Authorization = header.parse().ok()?;
+    let (uri, target) = (decoded(&answer.uri), decoded(target));
+    let prefix = uri.strip_suffix(&*target)?;
+    let is_path = prefix.is_empty() || prefix.starts_with(b"/");
+    (is_path && target.starts_with(b"/") && !prefix.contains(&b'?')).then_some(answer.uri)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -427,6 +442,24 @@ mod tests {
 
     /// The client of all requests.
     const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    #[test]
+    fn a_trusted_proxy_may_have_removed_a_prefix() {
+        let header = |uri: &str| format!(r#"Digest username="ann", realm="r", nonce="n", uri="{uri}", response="e""#);
+        for (uri, target, is_covered) in [
+            ("/video/films/a.mp4?x=1", "/films/a.mp4?x=1", true),
+            ("/films/a.mp4", "/films/a.mp4", true),
+            ("/video/a%5Bb%5D.mp4", "/a[b].mp4", true),
+            ("/video/films/a.mp4", "/films/b.mp4", false),
+            ("/video?x=/films/a.mp4", "/films/a.mp4", false),
+            ("films/films/a.mp4", "/films/a.mp4", false),
+            ("/video/", "*", false),
+        ] {
+            let found = with_prefix(&header(uri), target);
+            assert_eq!(found.as_deref(), is_covered.then_some(uri), "{uri} for {target}");
+        }
+        assert_eq!(with_prefix("Basic YTpi", "/a"), None);
+    }
 
     fn check(access: &Access, request: &Request<Vec<u8>>, now: Duration) -> Result<(), Box<Refused>> {
         access.check(request, CLIENT, now)

@@ -129,9 +129,10 @@ fn a_session_is_asked_for_once() {
     let moved = server.get(&format!("{LIST}?token=opaque&x=1"));
     let location = moved.header("location").unwrap().to_owned();
     assert_eq!(moved.status, 307);
-    assert!(location.starts_with("/~eyJ") && !location.contains("opaque"), "{location}");
+    let location = location.trim_start_matches("../");
+    assert!(location.starts_with("~eyJ") && !location.contains("opaque"), "{location}");
     let before = decider.asked();
-    let list = server.get(&location[1..]);
+    let list = server.get(location);
     assert_eq!((list.status, decider.asked()), (200, before));
     if have("ffmpeg") {
         let own = clips::folder().join(RTSP_CLIP);

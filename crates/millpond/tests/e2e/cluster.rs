@@ -193,7 +193,8 @@ fn players_go_on_when_their_node_dies() {
     let assets: Vec<_> = clips::CLIPS.iter().map(|clip| format!("films/{}", clip.name)).collect();
     let asset = assets.iter().find(|asset| asset.contains("h264") && of_dead(asset)).unwrap();
     let list = dead.get(&format!("{asset}/index.m3u8")).text();
-    let server = format!("#EXT-X-CONTENT-STEERING:SERVER-URI=\"/.millpond/steering?path=/{asset}\",PATHWAY-ID=\"c\"");
+    let server =
+        format!("#EXT-X-CONTENT-STEERING:SERVER-URI=\"../../.millpond/steering?path=/{asset}\",PATHWAY-ID=\"c\"");
     assert!(list.contains(&server), "{list}");
     let order = dead.get(&format!(".millpond/steering?path=/{asset}")).text();
     let order: serde_json::Value = serde_json::from_str(&order).unwrap();
@@ -201,6 +202,9 @@ fn players_go_on_when_their_node_dies() {
     let manifest = dead.get(&format!("{asset}/index.mpd")).text();
     let first = format!("<BaseURL serviceLocation=\"c\">http://127.0.0.1:{}/{asset}/</BaseURL>", dead.port);
     assert!(manifest.contains(&first) && manifest.contains("<ContentSteering"), "{manifest}");
+    // dash.js takes a relative address for one of its page.
+    let steering = format!(">http://127.0.0.1:{}/.millpond/steering?path=/{asset}</ContentSteering>", dead.port);
+    assert!(manifest.contains(&steering), "{manifest}");
 
     // Players by way of both other nodes, and a slow client in the middle of a large segment.
     let play = |node: &Server, path: &str| {

@@ -17,7 +17,7 @@ const TEXTS: [&str; 8] = [
     "/sample/index.mpd",
     "/sample/s1/all.vtt",
     "/",
-    "/.millpond/app.js",
+    "/.millpond/player.js",
 ];
 const CODINGS: [&str; 3] = ["br", "zstd", "gzip"];
 

@@ -47,8 +47,10 @@ const FIELDS: [(HeaderName, &str); 7] = [
 
 /// Answers a request for the console; `None` where the path is another one.
 pub(super) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Option<Reply> {
-    if matches!(path, "/console" | "/console/") {
-        return Some(moved());
+    match path {
+        "/console" => return Some(moved("./")),
+        "/console/" => return Some(moved("../")),
+        _ => {}
     }
     let index = FILES.iter().position(|file| file.path == path)?;
     if !matches!(*method, Method::GET | Method::HEAD) {
@@ -105,11 +107,11 @@ fn entity_tag(file: &File, coding: Option<Coding>) -> String {
     }
 }
 
-/// A redirect to the root: the pages' relative addresses hold there, and below the prefix of a proxy.
-fn moved() -> Reply {
+/// A redirect to the root: the pages' relative addresses hold there. It is relative, so that it holds below the prefix of a proxy.
+fn moved(root: &'static str) -> Reply {
     let mut reply = reply("text/plain; charset=utf-8", "the console is at /\n");
     *reply.status_mut() = StatusCode::PERMANENT_REDIRECT;
-    reply.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/"));
+    reply.headers_mut().insert(header::LOCATION, HeaderValue::from_static(root));
     reply
 }
 

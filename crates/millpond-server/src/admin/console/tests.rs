@@ -105,7 +105,9 @@ fn other_requests_are_not_the_consoles() {
     for path in ["/metrics", "/console/none.js", "/console/../mod.rs", "/api/v1/version", "/index.html"] {
         assert!(get(path, &[]).is_none(), "{path}");
     }
-    assert_eq!(get("/console", &[]).unwrap().headers()[header::LOCATION], "/");
+    for (path, root) in [("/console", "./"), ("/console/", "../")] {
+        assert_eq!(get(path, &[]).unwrap().headers()[header::LOCATION], root, "relative, below the prefix of a proxy");
+    }
     let posted = answer(&Method::POST, "/", &HeaderMap::new()).unwrap();
     assert_eq!(posted.status(), StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(posted.headers()[header::ALLOW], "GET, HEAD");

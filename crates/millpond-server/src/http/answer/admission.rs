@@ -120,7 +120,7 @@ impl Front {
     }
 
     /// Sends a client with a token in its query to the same manifest with the token in the path. The relative URLs of
-    /// the manifest then have it too. `None` for all else.
+    /// the manifest then have it too. The redirect is relative: a proxy may have removed a prefix of the path. `None` for all else.
     pub(super) fn with_token_in_path(&self, path: &str, query: &str, request: &Request) -> Option<Reply> {
         if request.token.is_some() || !(path.ends_with(".m3u8") || path.ends_with(".mpd")) {
             return None;
@@ -129,7 +129,7 @@ impl Front {
         let is_secret = |pair: &&str| token::is_parameter(pair) || pair.starts_with("user=");
         let rest: Vec<&str> = query.split('&').filter(|pair| !is_secret(pair)).collect();
         let mark = if rest.is_empty() { "" } else { "?" };
-        let location = format!("/~{token}{}{mark}{}", uri::encode(path), rest.join("&"));
+        let location = format!("{}~{token}{}{mark}{}", request.root(), uri::encode(path), rest.join("&"));
         let mut headers = HeaderMap::new();
         headers.insert(header::LOCATION, HeaderValue::from_str(&location).ok()?);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -170,6 +170,7 @@ fn viewer<'a>(request: &'a Request, viewers: &ConnectionViewers, (query, target)
         is_secure: request.is_secure(viewers.is_secure()),
         method: request.method.as_str(),
         target,
+        is_forwarded: request.forwarded.is_some(),
         authorization: request.header(header::AUTHORIZATION),
         agent: request.header(header::USER_AGENT),
     }

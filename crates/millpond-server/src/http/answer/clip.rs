@@ -34,7 +34,7 @@ impl Front {
         let source = source.ok_or_else(|| path.without("no past is kept of it (time-shift)"))?;
         if request.method == Method::HEAD {
             let headers = headers(Container::Fmp4, []);
-            return Ok(Reply { status: StatusCode::OK, headers, body: Body::unmade() });
+            return Ok(Reply::new(StatusCode::OK, headers, Body::unmade()));
         }
         let began = Instant::now();
         let found = self.sources.manager().clip(&source, start, end).await;
@@ -49,6 +49,6 @@ impl Front {
         let headers = headers(Container::Fmp4, clip.formats().map(|format| &*format.track));
         let sent = Sent::new(self.metrics.clone(), info.place.clone());
         info.counts_itself = true;
-        Ok(Reply { status: StatusCode::OK, headers, body: Body::stream(Box::new(ClipResponse::new(clip, sent))) })
+        Ok(Reply::new(StatusCode::OK, headers, Body::stream(Box::new(ClipResponse::new(clip, sent)))))
     }
 }

@@ -48,8 +48,9 @@ impl Front {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(problem::CONTENT_TYPE));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let status = problem.status;
-        Reply { status, headers, body: Body::bytes(problem.request_id(id).to_json()) }
+        let problem = problem.request_id(id);
+        let body = Body::bytes(problem.to_json());
+        Reply { status: problem.status, headers, body, problem: Some(Box::new(problem)) }
     }
 }
 

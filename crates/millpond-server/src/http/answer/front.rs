@@ -7,6 +7,7 @@ use super::{
     ladder::Openings,
     page_network::Served,
     pathways::STEERING,
+    plain,
     split::Splits,
     viewers::{ConnectionViewers, Viewers},
 };
@@ -278,6 +279,7 @@ impl Front {
                 _ => self.unsupported_method(info.id, &request.method),
             },
         };
+        plain::put(request, &mut reply);
         self.keep_private(request, &mut reply.headers);
         self.add_cors(request, &mut reply.headers);
         self.add_common_headers(&mut reply.headers, info.id);
@@ -312,6 +314,7 @@ impl Front {
             let asset = path.trim_start_matches('/');
             let (reply, info) = &mut answer;
             *reply = self.failure(info.id, asset, &AnswerError::of_body(asset, error));
+            plain::put(request, reply);
             self.add_cors(request, &mut reply.headers);
             self.add_common_headers(&mut reply.headers, info.id);
         }
@@ -366,7 +369,7 @@ impl Front {
         } else if let Some(live) = self.live_path(&path) {
             return match self.live(&live, request, info).await {
                 Ok(reply) => reply,
-                Err(error) => self.failure(info.id, &path, &error),
+                Err(error) => self.page_or_failure(info, &path, request, &error).await,
             };
         } else {
             match self.select(&path, request, viewers, info).await {
@@ -376,7 +379,18 @@ impl Front {
         };
         match selected {
             Ok(selected) => selected.reply(request),
-            Err(error) => self.failure(info.id, &path, &error),
+            Err(error) => self.page_or_failure(info, &path, request, &error).await,
+        }
+    }
+
+    /// Answers a request that failed: with the page, where a browser opens a folder or a stream.
+    async fn page_or_failure(&self, info: &mut ReplyInfo, path: &str, request: &Request, error: &AnswerError) -> Reply {
+        match self.page_instead(path, request, error).await {
+            Some(page) => {
+                info.kind = Kind::Page;
+                page
+            }
+            None => self.failure(info.id, path, error),
         }
     }
 

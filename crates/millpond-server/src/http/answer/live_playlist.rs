@@ -3,8 +3,7 @@
 use super::{
     Front, Reply, ReplyInfo,
     live::LivePath,
-    long,
-    page::TIME,
+    long, page,
     past::Past,
     representation::{Negotiation, SelectedRepresentation, etag},
 };
@@ -100,12 +99,12 @@ impl Front {
         if ended.is_none()
             && let Some(ladder) = self.ladder(path, info).await?
         {
-            let text = ladder.mpd(TIME).ok_or_else(|| stopped(path))?;
+            let text = ladder.mpd(page::time(request)).ok_or_else(|| stopped(path))?;
             return Ok(self.live_text(DASH, 1, text, request).await);
         }
         let window = self.window_of(path, past).await?;
         self.held(path, &window, (None, BEGINNING), info, ready).await?;
-        let text = window.mpd(TIME, past.extent(path.stream, &window)?).ok_or_else(|| stopped(path))?;
+        let text = window.mpd(page::time(request), past.extent(path.stream, &window)?).ok_or_else(|| stopped(path))?;
         // With low latency, players reload it each second.
         let has_parts = window.look(|window| window.targets().is_some_and(|targets| targets.parts.is_some()));
         let seconds = if has_parts { 1 } else { fresh(&window, false) };
@@ -335,5 +334,5 @@ fn unopened(content_type: &'static str) -> Reply {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    Reply { status: StatusCode::OK, headers, body: Body::unmade() }
+    Reply::new(StatusCode::OK, headers, Body::unmade())
 }

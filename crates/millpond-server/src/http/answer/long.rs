@@ -39,7 +39,7 @@ impl Front {
         // The media of a live source is unknown before it is opened.
         if request.method == Method::HEAD && path.is_source {
             self.sources.live(path.stream)?;
-            return Ok(Reply { status: StatusCode::OK, headers: headers(container, []), body: Body::unmade() });
+            return Ok(Reply::new(StatusCode::OK, headers(container, []), Body::unmade()));
         }
         let program = match self.followed(path).await? {
             Some(program) => program,
@@ -49,7 +49,7 @@ impl Front {
         // Nothing starts for a client that takes no media.
         if request.method == Method::HEAD {
             let headers = program_headers(&program, container);
-            return Ok(Reply { status: StatusCode::OK, headers, body: Body::unmade() });
+            return Ok(Reply::new(StatusCode::OK, headers, Body::unmade()));
         }
         self.long_of(&program, (container, muxer), info).await
     }
@@ -83,7 +83,7 @@ impl Front {
         let sent = Sent::new(self.metrics.clone(), info.place.clone());
         info.counts_itself = true;
         let body = LongResponse::new(viewing, muxer, self.stop.subscribe(), sent);
-        Ok(Reply { status: StatusCode::OK, headers, body: Body::stream(Box::new(body)) })
+        Ok(Reply::new(StatusCode::OK, headers, Body::stream(Box::new(body))))
     }
 }
 

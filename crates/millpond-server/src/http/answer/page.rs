@@ -1,7 +1,9 @@
 //! The web page at `/` and its data below `/.millpond/`.
 
 use super::{
-    Front, dates, page_asset, page_listing, page_network, page_search,
+    Front, Reply, dates, page_asset,
+    page_files::{self, PageFile, Shown},
+    page_listing, page_network, page_search,
     representation::{Negotiation, SelectedRepresentation, etag},
     viewers::ConnectionViewers,
 };
@@ -9,13 +11,13 @@ use crate::{
     http::{
         body::Body,
         render::{AnswerError, TextId},
-        request::{Request, coding::Coding, uri::parameter},
+        request::{Request, accept::prefers_html, coding::Coding, uri::parameter},
     },
     library::{LibraryError, fingerprint},
 };
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header};
-use std::time::SystemTime;
+use std::{sync::LazyLock, time::SystemTime};
 
 /// Path of the server's time, with which players of live DASH compare their clocks.
 pub(super) const TIME: &str = "/.millpond/time";
@@ -24,27 +26,41 @@ const NO_STORE: &str = "no-store";
 /// `Cache-Control` of the files of the page.
 const PAGE: &str = "no-cache";
 
-macro_rules! embedded {
-    ($($path:literal => $file:literal, $kind:literal;)*) => {
-        /// Files of the page: path, media type, content.
-        const FILES: &[(&str, &str, &[u8])] = &[$(($path, $kind, include_bytes!(concat!("../../../page/", $file)))),*];
-    };
+/// `Cache-Control` of files whose path has their version.
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+/// Levels of folders for which [`time`] is relative.
+const DEEPEST: usize = 32;
+
+/// Returns the reference to the server's time for the MPD of a live stream. It is relative: a proxy may have removed a prefix of the
+/// path.
+pub(super) fn time(request: &Request) -> &'static str {
+    // Players take the first levels of a text for them all.
+    static RELATIVE: LazyLock<String> = LazyLock::new(|| format!("{}{}", "../".repeat(DEEPEST), &TIME[1..]));
+    let levels = request.split().0.matches('/').count().saturating_sub(1);
+    DEEPEST.checked_sub(levels).map_or(TIME, |less| &RELATIVE[less * "../".len()..])
 }
 
-embedded! {
-    "/" => "index.html", "text/html; charset=utf-8";
-    "/.millpond/app.js" => "app.js", "text/javascript; charset=utf-8";
-    "/.millpond/asset.js" => "asset.js", "text/javascript; charset=utf-8";
-    "/.millpond/common.js" => "common.js", "text/javascript; charset=utf-8";
-    "/.millpond/engines.js" => "engines.js", "text/javascript; charset=utf-8";
-    "/.millpond/list.js" => "list.js", "text/javascript; charset=utf-8";
-    "/.millpond/live.js" => "live.js", "text/javascript; charset=utf-8";
-    "/.millpond/pictures.js" => "pictures.js", "text/javascript; charset=utf-8";
-    "/.millpond/qr.js" => "qr.js", "text/javascript; charset=utf-8";
-    "/.millpond/style.css" => "style.css", "text/css; charset=utf-8";
-    "/.millpond/vendor/hls.min.js" => "vendor/hls.min.js", "text/javascript; charset=utf-8";
-    "/.millpond/vendor/dash.all.min.js" => "vendor/dash.all.min.js", "text/javascript; charset=utf-8";
-    "/.millpond/vendor/shaka-player.compiled.js" => "vendor/shaka-player.compiled.js", "text/javascript; charset=utf-8";
+/// A resource of the page before it becomes a reply.
+struct Resource {
+    content_type: &'static str,
+    cache_control: &'static str,
+    hash: u64,
+    content: Bytes,
+    /// Whether it is the document, whose policy restricts what it may load and run.
+    is_document: bool,
+}
+
+impl Resource {
+    fn new(content_type: &'static str, cache_control: &'static str, content: impl Into<Bytes>) -> Self {
+        let content = content.into();
+        Self { content_type, cache_control, hash: fingerprint(&content), content, is_document: false }
+    }
+
+    fn document(root: &str, shown: &Shown) -> Self {
+        Self { is_document: true, ..Self::new(HTML, PAGE, page_files::document(root, shown)) }
+    }
 }
 
 impl Front {
@@ -55,30 +71,56 @@ impl Front {
         request: &Request,
         viewers: &ConnectionViewers,
     ) -> Result<SelectedRepresentation, AnswerError> {
-        let (content_type, cache_control, bytes) = content(self, path, request, viewers).await?;
-        let hash = fingerprint(&bytes);
+        Ok(self.page_resource(resource(self, path, request, viewers).await?, request).await)
+    }
+
+    /// Returns the page at the path of a folder or of a live stream that a browser opens, in place of the error of that path.
+    /// `None` where the path is neither of them.
+    pub(super) async fn page_instead(&self, path: &str, request: &Request, error: &AnswerError) -> Option<Reply> {
+        if error.status().is_server_error() || !prefers_html(request) {
+            return None;
+        }
+        let shown = self.shown_at(path).await?;
+        let document = Resource::document(&request.root(), &shown);
+        let mut reply = self.page_resource(document, request).await.reply(request);
+        reply.headers.append(header::VARY, HeaderValue::from_static("accept"));
+        Some(reply)
+    }
+
+    /// Returns what the page shows of the path of a folder or live stream.
+    async fn shown_at(&self, path: &str) -> Option<Shown> {
+        let inner = path.trim_matches('/');
+        if let Some(live) = self.live_path(path) {
+            let is_place = self.place(inner).is_some_and(|(_, _, inside)| inside.is_empty());
+            let shown = if is_place { Shown::Folder(inner.to_owned()) } else { Shown::Stream(inner.to_owned()) };
+            return live.resource().is_none().then_some(shown);
+        }
+        page_listing::is_folder(self, inner).await.then(|| Shown::Folder(inner.to_owned()))
+    }
+
+    /// Makes a representation of a resource, in the coding that the client prefers.
+    async fn page_resource(&self, resource: Resource, request: &Request) -> SelectedRepresentation {
         let mut selected = SelectedRepresentation {
-            content_type: HeaderValue::from_static(content_type),
-            cache_control: HeaderValue::from_static(cache_control),
-            etag: etag(hash),
+            content_type: HeaderValue::from_static(resource.content_type),
+            cache_control: HeaderValue::from_static(resource.cache_control),
+            etag: etag(resource.hash),
             modified: None,
-            more: self.page_fields(path),
+            more: self.page_fields(resource.is_document),
             negotiation: Negotiation::Uncoded,
-            body: Body::bytes(bytes.clone()),
+            body: Body::bytes(resource.content.clone()),
         };
         if let Some(coding) = Coding::preferred(request)
-            && let Some(coded) = self.coded_texts.get(TextId::Hash(hash), coding, &bytes).await
+            && let Some(coded) = self.coded_texts.get(TextId::Hash(resource.hash), coding, &resource.content).await
         {
             (selected.negotiation, selected.body) = (Negotiation::Coded(coding), Body::bytes(coded));
         }
-        Ok(selected)
+        selected
     }
 
     /// Returns the fields that restrict what the page may load and run.
-    fn page_fields(&self, path: &str) -> Vec<(HeaderName, HeaderValue)> {
+    fn page_fields(&self, is_document: bool) -> Vec<(HeaderName, HeaderValue)> {
         let mut fields = vec![(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))];
-        if path == "/"
-            && let Ok(policy) = HeaderValue::from_str(&policy(self.cluster().is_some(), self.key_origins()))
+        if is_document && let Ok(policy) = HeaderValue::from_str(&policy(self.cluster().is_some(), self.key_origins()))
         {
             fields.push((header::CONTENT_SECURITY_POLICY, policy));
             fields.push((header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")));
@@ -87,7 +129,7 @@ impl Front {
     }
 }
 
-/// Returns the value of `Content-Security-Policy`. Scripts come from this server only. Media may come from the other nodes of a
+/// Returns the value of `Content-Security-Policy`. Scripts come from this server only, or are that of the document. Media may come from the other nodes of a
 /// cluster, and keys from their servers.
 fn policy(is_node: bool, key_origins: &[String]) -> String {
     let mut more = String::new();
@@ -97,25 +139,30 @@ fn policy(is_node: bool, key_origins: &[String]) -> String {
     if is_node {
         more.push_str(" http: https:");
     }
+    let (script, style) = page_files::sources();
     // Players make object URLs of their media sources and of their workers.
     format!(
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:{more}; \
+        "default-src 'none'; script-src 'self' {script}; style-src 'self' {style}; img-src 'self' data: blob:; media-src 'self' blob:{more}; \
          connect-src 'self'{more}; worker-src 'self' blob:; base-uri 'none'; form-action 'none'"
     )
 }
 
-/// Returns media type, `Cache-Control` and content of a resource of the page.
-async fn content(
+/// Returns a resource of the page.
+async fn resource(
     front: &Front,
     path: &str,
     request: &Request,
     viewers: &ConnectionViewers,
-) -> Result<(&'static str, &'static str, Bytes), LibraryError> {
-    if let Some((_, kind, content)) = FILES.iter().find(|(p, ..)| *p == path) {
-        return Ok((kind, PAGE, Bytes::from_static(content)));
+) -> Result<Resource, LibraryError> {
+    if path == "/" {
+        return Ok(Resource::document(&request.root(), &Shown::Fragment));
+    }
+    if let Some(PageFile { content, hash, is_versioned }) = page_files::file(path) {
+        let cache_control = if is_versioned { FOR_EVER } else { PAGE };
+        return Ok(Resource { content_type: SCRIPT, cache_control, hash, content, is_document: false });
     }
     if path == TIME {
-        return Ok(("text/plain", NO_STORE, Bytes::from(dates::utc(SystemTime::now()))));
+        return Ok(Resource::new("text/plain", NO_STORE, dates::utc(SystemTime::now())));
     }
     let query = request.split().1;
     let absent = || LibraryError::NoAsset(path.to_owned());
@@ -127,7 +174,7 @@ async fn content(
         "/.millpond/network" => page_network::network(front, request, viewers).ok_or_else(absent)?,
         _ => return Err(absent()),
     };
-    Ok(("application/json", NO_STORE, Bytes::from(text)))
+    Ok(Resource::new("application/json", NO_STORE, text))
 }
 
 #[cfg(test)]
@@ -137,10 +184,25 @@ mod tests {
     #[test]
     fn scripts_come_from_this_server_only() {
         let alone = policy(false, &[]);
-        assert!(alone.starts_with("default-src 'none'; script-src 'self';"), "{alone}");
+        assert!(alone.starts_with("default-src 'none'; script-src 'self' 'sha256-"), "{alone}");
+        assert!(!alone.contains("unsafe"), "{alone}");
         assert!(alone.contains("connect-src 'self';") && !alone.contains("http"), "{alone}");
         let keys = policy(false, &["https://keys.example".to_owned()]);
         assert!(keys.contains("connect-src 'self' https://keys.example;"), "{keys}");
         assert!(policy(true, &[]).contains("media-src 'self' blob: http: https:;"));
+    }
+
+    #[test]
+    fn the_clock_is_relative_to_a_manifest() {
+        for (target, expected) in [
+            ("/index.mpd", ".millpond/time"),
+            ("/cams/door/index.mpd?dvr", "../../.millpond/time"),
+            ("/~eyJh.b.c/door/index.mpd", "../.millpond/time"),
+        ] {
+            let request = Request::new(http::Method::GET, target.to_owned(), http::HeaderMap::new());
+            assert_eq!(time(&request), expected, "{target}");
+        }
+        let deep = Request::new(http::Method::GET, format!("{}/index.mpd", "/a".repeat(99)), http::HeaderMap::new());
+        assert_eq!(time(&deep), TIME);
     }
 }

@@ -31,6 +31,13 @@ pub(super) async fn assets(front: &Front, folder: &str) -> Result<String, Librar
     front.library.pool().run(&Work::unlimited(), list).await.map_err(refused)
 }
 
+/// Tells whether a path is that of a folder of stored media with something in it. An object store knows no empty folders.
+pub(super) async fn is_folder(front: &Front, folder: &str) -> bool {
+    let Some((_, place, inside)) = front.place(folder) else { return false };
+    let Ok(path) = folder_path(inside) else { return false };
+    front.store.list(place, &path).await.is_ok_and(|entries| !entries.is_empty())
+}
+
 /// Lists titles of several files, then each file, then media that is not served.
 fn listing(listed: &ListedFolder, copied: &[String]) -> Value {
     let prefix = &listed.prefix;

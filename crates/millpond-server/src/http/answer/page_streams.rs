@@ -4,7 +4,7 @@ use super::Front;
 use crate::{http::request::uri::encode, library::LibraryError, live::state};
 use millpond_media::movie::TrackKind;
 use millpond_package::MediaKind;
-use millpond_stream::{Format, StreamReport};
+use millpond_stream::{Format, Source, StreamReport};
 use serde_json::{Value, json};
 
 /// Lists the streams of a place with live streams, those that are known now. `folder` has no slashes at its ends.
@@ -38,6 +38,7 @@ pub(super) fn stream(front: &Front, path: &str) -> Result<Option<Value>, Library
     let live = known.as_ref().map_or_else(|| json!({ "path": path, "state": "waiting" }), shown);
     Ok(Some(json!({
         "path": path, "duration": null, "live": live, "tracks": tracks, "outputs": outputs(front, path), "warnings": [],
+        "is-published": request.source == Source::Published,
     })))
 }
 

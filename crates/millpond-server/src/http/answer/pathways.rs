@@ -113,7 +113,13 @@ impl Front {
         };
         let all: Vec<_> = nodes.into_iter().map(pathway).collect();
         let asset = format!("/{}", [name, &route.asset].join("/").trim_matches('/'));
-        let steering = cluster.steers().then(|| format!("{token}{STEERING}?path={}", uri::encode(&asset)));
+        // dash.js takes a relative address for one of its own page; that of HLS is relative to the playlist.
+        let root = match own {
+            Some(url) => format!("{url}{token}/"),
+            None => request.root(),
+        };
+        let steering = format!("{root}{}?path={}", STEERING.trim_start_matches('/'), uri::encode(&asset));
+        let steering = Some(steering).filter(|_| cluster.steers());
         let pathways = Pathways { all: &all, steering: steering.as_deref() };
         let text = std::str::from_utf8(text).ok()?;
         Some(match route.resource {

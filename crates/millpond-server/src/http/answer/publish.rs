@@ -1,7 +1,7 @@
 //! PUT and POST: streams that publishers push by HTTP, as MPEG-TS or fragmented MP4.
 
 use super::{
-    Front, Reply, ReplyInfo, Upload, UploadError,
+    Front, Reply, ReplyInfo, Upload, UploadError, plain,
     split::{Joined, SplitName},
     upload::{self, UploadFormat},
 };
@@ -162,6 +162,7 @@ impl Front {
             },
         };
         info.waited = began.elapsed();
+        plain::put(request, &mut reply);
         self.add_cors(request, &mut reply.headers);
         self.add_common_headers(&mut reply.headers, info.id);
         (reply, info)
@@ -208,6 +209,7 @@ impl Front {
             is_secure: request.is_secure(is_secure),
             method: request.method.as_str(),
             target: &written,
+            is_forwarded: request.forwarded.is_some(),
             authorization: request.header(header::AUTHORIZATION),
         };
         let asker = Asker {

@@ -5,6 +5,7 @@ use crate::{
     access::{Hold, Pass},
     http::{Held, Kind, body::Body},
     logging::RequestId,
+    problem::Problem,
     storage::PlaceBytes,
 };
 use http::{HeaderMap, StatusCode};
@@ -18,12 +19,19 @@ pub(crate) struct Reply {
     pub(crate) headers: HeaderMap,
     /// Body, empty for replies without one.
     pub(crate) body: Body,
+    /// The failure that the body describes; `None` for all other replies.
+    pub(super) problem: Option<Box<Problem>>,
 }
 
 impl Reply {
+    /// Creates a reply.
+    pub(super) fn new(status: StatusCode, headers: HeaderMap, body: Body) -> Self {
+        Self { status, headers, body, problem: None }
+    }
+
     /// Creates a reply with an empty body.
     pub(super) fn without_body(status: StatusCode, headers: HeaderMap) -> Self {
-        Self { status, headers, body: Body::empty() }
+        Self::new(status, headers, Body::empty())
     }
 }
 

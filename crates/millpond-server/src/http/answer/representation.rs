@@ -70,13 +70,13 @@ impl SelectedRepresentation {
         if let Negotiation::Coded(coding) = self.negotiation {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
         }
-        let Some(len) = self.body.len() else { return Reply { status: StatusCode::OK, headers, body: self.body } };
+        let Some(len) = self.body.len() else { return Reply::new(StatusCode::OK, headers, self.body) };
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         match range::parse(range, len) {
-            RequestedRange::Whole => Reply { status: StatusCode::OK, headers, body: self.body },
+            RequestedRange::Whole => Reply::new(StatusCode::OK, headers, self.body),
             RequestedRange::Bytes(range) => {
                 insert(&mut headers, header::CONTENT_RANGE, &format!("bytes {}-{}/{len}", range.start, range.end - 1));
-                Reply { status: StatusCode::PARTIAL_CONTENT, headers, body: self.body.slice(range) }
+                Reply::new(StatusCode::PARTIAL_CONTENT, headers, self.body.slice(range))
             }
             RequestedRange::Unsatisfiable => {
                 insert(&mut headers, header::CONTENT_RANGE, &format!("bytes */{len}"));

@@ -64,7 +64,7 @@ impl Front {
             None if !has_body => Body::unmade(),
             _ => Body::passed(Box::new(PassedBytes::new(passage, passed)), length),
         };
-        Some(Reply { status, headers, body })
+        Some(Reply::new(status, headers, body))
     }
 
     /// Returns the object of a request that may be passed on. Files are served where they are asked for.

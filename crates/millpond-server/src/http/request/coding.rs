@@ -81,7 +81,7 @@ impl Weights {
 }
 
 /// Parses a weight, in thousandths (RFC 9110 section 12.4.2). The default is 1000; `None` stands for a malformed one.
-fn weight(parameters: &str) -> Option<u16> {
+pub(super) fn weight(parameters: &str) -> Option<u16> {
     let parameters = parameters.trim();
     if parameters.is_empty() {
         return Some(1000);

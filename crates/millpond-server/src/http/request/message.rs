@@ -45,6 +45,15 @@ impl Request {
         self.token.as_ref().map(|token| format!("/~{token}")).unwrap_or_default()
     }
 
+    /// Returns the relative reference from the target to the server's root, such as `../../`. It holds behind a proxy that removes
+    /// a prefix of the path, and behind the token that the path began with.
+    pub fn root(&self) -> String {
+        match self.split().0.matches('/').count() {
+            0 | 1 => "./".to_owned(),
+            slashes => "../".repeat(slashes - 1),
+        }
+    }
+
     /// The target for the log, without tokens and without the argument of CMCD, which has a field of its own.
     pub fn logged_target(&self) -> Cow<'_, str> {
         logged(&self.target)

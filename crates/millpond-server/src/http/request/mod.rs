@@ -4,6 +4,7 @@
 //! The module is public so that unit tests and fuzz targets call the parsers that serve. The two most important types
 //! are [`Request`], which HTTP/1 and HTTP/2 share, and [`head::ParsedHead`], the result of reading HTTP/1 bytes.
 
+pub mod accept;
 pub mod authority;
 pub mod body;
 pub mod cmcd;
