@@ -1,6 +1,8 @@
 //! Places as an operator writes them, and their origins.
 
 mod build;
+mod credentials;
+mod faults;
 mod options;
 mod rtsp_urls;
 
@@ -12,6 +14,8 @@ use url::Url;
 
 pub(crate) use build::store;
 pub use build::{build, build_with_homes};
+pub use credentials::credentials;
+pub use faults::{OptionFault, faults};
 pub use options::{OriginOptions, Titles};
 pub use rtsp_urls::RtspUrls;
 
@@ -122,7 +126,7 @@ pub enum PlaceError {
         detail: String,
     },
     /// The folder does not exist.
-    #[error("folder {}: does not exist", folder.display())]
+    #[error("folder {}: does not exist: create it, or correct the path", folder.display())]
     NoSuchFolder {
         /// The folder.
         folder: PathBuf,
@@ -228,7 +232,9 @@ fn hosted(text: &str) -> Result<Url, PlaceError> {
 
 fn url(text: &str) -> Result<Url, PlaceError> {
     let wrong = |detail: String| PlaceError::Url { text: shown(text), detail };
-    let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
+    let scheme = text.split(':').next().unwrap_or_default();
+    let url = Url::parse(text)
+        .map_err(|error| wrong(format!("expected {scheme}://HOST:PORT/PATH, found an error: {error}")))?;
     if url.fragment().is_some() {
         return Err(wrong("expected no fragment (#...)".into()));
     }
@@ -244,6 +250,9 @@ fn bucket(text: &str, rest: &str) -> Result<(String, String), PlaceError> {
     if bucket.contains(['@', '?', '#', ':']) {
         return Err(wrong("expected a bucket name only: credentials and endpoints are options"));
     }
+    if !bucket.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '$')) {
+        return Err(wrong("expected a bucket name of letters, digits, \"-\", \".\" and \"_\""));
+    }
     let prefix = prefix.trim_matches('/').to_owned();
     if prefix.split('/').any(|part| part == "." || part == "..") {
         return Err(wrong("expected no `.` or `..` in the prefix"));
@@ -252,7 +261,7 @@ fn bucket(text: &str, rest: &str) -> Result<(String, String), PlaceError> {
 }
 
 /// Returns a text that failed to parse, without possible passwords and tokens.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     match (text.find("://"), text.rfind('@')) {
         (Some(scheme), Some(at)) if at > scheme => {
