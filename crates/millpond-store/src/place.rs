@@ -198,10 +198,30 @@ impl PlaceSpec {
         let source = match place.split_once("://") {
             Some((scheme, rest)) => remote(place, scheme, rest)?,
             None if place == PUBLISH => PlaceSource::Publish,
-            None => PlaceSource::Folder(PathBuf::from(place)),
+            None => local(place)?,
         };
         Ok(Self { name: name.to_owned(), source })
     }
+}
+
+/// Returns the folder of a text without a scheme.
+fn local(text: &str) -> Result<PlaceSource, PlaceError> {
+    match cut_scheme(text) {
+        Some(scheme) => {
+            let detail = format!("expected {scheme}:// with two slashes, or ./{text} for a folder of this name");
+            Err(PlaceError::Url { text: shown(text), detail })
+        }
+        None => Ok(PlaceSource::Folder(PathBuf::from(text))),
+    }
+}
+
+/// Schemes of URLs.
+const SCHEMES: [&str; 9] = ["http", "https", "s3", "gs", "az", "rtsp", "rtsps", "udp", "rtp"];
+
+/// Returns the scheme of a text such as `http:/host`, which is no URL for want of a slash.
+fn cut_scheme(text: &str) -> Option<&'static str> {
+    let (scheme, _) = text.split_once(':')?;
+    SCHEMES.into_iter().find(|known| known.eq_ignore_ascii_case(scheme))
 }
 
 fn is_name(text: &str) -> bool {
@@ -292,6 +312,9 @@ mod tests {
         assert_eq!(parse("films=/data"), ("films".into(), folder("/data")));
         assert_eq!(parse("./a=b"), (String::new(), folder("./a=b")));
         assert_eq!(parse("a=b=c"), ("a".into(), folder("b=c")));
+        let cut = PlaceSpec::parse("films=http:/media.example").unwrap_err().to_string();
+        assert!(cut.contains("expected http:// with two slashes"), "{cut}");
+        assert!(PlaceSpec::parse("./s3:x").is_ok());
         assert_eq!(PlaceSpec::parse("films="), Err(PlaceError::Empty { text: "films=".into() }));
     }
 

@@ -133,7 +133,7 @@ pub(super) fn name(key: &'static str, expected: &str, text: String) -> Result<St
     Err(OptionFault {
         key,
         expected: expected.to_owned(),
-        found: format!("{:?}", text.chars().take(LONGEST).collect::<String>()),
+        found: format!("{:?}", shown(&text).chars().take(LONGEST).collect::<String>()),
         cure: "a name has letters, digits, \"-\", \"_\" and \".\" only".to_owned(),
     })
 }
