@@ -53,6 +53,7 @@ mod log_lines;
 mod lying_origin;
 mod made_anew;
 mod metrics;
+mod mistakes;
 mod prefetch;
 mod process;
 mod prometheus;
