@@ -57,6 +57,14 @@ pub fn json(text: &str) -> String {
     out
 }
 
+/// A URL with `***` in place of user and password; other text as it is.
+pub fn without_user(text: &str) -> String {
+    match (text.find("://"), text.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => format!("{}***{}", &text[..scheme + 3], &text[at..]),
+        _ => text.to_owned(),
+    }
+}
+
 /// Whether [`json`] would change anything.
 pub(crate) fn is_safe(text: &str) -> bool {
     !text.contains(|c| is_unsafe(c) && c != '\n')

@@ -60,6 +60,9 @@ impl Settings for LimitSettings {
     }
 }
 
+/// Most threads that serve requests. The runtime has room for each before it starts.
+const MOST_WORKERS: usize = 1024;
+
 const LIST: &[Setting<LimitSettings>] = &[
     Setting {
         name: "workers",
@@ -67,7 +70,7 @@ const LIST: &[Setting<LimitSettings>] = &[
         default: "one for each core",
         help: "Number of threads that serve requests",
         applied: At::Restart(|new, old| new.workers = old.workers),
-        apply: |limits, text| value::count(text, 1).map(|v| limits.workers = v),
+        apply: |limits, text| value::count_in(text, 1, MOST_WORKERS).map(|v| limits.workers = v),
         show: |limits| Some(limits.workers.to_string()),
     },
     Setting {

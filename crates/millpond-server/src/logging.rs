@@ -6,6 +6,7 @@
 mod common_lines;
 mod fields;
 mod file;
+mod filter;
 mod metrics;
 mod queue;
 mod recent;
@@ -34,6 +35,7 @@ use crate::traces::{self, TraceError, TraceSettings};
 use common_lines::CommonLines;
 use fields::EscapedFields;
 use file::LogFile;
+pub use filter::parse_filter;
 use queue::{Figures, Queue, Trouble};
 use recent::RecentLayer;
 
@@ -103,7 +105,7 @@ pub enum LogError {
     #[error(transparent)]
     Traces(#[from] TraceError),
     /// The file of the access log can't be opened.
-    #[error("access-log {}: {error}", path.display())]
+    #[error("access-log: {}: {error}{}", path.display(), file::cure(error))]
     File {
         /// Its path.
         path: std::path::PathBuf,
@@ -115,10 +117,11 @@ pub enum LogError {
     Started(String),
 }
 
-/// Checks a level filter: `info`, or targets as in `millpond_store=debug,info`.
-pub fn parse_filter(filter: &str) -> Result<EnvFilter, LogError> {
-    EnvFilter::try_new(filter)
-        .map_err(|error| LogError::Filter { filter: filter.to_owned(), reason: error.to_string() })
+/// Returns the file of the access log and the reason why it can't be opened; nothing is made.
+pub(crate) fn unopenable(settings: &LogSettings) -> Option<(std::path::PathBuf, String)> {
+    let AccessLog::File(path) = &settings.access else { return None };
+    let error = file::obstacle(path)?;
+    Some((path.clone(), format!("{error}{}", file::cure(&error))))
 }
 
 /// Starts the logs of this process: one on standard error, and the access log; and its traces, where they are on. The
@@ -431,13 +434,5 @@ mod tests {
                 assert!(value["display"].as_str().unwrap().contains("\u{9b}31m"), "JSON keeps the value: {line}");
             }
         }
-    }
-
-    #[test]
-    fn filters_are_checked() {
-        assert!(parse_filter("info").is_ok());
-        assert!(parse_filter("millpond_store=debug,warn").is_ok());
-        let error = parse_filter("millpond=loud").unwrap_err();
-        assert!(error.to_string().contains("millpond=loud"), "{error}");
     }
 }

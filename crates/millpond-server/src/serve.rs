@@ -17,12 +17,13 @@ pub use summary::{LiveSummary, Publishing};
 use crate::{
     admin::{AdminAddress, AdminListener},
     cluster::{Cluster, JoinError, Tasks},
-    config::{Config, Inputs, LadderConfig, Loaded, PlaceConfig},
+    config::{Config, ConfigError, Inputs, LadderConfig, Loaded, PlaceConfig, Source},
     http::Service,
     intercept::Intercept,
     library::Survey,
     listeners::{Inherited, Listener, Listeners, bind},
     live::{Ladders, LivePlace, LivePlaceError},
+    logging,
     reload::Reloader,
     rtmp::CurrentRtmp,
     rtsp::CurrentRtsp,
@@ -61,14 +62,29 @@ pub enum ServeError {
     /// The store or a place can't be opened.
     #[error("{0}")]
     Storage(#[from] storage::StorageError),
+    /// A place can't be opened.
+    #[error("{at}: {place}{error}")]
+    Place {
+        /// Where it stands.
+        at: Source,
+        /// Its name, as errors begin with it.
+        place: String,
+        /// The fault.
+        error: storage::StorageError,
+    },
     /// A place's URL can't be that of live streams.
-    #[error("{place}: {error}")]
+    #[error("{at}: {place}: {error}")]
     Live {
+        /// Where it stands.
+        at: Source,
         /// The place, without secrets.
         place: String,
         /// The fault.
         error: LivePlaceError,
     },
+    /// A setting can't be used here and now.
+    #[error(transparent)]
+    Setting(ConfigError),
     /// The certificate can't be used.
     #[error("{0}")]
     Tls(#[from] tls::TlsError),
@@ -84,6 +100,11 @@ pub enum ServeError {
 }
 
 impl ServeError {
+    /// The fault of a place, with the line where it stands.
+    pub(crate) fn of_place(place: &PlaceConfig, error: storage::StorageError) -> Self {
+        Self::Place { at: place.at.0.clone(), place: place.in_errors(), error }
+    }
+
     /// The kind of the system's error, where an address can't be listened on.
     pub(crate) fn kind(&self) -> Option<io::ErrorKind> {
         match self {
@@ -365,17 +386,24 @@ fn until_retired(mut stop: watch::Receiver<bool>, cluster: Option<Arc<Cluster>>)
 
 /// Obstacles to serving a configuration here and now: places that are not there and certificates that can't
 /// be read, then addresses that can't be listened on. Origins are not asked.
-pub fn obstacles(config: &Config) -> (Vec<ServeError>, Vec<ServeError>) {
+pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
+    let config = &loaded.config;
     let places = config.places.iter();
     let mut wrong: Vec<ServeError> = places
         .filter(|place| !place.spec.is_live())
-        .filter_map(|PlaceConfig { spec, options, .. }| {
-            millpond_store::build(spec, options).err().map(storage::StorageError::from).map(ServeError::from)
+        .filter_map(|place| {
+            let error = millpond_store::build(&place.spec, &place.options).err()?;
+            Some(ServeError::of_place(place, error.into()))
         })
         .collect();
     wrong.extend(live_places(config).err());
     let certificate = config.tls.source().and_then(|source| tls::Certificates::open(&source).err());
     wrong.extend(certificate.map(ServeError::from));
+    let access_log = logging::unopenable(&config.log);
+    wrong.extend(access_log.map(|(path, reason)| {
+        let at = loaded.source("access-log");
+        ServeError::Setting(ConfigError::File { at, key: "access-log", path, reason })
+    }));
     let taken = config.listeners().into_iter().filter_map(|(flag, addr)| bind(flag, addr?).err()).collect();
     (wrong, taken)
 }
@@ -386,9 +414,9 @@ pub fn obstacles(config: &Config) -> (Vec<ServeError>, Vec<ServeError>) {
 /// The first URL that can't be that of a stream.
 fn live_places(config: &Config) -> Result<HashMap<Arc<str>, LivePlace>, ServeError> {
     let folder = &config.storage.shift_folder;
-    let of = |PlaceConfig { spec, live, ladders, .. }: &PlaceConfig| {
+    let of = |PlaceConfig { spec, live, ladders, at, .. }: &PlaceConfig| {
         let place = LivePlace::new(&spec.source, live, folder).transpose()?;
-        let place = place.map_err(|error| ServeError::Live { place: spec.source.to_string(), error });
+        let place = place.map_err(|error| ServeError::Live { at: at.0.clone(), place: spec.source.to_string(), error });
         let named = ladders.iter().map(|LadderConfig { name, streams }| (name.clone(), streams.clone()));
         let place = place.map(|place| place.with_ladders(Ladders::new(named, spec.source == PlaceSource::Publish)));
         Some(place.map(|place| (Arc::from(spec.name.as_str()), place)))

@@ -308,6 +308,12 @@ impl ErrorKind {
         Self::Io,
     ];
 
+    /// Returns whether the origin is at fault: not where a client asks for a name that it does not have, nor where an object
+    /// changed.
+    pub fn is_failure(self) -> bool {
+        !matches!(self, Self::NotFound | Self::Changed)
+    }
+
     /// Returns a short lower-case name for metric labels.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -80,12 +80,15 @@ pub use origin::neighbours::NeighbourStats;
 pub use origin::retry::{RetryOrigin, RetryPolicy};
 pub use origin::{Body, BoxFuture, Entry, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, Version};
 pub use path::{ObjectPath, PathError};
-pub use place::{OriginOptions, PlaceError, PlaceSource, PlaceSpec, RtspUrls, Titles, build, build_with_homes};
+pub use place::{
+    OptionFault, OriginOptions, PlaceError, PlaceSource, PlaceSpec, RtspUrls, Titles, build, build_with_homes,
+    credentials, faults,
+};
 pub use prefetch::Watch;
 pub use reader::{Chunk, Reader};
 pub use scattered::Scattered;
 pub use single_flight::SingleFlight;
-pub use slab::{ObjectName, SlabError};
+pub use slab::{ObjectName, SlabError, held_lock};
 pub use stats::{PlaceStats, ReadCounts, Stats};
 pub use store::{DiskOptions, Store, StoreError, StoreOptions};
 pub use stripe::{

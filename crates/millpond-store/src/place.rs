@@ -1,6 +1,8 @@
 //! Places as an operator writes them, and their origins.
 
 mod build;
+mod credentials;
+mod faults;
 mod options;
 mod rtsp_urls;
 
@@ -12,6 +14,8 @@ use url::Url;
 
 pub(crate) use build::store;
 pub use build::{build, build_with_homes};
+pub use credentials::credentials;
+pub use faults::{OptionFault, faults};
 pub use options::{OriginOptions, Titles};
 pub use rtsp_urls::RtspUrls;
 
@@ -122,7 +126,7 @@ pub enum PlaceError {
         detail: String,
     },
     /// The folder does not exist.
-    #[error("folder {}: does not exist", folder.display())]
+    #[error("folder {}: does not exist: create it, or correct the path", folder.display())]
     NoSuchFolder {
         /// The folder.
         folder: PathBuf,
@@ -194,10 +198,30 @@ impl PlaceSpec {
         let source = match place.split_once("://") {
             Some((scheme, rest)) => remote(place, scheme, rest)?,
             None if place == PUBLISH => PlaceSource::Publish,
-            None => PlaceSource::Folder(PathBuf::from(place)),
+            None => local(place)?,
         };
         Ok(Self { name: name.to_owned(), source })
     }
+}
+
+/// Returns the folder of a text without a scheme.
+fn local(text: &str) -> Result<PlaceSource, PlaceError> {
+    match cut_scheme(text) {
+        Some(scheme) => {
+            let detail = format!("expected {scheme}:// with two slashes, or ./{text} for a folder of this name");
+            Err(PlaceError::Url { text: shown(text), detail })
+        }
+        None => Ok(PlaceSource::Folder(PathBuf::from(text))),
+    }
+}
+
+/// Schemes of URLs.
+const SCHEMES: [&str; 9] = ["http", "https", "s3", "gs", "az", "rtsp", "rtsps", "udp", "rtp"];
+
+/// Returns the scheme of a text such as `http:/host`, which is no URL for want of a slash.
+fn cut_scheme(text: &str) -> Option<&'static str> {
+    let (scheme, _) = text.split_once(':')?;
+    SCHEMES.into_iter().find(|known| known.eq_ignore_ascii_case(scheme))
 }
 
 fn is_name(text: &str) -> bool {
@@ -228,7 +252,9 @@ fn hosted(text: &str) -> Result<Url, PlaceError> {
 
 fn url(text: &str) -> Result<Url, PlaceError> {
     let wrong = |detail: String| PlaceError::Url { text: shown(text), detail };
-    let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
+    let scheme = text.split(':').next().unwrap_or_default();
+    let url = Url::parse(text)
+        .map_err(|error| wrong(format!("expected {scheme}://HOST:PORT/PATH, found an error: {error}")))?;
     if url.fragment().is_some() {
         return Err(wrong("expected no fragment (#...)".into()));
     }
@@ -244,6 +270,9 @@ fn bucket(text: &str, rest: &str) -> Result<(String, String), PlaceError> {
     if bucket.contains(['@', '?', '#', ':']) {
         return Err(wrong("expected a bucket name only: credentials and endpoints are options"));
     }
+    if !bucket.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '$')) {
+        return Err(wrong("expected a bucket name of letters, digits, \"-\", \".\" and \"_\""));
+    }
     let prefix = prefix.trim_matches('/').to_owned();
     if prefix.split('/').any(|part| part == "." || part == "..") {
         return Err(wrong("expected no `.` or `..` in the prefix"));
@@ -252,7 +281,7 @@ fn bucket(text: &str, rest: &str) -> Result<(String, String), PlaceError> {
 }
 
 /// Returns a text that failed to parse, without possible passwords and tokens.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     match (text.find("://"), text.rfind('@')) {
         (Some(scheme), Some(at)) if at > scheme => {
@@ -283,6 +312,9 @@ mod tests {
         assert_eq!(parse("films=/data"), ("films".into(), folder("/data")));
         assert_eq!(parse("./a=b"), (String::new(), folder("./a=b")));
         assert_eq!(parse("a=b=c"), ("a".into(), folder("b=c")));
+        let cut = PlaceSpec::parse("films=http:/media.example").unwrap_err().to_string();
+        assert!(cut.contains("expected http:// with two slashes"), "{cut}");
+        assert!(PlaceSpec::parse("./s3:x").is_ok());
         assert_eq!(PlaceSpec::parse("films="), Err(PlaceError::Empty { text: "films=".into() }));
     }
 

@@ -179,6 +179,18 @@ impl Pace {
     }
 }
 
+/// A time for people: `340ms`, `12.5s`, `3m20s`, `8h21m`, `4.5d`.
+pub(crate) fn span(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    match seconds {
+        _ if seconds < 1.0 => format!("{:.0}ms", seconds * 1000.0),
+        _ if seconds < 120.0 => format!("{seconds:.1}s"),
+        _ if whole < 7_200 => format!("{}m{:02}s", whole / 60, whole % 60),
+        _ if whole < 172_800 => format!("{}h{:02}m", whole / 3_600, whole / 60 % 60),
+        _ => format!("{:.1}d", seconds / 86_400.0),
+    }
+}
+
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let _ = Escaping::lines(&mut out).write_str(text);
@@ -196,6 +208,20 @@ fn write(text: &str) -> Result<(), Box<dyn Error>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_in_the_unit_that_fits() {
+        for (seconds, text) in [
+            (0.34, "340ms"),
+            (12.5, "12.5s"),
+            (200.0, "3m20s"),
+            (30_067.494, "8h21m"),
+            (388_800.0, "4.5d"),
+            (0.0, "0ms"),
+        ] {
+            assert_eq!(span(seconds), text);
+        }
+    }
 
     #[test]
     fn lines_of_progress_come_now_and_then() {

@@ -16,6 +16,9 @@ pub(crate) struct Opened {
 
 /// Opens the place that an object or a folder lies in.
 pub(crate) fn open(target: &str) -> Result<Opened, Box<dyn Error>> {
+    if target.trim_matches('/').is_empty() && !target.starts_with('/') {
+        return Err("expected a file, a folder or a URL, found an empty text".into());
+    }
     let (folder, name) = split(target);
     let store = Store::new(&StoreOptions::default())?;
     // Whoever runs the command may name any file.
@@ -29,7 +32,9 @@ pub(crate) fn open(target: &str) -> Result<Opened, Box<dyn Error>> {
 pub(crate) fn split(target: &str) -> (String, String) {
     let local = !target.contains("://");
     let whole = target.trim_end_matches('/');
-    let is_folder = (local && std::path::Path::new(target).is_dir()) || target.ends_with('/');
+    // `s3://bucket` and `http://host` have no path: they are whole places.
+    let is_place = target.split_once("://").is_some_and(|(_, rest)| !rest.contains('/'));
+    let is_folder = is_place || (local && std::path::Path::new(target).is_dir()) || target.ends_with('/');
     let (folder, name) = match whole.rsplit_once('/') {
         _ if is_folder => (if whole.is_empty() { "/" } else { whole }, ""),
         Some(("", name)) => ("/", name),

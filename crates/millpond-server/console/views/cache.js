@@ -47,13 +47,13 @@ function rooms(page) {
     row.classList.toggle('bad', Boolean(isBad));
   });
   const ratio = ({ hits, misses }) => (hits + misses ? percent(hits / (hits + misses)) : '–');
-  page.poll(signal => get('cache', null, signal), ({ memory: m, disk: d, prefetch, 'slice-bytes': slice }) => {
+  page.poll(signal => get('cache', null, signal), ({ memory: m, disk: d, 'no-disk': reason, prefetch, 'slice-bytes': slice }) => {
     const { slices } = m.kinds;
     show(memory, [
       ['In use', `${bytes(m.bytes)} of ${bytes(m['limit-bytes'])}`], ['Slices', slices && `${count(slices.entries)}, ${bytes(slices.bytes)}`], ['Hits', slices && ratio(slices)],
       ['Evictions', slices && count(slices.evictions)], ['Slice', bytes(slice)], ['Prefetch', prefetch],
     ].filter(([, value]) => value));
-    show(disk, d === null ? [['State', 'off: the setting cache-size gives it room']] : [
+    show(disk, d === null ? [['State', `off: ${reason}`]] : [
       ['In use', `${bytes(d.bytes)} of ${bytes(d['limit-bytes'])}`], ['Slices', count(d.slices)], ['Hits', ratio(d)], ['Evictions', count(d.evictions)], ['Pinned', bytes(d['pinned-bytes'])],
       ['Policy', d.policy], ['Writes passed over', count(d['passed-over'])], ['Errors', count(d.errors), d.errors > 0], ['Damaged', count(d.damaged), d.damaged > 0], ...(d.failure ? [['Failure', d.failure, true]] : []),
     ]);

@@ -65,6 +65,7 @@ function refill(node, origin) {
     ['Now', origin['received-bps'] === undefined ? null : rate(origin['received-bps'])], ['In flight', count(origin['in-flight'])], ['Requests', count(origin.requests)], ['Received', bytes(origin['received-bytes'])],
     ['Hit ratio', percent(origin['hit-ratio'])], ['Link', bandwidth ? rate(bandwidth) + delay : 'not measured yet'],
     ['Mean wait', waits?.count ? `${duration(waits.seconds / waits.count)} to the first byte` : null], ['Retries', count(origin.retries)], ['Collapsed', count(origin.collapsed), 'Reads that joined a request under way'],
+    ['Asked in vain', origin['not-found'] ? count(origin['not-found']) : null, 'Requests for names that the place does not have'], ['Replaced', origin.changed ? `${count(origin.changed)} objects while they were read` : null],
     ['Changed', origin.stale ? `${count(origin.stale)} times opened while the origin was away` : null], ['Prefetched', `${bytes(origin['prefetched-bytes'])}, ${bytes(origin['prefetched-unused-bytes'])} not yet used`], ['Watched tracks', count(origin['watched-tracks'])],
     ...stripes.map(stripe => [`Store ${stripe.store}`, `${bytes(stripe.bytes)} in ${count(stripe.requests)} requests, ${count(stripe.failures)} failed${stripe['is-resting'] ? ', resting' : ''}`]),
     ['Siblings', neighbours && `${count(neighbours.hits)} hits, ${count(neighbours.misses)} misses, ${count(neighbours.failures)} failed`],

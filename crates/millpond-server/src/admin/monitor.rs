@@ -2,6 +2,7 @@
 
 use super::{AdminState, Desk, api::overview::*};
 use crate::metrics::Figures;
+use millpond_store::ErrorKind;
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
@@ -187,7 +188,7 @@ fn read(state: &AdminState) -> (Overview, Counted) {
             received_bytes: counted.received,
             received_bps: 0,
             requests: sum(|place| place.origin_requests),
-            errors: sum(|place| place.errors.iter().map(|(_, count)| count).sum()),
+            errors: sum(|place| failures(&place.errors)),
             in_flight: sum(|place| place.in_flight),
         },
         cache: CacheOverview {
@@ -215,6 +216,11 @@ fn read(state: &AdminState) -> (Overview, Counted) {
         },
     };
     (overview, counted)
+}
+
+/// Number of failures of an origin. Requests for names that it does not have are none.
+fn failures(errors: &[(ErrorKind, u64)]) -> u64 {
+    errors.iter().filter(|(kind, _)| kind.is_failure()).map(|(_, count)| count).sum()
 }
 
 #[cfg(test)]

@@ -1,16 +1,15 @@
 //! From what was given to what runs: sources in their order, defaults, and whether settings go together.
 
 use super::{
-    AccessSettings, Config, ConfigError, ConfigErrors, Declaration, Form, Given, Host, Lifetimes, LiveSettings,
-    PlaceConfig, PlaceOptions, Source, file,
-    found::found_text,
+    AccessSettings, BadValue, Config, ConfigError, ConfigErrors, Declaration, Form, Given, GivenKey, Host, Lifetimes,
+    LiveSettings, PlaceConfig, PlaceOptions, Source, Stated, file,
+    found::{found_text, without_secrets},
     machine::Machine,
-    nearest::nearest,
     show::{place_text, toml_literal},
     value::list,
 };
-use crate::settings::Sources;
-use millpond_store::PlaceSpec;
+use crate::settings::{Sources, nearest::nearest};
+use millpond_store::{OptionFault, PlaceSpec};
 use std::{
     collections::{HashMap, HashSet},
     net::{Ipv4Addr, SocketAddr},
@@ -47,11 +46,22 @@ pub struct Loaded {
     pub config: Config,
     /// Each setting with its value and where that came from.
     pub effective: Vec<Effective>,
+    /// The keys of each place's table, in the order of the places.
+    pub own: Vec<Vec<Effective>>,
     /// Findings that are probably, but not certainly, mistakes.
     pub warnings: Vec<String>,
 }
 
 impl Loaded {
+    /// Where the value of a setting was given.
+    pub fn source(&self, name: &str) -> Source {
+        self.effective
+            .iter()
+            .find(|setting| setting.name == name)
+            .map(|setting| setting.source.clone())
+            .unwrap_or_default()
+    }
+
     /// Makes the shown values those of the configuration, which has changed.
     pub(crate) fn show_again(&mut self) {
         let forms: HashMap<_, _> = Config::settings().iter().map(|setting| (setting.name, setting.form)).collect();
@@ -87,12 +97,13 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, ConfigErrors> {
     if !errors.is_empty() {
         return Err(ConfigErrors(errors));
     }
+    let own = places.iter().map(own).collect();
     let effective = effective(&config, &given.sources, places);
     let mut warnings = strangers(&inputs.environment);
     warnings.extend(open_http(&config));
     warnings.extend(plain_questions(&config));
     warnings.extend(open_admin(&config));
-    Ok(Loaded { config, effective, warnings })
+    Ok(Loaded { config, effective, own, warnings })
 }
 
 /// Reads file, environment and flags, in this order; returns all that is wrong with them.
@@ -143,12 +154,11 @@ fn apply(setting: Declaration, text: &str, at: Source, config: &mut Config, give
             given.sources.insert(setting.name, at);
             None
         }
-        Err(bad) => Some(ConfigError::Value {
-            at,
-            key: setting.name.to_owned(),
-            expected: bad.expected,
-            found: found_text(text),
-        }),
+        Err(bad) => {
+            let BadValue { expected, nearest } = bad.for_text(setting.form, text);
+            let (key, found) = (setting.name.to_owned(), found_text(text));
+            Some(ConfigError::Value { at, key, expected, found, nearest })
+        }
     }
 }
 
@@ -165,6 +175,16 @@ fn effective(config: &Config, sources: &Sources, given: Vec<PlaceOptions>) -> Ve
         source: given.source,
     }));
     effective
+}
+
+/// The keys of a place's table, without secrets.
+fn own(place: &PlaceOptions) -> Vec<Effective> {
+    let of = |given: &GivenKey| Effective {
+        name: given.name,
+        value: Some(toml_literal(given.form, &without_secrets(given.name, &given.text))),
+        source: given.source.clone(),
+    };
+    place.keys.iter().map(of).collect()
 }
 
 /// Completes the configuration by defaults that depend on settings, and checks that settings go together.
@@ -234,13 +254,28 @@ fn places(
             Ok((spec, key_address)) => {
                 let (lifetimes, access, live) =
                     (place.lifetimes(lifetimes), place.access(access.clone()), place.live(live));
-                let (options, ladders) = (place.options, place.ladders);
-                places.push(PlaceConfig { spec, options, key_address, lifetimes, access, live, ladders });
+                let faults = millpond_store::faults(&spec, &place.options);
+                let sources: Vec<_> = faults.iter().map(|fault| place.at(fault.key)).collect();
+                let (options, ladders, at) = (place.options, place.ladders, Stated(place.source));
+                let place = PlaceConfig { spec, options, key_address, lifetimes, access, live, ladders, at };
+                let named = place.in_errors();
+                errors.extend(faults.iter().zip(sources).map(|(fault, at)| place_fault(&named, fault, at)));
+                places.push(place);
             }
             Err(reason) => errors.push(ConfigError::Place { at: place.source, reason }),
         }
     }
     places
+}
+
+/// The fault of an option of a place. A variable of the environment is named by its own place.
+fn place_fault(place: &str, fault: &OptionFault, at: Source) -> ConfigError {
+    let OptionFault { expected, found, cure, .. } = fault;
+    let reason = match &at {
+        Source::Environment(_) => format!("{place}expected {expected}, found {found}: {cure}"),
+        _ => format!("{place}{fault}"),
+    };
+    ConfigError::Place { at, reason }
 }
 
 /// The place with a name that no other has. One of several that was given none is called as the last part of its

@@ -6,11 +6,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::found::found;
-use super::nearest::nearest;
 use super::{
-    AccessSettings, BadValue, Config, ConfigError, Declaration, Form, Given, Host, Lifetimes, LiveSettings,
+    AccessSettings, BadValue, Config, ConfigError, Declaration, Form, Given, GivenKey, Host, Lifetimes, LiveSettings,
     PLACE_SETTINGS, PlaceOptions, PlaceSetting, Setting, Settings, Source, machine::Machine,
 };
+use crate::settings::nearest::nearest;
 
 /// Reads the text of a configuration file into `config` and `given`; returns all that is wrong with it.
 ///
@@ -60,7 +60,7 @@ impl Reader<'_> {
             return;
         };
         match self.config.apply(setting.name, &text) {
-            Some(Err(bad)) => self.bad_value(setting.name, bad, value, at),
+            Some(Err(bad)) => self.bad_value((setting.name, setting.form), bad, value, at),
             Some(Ok(())) => self.given.sources.insert(setting.name, at),
             None => {}
         }
@@ -94,6 +94,7 @@ impl Reader<'_> {
             key: "places".to_owned(),
             expected: "places such as [\"films=/data/films\"], or a table [places.films] with a url".to_owned(),
             found: found(value),
+            nearest: None,
         });
     }
 
@@ -111,17 +112,24 @@ impl Reader<'_> {
             let at = self.at(key.span().start);
             let key: &str = key.get_ref();
             if key == "url" {
-                place.text = self.url(value, &at).unwrap_or_default();
+                let text = self.url(value, &at);
+                place.keys.extend(text.clone().map(|text| GivenKey {
+                    name: "url",
+                    form: Form::Text,
+                    text,
+                    source: at,
+                }));
+                place.text = text.unwrap_or_default();
             } else if let Some(setting) = PlaceSetting::find(key) {
                 self.place_setting(setting, &mut place, value, at);
             } else if let Some(setting) = Lifetimes::find(key) {
-                let own = self.own_setting(setting, value, at);
+                let own = self.own_setting(setting, &mut place, value, at);
                 place.own.extend(own.map(|text| (setting, text)));
             } else if let Some(setting) = AccessSettings::find(key) {
-                let own = self.own_setting(setting, value, at);
+                let own = self.own_setting(setting, &mut place, value, at);
                 place.own_access.extend(own.map(|text| (setting, text)));
             } else if let Some(setting) = LiveSettings::find(key) {
-                let own = self.own_setting(setting, value, at);
+                let own = self.own_setting(setting, &mut place, value, at);
                 place.own_live.extend(own.map(|text| (setting, text)));
             } else {
                 let own = Lifetimes::LIST.iter().map(|s| s.name).chain(AccessSettings::LIST.iter().map(|s| s.name));
@@ -151,6 +159,7 @@ impl Reader<'_> {
             key: "url".to_owned(),
             expected: "one location, or several of rtsp and rtsps such as [\"rtsp://a/\", \"rtsp://b/\"]".to_owned(),
             found: found(value.get_ref()),
+            nearest: None,
         });
         None
     }
@@ -165,8 +174,9 @@ impl Reader<'_> {
         let Some(text) = self.text_of(setting.name, setting.form, value, &at) else {
             return;
         };
-        if let Err(bad) = (setting.apply)(place, &text) {
-            self.bad_value(setting.name, bad, value, at);
+        match (setting.apply)(place, &text) {
+            Ok(()) => place.keys.push(GivenKey { name: setting.name, form: setting.form, text, source: at }),
+            Err(bad) => self.bad_value((setting.name, setting.form), bad, value, at),
         }
     }
 
@@ -174,23 +184,30 @@ impl Reader<'_> {
     fn own_setting<T: Settings>(
         &mut self,
         setting: &'static Setting<T>,
+        place: &mut PlaceOptions,
         value: &Spanned<DeValue<'_>>,
         at: Source,
     ) -> Option<String> {
         let text = self.text_of(setting.name, setting.form, value, &at)?;
         let host = Host { machine: Machine::detect(), variable: &|_| None };
         match (setting.apply)(&mut T::defaults(&host), &text) {
-            Ok(()) => Some(text),
+            Ok(()) => {
+                let (name, form) = (setting.name, setting.form);
+                place.keys.push(GivenKey { name, form, text: text.clone(), source: at });
+                Some(text)
+            }
             Err(bad) => {
-                self.bad_value(setting.name, bad, value, at);
+                self.bad_value((setting.name, setting.form), bad, value, at);
                 None
             }
         }
     }
 
-    fn bad_value(&mut self, key: &str, bad: BadValue, value: &Spanned<DeValue<'_>>, at: Source) {
+    fn bad_value(&mut self, (key, form): (&str, Form), bad: BadValue, value: &Spanned<DeValue<'_>>, at: Source) {
+        let bad = bad.for_text(form, value.get_ref().as_str().unwrap_or_default());
+        let BadValue { expected, nearest } = bad;
         let found = found(value.get_ref());
-        self.errors.push(ConfigError::Value { at, key: key.to_owned(), expected: bad.expected, found });
+        self.errors.push(ConfigError::Value { at, key: key.to_owned(), expected, found, nearest });
     }
 
     /// The value as the text that a flag would have, where its type fits the form.
@@ -215,6 +232,7 @@ impl Reader<'_> {
                 key: key.to_owned(),
                 expected: form.expected(),
                 found: found(value.get_ref()),
+                nearest: None,
             });
         }
         text

@@ -1,5 +1,6 @@
 //! Values that are wrong, as errors show them.
 
+use crate::escape::without_user;
 use toml::de::DeValue;
 
 /// Most characters of a text.
@@ -24,11 +25,19 @@ pub(super) fn found_text(text: &str) -> String {
     format!("{:?}", shown.chars().take(MOST).collect::<String>())
 }
 
-fn without_user(part: &str) -> String {
-    match (part.find("://"), part.rfind('@')) {
-        (Some(scheme), Some(at)) if at > scheme => format!("{}***{}", &part[..scheme + 3], &part[at..]),
-        _ => part.to_owned(),
-    }
+/// The value of a key without users, passwords and queries of URLs. The query of `key-uri` is public: players get it.
+pub(super) fn without_secrets(key: &str, text: &str) -> String {
+    let part = |part: &str| {
+        let shown = without_user(part);
+        match shown.find('?') {
+            Some(query) if shown.contains("://") && key != "key-uri" => {
+                let end = part.chars().last().filter(|c| matches!(c, ',' | ' '));
+                format!("{}{}", &shown[..query], end.map(String::from).unwrap_or_default())
+            }
+            _ => shown,
+        }
+    };
+    text.split_inclusive([',', ' ']).map(part).collect()
 }
 
 #[cfg(test)]
@@ -46,6 +55,9 @@ mod tests {
         ] {
             assert_eq!(found_text(text), shown);
         }
+        let text = "a=http://u:hush@h/x?token=hush,b=/data";
+        assert_eq!(without_secrets("stripe-over", text), "a=http://***@h/x,b=/data");
+        assert_eq!(without_secrets("key-uri", "https://k/{kid}?x=1"), "https://k/{kid}?x=1");
         assert_eq!(found_text(&"x".repeat(100)).len(), MOST + 2);
     }
 }

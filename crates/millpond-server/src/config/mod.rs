@@ -10,7 +10,6 @@ mod documentation;
 pub(crate) mod edit;
 pub mod file;
 mod found;
-mod nearest;
 mod place;
 mod show;
 #[cfg(test)]
@@ -46,7 +45,7 @@ pub use crate::{
 };
 pub use check::{Effective, Inputs, Loaded, load};
 pub use edit::EditError;
-pub use place::{LadderConfig, PLACE_SETTINGS, PlaceOptions, PlaceSetting};
+pub use place::{GivenKey, LadderConfig, PLACE_SETTINGS, PlaceOptions, PlaceSetting};
 pub use show::show;
 
 /// Composes the configuration of parts, each of which has its settings.
@@ -148,6 +147,11 @@ compose! {
 }
 
 impl Config {
+    /// Whether slices of a place are cached on the disk.
+    pub(crate) fn has_remote(&self) -> bool {
+        self.places.iter().any(|place| place.spec.is_remote() || !place.options.stripe_over.is_empty())
+    }
+
     /// The setting of a name; underscores stand for dashes.
     fn find(name: &str) -> Option<Declaration> {
         let name = name.replace('_', "-");
@@ -181,4 +185,25 @@ pub struct PlaceConfig {
     pub live: LiveSettings,
     /// Ladders of its live streams.
     pub ladders: Vec<LadderConfig>,
+    /// Where it stands.
+    pub at: Stated,
+}
+
+/// Where a place stands. All are equal: a place that has moved in the file has not changed.
+#[derive(Debug, Clone, Default)]
+pub struct Stated(pub Source);
+
+impl PartialEq for Stated {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Stated {}
+
+impl PlaceConfig {
+    /// Names the place in an error: `place "films": `, or nothing for one without a name.
+    pub(crate) fn in_errors(&self) -> String {
+        if self.spec.name.is_empty() { String::new() } else { format!("place {:?}: ", self.spec.name) }
+    }
 }

@@ -34,6 +34,21 @@ pub struct PlaceOptions {
     pub own_live: Vec<(&'static Setting<LiveSettings>, String)>,
     /// Ladders of its live streams.
     pub ladders: Vec<LadderConfig>,
+    /// Its keys in the order of the file.
+    pub keys: Vec<GivenKey>,
+    /// Where it stands.
+    pub source: Source,
+}
+
+/// A key of the table of a place.
+#[derive(Debug, Clone)]
+pub struct GivenKey {
+    /// Name of the option.
+    pub name: &'static str,
+    /// Form of its value.
+    pub form: Form,
+    /// The value. May hold secrets.
+    pub text: String,
     /// Where it stands.
     pub source: Source,
 }
@@ -65,7 +80,8 @@ impl PlaceOptions {
         let options = OriginOptions::default();
         let (own, own_access, own_live, ladders) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (text, key_uri, key_format) = (text.into(), None, None);
-        Self { name: None, text, options, key_uri, key_format, own, own_access, own_live, ladders, source }
+        let keys = Vec::new();
+        Self { name: None, text, options, key_uri, key_format, own, own_access, own_live, ladders, keys, source }
     }
 
     /// A place of the key of a table.
@@ -107,6 +123,17 @@ impl PlaceOptions {
             (None, None) => Ok(None),
             (None, Some(format)) => Err(format!("key-format {format:?} is of no use without key-uri")),
         }
+    }
+
+    /// Where a key stands; where the place stands for one that was not given. Variables of the environment are their own places.
+    pub(super) fn at(&self, key: &str) -> Source {
+        if key.starts_with(|c: char| c.is_ascii_uppercase()) {
+            return Source::Environment(key.to_owned());
+        }
+        self.keys
+            .iter()
+            .find(|given| given.name == key)
+            .map_or_else(|| self.source.clone(), |given| given.source.clone())
     }
 
     /// Name and location.

@@ -1,6 +1,6 @@
 //! The effective configuration as text.
 
-use super::{Effective, Form};
+use super::{Form, Loaded};
 use millpond_store::PlaceSpec;
 use std::path::Path;
 
@@ -18,19 +18,21 @@ pub(super) fn toml_literal(form: Form, text: &str) -> String {
 }
 
 /// The effective configuration as a file that would bring it about, with the source of each value beside it.
-pub fn show(effective: &[Effective], file: Option<&Path>) -> String {
+pub fn show(loaded: &Loaded, file: Option<&Path>) -> String {
     let mut lines = Vec::new();
     if let Some(file) = file {
         lines.push((format!("# read {}", file.display()), String::new()));
     }
-    let (places, settings): (Vec<_>, Vec<_>) = effective.iter().partition(|setting| setting.name == "places");
+    let (places, settings): (Vec<_>, Vec<_>) = loaded.effective.iter().partition(|setting| setting.name == "places");
     for setting in settings {
         lines.push(match &setting.value {
             Some(value) => (format!("{} = {value}", setting.name), setting.source.to_string()),
             None => (format!("# {} is off", setting.name), String::new()),
         });
     }
-    if !places.is_empty() {
+    if loaded.own.iter().any(|keys| keys.len() > 1) {
+        tables(loaded, &mut lines);
+    } else if !places.is_empty() {
         lines.push(("places = [".to_owned(), String::new()));
         for place in places {
             let value = place.value.as_deref().unwrap_or_default();
@@ -43,4 +45,17 @@ pub fn show(effective: &[Effective], file: Option<&Path>) -> String {
         .into_iter()
         .map(|(left, right)| if right.is_empty() { left + "\n" } else { format!("{left:width$}  # {right}\n") })
         .collect()
+}
+
+/// The places as tables, each with its options.
+fn tables(loaded: &Loaded, lines: &mut Vec<(String, String)>) {
+    for (place, keys) in loaded.config.places.iter().zip(&loaded.own) {
+        lines.push((format!("\n[places.{}]", place.spec.name), String::new()));
+        let url = toml_literal(Form::Text, &place.spec.source.to_string());
+        lines.push((format!("url = {url}"), place.at.0.to_string()));
+        for key in keys.iter().filter(|key| key.name != "url") {
+            lines
+                .push((format!("{} = {}", key.name, key.value.as_deref().unwrap_or_default()), key.source.to_string()));
+        }
+    }
 }

@@ -1,13 +1,14 @@
 //! The configuration that flags, environment and file make, and the texts of their errors.
 
+mod odd_values;
 mod places;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::nearest::nearest;
 use super::*;
+use crate::settings::nearest::nearest;
 
 struct Case {
     folder: tempfile::TempDir,
@@ -168,8 +169,7 @@ fn wrong_values_say_where_and_what_is_expected() {
              found \"yess\"",
             "millpond.toml:7:1: max-connections: expected a whole number of at least 1, found 0",
             "millpond.toml:10:1: retries: expected a whole number of at least 0, found -1",
-            "$MILLPOND_LOG: expected a level (error, warn, info, debug, trace) or filter such as \
-             \"millpond_store=debug,info\", found \"millpond=loud\"",
+            "$MILLPOND_LOG: expected a level (off, error, warn, info, debug, trace) in place of \"loud\", found \"millpond=loud\"",
             "--idle-timeout: expected a duration such as \"4s\" or \"500ms\", found \"soon\"",
         ]
     );
@@ -277,7 +277,7 @@ fn what_is_wrong_with_the_file_of_users_is_told_line_by_line() {
     );
     std::fs::write(&path, "ann:hush\n").unwrap();
     let loaded = case.ok();
-    assert!(show(&loaded.effective, None).contains(&format!("rtsp-users = \"{}\"", path.display())));
+    assert!(show(&loaded, None).contains(&format!("rtsp-users = \"{}\"", path.display())));
     assert!(!format!("{:?}", loaded.config).contains("hush"));
     assert!(Case::new().ok().config.rtsp.users.is_none());
 }
@@ -313,7 +313,7 @@ fn what_is_shown_reads_back_as_the_same() {
     let case =
         Case::new().file("workers = 3\nmemory = \"64MiB\"\ntls-self-signed = true\n").place("films=/data/fi\"lms");
     let first = case.ok();
-    let text = show(&first.effective, None);
+    let text = show(&first, None);
     assert!(text.contains("workers = 3 "), "{text}");
     let again = Case::new().file(&text).ok();
     let values = |loaded: &Loaded| -> HashMap<&str, Option<String>> {

@@ -7,6 +7,7 @@ mod disk;
 mod etcd;
 mod finding;
 mod limits;
+mod lock;
 mod origins;
 mod ports;
 
@@ -47,6 +48,7 @@ fn certificate(config: &Config) -> Option<Finding> {
     Some(match Certificates::open(&source) {
         Err(error) => Finding::error(AREA, error.to_string(), advice),
         Ok(certificates) => match certificates.date_warning(SystemTime::now()) {
+            Some(warning) if !certificates.is_valid(SystemTime::now()) => Finding::error(AREA, warning, advice),
             Some(warning) => Finding::warning(AREA, warning, advice),
             None => Finding::fine(AREA, "the certificate is valid, and its key fits".to_owned()),
         },

@@ -36,7 +36,11 @@ pub(super) async fn findings(config: &Config, probe: &Probe) -> Vec<Finding> {
             PlaceSource::Transport(_) => {
                 vec![Finding::fine(area, format!("{}: takes packets; none was waited for", place.spec.source))]
             }
-            _ => objects(area, place, probe).await,
+            _ => {
+                let keys = millpond_store::credentials(&place.spec, &place.options);
+                let keys = keys.map(|text| Finding::fine(area, text));
+                keys.into_iter().chain(objects(area, place, probe).await).collect()
+            }
         }
     });
     let all: Vec<Vec<Finding>> = stream::iter(examined).buffered(TOGETHER).collect().await;

@@ -11,9 +11,9 @@ const LISTEN: &str = "0A";
 
 /// The program that has a port.
 #[derive(Debug, PartialEq, Eq)]
-struct Holder {
-    name: String,
-    id: u32,
+pub(super) struct Holder {
+    pub(super) name: String,
+    pub(super) id: u32,
 }
 
 pub(super) fn findings(config: &Config) -> Vec<Finding> {
@@ -46,7 +46,7 @@ fn finding(flag: &'static str, address: SocketAddr) -> Finding {
 }
 
 /// Returns the program that listens on a port, where this user may see it.
-fn holder(port: u16) -> Option<Holder> {
+pub(super) fn holder(port: u16) -> Option<Holder> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let inodes: Vec<_> = tables
         .into_iter()

@@ -1,6 +1,7 @@
 //! A file of log lines that another program may rename, as logrotate does.
 
 use super::queue::Output;
+use rustix::fs::Access;
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
@@ -46,6 +47,29 @@ impl LogFile {
             // A file that can't be examined is no reason to open another one.
             (Ok(_), Err(_)) => true,
         }
+    }
+}
+
+/// Returns why a file can't be opened, or made. Nothing is made.
+pub(super) fn obstacle(path: &Path) -> Option<io::Error> {
+    if path.exists() {
+        return append(path).err();
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match std::fs::metadata(folder) {
+        Err(error) => Some(error),
+        Ok(found) if !found.is_dir() => Some(io::ErrorKind::NotADirectory.into()),
+        Ok(_) => rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).err().map(io::Error::from),
+    }
+}
+
+/// The remedy of an error of opening, behind it.
+pub(super) fn cure(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => ": make its folder, or correct the path",
+        io::ErrorKind::PermissionDenied => ": give the server's user the right to write there",
+        io::ErrorKind::IsADirectory => ": name a file in it",
+        _ => ": correct the path",
     }
 }
 

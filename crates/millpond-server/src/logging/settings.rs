@@ -1,6 +1,6 @@
 //! Settings of the log and of the access log.
 
-use super::{LogFormat, parse_filter};
+use super::{LogFormat, filter};
 use crate::settings::{
     At, Host, Setting, Settings,
     value::{self, BadValue, Form},
@@ -153,9 +153,9 @@ fn access_log(text: &str) -> Result<AccessLog, BadValue> {
 }
 
 fn log_filter(text: &str) -> Result<String, BadValue> {
-    parse_filter(text).map_err(|_| {
-        BadValue::new("a level (error, warn, info, debug, trace) or filter such as \"millpond_store=debug,info\"")
-    })?;
+    filter::check(text).map_err(BadValue::from)?;
+    // The library's parser has the last word.
+    filter::parse_filter(text).map_err(|_| BadValue::new("a filter such as \"millpond_store=debug,info\""))?;
     Ok(text.to_owned())
 }
 

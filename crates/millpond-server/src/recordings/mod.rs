@@ -45,7 +45,7 @@ pub(crate) enum RecordError {
     #[error("{0} recordings run, as many as the setting recordings allows")]
     TooMany(usize),
     /// The source of a live stream failed.
-    #[error("the source of the stream failed: {}", .0.words)]
+    #[error("{}", .0.for_viewers())]
     Source(#[from] Arc<SourceError>),
     /// The engine can't record.
     #[error(transparent)]

@@ -57,7 +57,7 @@ impl Parts {
         let later_cluster = LaterCluster::default();
         let origins = origins(config, None, &later_cluster)?;
         let store =
-            storage::store(&config.storage, has_remote(config) && !takes_over).map_err(storage::StorageError::from)?;
+            storage::store(&config.storage, config.has_remote() && !takes_over).map_err(storage::StorageError::from)?;
         for (name, origin) in origins {
             store.add_place(&name, origin);
         }
@@ -94,7 +94,7 @@ impl Parts {
     /// the places whose assets are opened anew. Returns warnings.
     pub(super) fn reconfigure(&self, new: &Generation, origins: Origins, replaced: &[Arc<str>]) -> Vec<String> {
         let config = &new.config;
-        let warnings = storage::reconfigure(&self.store, &config.storage, has_remote(config));
+        let warnings = storage::reconfigure(&self.store, &config.storage, config.has_remote());
         for (name, origin) in origins {
             self.store.add_place(&name, origin);
         }
@@ -116,7 +116,7 @@ impl Parts {
     /// Starts the task that opens the disk cache once the process before this one has given it up. It ends where `leaving` turns true.
     pub(super) fn take_disk_over(&self, config: &Config, leaving: watch::Receiver<bool>) -> JoinHandle<()> {
         let settings = config.storage.clone();
-        tokio::spawn(storage::take_disk_over(self.store.clone(), settings, has_remote(config), leaving))
+        tokio::spawn(storage::take_disk_over(self.store.clone(), settings, config.has_remote(), leaving))
     }
 
     /// Measures what this server sends.
@@ -139,11 +139,6 @@ impl Parts {
     }
 }
 
-/// Whether slices of a place are cached on the disk.
-fn has_remote(config: &Config) -> bool {
-    config.places.iter().any(|place| place.spec.is_remote() || !place.options.stripe_over.is_empty())
-}
-
 /// Makes the origins of the places of a configuration, without those that were the same `before`.
 fn origins(config: &Config, before: Option<&Config>, cluster: &LaterCluster) -> Result<Origins, ServeError> {
     let mut origins = Origins::new();
@@ -154,7 +149,8 @@ fn origins(config: &Config, before: Option<&Config>, cluster: &LaterCluster) -> 
         let name = place.spec.name.as_str();
         let homes = || Arc::new(PlaceHomes::new(cluster.clone(), name)) as Arc<dyn Homes>;
         let homes = config.cluster.is_on().then(homes);
-        let origin = storage::origin((&place.spec, &place.options), homes)?;
+        let origin = storage::origin((&place.spec, &place.options), homes)
+            .map_err(|error| ServeError::of_place(place, error))?;
         origins.extend(origin.map(|origin| (Arc::from(name), origin)));
     }
     Ok(origins)

@@ -65,7 +65,7 @@ pub enum ConfigError {
         nearest: Option<String>,
     },
     /// A value that its setting can't take.
-    #[error("{at}{key}: expected {expected}, found {found}", at = before(.at), key = name(.at, .key))]
+    #[error("{at}{key}: expected {expected}, found {found}{hint}", at = before(.at), key = name(.at, .key), hint = hint(.nearest))]
     Value {
         /// Where it stands.
         at: Source,
@@ -75,6 +75,8 @@ pub enum ConfigError {
         expected: String,
         /// The value found.
         found: String,
+        /// The known word that looks most like it.
+        nearest: Option<String>,
     },
     /// The same setting twice in one place.
     #[error("{at}: {key} is set more than once here")]

@@ -44,13 +44,23 @@ impl Machine {
 /// Bytes of the disk for slices: 10 GiB, and at most half of what is free where the cache folder is or will be, the slices
 /// that are there already not counted as taken. In whole GiB, or MiB where that is less than one.
 pub(crate) fn default_cache_size(folder: &Path) -> u64 {
-    let exists = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
-    let free = rustix::fs::statvfs(exists).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    let free = existing(folder).map_or(0, free_bytes);
     let slices = std::fs::read_dir(folder.join("slices")).into_iter().flatten().flatten();
     let own: u64 = slices.filter_map(|file| Some(file.metadata().ok()?.blocks() * 512)).sum();
     let half = (free.saturating_add(own) / 2).min(10 << 30);
     let unit = if half >= 1 << 30 { 1 << 30 } else { 1 << 20 };
     half / unit * unit
+}
+
+/// The folder itself, or the nearest one above it that exists. A relative path begins in the present folder.
+pub(crate) fn existing(folder: &Path) -> Option<&Path> {
+    let mut all = folder.ancestors().map(|path| if path == Path::new("") { Path::new(".") } else { path });
+    all.find(|path| path.is_dir())
+}
+
+/// Free bytes of the disk of a folder.
+pub(crate) fn free_bytes(folder: &Path) -> u64 {
+    rustix::fs::statvfs(folder).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Raises the limit of open files to what the system allows this process, and says what it is now.

@@ -6,6 +6,7 @@
 
 mod error;
 pub mod machine;
+pub(crate) mod nearest;
 pub mod value;
 
 use std::{collections::BTreeMap, fmt};

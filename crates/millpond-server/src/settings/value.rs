@@ -2,6 +2,7 @@
 //!
 //! Flags, environment and file share these, so a value is written the same way everywhere.
 
+use super::nearest::nearest;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -78,12 +79,23 @@ impl Form {
 pub struct BadValue {
     /// In words, with an example.
     pub expected: String,
+    /// The known word that was probably meant.
+    pub nearest: Option<String>,
 }
 
 impl BadValue {
     /// With words of its own.
     pub fn new(expected: impl Into<String>) -> Self {
-        Self { expected: expected.into() }
+        Self { expected: expected.into(), nearest: None }
+    }
+
+    /// Adds the word of a choice that looks most like a text.
+    pub(crate) fn for_text(self, form: Form, text: &str) -> Self {
+        let words = form.choices();
+        let switched = switch(text).ok().map(|is_on| if is_on { "on" } else { "off" });
+        let switched = switched.filter(|word| words.contains(word)).map(str::to_owned);
+        let meant = || switched.or_else(|| nearest(text, words.iter().copied()));
+        Self { nearest: self.nearest.or_else(meant), ..self }
     }
 }
 
@@ -113,6 +125,12 @@ pub fn count(text: &str, least: usize) -> Result<usize, BadValue> {
     let bad = || BadValue::new(format!("a whole number of at least {least}"));
     let number = text.replace('_', "").parse().map_err(|_| bad())?;
     if number < least { Err(bad()) } else { Ok(number) }
+}
+
+/// A whole number within bounds.
+pub fn count_in(text: &str, least: usize, most: usize) -> Result<usize, BadValue> {
+    let found = count(text, least).ok().filter(|number| *number <= most);
+    found.ok_or_else(|| BadValue::new(format!("a whole number from {least} to {most}")))
 }
 
 /// `true`, `false` and the usual words for them.

@@ -110,18 +110,34 @@ impl Certificates {
         self.current().cert.first().and_then(|certificate| validity::validity(certificate))
     }
 
+    /// Returns whether a time is in the validity of the certificate, as far as it states one.
+    pub(crate) fn is_valid(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(UNIX_EPOCH).ok().and_then(|now| i64::try_from(now.as_secs()).ok());
+        match (self.validity(), now) {
+            (Some((from, to)), Some(now)) => (from..=to).contains(&now),
+            _ => true,
+        }
+    }
+
     /// Returns a warning if the certificate is not valid at this time. Browsers refuse it, so an operator should know.
     /// It does not prevent a start, because plain HTTP and lenient players still work.
     pub fn date_warning(&self, now: SystemTime) -> Option<String> {
         let (from, to) = self.validity()?;
         let now = i64::try_from(now.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
-        let days = |seconds: i64| seconds / 86_400;
+        let days = |seconds: i64| match seconds / 86_400 {
+            0 => "less than a day".to_owned(),
+            1 => "1 day".to_owned(),
+            days => format!("{days} days"),
+        };
         if now < from {
-            Some(format!("the certificate is not valid before {} days from now", days(from - now) + 1))
+            Some(format!(
+                "the certificate is not valid before {} from now; check the machine's clock too",
+                days(from - now + 86_400)
+            ))
         } else if now > to {
-            Some(format!("the certificate expired {} days ago", days(now - to)))
+            Some(format!("the certificate expired {} ago", days(now - to)))
         } else if to - now < SOON {
-            Some(format!("the certificate expires in {} days", days(to - now)))
+            Some(format!("the certificate expires in {}", days(to - now)))
         } else {
             None
         }

@@ -8,7 +8,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::sign::CertifiedKey;
 
-use super::TlsError;
+use super::{TlsError, validity};
 
 /// Reads certificate chain and key, and checks that they belong together.
 pub(super) fn files(provider: &CryptoProvider, cert: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
@@ -26,7 +26,37 @@ pub(super) fn files(provider: &CryptoProvider, cert: &Path, key: &Path) -> Resul
         Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
             Err(TlsError::Mismatch { cert: cert.to_owned(), key: key.to_owned() })
         }
-        Err(error) => Err(TlsError::BadCertificate { path: cert.to_owned(), reason: error.to_string() }),
+        Err(_) => Err(TlsError::BadCertificate { path: cert.to_owned(), reason: fault(&certified) }),
+    }
+}
+
+/// Describes why a certificate can't be used.
+fn fault(certified: &CertifiedKey) -> String {
+    let version = certified.cert.first().and_then(|certificate| validity::version(certificate));
+    match version {
+        Some(version) if version != 3 => format!(
+            "found version {version}, expected version 3, which names its hosts: make it again, such as with openssl req -x509 \
+             -addext subjectAltName=DNS:media.example"
+        ),
+        Some(_) => {
+            "found an extension or a key that TLS does not have, expected an X.509 certificate of a server".to_owned()
+        }
+        None => "found no X.509 certificate in the first block, expected that of the server: the file may be damaged"
+            .to_owned(),
+    }
+}
+
+/// Describes a text that is no PEM.
+fn pem_fault(error: &pem::Error) -> String {
+    match error {
+        pem::Error::MissingSectionEnd { .. } => "found no line -----END ...-----: the file is cut short".to_owned(),
+        pem::Error::IllegalSectionStart { .. } => {
+            "found a damaged line -----BEGIN ...-----, expected five hyphens at both ends".to_owned()
+        }
+        pem::Error::Base64Decode(_) => {
+            "found damaged text between the lines BEGIN and END: copy the file again".to_owned()
+        }
+        error => error.to_string(),
     }
 }
 
@@ -38,7 +68,7 @@ fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let text = read(path, "certificate")?;
     let chain = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| TlsError::Pem { path: path.to_owned(), reason: error.to_string() })?;
+        .map_err(|error| TlsError::Pem { path: path.to_owned(), reason: pem_fault(&error) })?;
     if chain.is_empty() {
         return Err(TlsError::NoCertificate { path: path.to_owned(), found: instead(&text) });
     }
@@ -50,7 +80,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     match PrivateKeyDer::from_pem_slice(&text) {
         Ok(key) => Ok(key),
         Err(pem::Error::NoItemsFound) => Err(TlsError::NoKey { path: path.to_owned(), found: instead(&text) }),
-        Err(error) => Err(TlsError::Pem { path: path.to_owned(), reason: error.to_string() }),
+        Err(error) => Err(TlsError::Pem { path: path.to_owned(), reason: pem_fault(&error) }),
     }
 }
 

@@ -113,7 +113,10 @@ fn dates_are_warned_about() {
     let at = |unix: u64| certificates.date_warning(UNIX_EPOCH + Duration::from_secs(unix));
     // 2020-01-01 and 2021-01-01
     let (from, to) = (1_577_836_800, 1_609_459_200);
-    assert_eq!(at(from - 86_400).unwrap(), "the certificate is not valid before 2 days from now");
+    assert_eq!(
+        at(from - 86_400).unwrap(),
+        "the certificate is not valid before 2 days from now; check the machine's clock too"
+    );
     assert_eq!(at(from), None);
     assert_eq!(at(to - 3 * 86_400).unwrap(), "the certificate expires in 3 days");
     assert_eq!(at(to + 2 * 86_400).unwrap(), "the certificate expired 2 days ago");

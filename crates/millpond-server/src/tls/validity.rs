@@ -22,6 +22,15 @@ const GENERALIZED_TIME: u8 = 0x18;
 /// Context tag 0, constructed: the version of a certificate.
 const VERSION: u8 = 0xa0;
 
+/// Version of a certificate in DER (RFC 5280 4.1.2.1): 1 where it states none.
+pub(super) fn version(certificate: &[u8]) -> Option<u8> {
+    let (SEQUENCE, certificate, _) = element(certificate)? else { return None };
+    let (SEQUENCE, body, _) = element(certificate)? else { return None };
+    let (VERSION, version, _) = element(body)? else { return Some(1) };
+    let (_, number, _) = element(version)?;
+    number.first()?.checked_add(1)
+}
+
 /// First and last second of validity of a certificate in DER, as Unix time (RFC 5280 4.1.2.5).
 pub(super) fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
     let (SEQUENCE, certificate, _) = element(certificate)? else { return None };
@@ -113,6 +122,9 @@ mod tests {
         let certificate = params.self_signed(&key).unwrap();
         let der = certificate.der();
         assert_eq!(validity(der), Some((1_582_934_400, 2_556_144_000)));
+        assert_eq!(version(der), Some(3));
+        // A certificate of version 1 has no element of the version before its serial number.
+        assert_eq!(version(&[SEQUENCE, 5, SEQUENCE, 3, 0x02, 1, 7]), Some(1));
         for len in 0..der.len() {
             assert_eq!(validity(&der[..len]), None);
         }

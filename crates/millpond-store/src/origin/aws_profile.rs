@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::place::{OptionFault, OriginOptions};
+
 /// Settings of one profile that are present.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Profile {
@@ -19,12 +21,26 @@ pub(crate) struct Profile {
 type Sections = BTreeMap<String, BTreeMap<String, String>>;
 
 impl Profile {
+    /// Reads the profile of a place. Keys of the environment take precedence over it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Profile::load`].
+    pub(crate) fn for_options(
+        options: &OriginOptions,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, OptionFault> {
+        let is_elsewhere =
+            env("AWS_ACCESS_KEY_ID").is_some() || env("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() || options.s3_anonymous;
+        if is_elsewhere { Ok(Self::default()) } else { Self::load(env) }
+    }
+
     /// Reads the files that `env` names, else those below the home folder. Missing files count as empty.
     ///
     /// # Errors
     ///
     /// `AWS_PROFILE` names a profile that is in neither file.
-    pub(crate) fn load(env: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+    pub(crate) fn load(env: impl Fn(&str) -> Option<String>) -> Result<Self, OptionFault> {
         let file = |variable: &str, name: &str| {
             let path = match env(variable) {
                 Some(path) => PathBuf::from(path),
@@ -41,9 +57,12 @@ impl Profile {
         match (profile, named) {
             (Some(profile), _) => Ok(profile),
             (None, None) => Ok(Self::default()),
-            (None, Some(name)) => Err(format!(
-                "expected the profile {name:?} of AWS_PROFILE in ~/.aws/credentials or ~/.aws/config, found none"
-            )),
+            (None, Some(name)) => Err(OptionFault {
+                key: "AWS_PROFILE",
+                expected: "a profile in ~/.aws/credentials or ~/.aws/config".to_owned(),
+                found: format!("{name:?}"),
+                cure: "correct the name, or add the profile to one of the files".to_owned(),
+            }),
         }
     }
 
@@ -167,7 +186,7 @@ aws_access_key_id = C
         let profile = Profile::load(env(Some("other"))).unwrap();
         assert_eq!(profile.access_key.as_deref(), Some("B"));
         assert_eq!(Profile::load(env(None)).unwrap().access_key.as_deref(), Some("A"));
-        assert!(Profile::load(env(Some("none"))).is_err_and(|e| e.contains("none")));
+        assert!(Profile::load(env(Some("none"))).is_err_and(|fault| fault.found.contains("none")));
         assert!(Profile::load(|_| None).is_ok_and(|profile| profile == Profile::default()));
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 use http::HeaderValue;
 use http::header::CACHE_CONTROL;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
@@ -68,7 +69,7 @@ impl CloudOrigin {
         options: &OriginOptions,
         timeouts: Timeouts,
     ) -> Result<Self, String> {
-        let env = |name: &str| std::env::var(name).ok();
+        let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self::with_env(kind, bucket, prefix, options, timeouts, env)
     }
 
@@ -123,7 +124,7 @@ impl CloudOrigin {
         let key = self.key(path)?;
         let Timeouts { connect, first_byte: reply, .. } = self.timeouts;
         let request = Request { at: &at, bucket: &self.bucket, start, expected, connect };
-        let result = first_byte(self.store.get_opts(&key, options), &at, connect, reply).await?;
+        let result = first_byte(shielded(self.store.get_opts(&key, options)), &at, connect, reply).await?;
         result.map_err(|error| self.explained(request.error(error)))
     }
 
@@ -260,7 +261,7 @@ impl CloudOrigin {
         let Timeouts { connect, first_byte: reply, stall } = self.timeouts;
         let request = Request { at: &at, bucket: &self.bucket, start: 0, expected: None, connect };
         let limit = reply.saturating_add(stall).saturating_mul(WRITING);
-        let result = first_byte(work, &at, connect, limit).await?;
+        let result = first_byte(shielded(work), &at, connect, limit).await?;
         result.map_err(|error| self.explained(request.error(error)))
     }
 
@@ -270,7 +271,7 @@ impl CloudOrigin {
         let request =
             Request { at: &at, bucket: &self.bucket, start: 0, expected: None, connect: self.timeouts.connect };
         let Timeouts { connect, first_byte: reply, .. } = self.timeouts;
-        let result = first_byte(self.pages(&key), &at, connect, reply.saturating_mul(LISTING)).await?;
+        let result = first_byte(shielded(self.pages(&key)), &at, connect, reply.saturating_mul(LISTING)).await?;
         let found = result.map_err(|error| self.explained(request.error(error)))?;
         let mut entries: Vec<_> = found
             .into_iter()
@@ -289,6 +290,15 @@ impl CloudOrigin {
         entries.dedup_by(|later, earlier| later.name == earlier.name && later.folder == earlier.folder);
         Ok(entries)
     }
+}
+
+/// Turns a panic of the client library into an error: it panics where a key or token that a service sent is no header
+/// value, or where an address of the environment is no URL.
+async fn shielded<T>(work: impl Future<Output = object_store::Result<T>>) -> object_store::Result<T> {
+    let refused =
+        "the request could not be written: check the variables of the cloud's tools (keys, tokens, addresses)";
+    let failed = |_| Err(object_store::Error::Generic { store: "bucket", source: refused.into() });
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(failed)
 }
 
 fn pieces(result: GetResult, at: At) -> Body {

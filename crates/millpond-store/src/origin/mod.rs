@@ -18,6 +18,7 @@ use crate::schedule::LinkLanes;
 use crate::stripe::{StripeStoreStats, Striping};
 
 pub(crate) mod aws_profile;
+pub(crate) mod bucket_address;
 pub(crate) mod cloud;
 mod cloud_client;
 pub(crate) mod cloud_error;
@@ -31,7 +32,7 @@ pub(crate) mod memory;
 pub(crate) mod neighbours;
 pub(crate) mod resolve;
 pub(crate) mod retry;
-mod signing;
+pub(crate) mod signing;
 pub(crate) mod single;
 pub(crate) mod timed;
 pub(crate) mod transport;

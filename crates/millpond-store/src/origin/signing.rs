@@ -10,15 +10,74 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
 use object_store::azure::{AzureConfigKey as AzKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GsKey};
 
+use super::aws_profile::Profile;
 use crate::place::OriginOptions;
 
 /// Advice for an operator where the store refuses a request that was unsigned for want of keys.
-pub(super) const S3_HINT: &str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the place's \
+pub(crate) const S3_HINT: &str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the place's \
                                   credentials = \"instance\" where the machine has a role";
-pub(super) const GS_HINT: &str = "set GOOGLE_APPLICATION_CREDENTIALS, or the place's credentials = \"instance\" where \
+pub(crate) const GS_HINT: &str = "set GOOGLE_APPLICATION_CREDENTIALS, or the place's credentials = \"instance\" where \
                                   the machine has a service account";
-pub(super) const AZ_HINT: &str = "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, or the place's credentials = \
+pub(crate) const AZ_HINT: &str = "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, or the place's credentials = \
                                   \"instance\" where the machine has an identity";
+
+/// Describes the source of keys for S3, in the order in which they are looked for.
+pub(crate) fn s3_source(options: &OriginOptions, env: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let builder = AmazonS3Builder::from_env();
+    if env("AWS_ACCESS_KEY_ID").is_some() {
+        return Some("the environment: AWS_ACCESS_KEY_ID".to_owned());
+    }
+    if Profile::for_options(options, &env).is_ok_and(|profile| profile.access_key.is_some()) {
+        let name = env("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
+        return Some(format!("the profile {name:?} of the AWS files"));
+    }
+    let words = if env("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() {
+        "a web identity: AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN"
+    } else if env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+        .or_else(|| env("AWS_CONTAINER_CREDENTIALS_FULL_URI"))
+        .is_some()
+    {
+        "the container's role: AWS_CONTAINER_CREDENTIALS_*"
+    } else {
+        "the machine's role (instance metadata)"
+    };
+    is_signed_s3(&builder, options, &env).then(|| words.to_owned())
+}
+
+/// Describes the source of keys for Google Cloud Storage.
+pub(crate) fn gs_source(options: &OriginOptions, env: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let variables = [
+        "GOOGLE_SERVICE_ACCOUNT",
+        "GOOGLE_SERVICE_ACCOUNT_PATH",
+        "GOOGLE_SERVICE_ACCOUNT_KEY",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+    ];
+    let other = "the files of gcloud, or the machine's service account";
+    let is_signed = is_signed_gs(&GoogleCloudStorageBuilder::from_env(), options, &env);
+    is_signed.then(|| of_environment(&variables, env, other))
+}
+
+/// Describes the source of keys for Azure.
+pub(crate) fn az_source(options: &OriginOptions, env: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let variables = [
+        "AZURE_STORAGE_ACCOUNT_KEY",
+        "AZURE_STORAGE_ACCESS_KEY",
+        "AZURE_STORAGE_SAS_KEY",
+        "AZURE_STORAGE_SAS_TOKEN",
+        "AZURE_STORAGE_TOKEN",
+        "AZURE_STORAGE_CLIENT_SECRET",
+        "AZURE_CLIENT_SECRET",
+        "AZURE_FEDERATED_TOKEN_FILE",
+    ];
+    let is_signed = is_signed_az(&MicrosoftAzureBuilder::from_env(), options, &env);
+    is_signed.then(|| of_environment(&variables, env, "the machine's identity, or Azure's tools"))
+}
+
+/// Names the first variable that is set, or another source.
+fn of_environment(variables: &[&str], env: impl Fn(&str) -> Option<String>, other: &str) -> String {
+    let set = variables.iter().find(|name| env(name).is_some());
+    set.map_or_else(|| other.to_owned(), |name| format!("the environment: {name}"))
+}
 
 /// Returns whether there are keys for S3, or a service that is said to provide them.
 pub(super) fn is_signed_s3(
@@ -88,6 +147,28 @@ mod tests {
 
     fn env(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<String> {
         |name| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    }
+
+    #[test]
+    fn the_source_of_keys_is_named_without_them() {
+        let options = OriginOptions::default();
+        let found = s3_source(&options, env(&[("AWS_ACCESS_KEY_ID", "hush")])).unwrap();
+        assert_eq!(found, "the environment: AWS_ACCESS_KEY_ID");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("credentials");
+        std::fs::write(&file, "[films]\naws_access_key_id = hush\naws_secret_access_key = hush\n").unwrap();
+        let profile = |name: &str| match name {
+            "AWS_SHARED_CREDENTIALS_FILE" => Some(file.display().to_string()),
+            "AWS_PROFILE" => Some("films".to_owned()),
+            _ => None,
+        };
+        assert_eq!(s3_source(&options, profile).unwrap(), "the profile \"films\" of the AWS files");
+        let instance = OriginOptions { instance_credentials: true, ..OriginOptions::default() };
+        assert!(s3_source(&instance, env(&[])).unwrap().contains("instance metadata"));
+        assert!(gs_source(&instance, env(&[])).unwrap().contains("service account"));
+        assert!(
+            az_source(&instance, env(&[("AZURE_STORAGE_SAS_KEY", "hush")])).unwrap().ends_with("AZURE_STORAGE_SAS_KEY")
+        );
     }
 
     #[test]

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum SlabError {
     /// Another process uses the folder.
-    #[error("{folder}: another process keeps its slices there")]
+    #[error("{}: another server keeps its slices there; give each server a folder of its own (cache)", folder.display())]
     Locked {
         /// The folder.
         folder: PathBuf,
     },
     /// The quota is smaller than one slice.
-    #[error("{folder}: {quota} bytes are too few: {least} hold one slice and what belongs to it")]
+    #[error("{}: {quota} bytes are too few, {least} hold one slice and what belongs to it: raise cache-size", folder.display())]
     TooSmall {
         /// The folder.
         folder: PathBuf,

@@ -510,6 +510,14 @@ fn open(path: &Path) -> Result<File, SlabError> {
     opened.map_err(SlabError::of(path, "opening", 0))
 }
 
+/// Returns the file that a process holds while it keeps slices in a folder; `None` where no process does. Nothing is made.
+pub fn held_lock(folder: &Path) -> Option<PathBuf> {
+    let path = folder.join("lock");
+    let file = File::open(&path).ok()?;
+    let taken = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared);
+    (taken == Err(rustix::io::Errno::WOULDBLOCK)).then_some(path)
+}
+
 fn lock(folder: &Path) -> Result<File, SlabError> {
     let path = folder.join("lock");
     let file = open(&path)?;

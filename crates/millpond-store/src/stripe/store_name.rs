@@ -69,12 +69,12 @@ impl StripeStore {
         &self.name
     }
 
-    pub(super) fn source(&self) -> &PlaceSource {
+    pub(crate) fn source(&self) -> &PlaceSource {
         &self.source
     }
 
     /// Returns the options of its place, with its own endpoint and region. Units have no siblings, and no stripes.
-    pub(super) fn options(&self, options: &OriginOptions) -> OriginOptions {
+    pub(crate) fn options(&self, options: &OriginOptions) -> OriginOptions {
         let mut own = OriginOptions { siblings: Vec::new(), stripe_over: Vec::new(), ..options.clone() };
         if let Some(endpoint) = &self.endpoint {
             own.s3_endpoint = Some(endpoint.clone());

@@ -327,7 +327,10 @@ impl LiveStream {
             }
         };
         let late = || match self.source {
-            Source::Published => self.error(SourceErrorKind::NotFound, &format!("none within {patience:?}")),
+            Source::Published => {
+                let words = "nobody pushes this stream: push it to its path, or correct the path";
+                self.error(SourceErrorKind::Unpublished, &format!("{words} ({} s were waited)", patience.as_secs()))
+            }
             _ => self.error(SourceErrorKind::TimedOut, &format!("no media within {patience:?}")),
         };
         let epoch = tokio::time::timeout(patience, known).await.unwrap_or_else(|_| Err(late()))?;

@@ -9,6 +9,8 @@ use std::fmt;
 pub enum SourceErrorKind {
     /// It has nothing under that name.
     NotFound,
+    /// Nobody pushes the stream.
+    Unpublished,
     /// It refused with this status of its protocol.
     Refused(u16),
     /// It demands another user or password.
@@ -45,6 +47,14 @@ impl fmt::Display for SourceError {
 impl std::error::Error for SourceError {}
 
 impl SourceError {
+    /// Describes the error for viewers, without the address.
+    pub fn for_viewers(&self) -> String {
+        match self.kind {
+            SourceErrorKind::Unpublished => self.words.clone(),
+            _ => format!("the source of the stream failed: {}", self.words),
+        }
+    }
+
     /// Returns the error of a client for a source.
     pub(super) fn of(error: &ClientError, source: &RtspSource) -> Self {
         let (kind, words) = classified(error);

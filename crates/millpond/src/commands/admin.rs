@@ -9,6 +9,8 @@ use std::error::Error;
 
 /// Most items of a page.
 const PAGE: &str = "1000";
+/// Forms of an address.
+const EXPECTED: &str = "HOST:PORT such as 127.0.0.1:8380, or unix:PATH";
 /// Environment variable with the token, which is that of the setting too.
 const TOKEN: &str = "MILLPOND_ADMIN_TOKEN";
 
@@ -18,7 +20,7 @@ pub(super) fn address() -> [Arg; 2] {
         .long("admin")
         .value_name("ADDR")
         .default_value("127.0.0.1:8380")
-        .help("Admin address of the server (its setting `admin`): HOST:PORT or unix:PATH");
+        .help("Admin address of the server (its setting `admin`): HOST:PORT, http://HOST:PORT or unix:PATH");
     let token = Arg::new("admin-token")
         .long("admin-token")
         .value_name("TOKEN")
@@ -46,53 +48,79 @@ impl<'a> Admin<'a> {
         path: &str,
         (query, body): (&[(&str, &str)], Option<Value>),
     ) -> Result<String, Box<dyn Error>> {
-        let mut client = reqwest::Client::builder().no_proxy();
+        let mut client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         let base = match self.address.strip_prefix("unix:") {
             Some(path) => {
                 client = client.unix_socket(std::path::PathBuf::from(path));
                 "http://localhost".to_owned()
             }
-            None => format!("http://{}", self.address),
+            None => format!("http://{}", host(self.address)?),
         };
-        let mut url = reqwest::Url::parse(&format!("{base}/api/v1/{path}"))
-            .map_err(|error| format!("--admin {}: {error}", self.address))?;
+        let bad = |_| format!("--admin {}: expected {EXPECTED}", self.address);
+        let mut url = reqwest::Url::parse(&format!("{base}/api/v1/{path}")).map_err(bad)?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
         runtime()?.block_on(async {
-            let mut request = client.build()?.request(method, url);
+            let client = client.build()?;
+            let mut request = client.request(method, url);
             if let Some(token) = &self.token {
                 request = request.bearer_auth(token);
             }
             if let Some(body) = body {
                 request = request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body.to_string());
             }
-            let sent = request.send().await;
-            let reply = sent.map_err(|_| {
-                format!("no server answers at {}: is it running, and is this its --admin?", self.address)
-            })?;
+            let reply = request.send().await.map_err(|error| self.unanswered(&error))?;
             let status = reply.status();
             let text = reply.text().await?;
-            if status.is_success() {
-                return Ok(text);
+            match said(&text) {
+                _ if status.is_success() => Ok(text),
+                Some(words) if is_admin(&client, &base).await => Err(words.into()),
+                _ => Err(self.no_admin().into()),
             }
-            Err(said(&text).unwrap_or_else(|| status.to_string()).into())
         })
+    }
+
+    /// Describes a request without a reply.
+    fn unanswered(&self, error: &reqwest::Error) -> String {
+        if error.is_connect() || error.is_timeout() {
+            return format!("no server answers at {}: is it running, and is this its --admin?", self.address);
+        }
+        if error.is_builder() {
+            return "--admin-token: expected printable ASCII characters".to_owned();
+        }
+        format!("{} gives no reply of HTTP: is it the server's setting admin (by default 127.0.0.1:8380)?", self.address)
+    }
+
+    /// Describes an address that another server, or another part of this one, has.
+    fn no_admin(&self) -> String {
+        format!(
+            "{} is no admin address: it answers, but not as the admin API does; name the server's setting admin \
+             (by default --admin 127.0.0.1:8380)",
+            self.address
+        )
     }
 
     /// Reads one thing.
     pub(super) fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, Box<dyn Error>> {
-        Ok(serde_json::from_str(&self.send(Method::GET, path, (query, None))?)?)
+        let text = self.send(Method::GET, path, (query, None))?;
+        Ok(serde_json::from_str(&text).map_err(|_| self.no_admin())?)
     }
 
-    /// Calls `each` with all items of a list, page after page.
-    pub(super) fn each(&self, path: &str, query: &[(&str, &str)], mut each: impl FnMut(&Value) -> Outcome) -> Outcome {
-        let mut cursor: Option<String> = None;
+    /// Calls `head` once the server has answered, then `each` with all items of a list, page after page.
+    pub(super) fn each(
+        &self,
+        (path, query): (&str, &[(&str, &str)]),
+        head: impl FnOnce() -> Outcome,
+        mut each: impl FnMut(&Value) -> Outcome,
+    ) -> Outcome {
+        let (mut cursor, mut head): (Option<String>, _) = (None, Some(head));
         loop {
             let mut query = query.to_vec();
             query.push(("limit", PAGE));
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
             let page = self.get(path, &query)?;
+            head.take().map_or(Ok(()), |head| head())?;
             page["items"].as_array().into_iter().flatten().try_for_each(&mut each)?;
             cursor = page["next-cursor"].as_str().map(str::to_owned);
             if cursor.is_none() {
@@ -105,6 +133,30 @@ impl<'a> Admin<'a> {
     pub(super) fn print(&self, method: Method, path: &str, body: Option<Value>) -> Outcome {
         out::json(&self.send(method, path, (&[], body))?)
     }
+}
+
+/// Returns host and port of an address of the flag.
+fn host(address: &str) -> Result<String, String> {
+    let bare = address.strip_prefix("http://").unwrap_or(address);
+    let bare = bare.strip_suffix('/').unwrap_or(bare);
+    if bare.parse::<u16>().is_ok() {
+        return Ok(format!("127.0.0.1:{bare}"));
+    }
+    let port = |text: &str| text.parse::<u16>().is_ok_and(|port| port > 0);
+    match bare.rsplit_once(':') {
+        Some(("", text)) if port(text) => Ok(format!("127.0.0.1:{text}")),
+        Some((host, text)) if port(text) && !host.contains(['/', '@', '?', '#', ' ']) => Ok(bare.to_owned()),
+        _ if address.starts_with("https://") => {
+            Err(format!("--admin {address}: expected {EXPECTED}: the admin address has no TLS"))
+        }
+        _ => Err(format!("--admin {address}: expected {EXPECTED}")),
+    }
+}
+
+/// Whether the admin API answers at an address: its document is there, for those who have the token.
+async fn is_admin(client: &reqwest::Client, base: &str) -> bool {
+    let reply = client.get(format!("{base}/api/v1/openapi.json")).send().await;
+    reply.is_ok_and(|reply| matches!(reply.status().as_u16(), 200 | 401 | 403 | 421))
 }
 
 /// The words of a problem, with each fault behind them.
@@ -134,6 +186,32 @@ mod tests {
     fn paths_are_one_component() {
         assert_eq!(component("/cams/front door.mp4"), "cams%2Ffront%20door.mp4");
         assert_eq!(component("a%2Fé"), "a%252F%C3%A9");
+    }
+
+    #[test]
+    fn addresses_have_a_host_and_a_port() {
+        for (given, host) in [
+            ("127.0.0.1:8380", "127.0.0.1:8380"),
+            ("http://edge.example:8380", "edge.example:8380"),
+            ("http://[::1]:8380/", "[::1]:8380"),
+            (":8380", "127.0.0.1:8380"),
+            ("8380", "127.0.0.1:8380"),
+        ] {
+            assert_eq!(super::host(given).as_deref(), Ok(host), "{given}");
+        }
+        for given in [
+            "",
+            "edge.example",
+            "http://edge.example",
+            "https://h:8380",
+            "h:0",
+            "h:99999",
+            "http://h:1/console",
+            "u@h:1",
+        ] {
+            let error = super::host(given).unwrap_err();
+            assert!(error.contains("expected HOST:PORT such as"), "{error}");
+        }
     }
 
     #[test]

@@ -96,16 +96,12 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 }
 
 fn list(admin: &Admin<'_>) -> Outcome {
-    say!(
-        "{:>14} {:>8} {:>8} {:>8} {:>14} {:>14}      PATH",
-        "BYTES",
-        "SLICES",
-        "MEMORY",
-        "DISK",
-        "HIT BYTES",
-        "MISS BYTES"
-    )?;
-    admin.each("cache/objects", &[], |object: &Value| {
+    let head = || {
+        let names = ["BYTES", "SLICES", "MEMORY", "DISK", "HIT BYTES", "MISS BYTES"];
+        let [bytes, slices, memory, disk, hit, miss] = names;
+        say!("{bytes:>14} {slices:>8} {memory:>8} {disk:>8} {hit:>14} {miss:>14}      PATH")
+    };
+    admin.each(("cache/objects", &[]), head, |object: &Value| {
         let number = |name: &str| object[name].as_u64().unwrap_or(0);
         let text = |name: &str| object[name].as_str().unwrap_or("").to_owned();
         let pinned = if object["pinned"] == true { "pin" } else { "" };

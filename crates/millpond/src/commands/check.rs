@@ -14,21 +14,24 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let inputs = serve::inputs(matches);
     let loaded = config::load(&inputs)?;
-    for warning in loaded.warnings.iter().chain(&doubts(&loaded.config)) {
-        say!("# warning: {warning}")?;
-    }
+    let mut warnings = [loaded.warnings.clone(), doubts(&loaded)].concat();
     // Clients of origins are made, and they belong to a runtime; none of them is used.
     let runtime = runtime()?;
     let entered = runtime.enter();
-    let (wrong, taken) = obstacles(&loaded.config);
+    let (wrong, taken) = obstacles(&loaded);
     drop(entered);
     // A server of this configuration that runs already has them.
-    for error in taken {
-        say!("# warning: {error}")?;
+    warnings.extend(taken.iter().map(ToString::to_string));
+    for warning in &warnings {
+        say!("# warning: {warning}")?;
     }
-    out::lines(&config::show(&loaded.effective, inputs.file.as_deref()))?;
+    out::lines(&config::show(&loaded, inputs.file.as_deref()))?;
     if wrong.is_empty() {
-        return say!("# ok");
+        return match warnings.len() {
+            0 => say!("# ok"),
+            1 => say!("# ok, with the warning above"),
+            count => say!("# ok, with the {count} warnings above"),
+        };
     }
     Err(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n").into())
 }

@@ -1,7 +1,10 @@
 //! `millpond export`: clips of the past of a running server's live streams, as MP4 files.
 
 use super::{Outcome, runtime};
-use crate::out::{progress, progress_of, say};
+use crate::{
+    out::{progress, progress_of, say},
+    urls,
+};
 use clap::{Arg, ArgMatches, Command};
 use millpond_server::settings::value;
 use reqwest::{Response, Url};
@@ -70,8 +73,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 
 /// Returns the URL of a clip.
 fn clip_url(server: &str, path: &str, (start, end): (&str, &str)) -> Result<Url, Box<dyn Error>> {
-    let bad = |error: &dyn Error| format!("--server {server}: {error}");
-    let mut url = Url::parse(server).map_err(|error| bad(&error))?;
+    let mut url = urls::parse("--server", server, &["http", "https"])?;
     let segments = path.split('/').chain(["stream.mp4"]);
     url.path_segments_mut()
         .map_err(|()| format!("--server {server}: expected http or https"))?

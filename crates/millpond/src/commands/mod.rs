@@ -36,6 +36,19 @@ pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
 /// The whole command line.
 pub(crate) fn cli() -> Command {
+    with_negative_numbers(commands())
+}
+
+/// Lets options take negative numbers, which they refuse in words of their own.
+fn with_negative_numbers(command: Command) -> Command {
+    let options = command.mut_args(|arg| match arg.is_positional() || !arg.get_action().takes_values() {
+        true => arg,
+        false => arg.allow_negative_numbers(true),
+    });
+    options.mut_subcommands(with_negative_numbers)
+}
+
+fn commands() -> Command {
     Command::new("millpond")
         .about("A streaming media edge: MP4 files in, HLS, DASH and plain HTTP out, packaged on the fly")
         .version(env!("CARGO_PKG_VERSION"))

@@ -63,19 +63,14 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 }
 
 fn list(admin: &Admin<'_>, query: &[(&str, &str)], is_json: bool) -> Outcome {
-    if !is_json {
-        say!(
-            "{:<19} {:<7} {:<10} {:>14} {:>9} {:<24} {:<32} AGENT",
-            "ID",
-            "KIND",
-            "STATE",
-            "BYTES",
-            "RATE",
-            "CLIENT",
-            "ASSET"
-        )?;
-    }
-    admin.each("sessions", query, |session| {
+    let head = || {
+        if is_json {
+            return Ok(());
+        }
+        let [id, kind, state, bytes, rate] = ["ID", "KIND", "STATE", "BYTES", "RATE"];
+        say!("{id:<19} {kind:<7} {state:<10} {bytes:>14} {rate:>9} {:<24} {:<32} AGENT", "CLIENT", "ASSET")
+    };
+    admin.each(("sessions", query), head, |session| {
         if is_json {
             return say!("{session}");
         }
@@ -92,9 +87,9 @@ fn list(admin: &Admin<'_>, query: &[(&str, &str)], is_json: bool) -> Outcome {
 }
 
 fn blocked(admin: &Admin<'_>) -> Outcome {
-    say!("{:<19} {:>8} {:<24} {:<32} AGENT", "ID", "SECONDS", "CLIENT", "ASSET")?;
+    let head = || say!("{:<19} {:>8} {:<24} {:<32} AGENT", "ID", "SECONDS", "CLIENT", "ASSET");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    admin.each("blocks", &[], |block: &Value| {
+    admin.each(("blocks", &[]), head, |block: &Value| {
         let text = |name: &str| block[name].as_str().unwrap_or("");
         let left = block["until"].as_f64().map_or(0.0, |until| (until - now).max(0.0));
         say!("{:<19} {left:>8.0} {:<24} {:<32} {}", text("id"), text("client"), text("asset"), text("agent"))

@@ -1,7 +1,7 @@
 //! `millpond sign`: URLs with a token, for places with `access-tokens`.
 
 use super::Outcome;
-use crate::out::say;
+use crate::{out::say, urls};
 use clap::{Arg, ArgMatches, Command};
 use millpond_server::{
     access::{Claims, Parties, keys::Secret, sign},
@@ -9,7 +9,6 @@ use millpond_server::{
     http::request::uri,
     network::Network,
 };
-use reqwest::Url;
 use std::time::{Duration, SystemTime};
 
 /// Longest time of a token: ten years.
@@ -77,10 +76,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         return Err(format!("--network {network}: expected an address, or a network such as 10.0.0.0/8").into());
     }
     let given = text("url").unwrap_or_default();
-    let mut url = Url::parse(given).map_err(|error| format!("{given}: {error}"))?;
-    if !matches!(url.scheme(), "http" | "https" | "rtsp" | "rtsps") || !url.has_host() {
-        return Err(format!("{given}: expected a URL of http, https, rtsp or rtsps").into());
-    }
+    let mut url = urls::parse("URL", given, &["https", "http", "rtsp", "rtsps"])?;
     let decoded =
         uri::decode_path(url.path()).ok_or_else(|| format!("{given}: the path is not UTF-8 text"))?.into_owned();
     let path = text("path").unwrap_or_else(|| asset_of(&decoded)).trim_matches('/').to_owned();

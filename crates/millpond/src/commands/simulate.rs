@@ -92,6 +92,9 @@ pub(crate) fn run_command(matches: &ArgMatches) -> Done {
     if let Some(file) = matches.get_one::<String>("save") {
         return Ok(std::fs::write(file, trace::to_csv(&workload)).map_err(|e| format!("{file}: {e}"))?);
     }
+    // All arguments are read before a line is printed.
+    let link = link(text("bandwidth"), text("delay"))?;
+    let combinations = combinations(matches)?;
     let quiet = text("json") == "-";
     let totals = workload.totals();
     if !quiet {
@@ -105,11 +108,9 @@ pub(crate) fn run_command(matches: &ArgMatches) -> Done {
             100.0 * totals.most as f64 / totals.visits.max(1) as f64
         )?;
     }
-    let link = link(text("bandwidth"), text("delay"))?;
     let plain = workload.visits.iter().all(|visit| visit.rate.is_infinite());
     let started = std::time::Instant::now();
     let mut outcomes = Vec::new();
-    let combinations = combinations(matches)?;
     let all = combinations.len();
     for (number, (slice, mode, policy, cache)) in combinations.into_iter().enumerate() {
         let label = format!("{mode} {policy} {}", value::show_size(cache));
@@ -188,7 +189,8 @@ fn link(bandwidth: &str, delay: &str) -> Result<LinkModel, Box<dyn Error>> {
         let (from, rate) = text.split_once(':').unwrap_or(("0s", &text));
         let wrong = || format!("--bandwidth {text}: expected bytes a second such as 10MB, or 1h:2MB");
         let from = value::duration(from).map_err(|_| wrong())?.as_secs_f64();
-        Ok::<_, String>((from, value::size(rate).map_err(|_| wrong())?.max(1) as f64))
+        let rate = value::size(rate).ok().filter(|rate| *rate > 0).ok_or_else(wrong)?;
+        Ok::<_, String>((from, rate as f64))
     };
     let steps: Vec<_> = value::list(bandwidth).into_iter().map(step).collect::<Result<_, _>>()?;
     LinkModel::varying(&steps, delay).ok_or_else(|| format!("--bandwidth {bandwidth}: times must rise").into())
@@ -266,7 +268,7 @@ fn table(outcomes: &[Outcome], bounds: &BTreeMap<(u64, u64), f64>) -> Done {
         let slice = if o.slice_bytes == 0 { "-".to_owned() } else { value::show_size(o.slice_bytes) };
         let bound = bounds.get(&(o.slice_bytes, o.cache_bytes)).copied().unwrap_or(0.0);
         say!(
-            "{:>10} {:>9} {:<10} {:<10} {:>10.3} {:>7.4} {:>7.4} {:>7.4} {:>10.3} {:>7.0}ms {:>7} {:>7.0}s",
+            "{:>10} {:>9} {:<10} {:<10} {:>10.3} {:>7.4} {:>7.4} {:>7.4} {:>10.3} {:>9} {:>7} {:>8}",
             value::show_size(o.cache_bytes),
             slice,
             o.mode,
@@ -276,9 +278,9 @@ fn table(outcomes: &[Outcome], bounds: &BTreeMap<(u64, u64), f64>) -> Done {
             o.byte_miss_ratio(),
             bound,
             o.false_prefetch_bytes as f64 / 1e9,
-            o.startup_seconds * 1000.0,
+            out::span(o.startup_seconds),
             o.stalls,
-            o.stall_seconds
+            out::span(o.stall_seconds)
         )?;
     }
     Ok(())

@@ -66,9 +66,12 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 }
 
 fn list(admin: &Admin<'_>, state: Option<&str>) -> Outcome {
-    say!("{:<8} {:<10} {:>7} {:>9} {:>10} {:>8} PATH", "STATE", "KIND", "VIEWERS", "RATE", "FRAMES", "LOST")?;
+    let head = || {
+        let [state, kind, viewers, rate, frames, lost] = ["STATE", "KIND", "VIEWERS", "RATE", "FRAMES", "LOST"];
+        say!("{state:<8} {kind:<10} {viewers:>7} {rate:>9} {frames:>10} {lost:>8} PATH")
+    };
     let query: Vec<_> = state.map(|state| ("state", state)).into_iter().collect();
-    admin.each("streams", &query, |stream| {
+    admin.each(("streams", &query), head, |stream| {
         let text = |name: &str| stream[name].as_str().unwrap_or("");
         let number = |name: &str| stream[name].as_u64().unwrap_or(0);
         let viewers = stream["viewers"].as_object().into_iter().flat_map(|kinds| kinds.values());

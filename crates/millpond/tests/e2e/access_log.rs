@@ -185,5 +185,5 @@ fn an_access_log_that_can_not_be_opened_is_an_error_at_the_start() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
     let output = command.args(["serve", "--access-log", "/nowhere/access.log"]).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && told.contains("access-log /nowhere/access.log: No such file"), "{told}");
+    assert!(!output.status.success() && told.contains("access-log: /nowhere/access.log: No such file"), "{told}");
 }

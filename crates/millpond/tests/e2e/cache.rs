@@ -304,5 +304,5 @@ fn two_processes_do_not_share_a_folder() {
     assert!(first.get("film.bin").body == bytes);
     let second = start();
     assert!(second.get("film.bin").body == bytes);
-    assert!(second.log_text().contains("another process keeps its slices there"), "{}", second.log_text());
+    assert!(second.log_text().contains("another server keeps its slices there"), "{}", second.log_text());
 }

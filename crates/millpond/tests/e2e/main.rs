@@ -54,6 +54,7 @@ mod log_lines;
 mod lying_origin;
 mod made_anew;
 mod metrics;
+mod mistakes;
 mod page;
 mod prefetch;
 mod process;

@@ -7,7 +7,7 @@ use super::{
     request::ApiRequest,
     show,
 };
-use crate::{http::AnswerError, problem::Problem, settings::value};
+use crate::{http::AnswerError, problem::Problem, reload::Reloader, settings::value};
 use millpond_store::{CachedObject, Object, Selection, Store, policy::PolicyName, schedule::Mode};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
@@ -25,6 +25,8 @@ pub(super) struct CacheState {
     memory: MemoryState,
     /// Disk; null without a disk cache.
     disk: Option<DiskState>,
+    /// Why there is no disk cache; null where there is one.
+    no_disk: Option<&'static str>,
 }
 
 /// Memory of the cache.
@@ -186,7 +188,18 @@ impl CachedFile {
     }
 }
 
-fn state_of(store: &Store) -> CacheState {
+/// Returns why a server has no disk cache.
+fn no_disk(state: &AdminState) -> &'static str {
+    let loaded = state.reloader.as_ref().map(Reloader::loaded);
+    match loaded.as_ref().map(|loaded| &loaded.config) {
+        Some(config) if !config.has_remote() => "all places are local, and their files are read where they are",
+        Some(config) if config.storage.cache_size == 0 => "the setting cache-size is 0",
+        _ => "the folder of the setting cache can't be used; the log says why",
+    }
+}
+
+fn state_of(state: &AdminState) -> CacheState {
+    let store = state.front.store();
     let stats = store.stats();
     let disk = stats.disk.map(|disk| DiskState {
         bytes: disk.ledger.bytes,
@@ -210,13 +223,15 @@ fn state_of(store: &Store) -> CacheState {
         ((*kind).to_owned(), state)
     });
     let memory = MemoryState { bytes: stats.memory_used, limit_bytes: stats.cache.budget, kinds: kinds.collect() };
-    CacheState { slice_bytes: store.slice_size(), prefetch: store.prefetch_mode().to_string(), memory, disk }
+    let (slice_bytes, prefetch) = (store.slice_size(), store.prefetch_mode().to_string());
+    let no_disk = disk.is_none().then(|| no_disk(state));
+    CacheState { slice_bytes, prefetch, memory, disk, no_disk }
 }
 
 /// Shows state and counters of the cache.
 #[utoipa::path(get, path = "/api/v1/cache", tag = "cache", responses((status = 200, body = CacheState)))]
 pub(super) fn get_cache(state: &AdminState) -> Reply {
-    show(&state_of(state.front.store()))
+    show(&state_of(state))
 }
 
 /// Changes the running cache until the next restart. All or nothing.
@@ -234,7 +249,7 @@ pub(super) fn change_cache(request: &ApiRequest, state: &AdminState) -> Outcome 
     store.set_disk(size, policy);
     mode.into_iter().for_each(|mode| store.set_prefetch_mode(mode));
     memory.into_iter().for_each(|bytes| store.set_memory(bytes));
-    Ok(show(&state_of(store)))
+    Ok(show(&state_of(state)))
 }
 
 /// Returns the page of the objects that a query selects.

@@ -1,7 +1,7 @@
 //! Origins of stored media: their counters, errors and links.
 
 use super::{super::AdminState, Reply, page::Items, show};
-use millpond_store::PlaceStats;
+use millpond_store::{ErrorKind, PlaceStats};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -28,6 +28,10 @@ pub(super) struct Origin {
     stale: u64,
     /// Failures by their kind.
     errors: BTreeMap<String, u64>,
+    /// Requests for names that it does not have.
+    not_found: u64,
+    /// Objects that had changed since they were opened.
+    changed: u64,
     /// Bytes read from complete slices in memory.
     memory_hit_bytes: u64,
     /// Bytes read from complete slices on the disk.
@@ -86,6 +90,8 @@ impl Origin {
     fn of(stats: PlaceStats, location: String) -> Self {
         let hits = stats.memory_hit_bytes + stats.disk_hit_bytes;
         let read = hits + stats.miss_bytes;
+        let count = |of| stats.errors.iter().find(|(kind, _)| *kind == of).map_or(0, |(_, count)| *count);
+        let failures = stats.errors.iter().filter(|(kind, _)| kind.is_failure());
         Self {
             place: stats.name,
             location,
@@ -95,7 +101,9 @@ impl Origin {
             retries: stats.retries,
             collapsed: stats.collapsed,
             stale: stats.stale,
-            errors: stats.errors.iter().map(|(kind, count)| (kind.as_str().to_owned(), *count)).collect(),
+            errors: failures.map(|(kind, count)| (kind.as_str().to_owned(), *count)).collect(),
+            not_found: count(ErrorKind::NotFound),
+            changed: count(ErrorKind::Changed),
             memory_hit_bytes: stats.memory_hit_bytes,
             disk_hit_bytes: stats.disk_hit_bytes,
             miss_bytes: stats.miss_bytes,

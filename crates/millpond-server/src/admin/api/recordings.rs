@@ -140,7 +140,7 @@ fn status(error: &RecordError) -> StatusCode {
         RecordError::Library(error) => problem::status(error),
         RecordError::NoChannel(_) => StatusCode::CONFLICT,
         RecordError::Source(error) => match error.kind {
-            SourceErrorKind::NotFound => StatusCode::NOT_FOUND,
+            SourceErrorKind::NotFound | SourceErrorKind::Unpublished => StatusCode::NOT_FOUND,
             SourceErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_GATEWAY,
         },

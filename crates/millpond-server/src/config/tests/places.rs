@@ -61,7 +61,7 @@ fn several_places_without_names_get_them_from_their_locations() {
 #[test]
 fn secrets_of_places_are_not_shown() {
     let case = Case::new().place("films=https://user:hush@media.example/films?token=hush");
-    let text = show(&case.ok().effective, None);
+    let text = show(&case.ok(), None);
     assert!(text.contains("films=https://media.example/films"), "{text}");
     assert!(!text.contains("hush"), "{text}");
     let errors = Case::new().place("films=ftp://user:hush@media.example/").errors();
@@ -74,9 +74,9 @@ fn live_places_have_settings_of_their_own() {
                 \"rtsp://user:hush@10.0.0.7/\"\nlinger = \"0s\"\nsource-transport = \"tcp\"\nsource-timeout = 5\nsource-retransmission = false\n\
                 live-part = \"500ms\"\nplaylist-window = 30\n[places.b]\nurl = \"rtsps://h/door\"\n";
     let case = Case::new().file(file);
-    let text = show(&case.ok().effective, None);
+    let text = show(&case.ok(), None);
     assert!(
-        text.contains("a=rtsp://10.0.0.7") && text.contains("linger = \"always\"") && !text.contains("hush"),
+        text.contains("[places.a]\nurl = \"rtsp://10.0.0.7\"") && text.contains("linger = \"always\"") && !text.contains("hush"),
         "{text}"
     );
     let [a, b] = <[PlaceConfig; 2]>::try_from(case.ok().config.places).unwrap();

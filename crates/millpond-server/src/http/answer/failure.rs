@@ -29,7 +29,7 @@ impl Front {
     /// Answers a request with the error of an asset or file. The log has all of the error, the client its share.
     pub(super) fn failure(&self, id: RequestId, path: &str, error: &AnswerError) -> Reply {
         let status = error.status();
-        if status.is_server_error() || status == StatusCode::UNPROCESSABLE_ENTITY {
+        if error.is_fault() {
             tracing::error!(%id, path, %error, "request failed");
         } else {
             tracing::debug!(%id, path, %error, "request refused");
@@ -62,7 +62,7 @@ fn client_detail(error: &AnswerError) -> Cow<'static, str> {
             kind => format!("the storage failed: {kind}").into(),
         },
         // The address of a source is none of its viewers'.
-        AnswerError::Source { error, .. } => format!("the source of the stream failed: {}", error.words).into(),
+        AnswerError::Source { error, .. } => error.for_viewers().into(),
         error => error.to_string().into(),
     }
 }

@@ -1,6 +1,11 @@
 //! Why a resource or file can't be the answer to a request.
 
-use crate::{http::body::BodyError, library::LibraryError, problem, settings::value::show_duration};
+use crate::{
+    http::body::BodyError,
+    library::{IndexError, LibraryError},
+    problem,
+    settings::value::show_duration,
+};
 use http::StatusCode;
 use millpond_package::live::BadDirectives;
 use millpond_store::OriginError;
@@ -124,7 +129,7 @@ impl AnswerError {
             }
             Self::Directives { .. } | Self::TooFar(_) | Self::Past { .. } => StatusCode::BAD_REQUEST,
             Self::Source { error, .. } => match error.kind {
-                SourceErrorKind::NotFound => StatusCode::NOT_FOUND,
+                SourceErrorKind::NotFound | SourceErrorKind::Unpublished => StatusCode::NOT_FOUND,
                 SourceErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,
                 _ => StatusCode::BAD_GATEWAY,
             },
@@ -133,6 +138,21 @@ impl AnswerError {
             Self::NotCached(_) => StatusCode::GATEWAY_TIMEOUT,
             // `CDN-Loop` (RFC 8586).
             Self::Loop(_) => StatusCode::LOOP_DETECTED,
+        }
+    }
+
+    /// Returns whether the operator has to act: the server, its storage or the stored media is at fault, not the request.
+    pub(crate) fn is_fault(&self) -> bool {
+        match self {
+            // Files of other formats are no damage, and a folder of several titles is none of one.
+            Self::Library(
+                LibraryError::Index(IndexError::Foreign { .. })
+                | LibraryError::OnlyForeign { .. }
+                | LibraryError::NotOneTitle { .. },
+            )
+            | Self::Unfit { .. }
+            | Self::NotCached(_) => false,
+            error => error.status().is_server_error() || error.status() == StatusCode::UNPROCESSABLE_ENTITY,
         }
     }
 
@@ -145,6 +165,26 @@ impl AnswerError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mistakes_of_clients_are_no_faults() {
+        let object = || "films/a.mkv".to_owned();
+        let foreign = IndexError::Foreign { object: object(), format: millpond_media::Foreign::Matroska };
+        let (path, offset, found, expected) = ("moov".to_owned(), 8, 1, 2);
+        let cut = millpond_media::MediaError::Truncated { path, offset, found, expected };
+        let media = IndexError::Media { object: object(), error: cut };
+        for (error, is_fault) in [
+            (LibraryError::from(foreign).into(), false),
+            (LibraryError::NoAsset(object()).into(), false),
+            (LibraryError::NotOneTitle { folder: object(), found: "2 titles".to_owned() }.into(), false),
+            (AnswerError::NotCached(object()), false),
+            (AnswerError::TooFar(object()), false),
+            (LibraryError::from(media).into(), true),
+            (AnswerError::Unreadable { asset: object(), why: "no".to_owned() }, true),
+        ] {
+            assert_eq!(error.is_fault(), is_fault, "{error}");
+        }
+    }
 
     #[test]
     fn faults_of_requests_and_media_have_their_status() {

@@ -261,7 +261,7 @@ fn failed(error: &NoMedium) -> Outcome<'static> {
         NoMedium::Stream(_) => StatusCode::ServiceUnavailable,
         NoMedium::Other => StatusCode::NotFound,
         NoMedium::Source(error) => match error.kind {
-            SourceErrorKind::NotFound => StatusCode::NotFound,
+            SourceErrorKind::NotFound | SourceErrorKind::Unpublished => StatusCode::NotFound,
             SourceErrorKind::TimedOut => StatusCode::GatewayTimeout,
             _ => StatusCode::BadGateway,
         },

@@ -1,6 +1,7 @@
 //! `millpond load http://...`: players of HLS and DASH, or plain requests.
 
 use super::{Given, Outcome, draw, interrupted, runtime, show};
+use crate::urls;
 use millpond_lab::{Abr, HttpVersion, LoadOptions, Pace, RunLength, Target, run_until};
 
 pub(super) fn run(given: &Given<'_>, url: &str) -> Outcome {
@@ -12,7 +13,7 @@ pub(super) fn run(given: &Given<'_>, url: &str) -> Outcome {
 }
 
 fn options(given: &Given<'_>, url: &str) -> Result<LoadOptions, String> {
-    let mut options = LoadOptions::new(url.parse().map_err(|e| format!("{url}: {e}"))?);
+    let mut options = LoadOptions::new(urls::parse("URL", url, &["http", "https", "rtsp"])?);
     options.clients = given.number("clients").unwrap_or(options.clients);
     options.ramp_up = given.duration("ramp-up")?;
     options.arrivals = given.arrivals();

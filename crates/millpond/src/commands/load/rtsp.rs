@@ -1,6 +1,7 @@
 //! `millpond load rtsp://...`: clients of any RTSP server.
 
 use super::{Given, Outcome, draw, interrupted, runtime, show};
+use crate::urls;
 use millpond_lab::rtsp::{Audience, Options, Transport, Watch, expand, run_until};
 
 pub(super) fn run(given: &Given<'_>) -> Outcome {
@@ -15,13 +16,13 @@ pub(super) fn run(given: &Given<'_>) -> Outcome {
 }
 
 fn options(given: &Given<'_>) -> Result<Options, String> {
-    let mut urls = Vec::new();
+    let mut parsed = Vec::new();
     for pattern in given.urls() {
         for url in expand(pattern)? {
-            urls.push(url.parse().map_err(|e| format!("{url}: {e}"))?);
+            parsed.push(urls::parse("URL", &url, &["rtsp", "rtsps", "http", "https"])?);
         }
     }
-    let mut options = Options::new(urls);
+    let mut options = Options::new(parsed);
     options.zipf = given.number("zipf").unwrap_or(options.zipf);
     options.audience = match given.number("rate") {
         Some(rate) => Audience::Rate(rate),

@@ -1,11 +1,12 @@
 //! `millpond load --trace`: visits of a trace, by plain HTTP.
 
 use super::{Given, Outcome, runtime, show};
+use crate::urls;
 use millpond_lab::{replay, simulate::trace};
 use millpond_server::config::value;
 
 pub(super) fn run(given: &Given<'_>, url: &str, file: &str) -> Outcome {
-    let url = url.parse().map_err(|e| format!("{url}: {e}"))?;
+    let url = urls::parse("URL", url, &["http", "https"])?;
     let block = value::size(given.text("block")).map_err(|_| "--block: a size such as 64KiB")?;
     let bytes = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
     let workload = trace::csv(&bytes).map_err(|e| format!("{file}: {e}"))?;

@@ -9,7 +9,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_media::{Movie, Track, TrackKind, Work, spans};
 use millpond_package::{Presentation, PresentationOptions, PresentedTrack, SourceObject, dash, hls};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc};
+
+/// Bounds of the duration of segments, in seconds.
+const SEGMENT: RangeInclusive<f64> = 0.5..=60.0;
 
 pub(crate) fn command() -> Command {
     Command::new("probe")
@@ -41,6 +44,11 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 
 async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error>> {
     let name = matches.get_one::<String>("target").map(String::as_str).unwrap_or_default();
+    let target_duration = matches.get_one::<f64>("segment-duration").copied().unwrap_or(4.0);
+    if !SEGMENT.contains(&target_duration) {
+        let (least, most) = (*SEGMENT.start(), *SEGMENT.end());
+        return Err(format!("--segment-duration {target_duration:?}: expected {least} to {most} seconds").into());
+    }
     let opened = target::open(name)?;
     if opened.path.is_root() {
         return folder::report(name, &opened).await;
@@ -48,7 +56,6 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error
     let object = opened.store.open("", &opened.path).await?;
     let indexed = target::index(&opened.store, &object).await?;
     let movie = Arc::new(indexed.movie);
-    let target_duration = matches.get_one::<f64>("segment-duration").copied().unwrap_or(4.0);
     let source = SourceObject::new(movie.clone(), opened.path.file_name().to_owned());
     let presentation =
         Presentation::build(vec![source], Vec::new(), &PresentationOptions { target_duration }, &Work::unlimited())?;

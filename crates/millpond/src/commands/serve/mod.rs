@@ -12,10 +12,11 @@ use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_server::{
     config::{
-        self, Config, Inputs, PLACE_SETTINGS, PlaceSetting,
+        self, Config, Inputs, PLACE_SETTINGS, PlaceSetting, Source,
         value::{self, Form},
     },
-    logging, priority,
+    logging::{self, LogError},
+    priority,
     serve::{Orders, Server},
     upgrade::{Predecessor, Program},
 };
@@ -120,7 +121,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let inputs = inputs(matches);
     let loaded = config::load(&inputs)?;
     let config = &loaded.config;
-    logging::init(&config.log, &config.traces)?;
+    logging::init(&config.log, &config.traces).map_err(|error| match (&error, loaded.source("access-log")) {
+        (LogError::File { .. }, at @ Source::File { .. }) => format!("{at}: {error}"),
+        _ => error.to_string(),
+    })?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }

@@ -40,13 +40,15 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run_command(matches: &ArgMatches) -> Done {
     let quiet = matches.get_one::<String>("json").is_some_and(|file| file == "-");
+    // All arguments are read before a line is printed.
     let setting = setting(matches)?;
+    let (nodes, assignments) = (lists::numbers(matches, "nodes", 1..=10_000)?, lists::assignments(matches)?);
     if !quiet {
         say!("{}", head())?;
     }
     let mut outcomes = Vec::new();
-    for nodes in lists::numbers(matches, "nodes", 1..=10_000)? {
-        for assignment in lists::assignments(matches)? {
+    for nodes in nodes {
+        for assignment in assignments.clone() {
             let started = Instant::now();
             let setting = FleetSetting { nodes, assignment, ..setting.clone() };
             let outcome = run_fleet(&setting, |share| tell(nodes, assignment, share));

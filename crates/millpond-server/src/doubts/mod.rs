@@ -1,15 +1,20 @@
 //! Findings about a configuration that holds, here and now: parts of it that will not work.
 
+mod useless;
+
 use crate::{
-    config::{Config, PlaceConfig},
+    config::{Loaded, PlaceConfig, TlsSource},
     library::Places,
+    tls::Certificates,
 };
 use millpond_store::PlaceSource;
 use rustix::fs::{Access, access};
-use std::path::Path;
+use std::{path::Path, time::SystemTime};
 
-/// Returns warnings of channels that no place has, and of a folder of recordings that can't be written. Origins are not asked.
-pub fn doubts(config: &Config) -> Vec<String> {
+/// Returns warnings of channels that no place has, of a folder of recordings that can't be written, of a certificate that is not valid
+/// now, and of settings without effect. Origins are not asked.
+pub fn doubts(loaded: &Loaded) -> Vec<String> {
+    let config = &loaded.config;
     let assets = config.rtsp.channels.iter().flat_map(|channel| &channel.assets);
     let channels = assets.filter_map(|asset| channel_doubt(asset, &config.places));
     let folder = config.record.folder.as_deref().and_then(folder_doubt);
@@ -18,7 +23,15 @@ pub fn doubts(config: &Config) -> Vec<String> {
         "record-folder is set, but there is nothing to record: no channel (rtsp-channels) and no place with live streams"
             .to_owned()
     });
-    channels.chain(folder).chain(pointless).collect()
+    let certificate = config.tls.source().and_then(|source| certificate_doubt(&source));
+    channels.chain(folder).chain(pointless).chain(certificate).chain(useless::warnings(loaded)).collect()
+}
+
+/// Returns why browsers refuse a certificate now, or will soon. One that can't be read is an obstacle.
+fn certificate_doubt(source: &TlsSource) -> Option<String> {
+    let TlsSource::Files { cert, .. } = source else { return None };
+    let warning = Certificates::open(source).ok()?.date_warning(SystemTime::now())?;
+    Some(format!("tls-cert: {}: {warning}: renew it, or browsers refuse the server", cert.display()))
 }
 
 /// Returns why a path can't be that of a channel. Without places the built-in sample is served.

@@ -1,7 +1,7 @@
 //! The name that a misspelt one stands for.
 
 /// The known name that looks most like `name`, where one does.
-pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let name = name.replace('_', "-").to_ascii_lowercase();
     // A third of the letters may differ, two at least: "wrokers", "segmentduration", "tls-certificate".
     let allowed = (name.chars().count() / 3).max(2);
