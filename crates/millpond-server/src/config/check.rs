@@ -250,7 +250,9 @@ fn places(
     let mut places: Vec<PlaceConfig> = Vec::new();
     for place in given {
         let key_address = place.key_address();
-        match named(&place, several, &places).and_then(|spec| Ok((spec, key_address?))) {
+        let spec = named(&place, several, &places);
+        let key = if spec.is_ok() { "key-format" } else { "url" };
+        match spec.and_then(|spec| Ok((spec, key_address?))) {
             Ok((spec, key_address)) => {
                 let (lifetimes, access, live) =
                     (place.lifetimes(lifetimes), place.access(access.clone()), place.live(live));
@@ -262,7 +264,7 @@ fn places(
                 errors.extend(faults.iter().zip(sources).map(|(fault, at)| place_fault(&named, fault, at)));
                 places.push(place);
             }
-            Err(reason) => errors.push(ConfigError::Place { at: place.source, reason }),
+            Err(reason) => errors.push(ConfigError::Place { at: place.at(key), reason }),
         }
     }
     places

@@ -2,6 +2,7 @@
 
 use super::{AccessSettings, Lifetimes, LiveSettings, Source};
 use crate::{
+    escape::without_user,
     library::live_name,
     settings::{
         Setting,
@@ -121,7 +122,10 @@ impl PlaceOptions {
         match (&self.key_uri, &self.key_format) {
             (Some(uri), format) => Ok(KeyAddress::new(uri, format.as_deref()).map(Arc::new)),
             (None, None) => Ok(None),
-            (None, Some(format)) => Err(format!("key-format {format:?} is of no use without key-uri")),
+            (None, Some(format)) => {
+                let format = without_user(format);
+                Err(format!("key-format {format:?} is of no use without key-uri: remove it, or set key-uri"))
+            }
         }
     }
 

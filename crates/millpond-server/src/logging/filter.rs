@@ -169,7 +169,7 @@ mod tests {
             "millpond_server",
             "millpond_server::http=trace,info",
             "h2=off,hyper_util::client=debug,info",
-            "info,[request{id=1,b=2}]=debug",
+            "info,[request{id=1}]=debug",
         ] {
             assert!(parse_filter(filter).is_ok(), "{filter}");
         }
