@@ -34,9 +34,9 @@ settings:
 
 # Makes the Debian package of a release build, and tests it in a root folder. Run as root.
 package:
-    cargo build --release --locked -p millpond
+    cargo build --profile dist --locked -p millpond
     packaging/build-deb
-    scripts/test-packages target/release/millpond
+    scripts/test-packages target/dist/millpond
 
 # Builds the handbook and runs its commands. Run as root.
 handbook *chapters:

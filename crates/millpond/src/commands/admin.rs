@@ -89,7 +89,10 @@ impl<'a> Admin<'a> {
         if error.is_builder() {
             return "--admin-token: expected printable ASCII characters".to_owned();
         }
-        format!("{} gives no reply of HTTP: is it the server's setting admin (by default 127.0.0.1:8380)?", self.address)
+        format!(
+            "{} gives no reply of HTTP: is it the server's setting admin (by default 127.0.0.1:8380)?",
+            self.address
+        )
     }
 
     /// Describes an address that another server, or another part of this one, has.

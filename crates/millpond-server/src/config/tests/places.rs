@@ -76,7 +76,9 @@ fn live_places_have_settings_of_their_own() {
     let case = Case::new().file(file);
     let text = show(&case.ok(), None);
     assert!(
-        text.contains("[places.a]\nurl = \"rtsp://10.0.0.7\"") && text.contains("linger = \"always\"") && !text.contains("hush"),
+        text.contains("[places.a]\nurl = \"rtsp://10.0.0.7\"")
+            && text.contains("linger = \"always\"")
+            && !text.contains("hush"),
         "{text}"
     );
     let [a, b] = <[PlaceConfig; 2]>::try_from(case.ok().config.places).unwrap();
