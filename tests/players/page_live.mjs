@@ -44,6 +44,9 @@ const PATIENCE = { timeout: 60000 };
 const row = page => page.locator(`#list button[data-path="${path}"]`);
 const shot = (page, of) => shots && page.screenshot({ path: join(shots, `live-${of}.png`), fullPage: true });
 const text = (page, id, form) => page.waitForFunction(([of, source]) => new RegExp(source).test(document.getElementById(of).textContent), [id, form], PATIENCE);
+const is = (what, found, expected) => {
+  if (found !== expected) throw new Error(`${what}: ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`);
+};
 const isPlaying = (page, from = 0) => page.waitForFunction(at => {
   const video = document.querySelector('video');
   return video.videoWidth > 0 && !video.paused && video.currentTime > at;
@@ -111,6 +114,8 @@ if (publish) {
     await page.waitForFunction(() => document.getElementById('problem').textContent, null, PATIENCE);
     const said = await page.locator('#problem').textContent();
     if (!/Push the stream to rtsp:\/\/127\.0\.0\.1:\d+\/studio\/show, with OBS or ffmpeg\./.test(said) || /hls\.js/.test(said)) throw new Error(said);
+    is('startup', await page.locator('#startup').textContent(), '–');
+    await text(page, 'list-note', '^No stream is running\\. It begins when somebody pushes /studio/NAME');
     await shot(page, 'unpublished');
     return said;
   });

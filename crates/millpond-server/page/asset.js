@@ -204,7 +204,7 @@ async function play(engine) {
     // Pictures may play without their sound: that depends on the player.
     if (SCRIPTS[engine]) {
       $('startup').textContent = 'the player is loading';
-      await script(SCRIPTS[engine]);
+      await script(SCRIPTS[engine]).finally(() => { $('startup').textContent = '–'; });
     }
     // Another one may have been chosen meanwhile.
     if (state.engine !== engine || state.asset !== asset) return undefined;

@@ -36,16 +36,17 @@ async function folder(signal) {
   if (only) return go({ folder: found.folders[0] }, true);
   isLive = Boolean(found.streams);
   $('open-stream').hidden = !isLive;
-  if (isLive) return streams(found.streams);
+  if (isLive) return streams(found);
   rows([...found.folders.map(path => folderRow(path, false, found.live)), ...found.assets.map(asset => assetRow(asset))]);
   const none = found.folders.length || found.assets.length ? [] : ['No media that is served here.'];
   const many = shelf.total > ROWS ? [`${count(found.assets.length, 'asset')}, ${count(found.folders.length, 'folder')}.`] : [];
   note([...none, ...many, ...leftOut(found['left-out'])].join(' '));
 }
 
-function streams(all) {
+function streams({ streams: all, 'is-published': isPublished }) {
   rows(all.map(stream => streamRow(stream)));
-  const open = `Open /${view.folder}NAME: its first viewer opens the source.`;
+  const open = isPublished ? `It begins when somebody pushes /${view.folder}NAME by RTSP, RTMP or HTTP.`
+    : `Open /${view.folder}NAME: its first viewer opens the source.`;
   note(all.some(stream => stream.state === 'running') ? '' : `No stream is running. ${open}`);
 }
 

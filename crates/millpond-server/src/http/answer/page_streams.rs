@@ -16,7 +16,11 @@ pub(super) fn folder(front: &Front, folder: &str) -> Value {
     };
     let streams: Vec<Value> = streams.iter().filter(|stream| is_inside(&stream.path)).map(shown).collect();
     let slash = if folder.is_empty() { "" } else { "/" };
-    json!({ "folder": format!("{folder}{slash}"), "assets": [], "folders": [], "left-out": [], "streams": streams })
+    let is_published = front.place(folder).is_some_and(|(_, place, _)| front.sources.is_published(place));
+    json!({
+        "folder": format!("{folder}{slash}"), "assets": [], "folders": [], "left-out": [], "streams": streams,
+        "is-published": is_published,
+    })
 }
 
 /// Lists the live streams whose paths `is_wanted`, `most` of them.
