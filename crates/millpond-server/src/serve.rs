@@ -66,25 +66,25 @@ pub enum ServeError {
     #[error("{at}: {place}{error}")]
     Place {
         /// Where it stands.
-        at: Source,
+        at: Box<Source>,
         /// Its name, as errors begin with it.
         place: String,
         /// The fault.
-        error: storage::StorageError,
+        error: Box<storage::StorageError>,
     },
     /// A place's URL can't be that of live streams.
     #[error("{at}: {place}: {error}")]
     Live {
         /// Where it stands.
-        at: Source,
+        at: Box<Source>,
         /// The place, without secrets.
         place: String,
         /// The fault.
-        error: LivePlaceError,
+        error: Box<LivePlaceError>,
     },
     /// A setting can't be used here and now.
     #[error(transparent)]
-    Setting(ConfigError),
+    Setting(Box<ConfigError>),
     /// The certificate can't be used.
     #[error("{0}")]
     Tls(#[from] tls::TlsError),
@@ -102,7 +102,7 @@ pub enum ServeError {
 impl ServeError {
     /// The fault of a place, with the line where it stands.
     pub(crate) fn of_place(place: &PlaceConfig, error: storage::StorageError) -> Self {
-        Self::Place { at: place.at.0.clone(), place: place.in_errors(), error }
+        Self::Place { at: place.at.0.clone().into(), place: place.in_errors(), error: error.into() }
     }
 
     /// The kind of the system's error, where an address can't be listened on.
@@ -402,7 +402,7 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
     let access_log = logging::unopenable(&config.log);
     wrong.extend(access_log.map(|(path, reason)| {
         let at = loaded.source("access-log");
-        ServeError::Setting(ConfigError::File { at, key: "access-log", path, reason })
+        ServeError::Setting(ConfigError::File { at, key: "access-log", path, reason }.into())
     }));
     let taken = config.listeners().into_iter().filter_map(|(flag, addr)| bind(flag, addr?).err()).collect();
     (wrong, taken)
@@ -416,7 +416,10 @@ fn live_places(config: &Config) -> Result<HashMap<Arc<str>, LivePlace>, ServeErr
     let folder = &config.storage.shift_folder;
     let of = |PlaceConfig { spec, live, ladders, at, .. }: &PlaceConfig| {
         let place = LivePlace::new(&spec.source, live, folder).transpose()?;
-        let place = place.map_err(|error| ServeError::Live { at: at.0.clone(), place: spec.source.to_string(), error });
+        let place = place.map_err(|error| {
+            let (at, error) = (at.0.clone().into(), error.into());
+            ServeError::Live { at, place: spec.source.to_string(), error }
+        });
         let named = ladders.iter().map(|LadderConfig { name, streams }| (name.clone(), streams.clone()));
         let place = place.map(|place| place.with_ladders(Ladders::new(named, spec.source == PlaceSource::Publish)));
         Some(place.map(|place| (Arc::from(spec.name.as_str()), place)))
