@@ -1,4 +1,4 @@
-//! Content codings of texts: brotli, zstd and gzip.
+//! Content codings of texts: brotli and gzip.
 
 use crate::http::request::coding::Coding;
 use std::{
@@ -6,10 +6,8 @@ use std::{
     ops::RangeInclusive,
 };
 
-/// Quality of brotli. At these three levels, the playlist of a two-hour film takes a few milliseconds.
+/// Quality of brotli. At these two levels, the playlist of a two-hour film takes a few milliseconds.
 const BROTLI_QUALITY: i32 = 5;
-/// Level of zstd.
-const ZSTD_LEVEL: i32 = 6;
 /// Level of gzip.
 const GZIP_LEVEL: u32 = 6;
 /// Window sizes of brotli, as powers of two. Encoder and decoder keep a window in memory.
@@ -19,7 +17,6 @@ const BROTLI_WINDOW: RangeInclusive<u32> = 16..=20;
 pub(super) fn memory(coding: Coding, len: usize) -> u64 {
     let own = match coding {
         Coding::Brotli => (3 << 19) + (4_u64 << brotli_window(len)),
-        Coding::Zstd => (1 << 20) + 8 * len.min(1 << 20) as u64,
         Coding::Gzip => 512 << 10,
     };
     own + 2 * len as u64
@@ -41,8 +38,6 @@ pub(crate) fn encode(coding: Coding, text: &[u8]) -> io::Result<Vec<u8>> {
             };
             brotli::BrotliCompress(&mut &*text, &mut out, &params)?;
         }
-        // `compress` sizes its tables by the length of the text.
-        Coding::Zstd => out = zstd::bulk::compress(text, ZSTD_LEVEL)?,
         Coding::Gzip => {
             let mut coder = flate2::write::GzEncoder::new(&mut out, flate2::Compression::new(GZIP_LEVEL));
             coder.write_all(text)?;
@@ -71,7 +66,6 @@ mod tests {
                 let mut decoded = Vec::new();
                 match coding {
                     Coding::Brotli => drop(brotli::Decompressor::new(&*coded, 4096).read_to_end(&mut decoded).unwrap()),
-                    Coding::Zstd => decoded = zstd::stream::decode_all(&*coded).unwrap(),
                     Coding::Gzip => drop(flate2::read::GzDecoder::new(&*coded).read_to_end(&mut decoded).unwrap()),
                 }
                 assert!(decoded == text, "{coding:?}");

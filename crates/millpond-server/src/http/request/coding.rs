@@ -3,26 +3,23 @@
 use super::Request;
 use http::header;
 
-/// A content coding. The first of equally preferred ones is used, because it makes playlists smallest.
+/// A content coding. Browsers that take `zstd` take `br` too, so it is not among them. The first of equally preferred ones is used, because it makes playlists smallest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
     /// `br` (RFC 7932).
     Brotli,
-    /// `zstd` (RFC 8878).
-    Zstd,
     /// `gzip` (RFC 1952).
     Gzip,
 }
 
 impl Coding {
     /// All codings, the most preferred first.
-    pub const ALL: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
+    pub const ALL: [Self; 2] = [Self::Brotli, Self::Gzip];
 
     /// Returns its name in `Content-Encoding`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Brotli => "br",
-            Self::Zstd => "zstd",
             Self::Gzip => "gzip",
         }
     }
@@ -53,7 +50,7 @@ impl Coding {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Weights {
     /// Weights of the codings, by their numbers.
-    codings: [Option<u16>; 3],
+    codings: [Option<u16>; 2],
     /// Weight of an uncoded reply.
     identity: Option<u16>,
     /// Weight of all codings without one of their own.
@@ -68,7 +65,6 @@ impl Weights {
             let Some(weight) = weight(parameters) else { continue };
             let slot = match name.trim().to_ascii_lowercase().as_str() {
                 "br" => &mut weights.codings[Coding::Brotli as usize],
-                "zstd" => &mut weights.codings[Coding::Zstd as usize],
                 "gzip" | "x-gzip" => &mut weights.codings[Coding::Gzip as usize],
                 "identity" => &mut weights.identity,
                 "*" => &mut weights.any,
@@ -116,16 +112,17 @@ mod tests {
 
     #[test]
     fn the_heaviest_wins_and_of_equals_the_smallest() {
-        use Coding::{Brotli, Gzip, Zstd};
+        use Coding::{Brotli, Gzip};
         for (field, coding) in [
             ("gzip, deflate, br, zstd", Some(Brotli)),
-            ("gzip, zstd", Some(Zstd)),
+            ("gzip, zstd", Some(Gzip)),
+            ("zstd", None),
             ("gzip", Some(Gzip)),
             ("X-GZIP", Some(Gzip)),
             ("br;q=0.5, gzip;q=0.501", Some(Gzip)),
-            ("br ; q=0.2 , zstd; Q=0.3,gzip;q=0.1", Some(Zstd)),
+            ("br ; q=0.2 , gzip; Q=0.3,zstd;q=0.5", Some(Gzip)),
             ("*", Some(Brotli)),
-            ("*, br;q=0", Some(Zstd)),
+            ("*, br;q=0", Some(Gzip)),
             ("*;q=0, gzip", Some(Gzip)),
             ("identity;q=0, gzip;q=0.001", Some(Gzip)),
             ("identity;q=0.5, gzip;q=0.5", Some(Gzip)),
