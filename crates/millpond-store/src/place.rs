@@ -208,8 +208,9 @@ impl PlaceSpec {
 fn local(text: &str) -> Result<PlaceSource, PlaceError> {
     match cut_scheme(text) {
         Some(scheme) => {
+            let text = shown(text);
             let detail = format!("expected {scheme}:// with two slashes, or ./{text} for a folder of this name");
-            Err(PlaceError::Url { text: shown(text), detail })
+            Err(PlaceError::Url { text, detail })
         }
         None => Ok(PlaceSource::Folder(PathBuf::from(text))),
     }
@@ -282,13 +283,14 @@ fn bucket(text: &str, rest: &str) -> Result<(String, String), PlaceError> {
 
 /// Returns a text that failed to parse, without possible passwords and tokens.
 pub(crate) fn shown(text: &str) -> String {
-    let text = text.split(['?', '#']).next().unwrap_or_default();
-    match (text.find("://"), text.rfind('@')) {
-        (Some(scheme), Some(at)) if at > scheme => {
-            format!("{}{}", &text[..scheme + 3], &text[at + 1..])
-        }
-        _ => text.to_owned(),
-    }
+    // A user and password end at the last `@`: a mistyped one may contain anything. Without `://` they follow the scheme.
+    let (begin, end) = match (text.find("://"), text.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => (scheme + 3, at + 1),
+        (None, Some(at)) => (cut_scheme(text).map_or(0, |scheme| (scheme.len() + 1).min(at)), at + 1),
+        _ => (0, 0),
+    };
+    let rest = text[end..].split(['?', '#']).next().unwrap_or_default();
+    format!("{}{rest}", &text[..begin])
 }
 
 /// Returns percent-decoded text for messages. Bytes that are not text are replaced.
@@ -344,6 +346,23 @@ mod tests {
         ] {
             assert_eq!(parse(text).1.to_string(), shown);
         }
+    }
+
+    #[test]
+    fn texts_that_are_no_urls_are_shown_without_passwords() {
+        for (text, expected) in [
+            ("https://u:hush@h/a?token=hush", "https://h/a"),
+            ("http://u:hu#sh@h/a", "http://h/a"),
+            ("http://u:hu?sh@h", "http://h"),
+            ("http:u:hush@h/a", "http:h/a"),
+            ("https:\\u:hush@h:bad", "https:h:bad"),
+            ("u:hush@h", "h"),
+            ("a/b?c", "a/b"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+        let error = PlaceSpec::parse("http:u:hush@h/a").unwrap_err().to_string();
+        assert!(error.contains("http://") && !error.contains("hush"), "{error}");
     }
 
     #[test]

@@ -226,7 +226,7 @@ impl std::fmt::Debug for KeySet {
 pub(super) fn read_file(path: &Path) -> Result<Keys, String> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(|error| format!("cannot read the file: {error}"))?;
+    let file = crate::files::open(path).map_err(|error| format!("cannot read the file: {error}"))?;
     let read = file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|error| format!("cannot read the file: {error}"))?;
     Keys::parse(&bytes).map_err(|error| error.to_string())

@@ -94,7 +94,7 @@ pub(super) fn read(file: &Path) -> Result<HashSet<Box<str>>, String> {
     use std::io::Read as _;
     let mut text = String::new();
     let wrong = |error: std::io::Error| format!("cannot read the file: {error}");
-    let opened = std::fs::File::open(file).map_err(wrong)?;
+    let opened = crate::files::open(file).map_err(wrong)?;
     opened.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(wrong)?;
     if text.len() as u64 > MOST_BYTES {
         return Err(format!("the file is larger than {} MiB", MOST_BYTES >> 20));

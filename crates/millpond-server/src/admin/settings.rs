@@ -66,7 +66,7 @@ impl Settings for AdminSettings {
                 let why = "admin-token and admin-token-file can't be set both";
                 return vec![sources.conflict("admin-token-file", why)];
             }
-            match std::fs::read_to_string(path) {
+            match crate::files::read_text(path) {
                 Ok(text) => self.token = Some(AdminToken::new(text.trim())),
                 Err(error) => {
                     let (at, path, reason) = (sources.of("admin-token-file"), path.clone(), error.to_string());

@@ -40,7 +40,7 @@ impl ClusterSecret {
     /// It can't be read, or is too short.
     pub(super) fn open(file: &Path) -> Result<Self, String> {
         let told = |error: &dyn std::fmt::Display| format!("cluster-secret {}: {error}", file.display());
-        let bytes = std::fs::read(file).map_err(|error| told(&error))?;
+        let bytes = crate::files::read(file).map_err(|error| told(&error))?;
         Self::new(&bytes).map_err(|error| told(&error))
     }
 

@@ -151,7 +151,7 @@ impl ClusterSettings {
     /// # Errors
     /// A file can't be read.
     pub(crate) fn client_options(&self) -> Result<Options, String> {
-        let read = |path: &PathBuf| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+        let read = |path: &PathBuf| crate::files::read(path).map_err(|error| format!("{}: {error}", path.display()));
         let user = match &self.user {
             Some(name) => Some((name.clone(), self.password()?)),
             None => None,
@@ -170,7 +170,7 @@ impl ClusterSettings {
     fn password(&self) -> Result<String, String> {
         match &self.password_file {
             Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                let text = crate::files::read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
                 Ok(text.trim_end_matches(['\r', '\n']).to_owned())
             }
             None => Ok(self.password.clone().unwrap_or_default()),

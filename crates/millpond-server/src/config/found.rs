@@ -21,7 +21,7 @@ pub(super) fn found(value: &DeValue<'_>) -> String {
 
 /// Describes a text. Users and passwords of URLs are left out: errors are lines of the log.
 pub(super) fn found_text(text: &str) -> String {
-    let shown: String = text.split_inclusive([',', ' ']).map(without_user).collect();
+    let shown: String = parts(text).map(without_user).collect();
     format!("{:?}", shown.chars().take(MOST).collect::<String>())
 }
 
@@ -37,7 +37,22 @@ pub(super) fn without_secrets(key: &str, text: &str) -> String {
             _ => shown,
         }
     };
-    text.split_inclusive([',', ' ']).map(part).collect()
+    parts(text).map(part).collect()
+}
+
+/// Splits a list at commas and spaces, but not within the user and password of a URL.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let is_end = |&(at, _): &(usize, &str)| {
+            let (part, next) = rest.split_at(at + 1);
+            !part.contains("://") || next.split_once('@').is_none_or(|(user, _)| user.contains("://"))
+        };
+        let end = rest.match_indices([',', ' ']).find(is_end).map_or(rest.len(), |(at, _)| at + 1);
+        let (part, next) = rest.split_at(end);
+        rest = next;
+        (!part.is_empty()).then_some(part)
+    })
 }
 
 #[cfg(test)]
@@ -52,6 +67,7 @@ mod tests {
             ("https://auth.example/#x", "\"https://auth.example/#x\""),
             ("https://user:secret@auth.example/#x", "\"https://***@auth.example/#x\""),
             ("http://a:b,http://u:s@c@d,x", "\"http://a:b,http://***@d,x\""),
+            ("https://u:hu,sh@h/,http://b", "\"https://***@h/,http://b\""),
         ] {
             assert_eq!(found_text(text), shown);
         }

@@ -49,7 +49,7 @@ impl Users {
     /// # Errors
     /// All faults of the file.
     pub fn read(path: &Path) -> Result<Self, Vec<UsersError>> {
-        let text = std::fs::read(path).map_err(|error| vec![error.into()])?;
+        let text = crate::files::read(path).map_err(|error| vec![error.into()])?;
         Self::parse(&text).map_err(|lines| lines.into_iter().map(UsersError::from).collect())
     }
 

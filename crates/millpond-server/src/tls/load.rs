@@ -61,7 +61,11 @@ fn pem_fault(error: &pem::Error) -> String {
 }
 
 fn read(path: &Path, what: &'static str) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(path).map_err(|error| TlsError::Unreadable { path: path.to_owned(), what, reason: error.to_string() })
+    crate::files::read(path).map_err(|error| TlsError::Unreadable {
+        path: path.to_owned(),
+        what,
+        reason: error.to_string(),
+    })
 }
 
 fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {

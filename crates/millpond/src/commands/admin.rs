@@ -142,18 +142,23 @@ impl<'a> Admin<'a> {
 fn host(address: &str) -> Result<String, String> {
     let bare = address.strip_prefix("http://").unwrap_or(address);
     let bare = bare.strip_suffix('/').unwrap_or(bare);
-    if bare.parse::<u16>().is_ok() {
+    let port = |text: &str| text.parse::<u16>().is_ok_and(|port| port > 0);
+    if port(bare) {
         return Ok(format!("127.0.0.1:{bare}"));
     }
-    let port = |text: &str| text.parse::<u16>().is_ok_and(|port| port > 0);
     match bare.rsplit_once(':') {
         Some(("", text)) if port(text) => Ok(format!("127.0.0.1:{text}")),
-        Some((host, text)) if port(text) && !host.contains(['/', '@', '?', '#', ' ']) => Ok(bare.to_owned()),
+        Some((host, text)) if port(text) && is_host(host) => Ok(bare.to_owned()),
         _ if address.starts_with("https://") => {
             Err(format!("--admin {address}: expected {EXPECTED}: the admin address has no TLS"))
         }
         _ => Err(format!("--admin {address}: expected {EXPECTED}")),
     }
+}
+
+/// Whether a text is a host and nothing else. A URL would read `\\` as a slash, and leave ends of lines out.
+fn is_host(text: &str) -> bool {
+    !text.contains(|c: char| c.is_control() || c.is_whitespace() || matches!(c, '/' | '\\' | '@' | '?' | '#'))
 }
 
 /// Whether the admin API answers at an address: its document is there, for those who have the token.
@@ -211,6 +216,9 @@ mod tests {
             "h:99999",
             "http://h:1/console",
             "u@h:1",
+            "0",
+            "127.0.0.1:8380\\x:1",
+            "a\nb:1",
         ] {
             let error = super::host(given).unwrap_err();
             assert!(error.contains("expected HOST:PORT such as"), "{error}");

@@ -17,6 +17,9 @@ const OF_PROXIES: [HeaderName; 6] = [
     HeaderName::from_static("x-real-ip"),
 ];
 
+/// Field in which a browser tells whose page asks (Fetch Metadata Request Headers, section 2.3).
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
 /// Addresses that players are served at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Served {
@@ -39,8 +42,9 @@ pub(super) fn network(front: &Front, request: &Request, viewers: &ConnectionView
 /// Tells whether a request comes from a page that was opened on this machine, by a name of the loopback.
 fn is_of_this_machine(request: &Request, peer: IpAddr) -> bool {
     let is_proxied = request.forwarded.is_some() || OF_PROXIES.iter().any(|name| request.headers.contains_key(name));
-    // A page of another origin has a field `Origin`. One whose name leads here (DNS rebinding) has that name.
-    let is_foreign = request.headers.contains_key(header::ORIGIN);
+    // A page of another origin has a field `Origin`, or says that it is one. One whose name leads here (DNS rebinding) has that name.
+    let is_cross = request.header(SEC_FETCH_SITE).is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    let is_foreign = is_cross || request.headers.contains_key(header::ORIGIN);
     let host = request.header(header::HOST).and_then(|host| host.parse::<http::uri::Authority>().ok());
     let is_local = host.is_some_and(|host| is_loopback(host.host()));
     peer.to_canonical().is_loopback() && is_local && !is_proxied && !is_foreign
@@ -89,6 +93,9 @@ mod tests {
                 assert!(!is_of_this_machine(&request(&[("host", host), (field, "http://h")]), here), "{field}");
             }
         }
+        let local = ("host", "localhost:8080");
+        assert!(is_of_this_machine(&request(&[local, ("sec-fetch-site", "same-origin")]), here));
+        assert!(!is_of_this_machine(&request(&[local, ("sec-fetch-site", "cross-site")]), here));
         for host in ["rebound.example:8080", "192.0.2.10:8080", "localhost.example", ""] {
             assert!(!is_of_this_machine(&request(&[("host", host)]), here), "{host}");
         }
