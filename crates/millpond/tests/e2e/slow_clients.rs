@@ -35,7 +35,7 @@ enum Slowness {
     Unread,
     /// The window for the reply is so large and stays so.
     Window(u32),
-    /// A reply was read; nothing follows.
+    /// A reply was asked for that the small socket takes; nothing follows.
     Served,
 }
 
@@ -161,7 +161,7 @@ fn http1(slowness: Slowness) -> &'static [u8] {
     match slowness {
         HalfHead => b"GET /big.bin HTTP/1.1\r\nHos",
         Unread => b"GET /big.bin HTTP/1.1\r\nHost: x\r\n\r\n",
-        Served => b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        Served => b"GET /.millpond/time HTTP/1.1\r\nHost: x\r\n\r\n",
         Idle | Window(_) => b"",
     }
 }
@@ -176,7 +176,7 @@ fn http2(slowness: Slowness) -> Vec<u8> {
         }
         Unread => (0x7fff_ffff, "/big.bin"),
         Window(size) => (size, "/big.bin"),
-        Served => (65_535, "/"),
+        Served => (65_535, "/.millpond/time"),
     };
     [frames::hello(window), frames::get(1, path)].concat()
 }
