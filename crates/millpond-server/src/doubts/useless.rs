@@ -9,7 +9,7 @@ struct Rule {
     names: &'static [&'static str],
     /// Whether they have an effect in a configuration.
     holds: fn(&Config) -> bool,
-    /// What is missing, and the cure.
+    /// Missing setting or place, and how to add it, as the warning prints them.
     why: &'static str,
 }
 

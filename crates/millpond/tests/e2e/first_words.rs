@@ -1,4 +1,4 @@
-//! What a server prints at its start: the addresses that it really has, for this machine and for other devices.
+//! The banner that `serve` prints at its start: the server answers at each address in it, from this machine and from other devices.
 
 use crate::support::{
     Running,

@@ -2,7 +2,7 @@
 
 use crate::support::{Server, clips, get, request};
 
-/// What browsers send when a person opens an address.
+/// `Accept` header field that browsers send with a navigation request.
 const BROWSER: (&str, &str) =
     ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8");
 const HTML: Option<&str> = Some("text/html; charset=utf-8");

@@ -66,10 +66,10 @@ pub(super) fn file(path: &str) -> Option<PageFile> {
     Some(PageFile { content, hash, is_versioned: version == Some(&**VERSION) })
 }
 
-/// What the page shows first.
+/// View that the page opens with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// What the fragment of its address says.
+    /// View that the fragment (`#...`) of the page's URL names.
     Fragment,
     /// A folder, by its path with its place.
     Folder(String),
