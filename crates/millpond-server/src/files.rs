@@ -33,7 +33,7 @@ pub(crate) fn look_now() {
 /// Those of the system, or that the path is no regular file.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let kind = std::fs::metadata(path)?.file_type();
-    // A folder has an error of its own when it is read.
+    // Reading a folder fails with the system's own error.
     if kind.is_file() || kind.is_dir() {
         return File::open(path);
     }

@@ -189,7 +189,7 @@ pub struct PlaceConfig {
     pub at: Stated,
 }
 
-/// Where a place stands. All are equal: a place that has moved in the file has not changed.
+/// Position of a place in the configuration, for messages. All are equal: a place that has moved in the file has not changed.
 #[derive(Debug, Clone, Default)]
 pub struct Stated(pub Source);
 
