@@ -260,10 +260,12 @@ async function shownCode(page) {
 
 const codeOf = (page, name) => page.locator('#outputs tr', { has: page.locator('th', { hasText: new RegExp(`^${name}$`) }) }).locator('button', { hasText: 'QR' });
 
+const authority = ({ port, hosts: [host] }) => host && `${host}:${port}`;
+
 // The server listens on all addresses by HTTP, and on the loopback by RTSP.
 await step('QR codes have the address in the network', async page => {
   const told = await page.evaluate(() => fetch('/.millpond/network').then(reply => reply.json()));
-  is('addresses of RTSP', JSON.stringify(told.rtsp), '[]');
+  is('addresses of RTSP', JSON.stringify(told.rtsp.hosts), '[]');
   await row(page, 'films/one.mp4').click();
   await codeOf(page, 'RTSP').click();
   const note = page.locator('#code .note');
@@ -272,7 +274,7 @@ await step('QR codes have the address in the network', async page => {
   is('axe', JSON.stringify(await findings(page)), '[]');
   await page.keyboard.press('Escape');
   await page.locator('#code').waitFor({ state: 'hidden' });
-  const [network] = told.http;
+  const network = authority(told.http);
   if (!network) return 'SKIPPED: this machine has no network';
   await codeOf(page, 'DASH').click();
   const expected = `http://${network}/films/one.mp4/index.mpd`;
@@ -287,7 +289,7 @@ await step('QR codes have the address in the network', async page => {
 });
 
 await step('QR codes of a page from the network', async page => {
-  const [network] = await page.evaluate(() => fetch('/.millpond/network').then(reply => reply.json())).then(told => told.http);
+  const network = authority(await page.evaluate(() => fetch('/.millpond/network').then(reply => reply.json())).then(told => told.http));
   if (!network) return 'SKIPPED: this machine has no network';
   const own = await browser.newPage();
   await own.goto(`http://${network}/`);

@@ -217,7 +217,7 @@ async function addressForOthers(href) {
   const told = (await getJson(`${here}/.millpond/network`).catch(() => ({})))[scheme];
   const portOf = host => Number((host.match(/:(\d+)$/) || [])[1] || { http: 80, https: 443 }[scheme]);
   // Behind a proxy or a tunnel, the server does not know the address of this page for others.
-  if (!told || (told.length && portOf(told[0]) !== portOf(authority))) return { href, note: 'Other devices need another address: this one is for this machine.' };
-  if (!told.length) return { href: null, note: 'Other devices cannot reach this address: the server listens on this machine only, or the machine has no network.' };
-  return { href: href.replace(authority, told[0]), note: 'This is the address of this machine in its network.' };
+  if (!told || told.port !== portOf(authority)) return { href, note: 'Other devices need another address: this one is for this machine.' };
+  if (!told.hosts.length) return { href: null, note: 'Other devices cannot reach this address: the server listens on this machine only, or the machine has no network.' };
+  return { href: href.replace(authority, `${told.hosts[0]}:${told.port}`), note: 'This is the address of this machine in its network.' };
 }

@@ -179,7 +179,10 @@ fn pages_of_this_machine_learn_its_addresses_and_others_do_not() {
     shell(NETWORK);
     let _all = Printed::of(&["--rtsp", "127.0.0.1:8554", "--tls-self-signed", "--rtsps", "127.0.0.1:8322"]);
     let expected = serde_json::json!({
-        "http": ["192.0.2.10:8080"], "https": ["192.0.2.10:8443"], "rtsp": [], "rtsps": [],
+        "http": { "port": 8080, "hosts": ["192.0.2.10"] },
+        "https": { "port": 8443, "hosts": ["192.0.2.10"] },
+        "rtsp": { "port": 8554, "hosts": [] },
+        "rtsps": { "port": 8322, "hosts": [] },
     });
     for (base, more) in [
         ("http://localhost:8080", &[][..]),

@@ -33,7 +33,7 @@ pub(crate) struct Served {
     pub(crate) rtsps: Option<SocketAddr>,
 }
 
-/// Returns the hosts and ports by which other devices reach the server, per scheme, the likeliest first. `None` for clients that
+/// Returns the hosts by which other devices reach the server, per scheme, the likeliest first, and the port. `None` for clients that
 /// are not told: addresses of an inner network are nothing for the internet, and nothing for pages of other origins.
 pub(super) fn network(front: &Front, request: &Request, viewers: &ConnectionViewers) -> Option<String> {
     is_of_this_machine(request, viewers.address()).then(|| authorities(&front.served()).to_string())
@@ -60,10 +60,14 @@ fn is_loopback(host: &str) -> bool {
 }
 
 fn authorities(served: &Served) -> Value {
-    let of = |listener: Option<SocketAddr>| -> Option<Vec<String>> {
+    let host = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    let of = |listener: Option<SocketAddr>| -> Option<Value> {
         let listener = listener?;
-        let authority = |ip: &IpAddr| SocketAddr::new(*ip, listener.port()).to_string();
-        Some(reachable(listener).iter().map(authority).collect())
+        let hosts: Vec<String> = reachable(listener).iter().map(host).collect();
+        Some(json!({ "port": listener.port(), "hosts": hosts }))
     };
     let Served { http, https, rtsp, rtsps } = *served;
     json!({ "http": of(http), "https": of(https), "rtsp": of(Some(rtsp)), "rtsps": of(rtsps) })
@@ -107,7 +111,10 @@ mod tests {
         let at = |address: &str| address.parse::<SocketAddr>().unwrap();
         let served =
             Served { http: Some(at("127.0.0.1:8080")), https: None, rtsp: at("[2001:db8::1]:8554"), rtsps: None };
-        let expected = json!({ "http": [], "https": null, "rtsp": ["[2001:db8::1]:8554"], "rtsps": null });
+        let expected = json!({
+            "http": { "port": 8080, "hosts": [] }, "https": null,
+            "rtsp": { "port": 8554, "hosts": ["[2001:db8::1]"] }, "rtsps": null,
+        });
         assert_eq!(authorities(&served), expected);
     }
 }
