@@ -222,6 +222,11 @@ impl Sources {
         self.live.get(place).is_some_and(|place| place.source == Source::Published)
     }
 
+    /// Tells whether the stream of a path is one that publishers push, or a ladder of such.
+    pub(crate) fn is_pushed_to(&self, path: &str) -> bool {
+        self.places.find(path.trim_matches('/')).is_some_and(|(_, place, _)| self.is_published(place))
+    }
+
     /// Returns the longest silence of a publisher of a path.
     pub(crate) fn patience(&self, path: &str) -> Duration {
         let live = self.places.find(path.trim_matches('/')).and_then(|(_, place, _)| self.live.get(place));

@@ -43,7 +43,9 @@ impl NoPublication {
             Self::Users(_) | Self::NotAdmitted(_) => Refusal::Denied,
             Self::Encoding | Self::Name(_) | Self::NotPublished => Refusal::Name,
             Self::Refused(PublishRefused::Taken | PublishRefused::NotPublished) => Refusal::Name,
-            Self::Refused(PublishRefused::Streams(_) | PublishRefused::Source(_)) => Refusal::Failed,
+            Self::Refused(PublishRefused::Streams(_) | PublishRefused::Source(_) | PublishRefused::HandedOver) => {
+                Refusal::Failed
+            }
         }
     }
 }

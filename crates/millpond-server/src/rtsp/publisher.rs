@@ -156,6 +156,7 @@ impl Publisher {
     fn ended(&self, end: &PublicationEnd) {
         self.ends(match end {
             PublicationEnd::Replaced => End::Replaced,
+            PublicationEnd::HandedOver => End::HandedOver,
             PublicationEnd::Failed(_) | PublicationEnd::Closed => End::Unreceivable,
         });
     }

@@ -33,6 +33,8 @@ pub(super) enum End {
     Unreceivable,
     /// An operator ended it.
     Kicked,
+    /// Another process of the server takes publishers.
+    HandedOver,
 }
 
 impl End {
@@ -46,6 +48,7 @@ impl End {
             Self::Expired => "expired",
             Self::Unreceivable => "unreceivable",
             Self::Kicked => "kicked",
+            Self::HandedOver => "handed_over",
         }
     }
 }

@@ -456,6 +456,8 @@ impl Running {
             admin.stop.send_replace(true);
         }
         self.readiness.draining();
+        // They come again at once, and the other process accepts them.
+        self.parts.manager.hand_over_publishers();
         self.handed_over.send_replace(true);
     }
 

@@ -48,9 +48,9 @@ impl Desk {
     }
 
     /// Ends the publication that is under way. Returns whether there was one.
-    pub(super) fn end(&self) -> bool {
+    pub(super) fn end(&self, why: PublicationEnd) -> bool {
         let current = self.lock().current.upgrade().filter(|current| current.is_active());
-        current.inspect(|current| current.end(PublicationEnd::Closed)).is_some()
+        current.inspect(|current| current.end(why)).is_some()
     }
 
     /// Gives a publication to the reception.

@@ -79,6 +79,9 @@ pub enum PublishRefused {
     /// The source of the stream failed just now.
     #[error(transparent)]
     Source(#[from] Arc<SourceError>),
+    /// Another process of the server takes publishers now.
+    #[error("another process of the server takes publishers now: push again")]
+    HandedOver,
 }
 
 /// Why a publication ended before its publisher left.
@@ -93,6 +96,9 @@ pub enum PublicationEnd {
     /// The stream is closed.
     #[error("the stream is closed")]
     Closed,
+    /// Another process of the server takes publishers now.
+    #[error("another process of the server takes publishers now: push again")]
+    HandedOver,
 }
 
 /// A push that is being received. The publisher leaves by dropping it: viewers then wait 15 s for the next one.

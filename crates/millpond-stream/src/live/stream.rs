@@ -1,8 +1,8 @@
 //! A named live source.
 
 use super::{
-    Desk, Entry, Epoch, Linger, LiveFeed, LiveRequest, Publication, PublishRefused, Reporter, ShiftOptions,
-    ShiftReport, Source, SourceCounts, StreamState,
+    Desk, Entry, Epoch, Linger, LiveFeed, LiveRequest, Publication, PublicationEnd, PublishRefused, Reporter,
+    ShiftOptions, ShiftReport, Source, SourceCounts, StreamState,
     desk::NoEntry,
     publication::{Conflict, PublishedMedia},
     report::WeakReporter,
@@ -345,17 +345,22 @@ impl LiveStream {
         self.lock().run.as_ref().is_some_and(|run| run.desk.is_taken())
     }
 
+    /// Whether publishers push it.
+    pub(super) fn is_published(&self) -> bool {
+        self.source == Source::Published
+    }
+
     /// Disconnects its publisher. Returns whether there was one.
     pub(super) fn end_publication(&self) -> bool {
-        self.lock().run.as_ref().is_some_and(|run| run.desk.end())
+        self.lock().run.as_ref().is_some_and(|run| run.desk.end(PublicationEnd::Closed))
     }
 
     /// Ends its graph: source, publisher and viewers. Returns whether it ran.
-    pub(super) fn end(&self) -> bool {
+    pub(super) fn end(&self, why: PublicationEnd) -> bool {
         let mut inner = self.lock();
         inner.pin = None;
         let Some(run) = &inner.run else { return false };
-        run.desk.end();
+        run.desk.end(why);
         run.graph().inspect(|graph| graph.fork().close()).is_some()
     }
 

@@ -1,8 +1,8 @@
 //! All live streams of an engine.
 
 use super::{
-    Conflict, Insertions, LiveFeed, LiveRequest, LiveStream, LiveTotals, Publication, PublishRefused, PublishRequest,
-    StreamReport, StreamState, TimeShift, WindowOptions,
+    Conflict, Insertions, LiveFeed, LiveRequest, LiveStream, LiveTotals, Publication, PublicationEnd, PublishRefused,
+    PublishRequest, StreamReport, StreamState, TimeShift, WindowOptions,
     stream::{Means, REST},
 };
 use crate::{
@@ -12,7 +12,10 @@ use crate::{
 };
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::time::{sleep, timeout};
@@ -33,13 +36,16 @@ pub(crate) struct Streams {
     /// A lock: taken for a look-up.
     by_path: Mutex<BTreeMap<Arc<str>, Arc<LiveStream>>>,
     insertions: Insertions,
+    /// Whether another process takes publishers.
+    is_handed_over: AtomicBool,
 }
 
 impl Streams {
     /// No stream is known yet. The frames of all are counted in `memory`.
     pub(crate) fn new(memory: LiveMemory) -> Self {
         let (turns, balance) = (Turns::default(), Balance::default());
-        Self { memory, turns, balance, by_path: Mutex::default(), insertions: Insertions::default() }
+        let (by_path, insertions) = (Mutex::default(), Insertions::default());
+        Self { memory, turns, balance, by_path, insertions, is_handed_over: AtomicBool::new(false) }
     }
 
     /// Totals of all streams since the start.
@@ -182,6 +188,9 @@ impl Manager {
     /// Another publisher pushes the stream, or there are too many streams.
     pub fn publish(self: &Arc<Self>, request: PublishRequest) -> Result<Publication, PublishRefused> {
         let PublishRequest { stream, media, conflict } = request;
+        if self.has_handed_over() {
+            return Err(PublishRefused::HandedOver);
+        }
         // A stream of another server gives way to the publisher.
         let stream = self.live_streams().find_if(stream, self.options().max_streams, |_, _| false)?;
         let publication = stream.publish(self.means(), media, conflict)?;
@@ -227,7 +236,23 @@ impl Manager {
     /// next viewer or publisher begins it again. Returns whether it ran.
     pub fn end_stream(&self, path: &str) -> bool {
         let known = self.live_streams().lock().get(path).cloned();
-        known.is_some_and(|stream| stream.end())
+        known.is_some_and(|stream| stream.end(PublicationEnd::Closed))
+    }
+
+    /// Ends all published streams, and takes no publisher any more: another process of the server takes them. Segments of the
+    /// streams stay until the engine is dropped.
+    pub fn hand_over_publishers(&self) {
+        self.live_streams().is_handed_over.store(true, Ordering::Release);
+        let streams: Vec<_> = self.live_streams().lock().values().cloned().collect();
+        for stream in streams.iter().filter(|stream| stream.is_published()) {
+            self.live_windows().keep(stream.path());
+            stream.end(PublicationEnd::HandedOver);
+        }
+    }
+
+    /// Tells whether another process of the server takes publishers.
+    pub fn has_handed_over(&self) -> bool {
+        self.live_streams().is_handed_over.load(Ordering::Acquire)
     }
 
     /// Disconnects the publisher of a stream: its next media is refused. Returns whether there was one.

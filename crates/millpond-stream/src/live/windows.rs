@@ -112,6 +112,8 @@ pub(super) struct Inner {
     ladders: HashMap<LadderId, Weak<Ladder>>,
     /// Windows of streams that do not run.
     pub(super) ended: EndedWindows,
+    /// Windows whose segments stay after their end.
+    kept: Vec<Arc<LiveWindow>>,
 }
 
 /// Ends a window when it is dropped, and remembers where it ended.
@@ -130,6 +132,9 @@ impl Drop for Ending {
             Some(Past { target, next: last.number.next(), discontinuity: last.discontinuity })
         });
         let mut inner = self.windows.lock();
+        if inner.keeps(&self.window) {
+            return;
+        }
         inner.running.retain(|_, window| window.upgrade().is_some_and(|window| !window.is_over()));
         inner.runs.remove(self.window.run());
         if inner.of_streams.get(&self.path).is_some_and(|newest| newest.ptr_eq(&Arc::downgrade(&self.window))) {
@@ -196,6 +201,13 @@ impl Windows {
         windows.find(|window| window.has_past() && !window.is_over() && !window.is_ended())
     }
 
+    /// Keeps the segments of a stream's window for as long as this is there.
+    pub(super) fn keep(&self, path: &str) {
+        let mut inner = self.lock();
+        let known = inner.of_streams.get(path).and_then(Weak::upgrade);
+        inner.kept.extend(known);
+    }
+
     /// Returns a report of the past of a stream, where it is open.
     pub(super) fn shift_report(&self, path: &str) -> Option<ShiftReport> {
         self.shift(path).map(|shift| shift.report())
@@ -216,6 +228,11 @@ impl Inner {
     /// Makes the window of a run known by its name.
     pub(super) fn name(&mut self, path: &str, window: &Arc<LiveWindow>) {
         self.runs.insert(window.run().into(), (path.into(), Arc::downgrade(window)));
+    }
+
+    /// Whether segments of a window stay after its end.
+    fn keeps(&self, window: &Arc<LiveWindow>) -> bool {
+        self.kept.iter().any(|kept| Arc::ptr_eq(kept, window))
     }
 
     /// Forgets runs whose windows are gone.
@@ -285,7 +302,7 @@ impl Manager {
         let (of, window) = inner.runs.get(run)?;
         let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
         path.strip_prefix(&**of).filter(|rest| is_below(rest))?;
-        window.upgrade().filter(|window| !window.is_over())
+        window.upgrade().filter(|window| !window.is_over() || inner.keeps(window))
     }
 
     /// The window of a live stream that runs, with its lease renewed. It takes less work than to [open](Self::window) it.

@@ -104,7 +104,10 @@ pub(super) fn say_assignment(answer: &Value) -> Outcome {
     let text = |name: &str| answer[name].as_str().unwrap_or("").to_owned();
     let homes: Vec<_> = answer["homes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     say!("{} ({}, {}, revision {})", text("object"), text("kind"), text("assignment"), answer["revision"])?;
-    say!("{}", text("text"))?;
+    // A line for each dispenser.
+    for line in text("text").lines() {
+        say!("{line}")?;
+    }
     say!("homes of its first bytes: {}", if homes.is_empty() { "none".to_owned() } else { homes.join(", ") })?;
     for room in answer["book"].as_array().into_iter().flatten() {
         say!("{}", room_line(room))?;

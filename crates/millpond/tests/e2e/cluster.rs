@@ -244,6 +244,29 @@ fn players_go_on_when_their_node_dies() {
 }
 
 #[test]
+fn viewers_behind_a_balancer_with_tls_stay_with_tls() {
+    let Some(etcd) = Etcd::start() else { return };
+    let folder = clips::folder().to_str().unwrap();
+    let start = |name| {
+        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", LEASE];
+        Server::start(&[&[folder, "--trusted-proxies", "127.0.0.1"][..], &cluster].concat())
+    };
+    let nodes = ["a", "b"].map(start);
+    wait_for("two nodes", || nodes.iter().all(|node| taking(node).len() == 2));
+    let assets = assets();
+    let elsewhere = assets.iter().find(|asset| owner(&nodes[0], asset) == nodes[1].port).unwrap();
+    // No node has an address with TLS, so viewers who came by TLS stay at the balancer.
+    let by_tls = [("X-Forwarded-For", "192.0.2.7"), ("X-Forwarded-Proto", "https")];
+    for path in [elsewhere.clone(), elsewhere.replace("index.m3u8", "index.mpd")] {
+        let reply = request(nodes[0].port, "GET", &format!("/{path}"), &by_tls);
+        assert_eq!(reply.status, 200, "{path}: {:?}", reply.header("location"));
+        assert!(!reply.text().contains("http://127.0.0.1"), "{path}: {}", reply.text());
+        let plain = request(nodes[0].port, "GET", &format!("/{path}"), &[("X-Forwarded-For", "192.0.2.7")]);
+        assert_eq!((plain.status, port(&plain)), (307, nodes[1].port), "{path}");
+    }
+}
+
+#[test]
 fn nodes_drain_and_leave() {
     let Some(etcd) = Etcd::start() else { return };
     // The lease is long: what follows does not wait for its end.
@@ -265,6 +288,7 @@ fn nodes_drain_and_leave() {
     };
     let explained = command(&["assign", of_second]);
     assert!(explained.contains("1. b: has room") && explained.contains("homes of its first bytes"), "{explained}");
+    assert!(!explained.contains("\\n"), "a line for each dispenser: {explained}");
     wait_for("etcd is followed", || command(&["status"]).contains("node a: member; etcd: following"));
 
     // A node that drains sends new viewers away, also those who ask it.

@@ -1,6 +1,9 @@
 //! A new process takes over from a running one, and sockets of the service manager are taken.
 
-use crate::support::{Running, Server, clips, free_port, get, request, rtsp::Client, wait_for_port};
+use crate::{
+    live_publish::{hashes, reader, until_published},
+    support::{Running, Server, clips, free_port, get, request, rtsp::Client, wait_for_port},
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
@@ -100,6 +103,77 @@ fn a_new_process_takes_over_without_a_failed_request() {
     let others: Vec<_> = (0..4).map(|_| Successor::of(&upgrade(server.admin))).collect();
     assert_eq!(server.get(&format!("{CLIP}/index.m3u8")).status, 200);
     drop((successor, others));
+}
+
+/// Pushes a clip round and round by ffmpeg, and again whenever it was disconnected, until it is dropped.
+struct Publisher(Arc<AtomicBool>);
+
+impl Publisher {
+    fn start(format: &'static [&'static str], url: String) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let stop = is_over.clone();
+        let clip = clips::folder().join(CLIP);
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                let mut command = Command::new("ffmpeg");
+                command.args(["-v", "quiet", "-nostdin", "-re", "-stream_loop", "-1", "-i"]).arg(&clip);
+                let mut ffmpeg = Running(command.args(["-c", "copy"]).args(format).arg(&url).spawn().unwrap());
+                while ffmpeg.0.try_wait().unwrap().is_none() && !stop.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            }
+        });
+        Self(is_over)
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Pictures that ffmpeg's HLS client may drop after another init segment.
+const DROPPED: usize = 12;
+
+/// Checks pictures of a clip that was pushed round and round, and from its beginning again after a disconnection: none is missing
+/// but at the end of a push. Returns the number of disconnections.
+#[track_caller]
+fn breaks(clip: &[String], pictures: &[String]) -> usize {
+    let at = |hash: &String| clip.iter().position(|known| known == hash).expect("a picture of the clip");
+    let steps = pictures.windows(2).map(|pair| (at(&pair[0]), at(&pair[1])));
+    let breaks: Vec<_> = steps.filter(|(before, after)| (before + 1) % clip.len() != *after).collect();
+    assert!(breaks.iter().all(|(_, after)| *after < DROPPED), "{breaks:?}");
+    breaks.iter().filter(|(before, _)| *before >= DROPPED).count()
+}
+
+#[test]
+fn publishers_and_viewers_of_pushed_streams_go_over() {
+    let rtmp = free_port();
+    let address = format!("127.0.0.1:{rtmp}");
+    let mut server = Server::start(&["live=publish:", "--linger", "0s", "--rtmp", &address]);
+    let rtsp = format!("rtsp://127.0.0.1:{}/live", server.rtsp);
+    let _publishers = [
+        Publisher::start(&["-f", "rtsp", "-rtsp_transport", "tcp"], format!("{rtsp}/a")),
+        Publisher::start(&["-f", "flv"], format!("rtmp://{address}/live/b")),
+        Publisher::start(&["-f", "mpegts", "-method", "PUT"], server.url("live/c")),
+    ];
+    let names = ["a", "b", "c"];
+    names.iter().for_each(|name| until_published(&server, &format!("live/{name}")));
+    let port = server.port;
+    let url = |name: &str| format!("http://127.0.0.1:{port}/live/{name}/index.m3u8");
+    // The client of HLS keeps its connection.
+    let readers = names.map(|name| reader(&["-i", &url(name)], "0:v", 500));
+    std::thread::sleep(Duration::from_secs(6));
+    let successor = Successor::of(&upgrade(server.admin));
+    eventually("the old process ends", || server.process.0.try_wait().unwrap().is_some_and(|status| status.success()));
+    let clip = clips::folder().join(CLIP);
+    let clip = hashes(reader(&["-i", clip.to_str().unwrap()], "0:v", 1000));
+    for (name, viewer) in names.iter().zip(readers) {
+        assert_eq!(breaks(&clip, &hashes(viewer)), 1, "{name}");
+        assert_eq!(hashes(reader(&["-i", &url(name)], "0:v", 50)).len(), 50, "{name}");
+    }
+    drop(successor);
 }
 
 #[test]

@@ -87,7 +87,15 @@ impl Front {
             body,
         };
         Ok(match has_pathways {
-            true => self.with_pathways((place, &route), request, (viewers.is_secure(), may_code), selected).await,
+            true => {
+                self.with_pathways(
+                    (place, &route),
+                    request,
+                    (request.is_secure(viewers.is_secure()), may_code),
+                    selected,
+                )
+                .await
+            }
             false => selected,
         })
     }

@@ -50,7 +50,7 @@ impl Front {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let problem = problem.request_id(id);
         let body = Body::bytes(problem.to_json());
-        Reply { status: problem.status, headers, body, problem: Some(Box::new(problem)) }
+        Reply { status: problem.status, headers, body, is_last: false, problem: Some(Box::new(problem)) }
     }
 }
 

@@ -352,7 +352,7 @@ impl Front {
         }
         let selected = if path == STEERING {
             let absent = || LibraryError::NoAsset(path.to_string()).into();
-            self.steering(query, viewers.is_secure()).await.ok_or_else(absent)
+            self.steering(query, request.is_secure(viewers.is_secure())).await.ok_or_else(absent)
         } else if path == "/" || path.starts_with("/.millpond/") {
             info.kind = Kind::Page;
             self.page(&path, request, viewers).await
@@ -364,7 +364,7 @@ impl Front {
             self.of_home(&path, request, info).await
         } else if let Some(passed) = self.pass(&path, (request, viewers), info).await {
             return passed;
-        } else if let Some(redirect) = self.redirect(&path, request, viewers.is_secure()).await {
+        } else if let Some(redirect) = self.redirect(&path, request, request.is_secure(viewers.is_secure())).await {
             return redirect;
         } else if let Some(live) = self.live_path(&path) {
             return match self.live(&live, request, info).await {

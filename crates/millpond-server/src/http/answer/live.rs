@@ -5,6 +5,7 @@ use crate::{
     http::{AnswerError, Kind, request::Request},
     library::{LibraryError, LiveResource, LiveRoute},
 };
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use millpond_package::hls::Container;
 use millpond_stream::Program;
 use std::time::Duration;
@@ -70,6 +71,45 @@ impl Front {
         info: &mut ReplyInfo,
     ) -> Result<Reply, AnswerError> {
         self.attribute(path.place, Kind::Stream, info);
+        let answered = match path.resource {
+            // Segments of before can be had here only.
+            Some(LiveResource::OfRun { .. }) => self.of_stream(path, request, info).await,
+            _ if self.is_elsewhere(path) => return Ok(Self::again(request)),
+            _ => self.of_stream(path, request, info).await,
+        };
+        match answered {
+            Err(_) if self.is_elsewhere(path) => Ok(Self::again(request)),
+            answered => answered,
+        }
+    }
+
+    /// Whether another process of the server has the stream, because its publishers push there now.
+    fn is_elsewhere(&self, path: &LivePath<'_>) -> bool {
+        self.sources.manager().has_handed_over() && self.sources.is_pushed_to(path.stream)
+    }
+
+    /// Returns a reply that has the client ask again on a new connection, which another process of the server accepts.
+    fn again(request: &Request) -> Reply {
+        let (path, query) = request.split();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let mark = if query.is_empty() { "" } else { "?" };
+        let mut headers = HeaderMap::with_capacity(4);
+        // A relative reference: a proxy may have taken a prefix off the path.
+        if let Ok(same) = HeaderValue::from_str(&format!("./{name}{mark}{query}")) {
+            headers.insert(header::LOCATION, same);
+        }
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let mut reply = Reply::without_body(StatusCode::TEMPORARY_REDIRECT, headers);
+        reply.is_last = true;
+        reply
+    }
+
+    async fn of_stream(
+        &self,
+        path: &LivePath<'_>,
+        request: &Request,
+        info: &mut ReplyInfo,
+    ) -> Result<Reply, AnswerError> {
         match path.resource {
             None => Err(path.without("a live stream has no such resource: index.m3u8 is there")),
             Some(LiveResource::Long(container)) => self.long(path, container, request, info).await,

@@ -132,7 +132,8 @@ mod tests {
         headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
         let request = Request::new(Method::GET, "/films/none/a.mp4".to_owned(), headers);
         let (status, body) = (problem.status, Body::bytes(problem.to_json()));
-        let mut reply = Reply { status, headers: HeaderMap::new(), body, problem: Some(Box::new(problem)) };
+        let mut reply =
+            Reply { status, headers: HeaderMap::new(), body, is_last: false, problem: Some(Box::new(problem)) };
         put(&request, &mut reply);
         reply
     }

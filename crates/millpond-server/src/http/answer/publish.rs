@@ -114,8 +114,8 @@ impl PublishError {
                 _ => StatusCode::BAD_REQUEST,
             },
             Self::Stalled(_) => StatusCode::REQUEST_TIMEOUT,
-            Self::Refused(PublishRefused::Streams(_) | PublishRefused::Source(_))
-            | Self::Ended(PublicationEnd::Closed)
+            Self::Refused(PublishRefused::Streams(_) | PublishRefused::Source(_) | PublishRefused::HandedOver)
+            | Self::Ended(PublicationEnd::Closed | PublicationEnd::HandedOver)
             | Self::NoAnswer
             | Self::Stopped => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -184,6 +184,10 @@ impl Front {
         if status == StatusCode::SERVICE_UNAVAILABLE {
             reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         }
+        reply.is_last = matches!(
+            error,
+            PublishError::Refused(PublishRefused::HandedOver) | PublishError::Ended(PublicationEnd::HandedOver)
+        );
         if status == StatusCode::METHOD_NOT_ALLOWED {
             reply.headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
         }

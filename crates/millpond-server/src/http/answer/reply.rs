@@ -19,6 +19,8 @@ pub(crate) struct Reply {
     pub(crate) headers: HeaderMap,
     /// Body, empty for replies without one.
     pub(crate) body: Body,
+    /// Whether the connection takes no request after it, so that another process of the server accepts the next one.
+    pub(crate) is_last: bool,
     /// The failure that the body describes; `None` for all other replies.
     pub(super) problem: Option<Box<Problem>>,
 }
@@ -26,7 +28,7 @@ pub(crate) struct Reply {
 impl Reply {
     /// Creates a reply.
     pub(super) fn new(status: StatusCode, headers: HeaderMap, body: Body) -> Self {
-        Self { status, headers, body, problem: None }
+        Self { status, headers, body, is_last: false, problem: None }
     }
 
     /// Creates a reply with an empty body.

@@ -172,7 +172,8 @@ impl Connection<'_> {
         let pass = info.pass.clone();
         exchange.replied(info, &reply);
         let framing = framing(&reply, head.http10);
-        let keep_alive = head.keep_alive && is_read && is_framed && (framing != Framing::Close || head_only);
+        let keep_alive =
+            head.keep_alive && !reply.is_last && is_read && is_framed && (framing != Framing::Close || head_only);
         let persistence = match (keep_alive, head.http10) {
             (true, false) => Persistence::Default,
             (true, true) => Persistence::KeepAlive,

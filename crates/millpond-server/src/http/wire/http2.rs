@@ -34,7 +34,7 @@ use std::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::watch,
+    sync::{Notify, watch},
     task::JoinSet,
     time::{sleep_until, timeout},
 };
@@ -56,6 +56,8 @@ struct ConnectionState {
     peer: SocketAddr,
     /// Whether the connection is encrypted.
     is_secure: bool,
+    /// Told of replies that are the last ones of their connection.
+    last: Notify,
 }
 
 /// Serves a connection that speaks HTTP/2. The bytes `read` have been read already.
@@ -90,7 +92,13 @@ where
     let timeouts = service.timeouts();
     let budget = service.budget.of_connection();
     let viewers = service.front().connected(peer, is_secure);
-    run(connection, Arc::new(ConnectionState { service, budget, viewers, peer, is_secure }), timeouts, stop).await;
+    run(
+        connection,
+        Arc::new(ConnectionState { service, budget, viewers, peer, is_secure, last: Notify::new() }),
+        timeouts,
+        stop,
+    )
+    .await;
 }
 
 /// Accepts streams until the client closes the connection, the server stops, or no stream is open for the idle timeout.
@@ -130,6 +138,11 @@ async fn run<I>(
                 connection.graceful_shutdown();
             }
             () = async { drop(stop.wait_for(|stop| *stop).await) }, if !closing => {
+                closing = true;
+                quiet_since = tokio::time::Instant::now();
+                connection.graceful_shutdown();
+            }
+            () = shared.last.notified(), if !closing => {
                 closing = true;
                 quiet_since = tokio::time::Instant::now();
                 connection.graceful_shutdown();
@@ -199,6 +212,9 @@ async fn answer(
     let Some(((reply, info), reservation)) = begun else { return };
     let pass = info.pass.clone();
     exchange.replied(info, &reply);
+    if reply.is_last {
+        shared.last.notify_one();
+    }
     let sent = tokio::select! {
         biased;
         sent = send(&shared, reply, reservation, respond, head_only, meter).instrument(span) => sent,

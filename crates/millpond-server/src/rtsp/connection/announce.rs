@@ -165,7 +165,7 @@ impl Connection<'_> {
             self.rtsp.sessions.remove(&name);
         }
         match error {
-            NoRecord::Refused(PublishRefused::Streams(_) | PublishRefused::Source(_)) => {
+            NoRecord::Refused(PublishRefused::Streams(_) | PublishRefused::Source(_) | PublishRefused::HandedOver) => {
                 because(StatusCode::ServiceUnavailable, error)
             }
             NoRecord::State | NoRecord::Refused(PublishRefused::Taken | PublishRefused::NotPublished) => {
