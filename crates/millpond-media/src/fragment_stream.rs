@@ -206,6 +206,11 @@ impl FragmentStream {
                 Part::Metadata(header.kind, size)
             }
             b"mdat" => {
+                // Media without a box `mvex` before them (8.8.1) are those of a file that a movie box describes as a whole.
+                if self.movie.as_ref().is_none_or(|(_, draft)| !draft.fragmented()) {
+                    let expected = "fragmented MP4 (ffmpeg -movflags frag_keyframe+empty_moov+default_base_moof)";
+                    return Err(MediaError::invalid("the stream", at, "the media of a progressive MP4 file", expected));
+                }
                 self.used += header.header as usize;
                 Part::Media(end)
             }

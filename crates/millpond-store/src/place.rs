@@ -7,7 +7,7 @@ mod options;
 mod rtsp_urls;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -126,7 +126,7 @@ pub enum PlaceError {
         detail: String,
     },
     /// The folder does not exist.
-    #[error("folder {}: does not exist: create it, or correct the path", folder.display())]
+    #[error("folder {}: does not exist: {}", folder.display(), cure(folder))]
     NoSuchFolder {
         /// The folder.
         folder: PathBuf,
@@ -136,6 +136,12 @@ pub enum PlaceError {
     NotAFolder {
         /// The path.
         folder: PathBuf,
+    },
+    /// A file of settings, given as a place.
+    #[error("file {}: is a configuration and no place: write --config {0}", file.display())]
+    Configuration {
+        /// The file.
+        file: PathBuf,
     },
     /// A file that refers to other files, which a place of one file does not have.
     #[error("file {}: names other files; serve its folder {}", file.display(), folder.display())]
@@ -216,6 +222,36 @@ fn local(text: &str) -> Result<PlaceSource, PlaceError> {
     }
 }
 
+/// Tells what to write in place of a folder that does not exist.
+fn cure(folder: &Path) -> String {
+    let text = shown(&folder.to_string_lossy());
+    let first = text.split('/').next().unwrap_or_default();
+    let known = |scheme: &&&str| scheme.eq_ignore_ascii_case(first);
+    if text == "publish" || text.starts_with(PUBLISH) || text.starts_with("publish/") {
+        return format!("for streams that are pushed write {PUBLISH} alone: publishers name their streams");
+    }
+    if text.starts_with('~') {
+        return "write the path of the home folder: only a shell replaces ~, at the beginning of a word".to_owned();
+    }
+    if let Some(scheme) = SCHEMES.iter().find(known) {
+        let rest = text[first.len()..].trim_start_matches('/');
+        return format!("did you mean {scheme}://{rest}?");
+    }
+    let is_host = |host: &str| {
+        let labels: Vec<_> = host.split(':').next().unwrap_or_default().split('.').collect();
+        labels.len() > 2 && labels.iter().all(|label| is_name(label))
+    };
+    if is_host(first) {
+        return format!("for a web server write http://{text} or https://{text}");
+    }
+    if folder.extension().is_some_and(|of| MEDIA.iter().any(|known| of.eq_ignore_ascii_case(known))) {
+        return "copy the file there, or correct the path".to_owned();
+    }
+    "create it, or correct the path".to_owned()
+}
+
+/// Extensions of media files.
+const MEDIA: [&str; 8] = ["mp4", "m4v", "mov", "m4a", "3gp", "mkv", "webm", "ts"];
 /// Schemes of URLs.
 const SCHEMES: [&str; 9] = ["http", "https", "s3", "gs", "az", "rtsp", "rtsps", "udp", "rtp"];
 
@@ -318,6 +354,26 @@ mod tests {
         assert!(cut.contains("expected http:// with two slashes"), "{cut}");
         assert!(PlaceSpec::parse("./s3:x").is_ok());
         assert_eq!(PlaceSpec::parse("films="), Err(PlaceError::Empty { text: "films=".into() }));
+    }
+
+    #[test]
+    fn a_place_that_is_no_folder_is_told_what_it_may_be() {
+        for (text, expected) in [
+            ("publish", "write publish: alone"),
+            ("publish:cam", "write publish: alone"),
+            ("~/films", "the home folder"),
+            ("s3//films/2026", "did you mean s3://films/2026?"),
+            ("http/media.example/x", "did you mean http://media.example/x?"),
+            ("www.example.com/films", "write http://www.example.com/films or"),
+            ("10.0.0.7:8080/films", "write http://10.0.0.7:8080/films or"),
+            ("film.mp4", "copy the file there"),
+            ("films.2026/a", "create it"),
+            ("/nowhere/films", "create it"),
+            ("user:hush@10.0.0.7/films", "write http://10.0.0.7/films or"),
+        ] {
+            let error = PlaceError::NoSuchFolder { folder: PathBuf::from(text) };
+            assert!(error.to_string().contains(expected), "{error}");
+        }
     }
 
     #[test]

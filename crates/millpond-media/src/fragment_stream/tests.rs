@@ -61,6 +61,14 @@ fn faults(events: &[FragmentEvent]) -> Vec<&str> {
 }
 
 #[test]
+fn progressive_files_are_named() {
+    let file = [bx(b"ftyp", &[b"isom\0\0\0\0"]), bx(b"mdat", &[&[0; 64]])].concat();
+    let (_, error) = events(&file, 7);
+    let error = error.unwrap().to_string();
+    assert!(error.contains("a progressive MP4 file") && error.contains("frag_keyframe"), "{error}");
+}
+
+#[test]
 fn samples_come_with_their_media() {
     let skipped =
         [bx(b"styp", &[b"msdh"]), bx(b"sidx", &[&[0; 40]]), bx(b"emsg", &[&[7; 100]]), bx(b"prft", &[&[1; 20]])];

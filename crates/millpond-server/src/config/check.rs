@@ -115,7 +115,7 @@ fn read(
 ) -> Vec<ConfigError> {
     let mut errors = Vec::new();
     if let Some(path) = inputs.config_file() {
-        match inputs.text.clone().map_or_else(|| std::fs::read_to_string(&path), Ok) {
+        match inputs.text.clone().map_or_else(|| crate::files::read_text(&path), Ok) {
             Ok(text) => errors.extend(file::read(&path, &text, config, given)),
             Err(error) => errors.push(ConfigError::Unreadable { path, reason: error.to_string() }),
         }

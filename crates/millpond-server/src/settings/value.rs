@@ -111,13 +111,31 @@ pub fn address(text: &str) -> Result<SocketAddr, BadValue> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
+    if let Some((_, rest)) = text.split_once("://") {
+        let rest = rest.trim_end_matches('/');
+        return Err(BadValue::new(format!("an address without a scheme and a path, such as \"{rest}\"")));
+    }
+    if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+        let with_port = SocketAddr::new(ip, 8080);
+        return Err(BadValue::new(format!("an address with a port, such as \"{with_port}\"")));
+    }
     let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
     let ip = match host {
         "" | "*" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        _ => return Err(bad()),
+        // Names of hosts are not looked up: they may have several addresses, or those of another machine.
+        _ if host.trim_matches(['[', ']']).parse::<IpAddr>().is_err() => {
+            return Err(BadValue::new("an IP address of this machine, or none for all, such as \":8080\""));
+        }
+        _ => return Err(BadValue::new("a port from 0 to 65535")),
     };
-    Ok(SocketAddr::new(ip, port.parse().map_err(|_| bad())?))
+    match port.parse() {
+        Ok(port) => Ok(SocketAddr::new(ip, port)),
+        Err(_) if port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty() => {
+            Err(BadValue::new("a port from 0 to 65535"))
+        }
+        Err(_) => Err(bad()),
+    }
 }
 
 /// A whole number of at least `least`.
@@ -339,8 +357,20 @@ mod tests {
         ] {
             assert_eq!(address(text).unwrap().to_string(), shown);
         }
-        for text in ["", "1.2.3.4", "host.example:80", "0.0.0.0:99999", ":"] {
-            assert!(address(text).is_err(), "{text}");
+        for text in ["", ":", "localhost", "8080x"] {
+            assert_eq!(address(text), Err(Form::Address.into()), "{text}");
+        }
+        for (text, expected) in [
+            ("1.2.3.4", "\"1.2.3.4:8080\""),
+            ("::1", "\"[::1]:8080\""),
+            ("[::1]", "\"[::1]:8080\""),
+            ("host.example:80", "an IP address of this machine"),
+            ("0.0.0.0:99999", "a port from 0 to 65535"),
+            (":70000", "a port from 0 to 65535"),
+            ("http://0.0.0.0:8080/", "without a scheme and a path, such as \"0.0.0.0:8080\""),
+        ] {
+            let error = address(text).unwrap_err();
+            assert!(error.expected.contains(expected), "{text}: {error:?}");
         }
     }
 

@@ -126,6 +126,9 @@ fn file(file: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {
     let unreadable = |detail: &str| PlaceError::Unreadable { folder: file.clone(), detail: detail.to_owned() };
     let name =
         file.file_name().and_then(|name| name.to_str()).ok_or_else(|| unreadable("its name is no UTF-8 text"))?;
+    if name.to_ascii_lowercase().ends_with(".toml") {
+        return Err(PlaceError::Configuration { file });
+    }
     // The folder of `film.mp4` is the empty path.
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.map_or_else(|| PathBuf::from("."), PathBuf::from);
