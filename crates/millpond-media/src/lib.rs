@@ -27,6 +27,7 @@ pub mod fragment_stream;
 mod fragment_walk;
 mod fragmented;
 mod importance;
+mod in_band;
 pub mod indexer;
 mod lane;
 pub mod latm;
