@@ -103,7 +103,7 @@ pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<Tr
     let stsd = minf.need(b"stbl")?.need(b"stsd")?;
     let (description, entry) = sample_entry(&stsd, described)?;
     let location = data_location(&minf, entry.whole)?;
-    let parsed = parse_sample_entry(entry.whole, handler.kind, &entry.path, entry.offset)?.with_clock(timescale);
+    let mut parsed = parse_sample_entry(entry.whole, handler.kind, &entry.path, entry.offset)?.with_clock(timescale);
     let protection = protection::parse(&entry)?;
     let clear_description = match &protection {
         Some(_) => clear_description(&stsd, handler.kind, &parsed.codec),
@@ -121,6 +121,7 @@ pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<Tr
     }
     let named = trak.child(b"udta").and_then(|udta| udta.child(b"name")).map(|name| text(name.body));
     Ok(TrackHeader {
+    sps::fill_usability(&mut kind, &mut parsed.codec, &mut sample_entry);
         id: tkhd.id,
         enabled: tkhd.enabled,
         timescale,
