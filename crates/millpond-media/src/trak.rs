@@ -7,6 +7,7 @@ use crate::{
     error::MediaError,
     movie::{Edit, TrackKind},
     protection::{self, Protection},
+    purpose::Purposes,
     units::Timescale,
 };
 
@@ -21,6 +22,7 @@ const MAX_NAME: usize = 256;
 pub(crate) struct TrackHeader {
     pub(crate) id: u32,
     pub(crate) enabled: bool,
+    pub(crate) purposes: Purposes,
     pub(crate) timescale: Timescale,
     /// Duration in ticks as stated by `mdhd`; 0 where unknown.
     pub(crate) duration: u64,
@@ -119,11 +121,12 @@ pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<Tr
     if let Some(size) = sps::configured_size(&parsed.codec).filter(|_| sps::lacks_size(&kind)) {
         sps::fill_size(&mut kind, &mut sample_entry, size);
     }
+    sps::fill_usability(&mut kind, &mut parsed.codec, &mut sample_entry);
     let named = trak.child(b"udta").and_then(|udta| udta.child(b"name")).map(|name| text(name.body));
     Ok(TrackHeader {
-    sps::fill_usability(&mut kind, &mut parsed.codec, &mut sample_entry);
         id: tkhd.id,
         enabled: tkhd.enabled,
+        purposes: Purposes::parse(trak),
         timescale,
         duration,
         language,

@@ -5,7 +5,7 @@ use crate::{
     presentation::Presentation, segmentation::Segments, selection::family, track::MediaKind,
     track_listing::TrackListing, xml::Writer,
 };
-use millpond_media::{codec::Codec, movie::TrackKind};
+use millpond_media::{Purpose, codec::Codec, movie::TrackKind, units::Timescale};
 use std::collections::{HashMap, HashSet};
 
 /// Scheme of MPEG audio channel configurations (ISO/IEC 23003-3), whose values 1 to 7 are layouts.
@@ -46,7 +46,7 @@ impl Templates for Presentation {
 pub(super) struct Set<'a> {
     tracks: Vec<TrackListing<'a>>,
     aligned: bool,
-    /// Whether the set is the first of its kind.
+    /// Whether the set is the first of its kind that players may choose by themselves.
     main: bool,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn sets<'a>(tracks: &[TrackListing<'a>], aligned: bool) -> Vec<Set<'a
             set.tracks.push(*track);
             continue;
         }
-        let main = kinds.insert(track.kind);
+        let main = track.purposes().is_usual() && kinds.insert(track.kind);
         let aligned = track.kind != MediaKind::Video || aligned || track.ladder > 0;
         sets.push(Set { tracks: vec![*track], aligned, main });
     }
@@ -105,7 +105,10 @@ impl Set<'_> {
         protection::elements(w, first);
         range(w, first);
         w.start("Label").end_with(&self.label());
-        w.start("Role").attribute("schemeIdUri", ROLE).attribute("value", self.role(first)).end();
+        accessibility(w, first);
+        for role in self.roles(first) {
+            w.start("Role").attribute("schemeIdUri", ROLE).attribute("value", role).end();
+        }
         let shared = self.shared_template(templates);
         if let Some(track) = shared {
             templates.template(w, track);
@@ -135,7 +138,16 @@ impl Set<'_> {
         }
     }
 
-    /// Returns the role (5.8.5.5).
+    /// Returns the roles (5.8.5.5): those that the file states, else the one of its place.
+    fn roles(&self, first: &TrackListing<'_>) -> Vec<&'static str> {
+        let stated: Vec<_> = first.purposes().iter().map(Purpose::role).collect();
+        match (first.is_default && self.main, &stated[..]) {
+            (false, [_, ..]) => stated,
+            _ => vec![self.role(first)],
+        }
+    }
+
+    /// Returns the role of a set by its place.
     fn role(&self, first: &TrackListing<'_>) -> &'static str {
         match first.kind {
             MediaKind::Text if first.is_forced => "forced-subtitle",
@@ -232,6 +244,19 @@ fn range(w: &mut Writer, track: &TrackListing<'_>) {
     let transfer = track.codec().and_then(Codec::color).map(|c| c.transfer);
     if let Some(transfer @ (16 | 18)) = transfer {
         w.start("SupplementalProperty")
+/// Writes for which viewers the set is (5.8.4.3), where its file states it.
+fn accessibility(w: &mut Writer, track: &TrackListing<'_>) {
+    let is_need = |purpose: &Purpose| {
+        matches!(
+            purpose,
+            Purpose::Captions | Purpose::Description | Purpose::ClearSpeech | Purpose::EasyReader | Purpose::Sign
+        )
+    };
+    for purpose in track.purposes().iter().filter(is_need) {
+        w.start("Accessibility").attribute("schemeIdUri", ROLE).attribute("value", purpose.role()).end();
+    }
+}
+
             .attribute("schemeIdUri", "urn:mpeg:mpegB:cicp:TransferCharacteristics")
             .number("value", u64::from(transfer))
             .end();

@@ -14,7 +14,7 @@ use crate::{
     track_listing::TrackListing,
     transport,
 };
-use millpond_media::codec::Codec;
+use millpond_media::{Purpose, codec::Codec};
 use std::collections::HashSet;
 
 /// Group ID of all subtitles.
@@ -183,11 +183,13 @@ impl<'a> Content<'a> {
 
     /// Writes the renditions (4.3.4.1).
     fn renditions(&self, out: &mut String) {
+            characteristics(out, track);
         for group in self.groups.iter().filter(|_| self.has_audio_media()) {
             for track in &group.tracks {
                 media_head(out, "AUDIO", group.id, track);
                 yes_no(out, "DEFAULT", track.is_default);
-                out.push_str(",AUTOSELECT=YES");
+                yes_no(out, "AUTOSELECT", is_chosen(track));
+                characteristics(out, track);
                 if let Some(channels) = track.channels().filter(|c| *c > 0) {
                     out.push_str(",CHANNELS=\"");
                     digits::push(out, u64::from(channels));
@@ -260,6 +262,28 @@ impl<'a> Content<'a> {
 fn codecs<'a>(tracks: impl Iterator<Item = TrackListing<'a>>, container: Container) -> Vec<String> {
     let mut seen = HashSet::new();
     tracks.map(|track| parameter(&track, container)).filter(|codec| seen.insert(codec.clone())).collect()
+}
+
+/// Whether players may choose a sound by the viewer's language and needs. A default must allow it (RFC 8216 4.3.4.1).
+fn is_chosen(track: &TrackListing<'_>) -> bool {
+    track.is_default || !track.purposes().has(Purpose::Commentary)
+}
+
+/// Writes the media characteristic tags of a rendition (RFC 8216 4.3.4.1), where its file states some.
+fn characteristics(out: &mut String, track: &TrackListing<'_>) {
+    let tags = |purpose| match (purpose, track.kind) {
+        (Purpose::Captions, MediaKind::Text) => {
+            Some("public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound")
+        }
+        (Purpose::Description, MediaKind::Audio) => Some("public.accessibility.describes-video"),
+        (Purpose::ClearSpeech, MediaKind::Audio) => Some("public.accessibility.enhances-speech-intelligibility"),
+        (Purpose::EasyReader, MediaKind::Text) => Some("public.easy-to-read"),
+        _ => None,
+    };
+    let all: Vec<&str> = track.purposes().iter().filter_map(tags).collect();
+    if !all.is_empty() {
+        attribute(out, "CHARACTERISTICS", &all.join(","));
+    }
 }
 
 /// Returns the codec parameter of a track in a container.
