@@ -99,6 +99,11 @@ impl Facts {
         let has_durations = self.steps.0 != self.steps.1;
         let has_offsets = self.latest.saturating_add(self.reorder) != 0;
         let has_flags = self.syncs > segments && self.syncs < self.samples;
+    /// Largest duration or composition offset of a sample, in ticks.
+    pub(crate) fn largest_field(&self) -> i64 {
+        self.steps.1.max(self.latest.saturating_add(self.reorder))
+    }
+
         4 * (1 + u64::from(has_durations) + u64::from(has_offsets) + u64::from(has_flags))
     }
 

@@ -2,7 +2,7 @@
 
 use super::protection;
 use crate::{
-    presentation::Presentation, segmentation::Segments, selection::family, track::MediaKind,
+    first_picture, presentation::Presentation, segmentation::Segments, selection::family, track::MediaKind,
     track_listing::TrackListing, xml::Writer,
 };
 use millpond_media::{Purpose, codec::Codec, movie::TrackKind, units::Timescale};
@@ -37,7 +37,7 @@ impl Templates for Presentation {
 
     fn template(&self, w: &mut Writer, track: &TrackListing<'_>) {
         if let Some(track) = self.tracks.get(track.place) {
-            template(w, &track.segments, &self.base);
+            template(w, &track.segments, first_picture::micros(self), &self.base);
         }
     }
 }
@@ -263,10 +263,10 @@ fn accessibility(w: &mut Writer, track: &TrackListing<'_>) {
     }
 }
 
-/// Number of entries in the segment timeline.
+/// Most entries of the segment timeline. The first segment may be shortened.
 pub(super) fn entries(segments: &Segments) -> usize {
     let lengths = || segments.times().windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
-    1 + lengths().zip(lengths().skip(1)).filter(|(a, b)| a != b).count()
+    2 + lengths().zip(lengths().skip(1)).filter(|(a, b)| a != b).count()
 }
 
 /// Writes the segment template (5.3.9.4) and timeline of a stored track.
@@ -277,7 +277,15 @@ fn template(w: &mut Writer, segments: &Segments, base: &str) {
         .attribute("media", &format!("{base}$RepresentationID$/$Number$.m4s"))
         .attribute("startNumber", "1");
     let times = segments.times();
-    timeline(w, times.windows(2).map(|t| (t[0], t[1].saturating_sub(t[0]))));
+    let least = start.map_or(i64::MIN, |micros| ticks(micros, segments.timescale()));
+    let ends = times.get(1..).unwrap_or_default();
+    timeline(
+        w,
+        times.iter().zip(ends).map(|(from, end)| {
+            let from = (*from).max(least.min(end.saturating_sub(1)));
+            (from, end.saturating_sub(from))
+        }),
+    );
     w.end();
 }
 
@@ -287,6 +295,12 @@ pub(super) fn timeline(w: &mut Writer, segments: impl Iterator<Item = (i64, i64)
     let mut runs = segments.peekable();
     let mut end = None;
     while let Some((start, duration)) = runs.next() {
+/// Returns millionths of a second in ticks, rounded up.
+fn ticks(micros: u64, timescale: Timescale) -> i64 {
+    let ticks = (u128::from(micros) * u128::from(timescale.get())).div_ceil(1_000_000);
+    i64::try_from(ticks).unwrap_or(i64::MAX)
+}
+
         let mut last = start.saturating_add(duration);
         let mut repeats = 0;
         while runs.next_if(|(s, d)| *s == last && *d == duration).is_some() {

@@ -1,6 +1,6 @@
 //! The multivariant playlist (RFC 8216 4.3.4).
 
-use super::{Container, keys};
+use super::{Container, groups::Group, keys, media};
 use crate::{
     PackageError,
     bandwidth::Bandwidth,
@@ -34,8 +34,8 @@ struct Content<'a> {
     container: Container,
     /// Path before the URIs of tracks.
     base: &'a str,
-    /// Key tags.
-    keys: String,
+    /// Tags of the whole asset: where players start, and keys.
+    tags: String,
     video: Vec<TrackListing<'a>>,
     groups: Vec<Group<'a>>,
     text: Vec<TrackListing<'a>>,
@@ -68,11 +68,12 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
         let place = presentation.tracks.iter().position(|track| track.name == muxed.name)?;
         TrackListing::stored(presentation, place, container)
     });
-    let mut keys = String::new();
+    let mut tags = String::new();
+    media::start(&mut tags, presentation);
     if container == Container::Fmp4 {
-        keys::of_session(&mut keys, presentation)?;
+        keys::of_session(&mut tags, presentation)?;
     }
-    let mut out = Content::of(tracks, muxed, container, &presentation.base, keys).write();
+    let mut out = Content::of(tracks, muxed, container, &presentation.base, tags).write();
     let thumbnails = Thumbnails::of(presentation).filter(|_| presentation.lists_thumbnails);
     if let Some(thumbnails) = thumbnails.filter(|_| container == Container::Fmp4) {
         thumbnails.stream(&mut out, &presentation.base);
@@ -116,7 +117,7 @@ impl<'a> Content<'a> {
         muxed: Option<TrackListing<'a>>,
         container: Container,
         base: &'a str,
-        keys: String,
+        tags: String,
     ) -> Self {
         let of_kind = |kind| tracks.iter().copied().filter(move |track| track.kind == kind);
         // Variants are renditions of one video (RFC 8216 4.3.4.2). An alternative video has only its own URL.
@@ -141,18 +142,18 @@ impl<'a> Content<'a> {
             group.codecs = codecs(group.tracks.iter().copied().chain(beside()), container);
         }
         let codecs = codecs(beside(), container);
-        Self { container, base, keys, video, groups, text, codecs, lacks_captions: false }
+        Self { container, base, tags, video, groups, text, codecs, lacks_captions: false }
     }
 
     fn write(&self) -> String {
-        let mut out = String::with_capacity(1024 + self.keys.len());
+        let mut out = String::with_capacity(1024 + self.tags.len());
         out.push_str("#EXTM3U\n#EXT-X-VERSION:");
         digits::push(&mut out, if self.container == Container::Fmp4 { 7 } else { 4 });
         out.push('\n');
         if self.video.iter().all(TrackListing::is_independent) {
             out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
         }
-        out.push_str(&self.keys);
+        out.push_str(&self.tags);
         self.renditions(&mut out);
         for video in &self.video {
             if self.groups.is_empty() {
