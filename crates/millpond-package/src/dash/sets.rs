@@ -120,7 +120,12 @@ impl Set<'_> {
     }
 
     fn limits(&self, w: &mut Writer) {
-        let sizes = || self.tracks.iter().filter_map(|t| t.display_size());
+        let coded = |t: &TrackListing<'_>| match t.track?.kind {
+            TrackKind::Video { width, height, .. } => Some((width, height)).filter(|(w, h)| *w > 0 && *h > 0),
+            _ => None,
+        };
+        // Sizes before rotation and pixel aspect, like those of the representations (5.3.7.2).
+        let sizes = || self.tracks.iter().filter_map(coded);
         if let (Some(width), Some(height)) = (sizes().map(|s| s.0).max(), sizes().map(|s| s.1).max()) {
             w.number("maxWidth", u64::from(width)).number("maxHeight", u64::from(height));
         }
@@ -239,11 +244,6 @@ fn channels(w: &mut Writer, track: &TrackListing<'_>) {
     w.start("AudioChannelConfiguration").attribute("schemeIdUri", scheme).number("value", value).end();
 }
 
-/// Writes transfer characteristics other than those of standard dynamic range (ISO/IEC 23091-2 8.2).
-fn range(w: &mut Writer, track: &TrackListing<'_>) {
-    let transfer = track.codec().and_then(Codec::color).map(|c| c.transfer);
-    if let Some(transfer @ (16 | 18)) = transfer {
-        w.start("SupplementalProperty")
 /// Writes for which viewers the set is (5.8.4.3), where its file states it.
 fn accessibility(w: &mut Writer, track: &TrackListing<'_>) {
     let is_need = |purpose: &Purpose| {
@@ -257,6 +257,11 @@ fn accessibility(w: &mut Writer, track: &TrackListing<'_>) {
     }
 }
 
+/// Writes transfer characteristics other than those of standard dynamic range (ISO/IEC 23091-2 8.2).
+fn range(w: &mut Writer, track: &TrackListing<'_>) {
+    let transfer = track.codec().and_then(Codec::color).map(|c| c.transfer);
+    if let Some(transfer @ (16 | 18)) = transfer {
+        w.start("SupplementalProperty")
             .attribute("schemeIdUri", "urn:mpeg:mpegB:cicp:TransferCharacteristics")
             .number("value", u64::from(transfer))
             .end();
@@ -269,8 +274,9 @@ pub(super) fn entries(segments: &Segments) -> usize {
     2 + lengths().zip(lengths().skip(1)).filter(|(a, b)| a != b).count()
 }
 
-/// Writes the segment template (5.3.9.4) and timeline of a stored track.
-fn template(w: &mut Writer, segments: &Segments, base: &str) {
+/// Writes the segment template (5.3.9.4) and timeline of a stored track. Players start where the first segment of all
+/// tracks begins, which is at `start` in millionths of a second.
+fn template(w: &mut Writer, segments: &Segments, start: Option<u64>, base: &str) {
     w.start("SegmentTemplate")
         .number("timescale", u64::from(segments.timescale().get()))
         .attribute("initialization", &format!("{base}$RepresentationID$/init.mp4"))
@@ -289,18 +295,18 @@ fn template(w: &mut Writer, segments: &Segments, base: &str) {
     w.end();
 }
 
-/// Writes the segment timeline (5.3.9.6) of consecutive segments: start and duration of each in ticks.
-pub(super) fn timeline(w: &mut Writer, segments: impl Iterator<Item = (i64, i64)>) {
-    w.start("SegmentTimeline");
-    let mut runs = segments.peekable();
-    let mut end = None;
-    while let Some((start, duration)) = runs.next() {
 /// Returns millionths of a second in ticks, rounded up.
 fn ticks(micros: u64, timescale: Timescale) -> i64 {
     let ticks = (u128::from(micros) * u128::from(timescale.get())).div_ceil(1_000_000);
     i64::try_from(ticks).unwrap_or(i64::MAX)
 }
 
+/// Writes the segment timeline (5.3.9.6) of consecutive segments: start and duration of each in ticks.
+pub(super) fn timeline(w: &mut Writer, segments: impl Iterator<Item = (i64, i64)>) {
+    w.start("SegmentTimeline");
+    let mut runs = segments.peekable();
+    let mut end = None;
+    while let Some((start, duration)) = runs.next() {
         let mut last = start.saturating_add(duration);
         let mut repeats = 0;
         while runs.next_if(|(s, d)| *s == last && *d == duration).is_some() {
