@@ -8,7 +8,6 @@ use crate::{
     digits,
     live::{Rung, Tracks, Window},
     presentation::Presentation,
-    selection::family,
     thumbnails::Thumbnails,
     track::MediaKind,
     track_listing::TrackListing,
@@ -19,15 +18,6 @@ use std::collections::HashSet;
 
 /// Group ID of all subtitles.
 const SUBTITLES: &str = "text";
-
-/// Audio tracks of one codec, from which players of a variant choose.
-struct Group<'a> {
-    id: &'static str,
-    tracks: Vec<TrackListing<'a>>,
-    bandwidth: Bandwidth,
-    /// Codecs of its variants except for the video's, without duplicates.
-    codecs: Vec<String>,
-}
 
 /// Content of the playlist of one container.
 struct Content<'a> {
@@ -125,17 +115,7 @@ impl<'a> Content<'a> {
         if let Some(ladder) = video.first().map(|track| track.ladder) {
             video.retain(|track| track.ladder == ladder);
         }
-        let mut groups: Vec<Group<'a>> = Vec::new();
-        for track in of_kind(MediaKind::Audio) {
-            let id = track.codec().map_or("audio", family);
-            match groups.iter_mut().find(|g| g.id == id) {
-                Some(group) => {
-                    group.tracks.push(track);
-                    group.bandwidth = larger(group.bandwidth, track.bandwidth);
-                }
-                None => groups.push(Group { id, tracks: vec![track], bandwidth: track.bandwidth, codecs: Vec::new() }),
-            }
-        }
+        let mut groups = Group::all(&of_kind(MediaKind::Audio).collect::<Vec<_>>());
         let text: Vec<_> = of_kind(MediaKind::Text).collect();
         let beside = || muxed.into_iter().chain(text.iter().copied().filter(|t| !t.is_webvtt()));
         for group in &mut groups {
@@ -184,10 +164,9 @@ impl<'a> Content<'a> {
 
     /// Writes the renditions (4.3.4.1).
     fn renditions(&self, out: &mut String) {
-            characteristics(out, track);
         for group in self.groups.iter().filter(|_| self.has_audio_media()) {
             for track in &group.tracks {
-                media_head(out, "AUDIO", group.id, track);
+                media_head(out, "AUDIO", &group.id, track);
                 yes_no(out, "DEFAULT", track.is_default);
                 yes_no(out, "AUTOSELECT", is_chosen(track));
                 characteristics(out, track);
@@ -204,6 +183,7 @@ impl<'a> Content<'a> {
             yes_no(out, "DEFAULT", track.is_default);
             out.push_str(",AUTOSELECT=YES");
             yes_no(out, "FORCED", track.is_forced);
+            characteristics(out, track);
             uri(out, self.base, track);
         }
     }
@@ -215,7 +195,7 @@ impl<'a> Content<'a> {
         let mut rate = video.map_or_else(Bandwidth::default, |video| video.bandwidth);
         rate = group.map_or(rate, |g| rate.with(g.bandwidth));
         // The largest sum over all combinations of renditions, with subtitles.
-        rate = rate.with(self.text.iter().map(|text| text.bandwidth).fold(Bandwidth::default(), larger));
+        rate = rate.with(self.text.iter().map(|text| text.bandwidth).fold(Bandwidth::default(), Bandwidth::larger));
         out.push_str("#EXT-X-STREAM-INF:");
         rates(out, rate);
         self.codecs(out, video.or(audio).is_none().then_some(track).or(video), group);
@@ -223,7 +203,7 @@ impl<'a> Content<'a> {
             picture(out, video);
         }
         if let Some(group) = group.filter(|_| self.has_audio_media()) {
-            attribute(out, "AUDIO", group.id);
+            attribute(out, "AUDIO", &group.id);
         }
         if !self.text.is_empty() {
             attribute(out, "SUBTITLES", SUBTITLES);
@@ -265,6 +245,25 @@ fn codecs<'a>(tracks: impl Iterator<Item = TrackListing<'a>>, container: Contain
     tracks.map(|track| parameter(&track, container)).filter(|codec| seen.insert(codec.clone())).collect()
 }
 
+/// Returns the codec parameter of a track in a container.
+fn parameter(track: &TrackListing<'_>, container: Container) -> String {
+    match (container, track.codec()) {
+        (Container::Ts, Some(Codec::MpegAudio(config))) => config.ts_parameter(),
+        _ if track.is_webvtt() => "wvtt".to_owned(),
+        _ => track.codec_parameter(),
+    }
+}
+
+fn media_head(out: &mut String, kind: &str, group: &str, track: &TrackListing<'_>) {
+    out.push_str("#EXT-X-MEDIA:TYPE=");
+    out.push_str(kind);
+    attribute(out, "GROUP-ID", group);
+    attribute(out, "NAME", track.label);
+    if let Some(language) = track.language {
+        attribute(out, "LANGUAGE", language);
+    }
+}
+
 /// Whether players may choose a sound by the viewer's language and needs. A default must allow it (RFC 8216 4.3.4.1).
 fn is_chosen(track: &TrackListing<'_>) -> bool {
     track.is_default || !track.purposes().has(Purpose::Commentary)
@@ -284,29 +283,6 @@ fn characteristics(out: &mut String, track: &TrackListing<'_>) {
     let all: Vec<&str> = track.purposes().iter().filter_map(tags).collect();
     if !all.is_empty() {
         attribute(out, "CHARACTERISTICS", &all.join(","));
-    }
-}
-
-/// Returns the codec parameter of a track in a container.
-fn parameter(track: &TrackListing<'_>, container: Container) -> String {
-    match (container, track.codec()) {
-        (Container::Ts, Some(Codec::MpegAudio(config))) => config.ts_parameter(),
-        _ if track.is_webvtt() => "wvtt".to_owned(),
-        _ => track.codec_parameter(),
-    }
-}
-
-fn larger(a: Bandwidth, b: Bandwidth) -> Bandwidth {
-    Bandwidth { peak: a.peak.max(b.peak), average: a.average.max(b.average) }
-}
-
-fn media_head(out: &mut String, kind: &str, group: &str, track: &TrackListing<'_>) {
-    out.push_str("#EXT-X-MEDIA:TYPE=");
-    out.push_str(kind);
-    attribute(out, "GROUP-ID", group);
-    attribute(out, "NAME", track.label);
-    if let Some(language) = track.language {
-        attribute(out, "LANGUAGE", language);
     }
 }
 
