@@ -94,6 +94,9 @@ fn push(spans: &mut Vec<Span>, span: Span, movie: Timescale, track: Timescale) {
 
 struct Media<'a> {
     track: &'a Track,
+    /// Composition time of the first picture. Edits that begin earlier begin with it, as in ffmpeg: otherwise they would
+    /// end as many pictures early.
+    start: i64,
     /// Composition time at which the last sample ends.
     end: i64,
     /// All samples, searchable by composition time.
@@ -106,12 +109,14 @@ impl<'a> Media<'a> {
     fn new(track: &'a Track, end: i64) -> Self {
         let table = &track.samples;
         let sync = (!table.all_sync()).then(|| Shown::of(table, |sample| sample.sync));
-        Self { track, end, all: Shown::of(table, |_| true), sync }
+        let is_video = matches!(track.kind, TrackKind::Video { .. });
+        let start = if is_video { first_shown(table) } else { i64::MIN };
+        Self { track, start, end, all: Shown::of(table, |_| true), sync }
     }
 
     /// Returns the span that `edit` shows at the presentation `times`; `None` where it shows nothing.
     fn span(&self, edit: Edit, times: Range<i64>, last: bool) -> Option<Span> {
-        let time = edit.media_time?;
+        let time = edit.media_time?.max(self.start);
         let declared = times.end.saturating_sub(times.start);
         let length = match (declared, last) {
             (0, false) => return None,

@@ -1,9 +1,12 @@
-//! Reads layer, channels and sampling rate of MPEG audio from the first frame of a track. The sample entry is unreliable: ffmpeg
-//! writes two channels for mono.
+//! Reads what sample entries don't tell from some frames of a track.
+//!
+//! Layer, channels and sampling rate of MPEG audio: ffmpeg writes two channels for mono. Whether samples of `hev1` and
+//! `avc3` hold parameter sets: see [`in_band`].
 
 use crate::{
     boxes::Node,
     codec::{Codec, MpegAudioConfig, iso},
+    in_band,
     lane::Arrived,
     movie::{Movie, Track, TrackKind},
     units::ByteRange,
@@ -11,7 +14,7 @@ use crate::{
 
 /// Length of a frame header in bytes.
 const HEADER: u64 = 4;
-/// Most tracks whose first frame is read.
+/// Most tracks of each kind whose frames are read.
 const MOST: usize = 16;
 
 /// Returns the ranges to read; none where the media is in another object.
@@ -19,15 +22,18 @@ pub(crate) fn wanted(movie: &Movie) -> Vec<ByteRange> {
     if movie.external_media.is_some() {
         return Vec::new();
     }
-    let mut ranges: Vec<ByteRange> = movie.tracks.iter().filter_map(header).take(MOST).collect();
+    let headers = movie.tracks.iter().filter_map(header).take(MOST);
+    let pictures = movie.tracks.iter().map(in_band::wanted).filter(|ranges| !ranges.is_empty()).take(MOST);
+    let mut ranges: Vec<ByteRange> = headers.chain(pictures.flatten()).collect();
     ranges.sort_unstable();
     ranges.dedup();
     ranges
 }
 
-/// Sets layer, channels and sampling rate of the tracks from the frames that arrived.
+/// Corrects the tracks by the frames that arrived.
 pub(crate) fn learn(movie: &mut Movie, arrived: &Arrived) {
     for track in &mut movie.tracks {
+        in_band::learn(track, arrived);
         let read =
             header(track).and_then(|range| arrived.get(range)).and_then(|bytes| MpegAudioConfig::of_frame(bytes));
         let Some(config) = read else { continue };

@@ -279,6 +279,7 @@ impl TrackHeader {
             language: self.language,
             name: self.name,
             enabled: self.enabled,
+            purposes: self.purposes,
             codec: self.codec,
             sample_entry: self.sample_entry,
             edits: self.edits,

@@ -3,6 +3,7 @@
 use crate::{
     codec::{Codec, make::Made},
     protection::{Protection, SystemHeader},
+    purpose::Purposes,
     sample_table::SampleTable,
     units::Timescale,
 };
@@ -48,6 +49,8 @@ pub struct Track {
     pub name: Option<String>,
     /// `track_enabled` of `tkhd`.
     pub enabled: bool,
+    /// Purposes that `kind` boxes state.
+    pub purposes: Purposes,
     /// Codec and its configuration.
     pub codec: Codec,
     /// The whole sample entry box with its header, in ISO form: init segments contain it.
@@ -73,6 +76,7 @@ impl Track {
             language: language.to_owned(),
             name: None,
             enabled: true,
+            purposes: Purposes::default(),
             codec,
             sample_entry,
             edits: Vec::new(),

@@ -7,6 +7,7 @@ use crate::{
     error::MediaError,
     movie::{Edit, TrackKind},
     protection::{self, Protection},
+    purpose::Purposes,
     units::Timescale,
 };
 
@@ -21,6 +22,7 @@ const MAX_NAME: usize = 256;
 pub(crate) struct TrackHeader {
     pub(crate) id: u32,
     pub(crate) enabled: bool,
+    pub(crate) purposes: Purposes,
     pub(crate) timescale: Timescale,
     /// Duration in ticks as stated by `mdhd`; 0 where unknown.
     pub(crate) duration: u64,
@@ -103,7 +105,7 @@ pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<Tr
     let stsd = minf.need(b"stbl")?.need(b"stsd")?;
     let (description, entry) = sample_entry(&stsd, described)?;
     let location = data_location(&minf, entry.whole)?;
-    let parsed = parse_sample_entry(entry.whole, handler.kind, &entry.path, entry.offset)?.with_clock(timescale);
+    let mut parsed = parse_sample_entry(entry.whole, handler.kind, &entry.path, entry.offset)?.with_clock(timescale);
     let protection = protection::parse(&entry)?;
     let clear_description = match &protection {
         Some(_) => clear_description(&stsd, handler.kind, &parsed.codec),
@@ -119,10 +121,12 @@ pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<Tr
     if let Some(size) = sps::configured_size(&parsed.codec).filter(|_| sps::lacks_size(&kind)) {
         sps::fill_size(&mut kind, &mut sample_entry, size);
     }
+    sps::fill_usability(&mut kind, &mut parsed.codec, &mut sample_entry);
     let named = trak.child(b"udta").and_then(|udta| udta.child(b"name")).map(|name| text(name.body));
     Ok(TrackHeader {
         id: tkhd.id,
         enabled: tkhd.enabled,
+        purposes: Purposes::parse(trak),
         timescale,
         duration,
         language,

@@ -43,6 +43,11 @@ impl Bandwidth {
         Self { peak: peak.max(average), average }
     }
 
+    /// Returns the larger bit rates of two tracks of which one is played.
+    pub(crate) fn larger(self, other: Self) -> Self {
+        Self { peak: self.peak.max(other.peak), average: self.average.max(other.average) }
+    }
+
     /// Sums the bit rates of two tracks that are played together.
     #[must_use]
     pub fn with(self, other: Self) -> Self {

@@ -13,7 +13,7 @@ use crate::{
     selection::{Picked, Selection, family},
     track::{Content, MediaKind, MediaTrack, PresentedTrack, StreamAccess},
 };
-use millpond_media::Work;
+use millpond_media::{Purpose, Work};
 use std::{
     collections::{HashMap, HashSet, hash_map},
     sync::OnceLock,
@@ -299,7 +299,8 @@ fn present(
         language: picked.language.clone(),
         label: track.name.clone().unwrap_or_default(),
         default: false,
-        forced: is_webvtt && all_forced(&track.sample_entry),
+        forced: kind == MediaKind::Text
+            && (track.purposes.has(Purpose::Forced) || is_webvtt && all_forced(&track.sample_entry)),
         bandwidth,
         segments,
         ladder: picked.ladder,
@@ -333,12 +334,15 @@ fn unrepeated(sidecars: Vec<Sidecar>, tracks: &[PresentedTrack]) -> Vec<Sidecar>
 }
 
 /// Gives each track its name in URLs, and a label that is unique among the tracks offered with it. Makes one audio
-/// track of each group the default: the first in the language of the very first.
+/// track of each group the default: the first in the language of the very first. Commentaries and descriptions are the
+/// default only of groups without other tracks.
 fn name(tracks: &mut [PresentedTrack]) {
     let mut counts = [0_u32; 3];
     // For each label, the next number to append.
     let mut labels: HashMap<(MediaKind, &'static str, String), u32> = HashMap::new();
-    let first_language = tracks.iter().find(|t| t.kind == MediaKind::Audio).and_then(|t| t.language.clone());
+    let is_audio = |t: &&PresentedTrack| t.kind == MediaKind::Audio;
+    let first = tracks.iter().filter(is_audio).find(|t| t.is_usual()).or(tracks.iter().find(is_audio));
+    let first_language = first.and_then(|t| t.language.clone());
     for track in tracks.iter_mut() {
         let count = &mut counts[track.kind as usize];
         *count += 1;
@@ -348,8 +352,8 @@ fn name(tracks: &mut [PresentedTrack]) {
         track.label = unique(&mut labels, (track.kind, group, plain));
     }
     let mut done = HashSet::new();
-    for same_language in [true, false] {
-        for track in tracks.iter_mut().filter(|t| t.kind == MediaKind::Audio) {
+    for (same_language, usual) in [(true, true), (false, true), (false, false)] {
+        for track in tracks.iter_mut().filter(|t| t.kind == MediaKind::Audio && (t.is_usual() || !usual)) {
             if (!same_language || track.language == first_language) && done.insert(group(track)) {
                 track.default = true;
             }

@@ -41,6 +41,7 @@ mod base64;
 mod build;
 mod counters;
 mod digits;
+mod first_picture;
 mod grid;
 mod iframes;
 mod loads;

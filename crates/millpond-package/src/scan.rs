@@ -5,6 +5,7 @@ use crate::{
     timeline::{Timed, Timeline},
 };
 use millpond_media::{movie::Track, units::Timescale};
+use std::collections::VecDeque;
 
 /// Facts about a track that need every sample.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +31,10 @@ pub(crate) struct Facts {
     latest: i64,
     /// Number of sync samples.
     syncs: u32,
-    /// Decoding time of the last sample minus that of the first.
+    /// Durations of all samples but the last, in ticks. Squeezed samples count as in the media.
     ticks: i64,
+    /// Most samples in a second.
+    most: u32,
     samples: u32,
 }
 
@@ -40,6 +43,7 @@ impl Facts {
     pub(crate) fn of(track: &Track, timeline: &Timeline, mut each: impl FnMut(&Timed)) -> Option<Self> {
         let mut facts: Option<Self> = None;
         let (mut first_dts, mut last) = (0, (0, 0_u32));
+        let mut second = Second::default();
         timeline.walk(&track.samples, 0..timeline.len()).for_each(|timed| {
             each(&timed);
             let f = facts.get_or_insert_with(|| {
@@ -56,7 +60,9 @@ impl Facts {
                 f.step(timed.dts.saturating_sub(last.0));
                 f.shortest = f.shortest.min(last.1);
                 f.longest = f.longest.max(last.1);
+                f.ticks = f.ticks.saturating_add(last.1.into());
             }
+            f.most = f.most.max(second.add(f.ticks, track.timescale));
             f.samples += 1;
             last = (timed.dts, timed.sample.duration);
         });
@@ -66,7 +72,6 @@ impl Facts {
             (facts.shortest, facts.longest) = (last.1, last.1);
         }
         facts.early = facts.start.min(first_dts.saturating_sub(facts.reorder)).saturating_neg().max(0);
-        facts.ticks = last.0.saturating_sub(first_dts);
         facts.end = facts.end.min(timeline.edit_end()).max(facts.start.saturating_add(1));
         Some(facts)
     }
@@ -85,12 +90,18 @@ impl Facts {
             latest: i64::MIN,
             syncs: 0,
             ticks: 0,
+            most: 0,
             samples: 0,
         }
     }
 
     fn step(&mut self, step: i64) {
         self.steps = (self.steps.0.min(step), self.steps.1.max(step));
+    }
+
+    /// Largest duration or composition offset of a sample, in ticks.
+    pub(crate) fn largest_field(&self) -> i64 {
+        self.steps.1.max(self.latest.saturating_add(self.reorder))
     }
 
     /// Most bytes of a sample's row in `trun` (ISO/IEC 14496-12 8.8.8), where the track is cut into `segments`: the
@@ -102,9 +113,17 @@ impl Facts {
         4 * (1 + u64::from(has_durations) + u64::from(has_offsets) + u64::from(has_flags))
     }
 
-    /// Returns the samples per second as a fraction: exact where all samples have the same duration, else the usual
-    /// rate within 0.1 %, else rounded to the thousandth.
+    /// Returns the highest number of samples per second as a fraction (RFC 8216 4.3.4.2). Rates that only waver a little
+    /// are even.
     pub(crate) fn rate(&self, timescale: Timescale) -> Option<(u32, u32)> {
+        let (n, d) = self.even_rate(timescale)?;
+        let is_even = f64::from(self.most) <= UNEVEN * f64::from(n) / f64::from(d) + 1.0;
+        Some(if is_even { (n, d) } else { (self.most, 1) })
+    }
+
+    /// Returns the mean number of samples per second: exact where all samples have the same duration, else the usual
+    /// rate within 0.1 %, else rounded to the thousandth.
+    fn even_rate(&self, timescale: Timescale) -> Option<(u32, u32)> {
         let scale = u64::from(timescale.get());
         if self.shortest == self.longest && self.longest > 0 {
             return reduced(scale, u64::from(self.longest));
@@ -118,6 +137,27 @@ impl Facts {
             Some(usual) => Some(*usual),
             None => reduced((rate * 1000.0).round() as u64, 1000),
         }
+    }
+}
+
+/// Share of the mean rate up to which the highest rate is that of even samples.
+const UNEVEN: f64 = 1.1;
+/// Most samples in a second that are counted. Tables may give all samples one time.
+const MOST_A_SECOND: usize = 1000;
+
+/// Times of the samples of the last second, in ticks.
+#[derive(Default)]
+struct Second(VecDeque<i64>);
+
+impl Second {
+    /// Adds a sample. Returns the number of samples in the second that ends with it.
+    fn add(&mut self, time: i64, timescale: Timescale) -> u32 {
+        let begin = time.saturating_sub(timescale.get().into());
+        while self.0.len() >= MOST_A_SECOND || self.0.front().is_some_and(|first| *first <= begin) {
+            self.0.pop_front();
+        }
+        self.0.push_back(time);
+        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 }
 
@@ -194,6 +234,29 @@ mod tests {
     fn points(track: &Track) -> Vec<(u32, i64, u64, bool)> {
         let timeline = Timeline::new(track, Timescale::MILLIS, 0);
         sync_points(track, &timeline).map(|p| (p.ordinal, p.time / 512, p.bytes, p.is_open)).collect()
+    }
+
+    #[test]
+    fn the_rate_is_the_highest() {
+        let rate = |durations: &[u32]| {
+            let made = |duration: &u32| Made { size: 10, duration: *duration, composition: 0, sync: true };
+            let track = video(table(&durations.iter().map(made).collect::<Vec<_>>(), 0, 0), 600, Vec::new());
+            let timeline = Timeline::new(&track, Timescale::MILLIS, 0);
+            Facts::of(&track, &timeline, |_| {}).unwrap().rate(track.timescale)
+        };
+        assert_eq!(rate(&[24; 100]), Some((25, 1)));
+        assert_eq!(rate(&[20, 20, 20, 21].repeat(50)), Some((5927, 200)));
+        assert_eq!(rate(&[[24; 100], [10; 100]].concat()), Some((60, 1)), "the second half has 60 a second");
+    }
+
+    #[test]
+    fn hidden_pictures_do_not_count_for_the_rate() {
+        // In thousandths, a rate of 29.97 is uneven.
+        let made = |i: u32| Made { size: 10, duration: if i % 3 == 0 { 34 } else { 33 }, composition: 0, sync: i == 0 };
+        let edit = millpond_media::movie::Edit { duration: 0, media_time: Some(5000) };
+        let track = video(table(&(0..300).map(made).collect::<Vec<_>>(), 0, 0), 1000, vec![edit]);
+        let timeline = Timeline::new(&track, Timescale::MILLIS, 0);
+        assert_eq!(Facts::of(&track, &timeline, |_| {}).unwrap().rate(track.timescale), Some((30, 1)));
     }
 
     #[test]

@@ -68,6 +68,7 @@ pub(crate) fn video(samples: SampleTable, timescale: u32, edits: Vec<Edit>) -> T
         language: "und".into(),
         name: None,
         enabled: true,
+        purposes: Default::default(),
         codec: Codec::Avc(AvcConfig {
             fourcc: *b"avc1",
             profile: 0x64,
@@ -93,6 +94,7 @@ pub(crate) fn audio(samples: SampleTable, language: &str, edits: Vec<Edit>) -> T
         language: language.into(),
         name: None,
         enabled: true,
+        purposes: Default::default(),
         codec: Codec::Aac(AacConfig {
             object_type_indication: 0x40,
             object_type: 2,

@@ -9,15 +9,16 @@
 //! - Decode times of a run are moved so that its first sample is decoded when it is presented. Other samples may then
 //!   be presented before they are decoded. So all decode times are written earlier by the greatest such difference (the
 //!   track's *reorder* time).
-//! - Some samples are decoded but not shown (preroll: presented before the run's start). In the first run they keep
-//!   their true time: it is before 0, and the edit list of the init segment tells players to decode and drop them. In
-//!   later runs that time belongs to samples shown earlier. There preroll is squeezed: presented in order within a
-//!   short window that begins at the run's start. The first shown sample follows it, less than half a frame late.
+//! - Some samples are decoded but not shown (preroll: presented before the run's start). Preroll of audio at the start
+//!   keeps its true time: it is before 0, and the edit list of the init segment tells players to decode and drop it.
+//!   Other preroll is *squeezed*, because players of pictures drop what is before 0, and because in later runs that time
+//!   belongs to samples shown earlier. It is presented in order within a short window that begins at the run's start.
+//!   The first shown sample follows it, less than half a frame late.
 //! - Decode times never decrease from run to run: where they would, each is one tick after the last.
 
 use millpond_media::{
     edits::{Span, spans},
-    movie::Track,
+    movie::{Track, TrackKind},
     sample_table::{Sample, SampleTable},
     units::Timescale,
 };
@@ -66,7 +67,23 @@ struct Squeeze {
     lowest: i64,
     start: i64,
     window: i64,
+    /// Ticks from the start to the second sample shown.
+    gap: i64,
 }
+
+/// Times of squeezed samples, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Squeezed {
+    /// First and last time: that of the first sample shown.
+    pub(crate) window: (i64, i64),
+    /// Ticks between two samples.
+    pub(crate) step: i64,
+    /// Time of the second sample shown.
+    pub(crate) second: i64,
+}
+
+/// Clock on which squeezed samples of a track are as near to each other as a transport stream can tell.
+const FINEST: u32 = Timescale::MPEG.get();
 
 /// Samples around the start of a run.
 struct Preroll {
@@ -143,6 +160,15 @@ impl Timeline {
         self.runs.last().map_or(0, |r| r.end)
     }
 
+    /// Returns the times of squeezed samples, in ascending order.
+    pub(crate) fn squeezed(&self) -> impl Iterator<Item = Squeezed> + '_ {
+        self.runs.iter().filter_map(|run| {
+            let Squeeze { start, window, gap, .. } = run.squeeze?;
+            let (window, second) = ((start, start.saturating_add(window)), start.saturating_add(gap));
+            Some(Squeezed { window, step: run.step, second })
+        })
+    }
+
     /// Returns the ordinals of the sync samples, in decode order.
     pub fn sync_ordinals<'a>(&'a self, table: &'a SampleTable) -> impl Iterator<Item = u32> + 'a {
         let single = self.runs.len() == 1;
@@ -169,7 +195,7 @@ impl Timeline {
 impl Run {
     fn new(track: &Track, span: Span, first: u32, previous: Option<i64>) -> Option<Self> {
         let table = &track.samples;
-        let millisecond = i64::from(track.timescale.get() / 1000);
+        let tick = i64::from(track.timescale.get() / FINEST).max(1);
         let head = table.get(span.samples.start)?;
         let preroll = Preroll::of(table, &span);
         let floor = previous.map_or(i64::MIN / 2, |d| d.saturating_add(1));
@@ -183,10 +209,11 @@ impl Run {
             end: span.end,
             samples: span.samples,
         };
-        if preroll.count > 0 && previous.is_some() {
-            let step = (preroll.gap / (2 * preroll.count)).min(millisecond).max(1);
+        let keeps_time = previous.is_none() && matches!(track.kind, TrackKind::Audio { .. });
+        if preroll.count > 0 && !keeps_time {
+            let step = (preroll.gap / (2 * preroll.count)).clamp(1, tick);
             let window = preroll.count.saturating_mul(step).min(preroll.gap / 2);
-            run.squeeze = Some(Squeeze { lowest: preroll.lowest, start: span.start, window });
+            run.squeeze = Some(Squeeze { lowest: preroll.lowest, start: span.start, window, gap: preroll.gap });
             run.dts_floor = floor.max(span.start);
             run.step = step;
         }
@@ -282,15 +309,16 @@ mod tests {
     }
 
     #[test]
-    fn preroll_of_the_first_run_keeps_its_time_before_zero() {
+    fn preroll_of_the_first_run_is_squeezed() {
         let track = video(table(&reordered(50, 25, 9), 0, 0), 12_800, vec![edit(0, 512 * 13 + 512)]);
         let all = times(&track);
-        assert_eq!(all.iter().filter(|(_, pts)| *pts < 0).count(), 13);
         let mut shown: Vec<i64> = all.iter().map(|t| t.1).collect();
         shown.sort_unstable();
-        let expected: Vec<i64> = (-13..37).map(|n| n * 512).collect();
+        let expected: Vec<i64> = (0..14).chain((1..37).map(|n| n * 512)).collect();
         assert_eq!(shown, expected);
         assert!(all.windows(2).all(|w| w[0].0 < w[1].0), "decode times rise");
+        let squeezed: Vec<_> = Timeline::new(&track, Timescale::MILLIS, 0).squeezed().collect();
+        assert_eq!(squeezed, [Squeezed { window: (0, 13), step: 1, second: 512 }]);
     }
 
     #[test]

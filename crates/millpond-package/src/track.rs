@@ -220,6 +220,11 @@ impl PresentedTrack {
         self.language.as_deref()
     }
 
+    /// Whether players may choose it by themselves: it is no commentary, and not for some viewers only.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.source_track().is_none_or(|track| track.purposes.is_usual())
+    }
+
     /// Name for menus.
     #[must_use]
     pub fn label(&self) -> &str {

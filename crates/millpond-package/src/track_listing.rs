@@ -11,6 +11,7 @@ use millpond_media::{
     codec::Codec,
     movie::{Track, TrackKind},
     protection::{Protection, SystemHeader},
+    purpose::Purposes,
 };
 
 /// One track in a manifest.
@@ -91,6 +92,11 @@ impl<'a> TrackListing<'a> {
     /// Codec parameter of RFC 6381; `wvtt` for sidecars, which are delivered as WebVTT.
     pub(crate) fn codec_parameter(&self) -> String {
         self.codec().map_or_else(|| "wvtt".to_owned(), Codec::parameter)
+    }
+
+    /// Purposes that its file states.
+    pub(crate) fn purposes(&self) -> Purposes {
+        self.track.map_or_else(Purposes::default, |track| track.purposes)
     }
 
     /// Whether it is delivered as WebVTT: sidecars, `tx3g` and `wvtt`.

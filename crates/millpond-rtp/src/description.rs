@@ -227,6 +227,7 @@ mod tests {
             language: "und".into(),
             name: None,
             enabled: true,
+            purposes: Default::default(),
             codec,
             sample_entry: Vec::new(),
             edits: Vec::new(),

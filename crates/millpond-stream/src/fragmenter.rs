@@ -310,7 +310,7 @@ impl Lane {
     fn header(&self) -> TrackHeader<'_> {
         let Format { kind, language, track, .. } = &self.format;
         let (language, label) = (language.as_deref(), track.name.as_deref().unwrap_or_default());
-        TrackHeader { id: self.id, track, kind: *kind, language, label, early: self.early }
+        TrackHeader { id: self.id, track, kind: *kind, language, label, timescale: track.timescale, early: self.early }
     }
 
     /// Takes a frame, unless it is presented too early.

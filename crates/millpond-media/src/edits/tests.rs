@@ -47,6 +47,12 @@ fn the_usual_list_takes_the_reordering_delay_off() {
 }
 
 #[test]
+fn a_list_that_forgets_the_reordering_delay_loses_no_picture() {
+    assert_eq!(of(&video(&[edit(1920, 0)])), [(0..48, -40, 0, 1920)]);
+    assert_eq!(of(&video(&[edit(400, 0)])), of(&video(&[edit(400, 40)])));
+}
+
+#[test]
 fn empty_edits_shift() {
     assert_eq!(of(&sound(&[edit(300, -1), edit(10_000, 0)])), [(0..500, 300, 300, 10_300)]);
 }

@@ -2,10 +2,10 @@
 
 use super::protection;
 use crate::{
-    presentation::Presentation, segmentation::Segments, selection::family, track::MediaKind,
+    first_picture, presentation::Presentation, segmentation::Segments, selection::family, track::MediaKind,
     track_listing::TrackListing, xml::Writer,
 };
-use millpond_media::{codec::Codec, movie::TrackKind};
+use millpond_media::{Purpose, codec::Codec, movie::TrackKind, units::Timescale};
 use std::collections::{HashMap, HashSet};
 
 /// Scheme of MPEG audio channel configurations (ISO/IEC 23003-3), whose values 1 to 7 are layouts.
@@ -37,7 +37,7 @@ impl Templates for Presentation {
 
     fn template(&self, w: &mut Writer, track: &TrackListing<'_>) {
         if let Some(track) = self.tracks.get(track.place) {
-            template(w, &track.segments, &self.base);
+            template(w, &track.segments, first_picture::micros(self), &self.base);
         }
     }
 }
@@ -46,7 +46,7 @@ impl Templates for Presentation {
 pub(super) struct Set<'a> {
     tracks: Vec<TrackListing<'a>>,
     aligned: bool,
-    /// Whether the set is the first of its kind.
+    /// Whether the set is the first of its kind that players may choose by themselves.
     main: bool,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn sets<'a>(tracks: &[TrackListing<'a>], aligned: bool) -> Vec<Set<'a
             set.tracks.push(*track);
             continue;
         }
-        let main = kinds.insert(track.kind);
+        let main = track.purposes().is_usual() && kinds.insert(track.kind);
         let aligned = track.kind != MediaKind::Video || aligned || track.ladder > 0;
         sets.push(Set { tracks: vec![*track], aligned, main });
     }
@@ -105,7 +105,10 @@ impl Set<'_> {
         protection::elements(w, first);
         range(w, first);
         w.start("Label").end_with(&self.label());
-        w.start("Role").attribute("schemeIdUri", ROLE).attribute("value", self.role(first)).end();
+        accessibility(w, first);
+        for role in self.roles(first) {
+            w.start("Role").attribute("schemeIdUri", ROLE).attribute("value", role).end();
+        }
         let shared = self.shared_template(templates);
         if let Some(track) = shared {
             templates.template(w, track);
@@ -117,7 +120,12 @@ impl Set<'_> {
     }
 
     fn limits(&self, w: &mut Writer) {
-        let sizes = || self.tracks.iter().filter_map(|t| t.display_size());
+        let coded = |t: &TrackListing<'_>| match t.track?.kind {
+            TrackKind::Video { width, height, .. } => Some((width, height)).filter(|(w, h)| *w > 0 && *h > 0),
+            _ => None,
+        };
+        // Sizes before rotation and pixel aspect, like those of the representations (5.3.7.2).
+        let sizes = || self.tracks.iter().filter_map(coded);
         if let (Some(width), Some(height)) = (sizes().map(|s| s.0).max(), sizes().map(|s| s.1).max()) {
             w.number("maxWidth", u64::from(width)).number("maxHeight", u64::from(height));
         }
@@ -135,7 +143,16 @@ impl Set<'_> {
         }
     }
 
-    /// Returns the role (5.8.5.5).
+    /// Returns the roles (5.8.5.5): those that the file states, else the one of its place.
+    fn roles(&self, first: &TrackListing<'_>) -> Vec<&'static str> {
+        let stated: Vec<_> = first.purposes().iter().map(Purpose::role).collect();
+        match (first.is_default && self.main, &stated[..]) {
+            (false, [_, ..]) => stated,
+            _ => vec![self.role(first)],
+        }
+    }
+
+    /// Returns the role of a set by its place.
     fn role(&self, first: &TrackListing<'_>) -> &'static str {
         match first.kind {
             MediaKind::Text if first.is_forced => "forced-subtitle",
@@ -227,6 +244,19 @@ fn channels(w: &mut Writer, track: &TrackListing<'_>) {
     w.start("AudioChannelConfiguration").attribute("schemeIdUri", scheme).number("value", value).end();
 }
 
+/// Writes for which viewers the set is (5.8.4.3), where its file states it.
+fn accessibility(w: &mut Writer, track: &TrackListing<'_>) {
+    let is_need = |purpose: &Purpose| {
+        matches!(
+            purpose,
+            Purpose::Captions | Purpose::Description | Purpose::ClearSpeech | Purpose::EasyReader | Purpose::Sign
+        )
+    };
+    for purpose in track.purposes().iter().filter(is_need) {
+        w.start("Accessibility").attribute("schemeIdUri", ROLE).attribute("value", purpose.role()).end();
+    }
+}
+
 /// Writes transfer characteristics other than those of standard dynamic range (ISO/IEC 23091-2 8.2).
 fn range(w: &mut Writer, track: &TrackListing<'_>) {
     let transfer = track.codec().and_then(Codec::color).map(|c| c.transfer);
@@ -238,22 +268,37 @@ fn range(w: &mut Writer, track: &TrackListing<'_>) {
     }
 }
 
-/// Number of entries in the segment timeline.
+/// Most entries of the segment timeline. The first segment may be shortened.
 pub(super) fn entries(segments: &Segments) -> usize {
     let lengths = || segments.times().windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
-    1 + lengths().zip(lengths().skip(1)).filter(|(a, b)| a != b).count()
+    2 + lengths().zip(lengths().skip(1)).filter(|(a, b)| a != b).count()
 }
 
-/// Writes the segment template (5.3.9.4) and timeline of a stored track.
-fn template(w: &mut Writer, segments: &Segments, base: &str) {
+/// Writes the segment template (5.3.9.4) and timeline of a stored track. Players start where the first segment of all
+/// tracks begins, which is at `start` in millionths of a second.
+fn template(w: &mut Writer, segments: &Segments, start: Option<u64>, base: &str) {
     w.start("SegmentTemplate")
         .number("timescale", u64::from(segments.timescale().get()))
         .attribute("initialization", &format!("{base}$RepresentationID$/init.mp4"))
         .attribute("media", &format!("{base}$RepresentationID$/$Number$.m4s"))
         .attribute("startNumber", "1");
     let times = segments.times();
-    timeline(w, times.windows(2).map(|t| (t[0], t[1].saturating_sub(t[0]))));
+    let least = start.map_or(i64::MIN, |micros| ticks(micros, segments.timescale()));
+    let ends = times.get(1..).unwrap_or_default();
+    timeline(
+        w,
+        times.iter().zip(ends).map(|(from, end)| {
+            let from = (*from).max(least.min(end.saturating_sub(1)));
+            (from, end.saturating_sub(from))
+        }),
+    );
     w.end();
+}
+
+/// Returns millionths of a second in ticks, rounded up.
+fn ticks(micros: u64, timescale: Timescale) -> i64 {
+    let ticks = (u128::from(micros) * u128::from(timescale.get())).div_ceil(1_000_000);
+    i64::try_from(ticks).unwrap_or(i64::MAX)
 }
 
 /// Writes the segment timeline (5.3.9.6) of consecutive segments: start and duration of each in ticks.

@@ -1,13 +1,16 @@
 //! Init segments: `ftyp` and `moov` without samples.
 
-use super::{boxes::BoxWriter, protection};
+use super::{boxes::BoxWriter, clock::Clock, protection};
 use crate::{
     language,
     presentation::Presentation,
     track::{MediaKind, PresentedTrack, display_size},
 };
 use bytes::Bytes;
-use millpond_media::movie::{Track, TrackKind};
+use millpond_media::{
+    movie::{Track, TrackKind},
+    units::Timescale,
+};
 use std::time::Duration;
 
 /// ID of the only track of a presentation's segments.
@@ -22,7 +25,7 @@ const SELF_CONTAINED: u32 = 1;
 pub struct TrackHeader<'a> {
     /// ID, from 1.
     pub id: u32,
-    /// Codec, sample entry, timescale and picture. Its samples don't count.
+    /// Codec, sample entry and picture. Its samples don't count.
     pub track: &'a Track,
     /// Kind of the track.
     pub kind: MediaKind,
@@ -30,7 +33,9 @@ pub struct TrackHeader<'a> {
     pub language: Option<&'a str>,
     /// Name for menus.
     pub label: &'a str,
-    /// Media time of presentation time 0, in ticks.
+    /// Clock of the fragments.
+    pub timescale: Timescale,
+    /// Media time of presentation time 0, in ticks of that clock.
     pub early: i64,
 }
 
@@ -57,15 +62,17 @@ pub fn clip_init(tracks: &[TrackHeader<'_>], duration: Duration) -> Bytes {
 pub fn init(_presentation: &Presentation, presented: &PresentedTrack) -> Bytes {
     let Some(media) = presented.packaged() else { return Bytes::new() };
     let track = media.track();
+    let clock = Clock::of(media);
     let header = TrackHeader {
         id: TRACK_ID,
         track,
         kind: presented.kind,
         language: presented.language.as_deref(),
         label: &presented.label,
-        early: media.facts.early,
+        timescale: clock.timescale(),
+        early: clock.early(),
     };
-    let duration = presented.segments.end().saturating_add(media.facts.early);
+    let duration = clock.at(presented.segments.end()).saturating_add(clock.early());
     let mut w = BoxWriter::with_capacity(1024 + track.sample_entry.len());
     movie(&mut w, &[header], Some(duration), |w| protection::movie_headers(w, media));
     w.out.into()
@@ -114,7 +121,7 @@ const MOVIE_TIMESCALE: u32 = 1000;
 /// Ticks a second of a movie. With one track they are the track's, so that edit lists and durations are exact.
 fn movie_timescale(tracks: &[TrackHeader<'_>]) -> u32 {
     match tracks {
-        [only] => only.track.timescale.get(),
+        [only] => only.timescale.get(),
         _ => MOVIE_TIMESCALE,
     }
 }
@@ -206,7 +213,7 @@ fn media_box(w: &mut BoxWriter, header: &TrackHeader<'_>) {
     let code = language::iso_639_2(tag);
     w.full(b"mdhd", 0, 0, |w| {
         w.zeros(8);
-        w.u32(track.timescale.get());
+        w.u32(header.timescale.get());
         w.u32(0);
         w.u16(code.iter().fold(0, |packed, letter| packed << 5 | u16::from(letter - 0x60)));
         w.zeros(2);

@@ -7,6 +7,7 @@
 //! late by the reorder time. [`crate::timeline`] defines decode and presentation times.
 
 mod boxes;
+mod clock;
 mod fragment;
 mod init;
 mod protection;

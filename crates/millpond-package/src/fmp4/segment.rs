@@ -2,6 +2,7 @@
 
 use super::{
     boxes::BoxWriter,
+    clock::Clock,
     fragment::{Columns, FragmentSample, media_data_header},
     init::TRACK_ID,
     protection,
@@ -36,11 +37,12 @@ pub fn iframe(_presentation: &Presentation, track: &PresentedTrack, number: u32)
 
 /// Returns the fragment of `samples`; the next sample is decoded at `end`.
 fn fragment(media: &MediaTrack, samples: &[Timed], end: i64, sequence: u32) -> Plan {
-    let rows = rows(samples, end, media.facts.reorder);
+    let clock = Clock::of(media);
+    let rows = rows(&clock, samples, end);
     let ranges = merged(media.object, samples);
     let bytes: u64 = ranges.iter().map(|r| r.range.len()).sum();
-    let shift = media.facts.early.saturating_sub(media.facts.reorder);
-    let decode_time = samples.first().map_or(0, |s| s.dts).saturating_add(shift);
+    let shift = clock.early().saturating_sub(clock.reorder());
+    let decode_time = samples.first().map_or(0, |s| clock.at(s.dts)).saturating_add(shift);
     let mut w = BoxWriter::with_capacity(160 + rows.len() * 16);
     segment_type(&mut w);
     let moof = w.out.len();
@@ -75,18 +77,18 @@ fn segment_type(w: &mut BoxWriter) {
     });
 }
 
-fn rows(samples: &[Timed], end: i64, reorder: i64) -> Vec<FragmentSample> {
+fn rows(clock: &Clock<'_>, samples: &[Timed], end: i64) -> Vec<FragmentSample> {
     let next = samples.iter().skip(1).map(|s| s.dts).chain([end]);
-    samples
-        .iter()
-        .zip(next)
-        .map(|(s, next)| FragmentSample {
-            duration: u32::try_from(next.saturating_sub(s.dts).max(0)).unwrap_or(u32::MAX),
+    let row = |(s, next): (&Timed, i64)| {
+        let (dts, pts) = (clock.at(s.dts), clock.at(s.pts));
+        FragmentSample {
+            duration: u32::try_from(clock.at(next).saturating_sub(dts).max(0)).unwrap_or(u32::MAX),
             size: u32::try_from(s.sample.range.len()).unwrap_or(u32::MAX),
-            offset: u32::try_from(s.pts.saturating_sub(s.dts).saturating_add(reorder)).unwrap_or(0).into(),
+            offset: u32::try_from(pts.saturating_sub(dts).saturating_add(clock.reorder())).unwrap_or(0).into(),
             is_sync: s.sample.sync,
-        })
-        .collect()
+        }
+    };
+    samples.iter().zip(next).map(row).collect()
 }
 
 /// Returns the ranges of samples. Samples that are consecutive in the object share a range.

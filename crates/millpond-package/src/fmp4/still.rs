@@ -27,7 +27,8 @@ pub fn still(_presentation: &Presentation, presented: &PresentedTrack, number: u
     let track = media.track();
     let (ordinal, _) = media.iframes(presented.segments.end()).get(number)?;
     let range = media.timeline.at(&track.samples, ordinal)?.sample.range;
-    let header = TrackHeader { id: TRACK_ID, track, kind: presented.kind, language: None, label: "", early: 0 };
+    let (kind, timescale) = (presented.kind, track.timescale);
+    let header = TrackHeader { id: TRACK_ID, track, kind, language: None, label: "", timescale, early: 0 };
     let ticks = SHOWN.as_secs().saturating_mul(u64::from(track.timescale.get()));
     let sample = FragmentSample {
         duration: u32::try_from(ticks).unwrap_or(u32::MAX),

@@ -25,19 +25,19 @@ fn assert_same(p: &Presentation, t: &PresentedTrack) {
     let back = read_back(p, t);
     let [track] = &back.tracks[..] else { panic!("{} tracks", back.tracks.len()) };
     let early = track.edits.first().map_or(0, |e| e.media_time.unwrap());
-    let reorder = t.media().unwrap().facts.reorder;
+    let clock = clock::Clock::of(t.media().unwrap());
     let expected: Vec<_> = t.all_samples().collect();
     assert_eq!(track.samples.len() as usize, expected.len());
     for (found, expected) in track.samples.iter().zip(&expected) {
-        assert_eq!(found.pts() - early, expected.pts, "sample {}", expected.ordinal);
-        assert_eq!(found.dts - early, expected.dts - reorder, "sample {}", expected.ordinal);
+        assert_eq!(found.pts() - early, clock.at(expected.pts), "sample {}", expected.ordinal);
+        assert_eq!(found.dts - early, clock.at(expected.dts) - clock.reorder(), "sample {}", expected.ordinal);
         assert_eq!(found.range.len(), expected.sample.range.len());
         assert_eq!(found.sync, expected.sample.sync, "sample {}", expected.ordinal);
         assert!(found.composition >= 0);
     }
     assert_eq!(track.codec, *t.codec().unwrap());
     assert_eq!(track.kind, t.source_track().unwrap().kind);
-    assert_eq!(track.timescale, t.source_track().unwrap().timescale);
+    assert_eq!(track.timescale, clock.timescale());
 }
 
 fn edit(duration: u64, media_time: i64) -> Edit {
@@ -52,6 +52,28 @@ fn reordered_video_comes_back_with_its_times() {
     assert_eq!(v.segment_count(), 3, "4 s, 4 s, 2 s");
     assert_eq!(v.all_samples().map(|t| t.pts).min(), Some(0));
     assert_same(&p, v);
+}
+
+#[test]
+fn hidden_pictures_are_a_nanosecond_apart() {
+    for edits in [vec![edit(0, 512 * 30)], vec![edit(2000, 512), edit(2000, 512 * 110)]] {
+        let film = movie(vec![testing::video(table(&reordered(250, 25, 1000), 48, 0), 12_800, edits)]);
+        let p = presentation(vec![film]);
+        let v = p.track("v1").unwrap();
+        assert_same(&p, v);
+        let [squeezed] = v.media().unwrap().timeline.squeezed().collect::<Vec<_>>()[..] else { panic!("no preroll") };
+        let track = &read_back(&p, v).tracks[0];
+        assert_eq!(track.timescale.get(), 1_000_000_000);
+        let start = squeezed.window.0 * 78_125 + track.edits[0].media_time.unwrap();
+        let mut times: Vec<i64> = track.samples.iter().map(|s| s.pts() - start).collect();
+        times.sort_unstable();
+        times.dedup();
+        assert_eq!(times.len(), track.samples.len() as usize, "times differ");
+        let hidden = squeezed.window.1 - squeezed.window.0;
+        assert!(hidden > 3);
+        let near: Vec<i64> = times.into_iter().filter(|time| (0..1000).contains(time)).collect();
+        assert_eq!(near, (0..=hidden).collect::<Vec<_>>(), "the first picture is within a microsecond");
+    }
 }
 
 #[test]

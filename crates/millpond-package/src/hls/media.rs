@@ -4,7 +4,7 @@ use super::{Container, keys};
 use crate::{
     bandwidth::seconds,
     delivery::is_webvtt,
-    digits,
+    digits, first_picture,
     presentation::Presentation,
     track::{MediaKind, PresentedTrack},
     transport,
@@ -39,6 +39,7 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
     let micros = track.segments.micros();
     let mut out = String::with_capacity(256 + micros.len() * ENTRY);
     head(&mut out, if mapped { 7 } else { 3 }, track.segments.micros(), independent);
+    start(&mut out, presentation);
     if mapped {
         out.push_str("#EXT-X-MAP:URI=\"init.mp4\"\n");
         keys::of_track(&mut out, presentation, track);
@@ -75,6 +76,15 @@ pub fn iframes(presentation: &Presentation, track: &PresentedTrack, container: C
 /// Whether each segment can be decoded without others (4.3.5.1).
 pub(super) fn is_independent(track: &PresentedTrack) -> bool {
     track.media().is_some_and(|m| m.access.is_independent())
+}
+
+/// Writes where players start (4.3.5.2), if that is not the beginning.
+pub(super) fn start(out: &mut String, presentation: &Presentation) {
+    if let Some(micros) = first_picture::micros(presentation) {
+        out.push_str("#EXT-X-START:TIME-OFFSET=");
+        digits::push_micros(out, micros);
+        out.push_str(",PRECISE=YES\n");
+    }
 }
 
 /// Writes the head with its version (RFC 8216 7): 3 for decimal durations, 6 with `EXT-X-MAP`, and 7 as is usual for

@@ -1,6 +1,6 @@
 //! The multivariant playlist (RFC 8216 4.3.4).
 
-use super::{Container, keys};
+use super::{Container, groups::Group, keys, media};
 use crate::{
     PackageError,
     bandwidth::Bandwidth,
@@ -8,34 +8,24 @@ use crate::{
     digits,
     live::{Rung, Tracks, Window},
     presentation::Presentation,
-    selection::family,
     thumbnails::Thumbnails,
     track::MediaKind,
     track_listing::TrackListing,
     transport,
 };
-use millpond_media::codec::Codec;
+use millpond_media::{Purpose, codec::Codec};
 use std::collections::HashSet;
 
 /// Group ID of all subtitles.
 const SUBTITLES: &str = "text";
-
-/// Audio tracks of one codec, from which players of a variant choose.
-struct Group<'a> {
-    id: &'static str,
-    tracks: Vec<TrackListing<'a>>,
-    bandwidth: Bandwidth,
-    /// Codecs of its variants except for the video's, without duplicates.
-    codecs: Vec<String>,
-}
 
 /// Content of the playlist of one container.
 struct Content<'a> {
     container: Container,
     /// Path before the URIs of tracks.
     base: &'a str,
-    /// Key tags.
-    keys: String,
+    /// Tags of the whole asset: where players start, and keys.
+    tags: String,
     video: Vec<TrackListing<'a>>,
     groups: Vec<Group<'a>>,
     text: Vec<TrackListing<'a>>,
@@ -68,11 +58,12 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
         let place = presentation.tracks.iter().position(|track| track.name == muxed.name)?;
         TrackListing::stored(presentation, place, container)
     });
-    let mut keys = String::new();
+    let mut tags = String::new();
+    media::start(&mut tags, presentation);
     if container == Container::Fmp4 {
-        keys::of_session(&mut keys, presentation)?;
+        keys::of_session(&mut tags, presentation)?;
     }
-    let mut out = Content::of(tracks, muxed, container, &presentation.base, keys).write();
+    let mut out = Content::of(tracks, muxed, container, &presentation.base, tags).write();
     let thumbnails = Thumbnails::of(presentation).filter(|_| presentation.lists_thumbnails);
     if let Some(thumbnails) = thumbnails.filter(|_| container == Container::Fmp4) {
         thumbnails.stream(&mut out, &presentation.base);
@@ -116,7 +107,7 @@ impl<'a> Content<'a> {
         muxed: Option<TrackListing<'a>>,
         container: Container,
         base: &'a str,
-        keys: String,
+        tags: String,
     ) -> Self {
         let of_kind = |kind| tracks.iter().copied().filter(move |track| track.kind == kind);
         // Variants are renditions of one video (RFC 8216 4.3.4.2). An alternative video has only its own URL.
@@ -124,35 +115,25 @@ impl<'a> Content<'a> {
         if let Some(ladder) = video.first().map(|track| track.ladder) {
             video.retain(|track| track.ladder == ladder);
         }
-        let mut groups: Vec<Group<'a>> = Vec::new();
-        for track in of_kind(MediaKind::Audio) {
-            let id = track.codec().map_or("audio", family);
-            match groups.iter_mut().find(|g| g.id == id) {
-                Some(group) => {
-                    group.tracks.push(track);
-                    group.bandwidth = larger(group.bandwidth, track.bandwidth);
-                }
-                None => groups.push(Group { id, tracks: vec![track], bandwidth: track.bandwidth, codecs: Vec::new() }),
-            }
-        }
+        let mut groups = Group::all(&of_kind(MediaKind::Audio).collect::<Vec<_>>());
         let text: Vec<_> = of_kind(MediaKind::Text).collect();
         let beside = || muxed.into_iter().chain(text.iter().copied().filter(|t| !t.is_webvtt()));
         for group in &mut groups {
             group.codecs = codecs(group.tracks.iter().copied().chain(beside()), container);
         }
         let codecs = codecs(beside(), container);
-        Self { container, base, keys, video, groups, text, codecs, lacks_captions: false }
+        Self { container, base, tags, video, groups, text, codecs, lacks_captions: false }
     }
 
     fn write(&self) -> String {
-        let mut out = String::with_capacity(1024 + self.keys.len());
+        let mut out = String::with_capacity(1024 + self.tags.len());
         out.push_str("#EXTM3U\n#EXT-X-VERSION:");
         digits::push(&mut out, if self.container == Container::Fmp4 { 7 } else { 4 });
         out.push('\n');
         if self.video.iter().all(TrackListing::is_independent) {
             out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
         }
-        out.push_str(&self.keys);
+        out.push_str(&self.tags);
         self.renditions(&mut out);
         for video in &self.video {
             if self.groups.is_empty() {
@@ -185,9 +166,10 @@ impl<'a> Content<'a> {
     fn renditions(&self, out: &mut String) {
         for group in self.groups.iter().filter(|_| self.has_audio_media()) {
             for track in &group.tracks {
-                media_head(out, "AUDIO", group.id, track);
+                media_head(out, "AUDIO", &group.id, track);
                 yes_no(out, "DEFAULT", track.is_default);
-                out.push_str(",AUTOSELECT=YES");
+                yes_no(out, "AUTOSELECT", is_chosen(track));
+                characteristics(out, track);
                 if let Some(channels) = track.channels().filter(|c| *c > 0) {
                     out.push_str(",CHANNELS=\"");
                     digits::push(out, u64::from(channels));
@@ -201,6 +183,7 @@ impl<'a> Content<'a> {
             yes_no(out, "DEFAULT", track.is_default);
             out.push_str(",AUTOSELECT=YES");
             yes_no(out, "FORCED", track.is_forced);
+            characteristics(out, track);
             uri(out, self.base, track);
         }
     }
@@ -212,7 +195,7 @@ impl<'a> Content<'a> {
         let mut rate = video.map_or_else(Bandwidth::default, |video| video.bandwidth);
         rate = group.map_or(rate, |g| rate.with(g.bandwidth));
         // The largest sum over all combinations of renditions, with subtitles.
-        rate = rate.with(self.text.iter().map(|text| text.bandwidth).fold(Bandwidth::default(), larger));
+        rate = rate.with(self.text.iter().map(|text| text.bandwidth).fold(Bandwidth::default(), Bandwidth::larger));
         out.push_str("#EXT-X-STREAM-INF:");
         rates(out, rate);
         self.codecs(out, video.or(audio).is_none().then_some(track).or(video), group);
@@ -220,7 +203,7 @@ impl<'a> Content<'a> {
             picture(out, video);
         }
         if let Some(group) = group.filter(|_| self.has_audio_media()) {
-            attribute(out, "AUDIO", group.id);
+            attribute(out, "AUDIO", &group.id);
         }
         if !self.text.is_empty() {
             attribute(out, "SUBTITLES", SUBTITLES);
@@ -271,10 +254,6 @@ fn parameter(track: &TrackListing<'_>, container: Container) -> String {
     }
 }
 
-fn larger(a: Bandwidth, b: Bandwidth) -> Bandwidth {
-    Bandwidth { peak: a.peak.max(b.peak), average: a.average.max(b.average) }
-}
-
 fn media_head(out: &mut String, kind: &str, group: &str, track: &TrackListing<'_>) {
     out.push_str("#EXT-X-MEDIA:TYPE=");
     out.push_str(kind);
@@ -282,6 +261,28 @@ fn media_head(out: &mut String, kind: &str, group: &str, track: &TrackListing<'_
     attribute(out, "NAME", track.label);
     if let Some(language) = track.language {
         attribute(out, "LANGUAGE", language);
+    }
+}
+
+/// Whether players may choose a sound by the viewer's language and needs. A default must allow it (RFC 8216 4.3.4.1).
+fn is_chosen(track: &TrackListing<'_>) -> bool {
+    track.is_default || !track.purposes().has(Purpose::Commentary)
+}
+
+/// Writes the media characteristic tags of a rendition (RFC 8216 4.3.4.1), where its file states some.
+fn characteristics(out: &mut String, track: &TrackListing<'_>) {
+    let tags = |purpose| match (purpose, track.kind) {
+        (Purpose::Captions, MediaKind::Text) => {
+            Some("public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound")
+        }
+        (Purpose::Description, MediaKind::Audio) => Some("public.accessibility.describes-video"),
+        (Purpose::ClearSpeech, MediaKind::Audio) => Some("public.accessibility.enhances-speech-intelligibility"),
+        (Purpose::EasyReader, MediaKind::Text) => Some("public.easy-to-read"),
+        _ => None,
+    };
+    let all: Vec<&str> = track.purposes().iter().filter_map(tags).collect();
+    if !all.is_empty() {
+        attribute(out, "CHARACTERISTICS", &all.join(","));
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     text::Cue,
 };
 use millpond_media::{
-    Codec, Work,
+    Codec, Purpose, Work,
     codec::{Ac3Config, ByteOrder, MpegAudioConfig, PcmCoding, PcmConfig},
     movie::{Edit, Movie, Track, TrackKind},
 };
@@ -40,6 +40,74 @@ fn one_film() {
     assert!(pictures.contains("#EXT-X-I-FRAMES-ONLY\n"));
     assert!(pictures.ends_with("#EXTINF:1.000000,\ni10.m4s\n#EXT-X-ENDLIST\n"));
     assert!(iframes(&p, p.track("a1").unwrap(), Container::Fmp4).is_none());
+}
+
+#[test]
+fn kinds_of_tracks_are_said() {
+    let mut tracks = film(1000, &["eng", "eng", "eng"]).tracks.clone();
+    tracks[1].purposes = [Purpose::Description].into_iter().collect();
+    tracks[2].purposes = [Purpose::Commentary].into_iter().collect();
+    tracks.extend(["eng", "deu"].map(|language| Track {
+        codec: Codec::Tx3g,
+        kind: TrackKind::Text,
+        ..audio(table(&frames(468), 1 << 24, 0), language, Vec::new())
+    }));
+    tracks[4].purposes = [Purpose::Captions].into_iter().collect();
+    tracks[5].purposes = [Purpose::Forced].into_iter().collect();
+    let p = presentation(vec![movie(tracks)]);
+    let list = multivariant(&p, Container::Fmp4).unwrap();
+    let line = |name: &str| list.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name}: {list}"));
+    assert!(
+        line("\"a1/").contains("DEFAULT=NO,AUTOSELECT=YES,CHARACTERISTICS=\"public.accessibility.describes-video\"")
+    );
+    assert!(line("\"a2/").contains("DEFAULT=NO,AUTOSELECT=NO"), "{list}");
+    assert!(line("\"a3/").contains("DEFAULT=YES,AUTOSELECT=YES"), "{list}");
+    assert!(
+        line("\"s1/").contains("FORCED=NO,CHARACTERISTICS=\"public.accessibility.transcribes-spoken-dialog,"),
+        "{list}"
+    );
+    assert!(line("\"s2/").contains("FORCED=YES"), "{list}");
+    let mpd = crate::dash::mpd(&p).unwrap();
+    for role in ["description", "commentary", "main", "caption", "forced-subtitle"] {
+        assert_eq!(
+            mpd.matches(&format!("<Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"{role}\"/>")).count(),
+            if role == "main" { 2 } else { 1 },
+            "{role}: {mpd}"
+        );
+    }
+    for need in ["description", "caption"] {
+        assert!(
+            mpd.contains(&format!("<Accessibility schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"{need}\"/>")),
+            "{mpd}"
+        );
+    }
+}
+
+#[test]
+fn a_disabled_picture_is_no_rendition() {
+    let picture = |enabled, size| {
+        let samples = table(&reordered(250, 25, size), 48, 0);
+        Track { enabled, ..video(samples, 12_800, Vec::new()) }
+    };
+    let p = presentation(vec![movie(vec![picture(false, 4000), picture(true, 1000)])]);
+    assert_eq!(p.of_kind(crate::MediaKind::Video).count(), 1);
+    assert!(p.warnings().iter().any(|warning| warning.contains("disables")), "{:?}", p.warnings());
+    let p = presentation(vec![movie(vec![picture(false, 4000)])]);
+    assert_eq!(p.of_kind(crate::MediaKind::Video).count(), 1, "there is no other");
+}
+
+#[test]
+fn players_start_with_the_first_picture_of_the_edit() {
+    let edits = vec![Edit { duration: 5_000, media_time: Some(512 * 30) }];
+    let sound = audio(table(&frames(234), 1 << 24, 0), "eng", Vec::new());
+    let p = presentation(vec![movie(vec![video(table(&reordered(250, 25, 1000), 48, 0), 12_800, edits), sound])]);
+    let start = "#EXT-X-START:TIME-OFFSET=0.038000,PRECISE=YES\n";
+    for container in [Container::Fmp4, Container::Ts] {
+        assert_eq!(multivariant(&p, container).unwrap().matches(start).count(), 1);
+        assert_eq!(media(&p, p.track("v1").unwrap(), container).unwrap().matches(start).count(), 1);
+    }
+    let mpd = crate::dash::mpd(&p).unwrap();
+    assert!(mpd.contains("<S t=\"487\"") && mpd.contains("<S t=\"1824\"") && !mpd.contains("t=\"0\""), "{mpd}");
 }
 
 #[test]
@@ -88,6 +156,44 @@ fn each_codec_is_a_group() {
     assert_eq!(list.matches("#EXT-X-STREAM-INF").count(), 2, "{list}");
     assert!(list.contains("GROUP-ID=\"ac3\",NAME=\"English\",LANGUAGE=\"en\",DEFAULT=YES"), "{list}");
     assert!(list.contains("CODECS=\"avc1.64001f,ac-3\"") && list.contains("CHANNELS=\"6\""), "{list}");
+}
+
+#[test]
+fn channels_of_one_language_are_groups() {
+    let sound = |language, channels| Track {
+        kind: TrackKind::Audio { channels, sample_rate: 48_000 },
+        ..audio(table(&frames(468), 1 << 24, 0), language, Vec::new())
+    };
+    let loud = |language| Track {
+        kind: TrackKind::Audio { channels: 6, sample_rate: 48_000 },
+        ..audio(
+            table(&vec![Made { size: 2000, duration: 1024, composition: 0, sync: true }; 468], 0, 0),
+            language,
+            Vec::new(),
+        )
+    };
+    let picture = video(table(&reordered(250, 25, 1000), 48, 0), 12_800, Vec::new());
+    let p = presentation(vec![movie(vec![picture, sound("eng", 2), loud("eng"), sound("deu", 2)])]);
+    let list = multivariant(&p, Container::Fmp4).unwrap();
+    let of = |group: &str| -> Vec<&str> {
+        let id = format!("#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"{group}\"");
+        list.lines().filter(|line| line.starts_with(&id)).collect()
+    };
+    let (stereo, surround) = (of("aac-2"), of("aac-6"));
+    assert_eq!((stereo.len(), surround.len()), (2, 2), "{list}");
+    assert!(stereo[0].contains("LANGUAGE=\"en\",DEFAULT=YES") && stereo[0].contains("CHANNELS=\"2\""), "{list}");
+    assert!(surround[0].contains("LANGUAGE=\"en\",DEFAULT=YES") && surround[0].contains("CHANNELS=\"6\""), "{list}");
+    assert!(surround[1].contains("LANGUAGE=\"de\",DEFAULT=NO") && surround[1].contains("CHANNELS=\"2\""), "{list}");
+    let rates: Vec<u64> = list
+        .lines()
+        .filter_map(|line| line.strip_prefix("#EXT-X-STREAM-INF:BANDWIDTH=")?.split(',').next()?.parse().ok())
+        .collect();
+    assert_eq!(rates.len(), 2, "{list}");
+    assert!(rates[1] > rates[0] + 500_000, "{list}");
+    // Languages that differ in channels remain one group.
+    let picture = video(table(&reordered(250, 25, 1000), 48, 0), 12_800, Vec::new());
+    let p = presentation(vec![movie(vec![picture, sound("eng", 6), sound("deu", 2)])]);
+    assert!(multivariant(&p, Container::Fmp4).unwrap().contains("GROUP-ID=\"aac\""));
 }
 
 #[test]

@@ -41,6 +41,7 @@ impl LiveFormat {
             kind: self.kind(),
             language: self.language.as_deref(),
             label: &self.label,
+            timescale: self.track.timescale,
             early: 0,
         }])
     }

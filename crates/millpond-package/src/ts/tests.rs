@@ -71,6 +71,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         language: "ger".into(),
         name: None,
         enabled: true,
+        purposes: Default::default(),
         codec: codec.clone(),
         sample_entry: Vec::new(),
         edits: Vec::new(),

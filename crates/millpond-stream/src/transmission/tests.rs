@@ -214,6 +214,7 @@ fn track(outlet: Arc<dyn Outlet>) -> TrackSender {
         language: String::new(),
         name: None,
         enabled: true,
+        purposes: Default::default(),
         // Without parameter sets.
         codec: Codec::Tx3g,
         sample_entry: Vec::new(),

@@ -81,5 +81,6 @@ mod time_shift;
 mod time_shift_clips;
 mod traces;
 mod traffic;
+mod trimmed;
 mod upgrade;
 mod versions;

@@ -6,10 +6,12 @@ mod hevc;
 mod sequence;
 #[cfg(test)]
 mod tests;
+mod usability;
 mod vui;
 
 pub(super) use avc::HIGH;
 pub use sequence::PictureSequence;
+pub(crate) use usability::fill_usability;
 
 use super::{Codec, bits::FieldReader};
 use crate::{

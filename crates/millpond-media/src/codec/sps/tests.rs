@@ -112,3 +112,28 @@ fn usability_information_of_real_encoders() {
         assert_eq!(found, expected, "{name}: {read:?}");
     }
 }
+
+#[test]
+fn colours_and_pixel_aspect_of_the_set_reach_the_sample_entry() {
+    // libx265 with colorprim=bt2020:transfer=smpte2084:colormatrix=bt2020nc:sar=3.
+    let vps = hex("40010c01ffff02200000030090000003000003001e959809");
+    let sps = hex("42010102200000030090000003000003001ea0208104d96566924caf036a12201208000003000800000300c840");
+    let made = crate::codec::make::hevc(&[&vps], &[&sps], &[&hex("4401c172b42240")]).unwrap();
+    let stated = made.sample_entry.clone();
+    // As a file has it whose entry states neither.
+    let (mut codec, mut kind, mut entry) = (made.codec.clone(), made.kind, stated.clone());
+    let Codec::Hevc(config) = &mut codec else { panic!("HEVC") };
+    config.color = None;
+    let colr = entry.windows(4).position(|four| four == b"colr").unwrap() - 4;
+    entry.truncate(colr);
+    let len = (entry.len() as u32).to_be_bytes();
+    entry[..4].copy_from_slice(&len);
+    if let TrackKind::Video { pixel_aspect, .. } = &mut kind {
+        *pixel_aspect = (1, 1);
+    }
+    fill_usability(&mut kind, &mut codec, &mut entry);
+    assert_eq!((&codec, kind), (&made.codec, made.kind));
+    assert_eq!(entry, stated);
+    fill_usability(&mut kind, &mut codec, &mut entry);
+    assert_eq!(entry, stated, "what is stated stays");
+}

@@ -309,7 +309,7 @@ impl Lane {
     fn header(&self) -> TrackHeader<'_> {
         let LiveFormat { track, language, label, .. } = &self.format;
         let (kind, language) = (kind(&track.kind), language.as_deref());
-        TrackHeader { id: self.id, track, kind, language, label, early: self.early }
+        TrackHeader { id: self.id, track, kind, language, label, timescale: track.timescale, early: self.early }
     }
 
     /// Returns the samples of a part that are in the clip. `shift` nanoseconds are added to their times.

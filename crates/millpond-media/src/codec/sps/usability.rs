@@ -1,0 +1,53 @@
+//! Colours and pixel aspect that only the parameter sets state.
+
+use super::PictureSequence;
+use crate::{
+    boxes::Node,
+    codec::{Codec, color::Color, iso},
+    movie::TrackKind,
+};
+
+/// Length in bytes of a visual sample entry's fields before its boxes.
+const FIELDS: usize = 78;
+
+/// Adds colours and pixel aspect of the usability information (H.264 and H.265, annex E) to a track and its sample entry,
+/// where the entry has no `colr` and `pasp`. Players and manifests look for them there. Usual colours are left out.
+pub(crate) fn fill_usability(kind: &mut TrackKind, codec: &mut Codec, sample_entry: &mut Vec<u8>) {
+    let Some(sequence) = PictureSequence::of(codec) else { return };
+    let color = match codec {
+        Codec::Avc(config) => &mut config.color,
+        Codec::Hevc(config) => &mut config.color,
+        _ => return,
+    };
+    if let Some(stated) = sequence.color.filter(|stated| color.is_none() && !stated.is_default()) {
+        *color = Some(stated);
+        append(sample_entry, b"colr", &codes(stated));
+    }
+    let TrackKind::Video { pixel_aspect, .. } = kind else { return };
+    let is_stated = |aspect: &(u32, u32)| aspect.0 != aspect.1 && !has(sample_entry, b"pasp");
+    if let Some((horizontal, vertical)) = sequence.pixel_aspect.filter(is_stated) {
+        *pixel_aspect = (horizontal, vertical);
+        append(sample_entry, b"pasp", &[horizontal.to_be_bytes(), vertical.to_be_bytes()].concat());
+    }
+}
+
+/// Returns the content of a `colr` box of type `nclx` (ISO/IEC 14496-12 12.1.5).
+fn codes(color: Color) -> Vec<u8> {
+    let mut codes = b"nclx".to_vec();
+    codes.extend([0, color.primaries, 0, color.transfer, 0, color.matrix, u8::from(color.full_range) << 7]);
+    codes
+}
+
+fn has(sample_entry: &[u8], kind: &[u8; 4]) -> bool {
+    let entry = Node::new(sample_entry, 0, "stsd");
+    entry.is_some_and(|entry| entry.children_after(FIELDS).any(|child| &child.kind == kind))
+}
+
+/// Appends a box to a sample entry.
+fn append(sample_entry: &mut Vec<u8>, kind: &[u8; 4], body: &[u8]) {
+    iso::put(sample_entry, kind, &[body]);
+    let size = u32::try_from(sample_entry.len()).unwrap_or(u32::MAX).to_be_bytes();
+    if let Some(field) = sample_entry.get_mut(..4) {
+        field.copy_from_slice(&size);
+    }
+}
