@@ -1,7 +1,9 @@
 """Attacks on a server, one function each: `attack(target, stop, extras)` goes on until `stop` is set.
 
 A function's attributes say what it needs: `arguments` (of the server), `origin` (a handler of a hostile web server that becomes
-the place `far`), `cached` (the place `far` is an honest nginx that the honest viewer plays too), `blocked_log`, `plain` (no TLS).
+the place `far`), `cached` (the place `far` is an honest nginx that the honest viewer plays too), `blocked_log`, `plain` (no TLS), `bucket` (a
+handler of a hostile S3), `files` (limit of open files), `fresh` (paths that the honest viewer asks for once more), `write` (makes
+files of its own), `own_files` (needs no hostile files).
 """
 
 import contextlib
@@ -43,19 +45,30 @@ class Extras:
         self.hostile = hostile
         self.files = sorted(path.name for path in hostile.glob("*.mp4") if path.name != "copy.mp4")
 
-    def places(self, attack) -> list:
+    def places(self, attack, folders: dict) -> list:
+        """Arguments that name the places: folders, and a hostile or an honest origin."""
+        if getattr(attack, "bucket", None):
+            url = self.serve(attack.bucket)
+            config = self.hostile.parent / "bucket.toml"
+            folders = "".join(f'[places.{name}]\nurl = "{folder}"\n' for name, folder in folders.items())
+            config.write_text(f'{folders}[places.far]\nurl = "s3://bucket"\nendpoint = "{url}"\nretries = 0\n')
+            return ["--config", config]
+        return [f"{name}={folder}" for name, folder in folders.items()] + self.of_web(attack)
+
+    def of_web(self, attack) -> list:
         if getattr(attack, "cached", False):
             site = self.hostile.parent / "site"
             origin = self.stack.enter_context(nginx("origin", site, self.hostile.parent / "nginx"))
             return [f"far={origin.url}"]
         handler = getattr(attack, "origin", None)
-        if handler is None:
-            return []
+        return [] if handler is None else [f"far={self.serve(handler)}/"]
+
+    def serve(self, handler) -> str:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.stack.callback(server.shutdown)
-        return [f"far=http://127.0.0.1:{server.server_port}/"]
+        return f"http://127.0.0.1:{server.server_port}"
 
     def paths(self, attack) -> list:
         return ["/far/a.mp4"] if getattr(attack, "cached", False) else []
@@ -269,8 +282,154 @@ def truncated_slabs(target, stop, extras):
 
 truncated_slabs.cached = True
 
+
+class Interim(http.server.BaseHTTPRequestHandler):
+    """Each request is answered by interim replies without end."""
+
+    again = b"HTTP/1.1 100 Continue\r\n\r\n" * 4096
+
+    def do_GET(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.wfile.write(self.again)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+def interim_replies(target, stop, extras):
+    in_turn(target, stop, [f"/far/film{number}.mp4/index.m3u8" for number in range(10_000)])
+
+
+interim_replies.origin = Interim
+interim_replies.own_files = True
+
+
+class Bucket(http.server.BaseHTTPRequestHandler):
+    """Each listing is one page without end; there are no objects."""
+
+    entry = b"<Contents><Key>a/b.mp4</Key><Size>1</Size><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>" * 512
+
+    def do_GET(self):
+        is_listing = "list-type=2" in self.path
+        self.send_response(200 if is_listing else 404)
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            self.wfile.write(b'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>')
+            while is_listing:
+                self.wfile.write(self.entry)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+def endless_listing(target, stop, extras):
+    in_turn(target, stop, [f"/far/folder{number}/index.m3u8" for number in range(10_000)], 2)
+
+
+endless_listing.bucket = Bucket
+endless_listing.own_files = True
+
+
+def coded_number(number: int) -> str:
+    """An unsigned number in the code of H.264 (9.1)."""
+    digits = bin(number + 1)[2:]
+    return "0" * (len(digits) - 1) + digits
+
+
+def picture_set(number: int) -> bytes:
+    """A picture parameter set, with a start code."""
+    bits = coded_number(number) + "1001110001110001"
+    bits += "0" * (-len(bits) % 8)
+    return b"\0\0\1\x68" + bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits), 8))
+
+
+def write_pictures(site: Path):
+    """Twelve key frames of nearly 8 MB, most of which are the 256 parameter sets, again and again."""
+    film = site / "sets.mp4"
+    if film.exists():
+        return
+    plain = site / "plain.h264"
+    subprocess.run(
+        ["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=s=320x180:r=1", "-t", "12", "-c:v", "libx264", "-g", "1",
+         "-pix_fmt", "yuv420p", "-x264-params", "cabac=0:aud=0:repeat-headers=1:sliced-threads=0:threads=1", "-f", "h264", plain],
+        check=True,
+    )
+    units = plain.read_bytes().replace(b"\0\0\0\1", b"\0\0\1").split(b"\0\0\1")[1:]
+    sets = b"".join(picture_set(number) for number in range(1, 256))
+    flood = sets * (7_000_000 // len(sets))
+    wide = site / "wide.h264"
+    frames = 0
+    with wide.open("wb") as out:
+        for unit in units:
+            if unit[0] & 0x1F == 5:
+                # The sets of the first frame become those of the whole track.
+                out.write(flood if frames else b"")
+                frames += 1
+            out.write(b"\0\0\1" + unit)
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "h264", "-r", "1", "-i", wide, "-c", "copy", film], check=True)
+    # Without a list of key frames, all frames are.
+    film.write_bytes(film.read_bytes().replace(b"stss", b"free"))
+    plain.unlink(), wide.unlink()
+
+
+def write_films(site: Path):
+    """Films whose playlists nobody has made."""
+    (site / "fresh").mkdir(exist_ok=True)
+    for number in range(400):
+        copy = site / "fresh" / f"film{number}.mp4"
+        if not copy.exists():
+            os.link(site / "a.mp4", copy)
+
+
+def thumbnail_sheets(target, stop, extras):
+    """Pictures and sheets of key frames that cost much; clients that wait."""
+    paths = [f"/films/sets.mp4/v1/i{number}.jpg" for number in range(1, 13)]
+    paths += [f"/films/sets.mp4/v1/sheet{number}.jpg" for number in range(1, 13)]
+    in_turn(target, stop, paths, 8)
+
+
+thumbnail_sheets.write = [write_pictures, write_films]
+thumbnail_sheets.fresh = [f"/films/fresh/film{number}.mp4/index.m3u8" for number in range(400)]
+thumbnail_sheets.own_files = True
+
+
+def idle_connections(target, stop, extras):
+    """Connections of HTTP, RTSP and RTMP that say nothing, as many as the server takes."""
+    held = []
+    while not stop.is_set():
+        for port in [target.http, target.rtsp, target.rtmp] * 64:
+            if len(held) > 6000 or stop.is_set():
+                break
+            with contextlib.suppress(OSError):
+                held.append(socket.create_connection(("127.0.0.1", port), timeout=0.2))
+        poll = select.poll()
+        by_fd = {client.fileno(): client for client in held}
+        for fd in by_fd:
+            poll.register(fd, select.POLLIN)
+        gone = {fd for fd, _ in poll.poll(100)}
+        for fd in gone:
+            by_fd[fd].close()
+        held = [client for fd, client in by_fd.items() if fd not in gone]
+
+
+idle_connections.files = 1024
+idle_connections.own_files = True
+
+
+def write_own(chosen: list, site: Path):
+    """Files that some attacks need."""
+    for attack in chosen:
+        for write in getattr(attack, "write", []):
+            write(site)
+
 FILES = ["edits", "constant_sizes", "tracks", "empty_samples", "zero_durations", "alternating_durations", "nested_sidx"]
 ALL = [
     quiet, *(of_file(f"{name}.mp4") for name in FILES), hostile_files, folder_of_3000, index_pages, tls_idle, tls_unread,
-    h2_window_0, h2_window_1, rtsp_sessions, blocked_log, hang_ups, truncated_slabs,
+    h2_window_0, h2_window_1, rtsp_sessions, blocked_log, hang_ups, truncated_slabs, interim_replies, endless_listing,
+    thumbnail_sheets, idle_connections,
 ]
