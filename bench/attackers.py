@@ -2,8 +2,7 @@
 
 A function's attributes say what it needs: `arguments` (of the server), `origin` (a handler of a hostile web server that becomes
 the place `far`), `cached` (the place `far` is an honest nginx that the honest viewer plays too), `blocked_log`, `plain` (no TLS), `bucket` (a
-handler of a hostile S3), `files` (limit of open files), `fresh` (paths that the honest viewer asks for once more), `write` (makes
-files of its own), `own_files` (needs no hostile files).
+handler of a hostile S3), `files` (limit of open files), `own_files` (needs no hostile files).
 """
 
 import contextlib
@@ -335,69 +334,6 @@ endless_listing.bucket = Bucket
 endless_listing.own_files = True
 
 
-def coded_number(number: int) -> str:
-    """An unsigned number in the code of H.264 (9.1)."""
-    digits = bin(number + 1)[2:]
-    return "0" * (len(digits) - 1) + digits
-
-
-def picture_set(number: int) -> bytes:
-    """A picture parameter set, with a start code."""
-    bits = coded_number(number) + "1001110001110001"
-    bits += "0" * (-len(bits) % 8)
-    return b"\0\0\1\x68" + bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits), 8))
-
-
-def write_pictures(site: Path):
-    """Twelve key frames of nearly 8 MB, most of which are the 256 parameter sets, again and again."""
-    film = site / "sets.mp4"
-    if film.exists():
-        return
-    plain = site / "plain.h264"
-    subprocess.run(
-        ["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=s=320x180:r=1", "-t", "12", "-c:v", "libx264", "-g", "1",
-         "-pix_fmt", "yuv420p", "-x264-params", "cabac=0:aud=0:repeat-headers=1:sliced-threads=0:threads=1", "-f", "h264", plain],
-        check=True,
-    )
-    units = plain.read_bytes().replace(b"\0\0\0\1", b"\0\0\1").split(b"\0\0\1")[1:]
-    sets = b"".join(picture_set(number) for number in range(1, 256))
-    flood = sets * (7_000_000 // len(sets))
-    wide = site / "wide.h264"
-    frames = 0
-    with wide.open("wb") as out:
-        for unit in units:
-            if unit[0] & 0x1F == 5:
-                # The sets of the first frame become those of the whole track.
-                out.write(flood if frames else b"")
-                frames += 1
-            out.write(b"\0\0\1" + unit)
-    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "h264", "-r", "1", "-i", wide, "-c", "copy", film], check=True)
-    # Without a list of key frames, all frames are.
-    film.write_bytes(film.read_bytes().replace(b"stss", b"free"))
-    plain.unlink(), wide.unlink()
-
-
-def write_films(site: Path):
-    """Films whose playlists nobody has made."""
-    (site / "fresh").mkdir(exist_ok=True)
-    for number in range(400):
-        copy = site / "fresh" / f"film{number}.mp4"
-        if not copy.exists():
-            os.link(site / "a.mp4", copy)
-
-
-def thumbnail_sheets(target, stop, extras):
-    """Pictures and sheets of key frames that cost much; clients that wait."""
-    paths = [f"/films/sets.mp4/v1/i{number}.jpg" for number in range(1, 13)]
-    paths += [f"/films/sets.mp4/v1/sheet{number}.jpg" for number in range(1, 13)]
-    in_turn(target, stop, paths, 8)
-
-
-thumbnail_sheets.write = [write_pictures, write_films]
-thumbnail_sheets.fresh = [f"/films/fresh/film{number}.mp4/index.m3u8" for number in range(400)]
-thumbnail_sheets.own_files = True
-
-
 def idle_connections(target, stop, extras):
     """Connections of HTTP, RTSP and RTMP that say nothing, as many as the server takes."""
     held = []
@@ -421,15 +357,9 @@ idle_connections.files = 1024
 idle_connections.own_files = True
 
 
-def write_own(chosen: list, site: Path):
-    """Files that some attacks need."""
-    for attack in chosen:
-        for write in getattr(attack, "write", []):
-            write(site)
-
 FILES = ["edits", "constant_sizes", "tracks", "empty_samples", "zero_durations", "alternating_durations", "nested_sidx"]
 ALL = [
     quiet, *(of_file(f"{name}.mp4") for name in FILES), hostile_files, folder_of_3000, index_pages, tls_idle, tls_unread,
     h2_window_0, h2_window_1, rtsp_sessions, blocked_log, hang_ups, truncated_slabs, interim_replies, endless_listing,
-    thumbnail_sheets, idle_connections,
+    idle_connections,
 ]

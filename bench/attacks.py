@@ -116,8 +116,6 @@ def trial(attack, args, site: Path, hostile: Path, work: Path) -> dict:
         for path in ["/films/a.mp4/index.m3u8", *paths]:
             urllib.request.urlopen(f"http://127.0.0.1:{target.http}{path}", timeout=30).read()
         paths += extras.paths(attack)
-        # Those that are not asked for before the attack.
-        paths += getattr(attack, "fresh", [])
         stop, over, slowest = threading.Event(), threading.Event(), []
         threading.Thread(target=livez, args=(target, over, slowest), daemon=True).start()
         honest = subprocess.Popen(
@@ -186,7 +184,6 @@ def main():
     chosen = [attack for attack in attackers.ALL if not args.names or attack.__name__ in args.names]
     if any(not getattr(attack, "own_files", False) for attack in chosen):
         attackers.write_hostile(ROOT, hostile)
-    attackers.write_own(chosen, site)
     print("| attack | segment p50 / p99 / max ms | failed | RTP late / lost | livez ms | RSS MB | CPU s | SIGTERM s |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     results = []

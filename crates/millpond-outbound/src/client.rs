@@ -111,4 +111,3 @@ impl Client {
         Ok(self.http.request(request).await?)
     }
 }
-

@@ -101,4 +101,3 @@ impl Service<Uri> for Connector {
         })
     }
 }
-

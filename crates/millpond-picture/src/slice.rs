@@ -26,11 +26,7 @@ pub(crate) struct Header<'s> {
 
 impl<'s> Header<'s> {
     /// Reads the head of a slice. `head` is the head of its NAL unit.
-    pub(crate) fn read(
-        bits: &mut BitReader<'_>,
-        head: &u8,
-        sets: &'s ParameterSets,
-    ) -> Result<Self, DecodeError> {
+    pub(crate) fn read(bits: &mut BitReader<'_>, head: &u8, sets: &'s ParameterSets) -> Result<Self, DecodeError> {
         let (is_idr, is_reference) = (head & 0x1f == IDR_SLICE, head & 0x60 != 0);
         let first = bits.ue_at_most(1 << 24, "macroblock")?;
         if !INTRA.contains(&bits.ue()?) {
@@ -38,7 +34,8 @@ impl<'s> Header<'s> {
         }
         let number = bits.ue_at_most(255, "number of a picture parameter set")?;
         let picture = sets.picture(number).ok_or(DecodeError::Invalid("number of a picture parameter set"))?;
-        let sequence = sets.sequence(picture.sequence).ok_or(DecodeError::Invalid("number of a sequence parameter set"))?;
+        let sequence =
+            sets.sequence(picture.sequence).ok_or(DecodeError::Invalid("number of a sequence parameter set"))?;
         bits.bits(sequence.frame_number_bits)?;
         if !sequence.frames_only && bits.flag()? {
             return Err(DecodeError::Unsupported("a field"));

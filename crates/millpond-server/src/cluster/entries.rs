@@ -150,7 +150,8 @@ mod tests {
         let secret = ClusterSecret::new(b"a secret of thirty-two bytes....").unwrap();
         let other = ClusterSecret::new(b"another secret of 32 bytes......").unwrap();
         let key = |name: &str| node_key("/m/", &node(name).name, 1);
-        let signed = |by: &ClusterSecret, key: &str, name: &str| by.signed(key.as_bytes(), &node(name).to_json()).unwrap();
+        let signed =
+            |by: &ClusterSecret, key: &str, name: &str| by.signed(key.as_bytes(), &node(name).to_json()).unwrap();
         let moved = signed(&secret, &key("a"), "a").replace("\"draining\":false", "\"draining\":true");
         let mut entries = Entries::new("/m/");
         let pairs = vec![

@@ -165,7 +165,8 @@ impl CloudOrigin {
         let mut page_token = None;
         for _ in 0..MOST_PAGES {
             let max_keys = Some(KEYS_A_PAGE);
-            let options = PaginatedListOptions { delimiter: Some("/".into()), page_token, max_keys, ..Default::default() };
+            let options =
+                PaginatedListOptions { delimiter: Some("/".into()), page_token, max_keys, ..Default::default() };
             let page = self.pages.list_paginated(prefix.as_deref(), options).await?;
             let folders = page.result.common_prefixes.iter().map(|path| (path, true, 0));
             let objects = page.result.objects.iter().map(|meta| (&meta.location, false, meta.size));

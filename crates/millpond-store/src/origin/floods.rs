@@ -113,7 +113,8 @@ fn endless_heads_and_framing_end_in_time_and_hold_no_thread() {
 
 #[test]
 fn a_byte_a_moment_is_a_stalled_body() {
-    let (error, time, _) = read(&flood(head("Content-Length: 1000\r\n\r\n"), b"a".to_vec(), Duration::from_millis(200)));
+    let (error, time, _) =
+        read(&flood(head("Content-Length: 1000\r\n\r\n"), b"a".to_vec(), Duration::from_millis(200)));
     assert!(matches!(error, OriginError::Timeout { phase: Phase::Stalled, .. }), "{error:?}");
     assert!(time < 4 * SECOND, "{time:?}");
 }

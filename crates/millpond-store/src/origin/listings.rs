@@ -65,7 +65,8 @@ fn skip_head(stream: &TcpStream) {
 #[tokio::test]
 async fn an_endless_page_is_refused_in_plain_words() {
     let entry = "<Contents><Key>a</Key><Size>1</Size><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>";
-    for (kind, again) in KINDS.into_iter().flat_map(|kind| [(kind, entry), (kind, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")])
+    for (kind, again) in
+        KINDS.into_iter().flat_map(|kind| [(kind, entry), (kind, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")])
     {
         let again = again.repeat(512);
         let (origin, sent) = service(kind, move |send, _| {

@@ -131,7 +131,8 @@ impl Front {
 /// Returns the fields that keep a file from acting as a page of this server: browsers believe its type, and documents run no
 /// scripts and have an origin of their own.
 fn guards(content_type: &HeaderValue) -> impl Iterator<Item = (HeaderName, HeaderValue)> + use<> {
-    let bare = content_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let bare =
+        content_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_document = bare == "text/html" || bare.ends_with("xml");
     let nosniff = (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let sandbox = (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
