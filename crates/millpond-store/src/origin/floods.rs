@@ -41,7 +41,7 @@ fn read(origin: &HttpOrigin) -> (OriginError, Duration, Duration) {
     let path = ObjectPath::parse("a.mp4").unwrap();
     let began = Instant::now();
     let (error, longest) = runtime.block_on(async {
-        let heart = tokio::spawn(async {
+        let heart = tokio::spawn(async move {
             let (mut longest, mut last) = (Duration::ZERO, Instant::now());
             while began.elapsed() < Duration::from_secs(60) {
                 tokio::time::sleep(Duration::from_millis(5)).await;

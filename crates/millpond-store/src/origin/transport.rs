@@ -15,7 +15,11 @@ pub(crate) fn error(at: &At, error: &SendError, connect: Duration) -> OriginErro
     match error {
         SendError::ConnectTimeout => OriginError::Timeout { at, phase: Phase::Connect, after: connect },
         SendError::Excess(excess) => excessive(at, *excess),
-        error => unreachable_origin(&at, error),
+        error => {
+            // Below the words of the client library.
+            let cause = error.source().and_then(|error| error.source()).unwrap_or(error);
+            unreachable_origin(&at, cause)
+        }
     }
 }
 
