@@ -1,7 +1,8 @@
 """Attacks on a server, one function each: `attack(target, stop, extras)` goes on until `stop` is set.
 
 A function's attributes say what it needs: `arguments` (of the server), `origin` (a handler of a hostile web server that becomes
-the place `far`), `cached` (the place `far` is an honest nginx that the honest viewer plays too), `blocked_log`, `plain` (no TLS).
+the place `far`), `cached` (the place `far` is an honest nginx that the honest viewer plays too), `blocked_log`, `plain` (no TLS), `bucket` (a
+handler of a hostile S3), `files` (limit of open files), `own_files` (needs no hostile files).
 """
 
 import contextlib
@@ -43,19 +44,30 @@ class Extras:
         self.hostile = hostile
         self.files = sorted(path.name for path in hostile.glob("*.mp4") if path.name != "copy.mp4")
 
-    def places(self, attack) -> list:
+    def places(self, attack, folders: dict) -> list:
+        """Arguments that name the places: folders, and a hostile or an honest origin."""
+        if getattr(attack, "bucket", None):
+            url = self.serve(attack.bucket)
+            config = self.hostile.parent / "bucket.toml"
+            folders = "".join(f'[places.{name}]\nurl = "{folder}"\n' for name, folder in folders.items())
+            config.write_text(f'{folders}[places.far]\nurl = "s3://bucket"\nendpoint = "{url}"\nretries = 0\n')
+            return ["--config", config]
+        return [f"{name}={folder}" for name, folder in folders.items()] + self.of_web(attack)
+
+    def of_web(self, attack) -> list:
         if getattr(attack, "cached", False):
             site = self.hostile.parent / "site"
             origin = self.stack.enter_context(nginx("origin", site, self.hostile.parent / "nginx"))
             return [f"far={origin.url}"]
         handler = getattr(attack, "origin", None)
-        if handler is None:
-            return []
+        return [] if handler is None else [f"far={self.serve(handler)}/"]
+
+    def serve(self, handler) -> str:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.stack.callback(server.shutdown)
-        return [f"far=http://127.0.0.1:{server.server_port}/"]
+        return f"http://127.0.0.1:{server.server_port}"
 
     def paths(self, attack) -> list:
         return ["/far/a.mp4"] if getattr(attack, "cached", False) else []
@@ -269,8 +281,85 @@ def truncated_slabs(target, stop, extras):
 
 truncated_slabs.cached = True
 
+
+class Interim(http.server.BaseHTTPRequestHandler):
+    """Each request is answered by interim replies without end."""
+
+    again = b"HTTP/1.1 100 Continue\r\n\r\n" * 4096
+
+    def do_GET(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.wfile.write(self.again)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+def interim_replies(target, stop, extras):
+    in_turn(target, stop, [f"/far/film{number}.mp4/index.m3u8" for number in range(10_000)])
+
+
+interim_replies.origin = Interim
+interim_replies.own_files = True
+
+
+class Bucket(http.server.BaseHTTPRequestHandler):
+    """Each listing is one page without end; there are no objects."""
+
+    entry = b"<Contents><Key>a/b.mp4</Key><Size>1</Size><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>" * 512
+
+    def do_GET(self):
+        is_listing = "list-type=2" in self.path
+        self.send_response(200 if is_listing else 404)
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            self.wfile.write(b'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>')
+            while is_listing:
+                self.wfile.write(self.entry)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+def endless_listing(target, stop, extras):
+    in_turn(target, stop, [f"/far/folder{number}/index.m3u8" for number in range(10_000)], 2)
+
+
+endless_listing.bucket = Bucket
+endless_listing.own_files = True
+
+
+def idle_connections(target, stop, extras):
+    """Connections of HTTP, RTSP and RTMP that say nothing, as many as the server takes."""
+    held = []
+    while not stop.is_set():
+        for port in [target.http, target.rtsp, target.rtmp] * 64:
+            if len(held) > 6000 or stop.is_set():
+                break
+            with contextlib.suppress(OSError):
+                held.append(socket.create_connection(("127.0.0.1", port), timeout=0.2))
+        poll = select.poll()
+        by_fd = {client.fileno(): client for client in held}
+        for fd in by_fd:
+            poll.register(fd, select.POLLIN)
+        gone = {fd for fd, _ in poll.poll(100)}
+        for fd in gone:
+            by_fd[fd].close()
+        held = [client for fd, client in by_fd.items() if fd not in gone]
+
+
+idle_connections.files = 1024
+idle_connections.own_files = True
+
+
 FILES = ["edits", "constant_sizes", "tracks", "empty_samples", "zero_durations", "alternating_durations", "nested_sidx"]
 ALL = [
     quiet, *(of_file(f"{name}.mp4") for name in FILES), hostile_files, folder_of_3000, index_pages, tls_idle, tls_unread,
-    h2_window_0, h2_window_1, rtsp_sessions, blocked_log, hang_ups, truncated_slabs,
+    h2_window_0, h2_window_1, rtsp_sessions, blocked_log, hang_ups, truncated_slabs, interim_replies, endless_listing,
+    idle_connections,
 ]

@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -31,21 +32,22 @@ TIMEOUTS = ["--idle-timeout", "5s", "--request-timeout", "5s", "--write-timeout"
 
 
 class Target:
-    """The server under attack: its ports, its process, what it takes."""
+    """The server under attack: its ports, its process, what it takes. `files` limits its open files."""
 
-    def __init__(self, binary: Path, work: Path, places: list, arguments: list, tls: bool, stderr=None):
-        self.http, self.https, self.admin, self.rtsp = (free_port() for _ in range(4))
+    def __init__(self, binary: Path, work: Path, places: list, arguments: list, tls: bool, stderr=None, files=None):
+        self.http, self.https, self.admin, self.rtsp, self.rtmp = (free_port() for _ in range(5))
         self.work = work
         work.mkdir(parents=True, exist_ok=True)
         command = [
             binary, "serve", *places, "--http", f"127.0.0.1:{self.http}", "--admin", f"127.0.0.1:{self.admin}",
-            "--rtsp", f"127.0.0.1:{self.rtsp}", "--cache", work / "cache", *TIMEOUTS, *arguments,
+            "--rtsp", f"127.0.0.1:{self.rtsp}", "--rtmp", f"127.0.0.1:{self.rtmp}", "--cache", work / "cache", *TIMEOUTS, *arguments,
         ]
         if tls:
             command += ["--https", f"127.0.0.1:{self.https}", "--rtsps", "127.0.0.1:0", "--tls-self-signed"]
         log = stderr or (work / "log").open("wb")
         self.process = subprocess.Popen(
-            [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log
+            [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
+            preexec_fn=files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))),
         )
         self.most_resident = 0
 
@@ -105,9 +107,9 @@ def trial(attack, args, site: Path, hostile: Path, work: Path) -> dict:
         arguments = list(getattr(attack, "arguments", ["--memory", "256MiB"]))
         if args.workers:
             arguments += ["--workers", str(args.workers)]
-        places = [f"films={site}", f"hostile={hostile}", *extras.places(attack)]
+        places = extras.places(attack, {"films": site, "hostile": hostile})
         stderr = subprocess.PIPE if getattr(attack, "blocked_log", False) else None
-        target = Target(args.binary, work / name, places, arguments, not getattr(attack, "plain", False), stderr)
+        target = Target(args.binary, work / name, places, arguments, not getattr(attack, "plain", False), stderr, getattr(attack, "files", None))
         stack.callback(target.process.kill)
         target.wait()
         paths = [f"/films/a.mp4/v1/{n}.m4s" for n in range(1, 12)] + [f"/films/a.mp4/ts/v1/{n}.ts" for n in range(1, 12)]
@@ -178,8 +180,10 @@ def main():
             "-c:v", "libx264", "-preset", "veryfast", "-bf", 0, "-pix_fmt", "yuv420p", "-b:v", "800k", "-g", 100, "-keyint_min", 100,
             "-sc_threshold", 0, "-c:a", "aac", "-movflags", "+faststart", site / "a.mp4",
         )
-    attackers.write_hostile(ROOT, hostile)
+    hostile.mkdir(exist_ok=True)
     chosen = [attack for attack in attackers.ALL if not args.names or attack.__name__ in args.names]
+    if any(not getattr(attack, "own_files", False) for attack in chosen):
+        attackers.write_hostile(ROOT, hostile)
     print("| attack | segment p50 / p99 / max ms | failed | RTP late / lost | livez ms | RSS MB | CPU s | SIGTERM s |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     results = []

@@ -78,6 +78,9 @@ pub enum ProblemKind {
         /// Incarnation of the node in the view.
         by: u64,
     },
+    /// The cluster has a secret, and the registration no signature of it.
+    #[error("the registration is not signed with the cluster's secret")]
+    Unsigned,
     /// There are too many nodes.
     #[error("more than {MOST_NODES} nodes")]
     TooMany,
@@ -96,6 +99,11 @@ pub fn node_key(prefix: &str, name: &NodeName, incarnation: u64) -> String {
 }
 
 impl View {
+    /// Notes an entry whose signature is wrong or missing. It is no entry of the view.
+    pub fn distrust(&mut self, key: &str) {
+        self.report(key, ProblemKind::Unsigned);
+    }
+
     /// The view of `entries`, all those whose keys begin with `PREFIXnodes/`, at a revision of etcd. What is wrong with an entry is
     /// one of [`problems`](Self::problems); the other entries count.
     pub fn read<'a>(prefix: &str, revision: u64, entries: impl IntoIterator<Item = Entry<'a>>) -> Self {

@@ -10,7 +10,8 @@ use crate::{
     transaction::Transaction,
     watch::Watch,
 };
-use reqwest::{Certificate, Identity, Response, header::AUTHORIZATION, redirect};
+use http::{HeaderName, HeaderValue, Method, header::AUTHORIZATION};
+use reqwest::Response;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{
@@ -39,7 +40,7 @@ pub struct Client(Arc<Inner>);
 
 struct Inner {
     options: Options,
-    http: reqwest::Client,
+    http: millpond_outbound::Client,
     /// Index of the member that is asked first.
     first: AtomicUsize,
     /// A lock, held briefly: requests run at the same time.
@@ -80,19 +81,12 @@ impl Client {
         if options.members.is_empty() {
             return Err("no address of a member of etcd".to_owned());
         }
-        let mut builder = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .connect_timeout(options.timeout)
-            .tcp_nodelay(true);
-        if let Some(pem) = &options.tls.authorities {
-            let certificates = Certificate::from_pem_bundle(pem).map_err(|error| chain(&error))?;
-            builder = builder.tls_certs_only(certificates);
-        }
-        if let Some(pem) = &options.tls.identity {
-            builder = builder.identity(Identity::from_pem(pem).map_err(|error| chain(&error))?);
-        }
-        let http = builder.build().map_err(|error| chain(&error))?;
+        let http = millpond_outbound::Client::new(&millpond_outbound::Options {
+            connect: options.timeout,
+            uses_proxies: false,
+            authorities: options.tls.authorities.clone(),
+            identity: options.tls.identity.clone(),
+        })?;
         Ok(Self(Arc::new(Inner { options, http, first: AtomicUsize::new(0), token: Mutex::default() })))
     }
 
@@ -291,14 +285,16 @@ impl Client {
         let (name, limit) = (member(url), self.0.options.timeout);
         let mut address = url.clone();
         address.set_path(&format!("/v3/{call}"));
-        let mut request = self.0.http.post(address).header(REQUIRE_LEADER.0, REQUIRE_LEADER.1).body(body.to_string());
+        let leader = (HeaderName::from_static(REQUIRE_LEADER.0), HeaderValue::from_static(REQUIRE_LEADER.1));
+        let request = self.0.http.request(Method::POST, address).header(leader.0, leader.1);
+        let mut request = request.body(body.to_string());
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, token);
         }
         let response = match timeout(limit, request.send()).await {
             Err(_) => return Err(EtcdError::TimedOut { member: name, limit }),
             Ok(Err(error)) => {
-                return Err(EtcdError::Unreachable { member: name, reason: chain(&error.without_url()) });
+                return Err(EtcdError::Unreachable { member: name, reason: chain(&error) });
             }
             Ok(Ok(response)) => response,
         };

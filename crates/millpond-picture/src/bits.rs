@@ -22,11 +22,15 @@ pub(crate) fn unescaped(bytes: &[u8]) -> Vec<u8> {
 pub(crate) struct BitReader<'a> {
     bytes: &'a [u8],
     bit: usize,
+    /// Place of the last bit that is one: the stop bit of a payload. `None` where all bits are zero.
+    stop: Option<usize>,
 }
 
 impl<'a> BitReader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, bit: 0 }
+        let last = bytes.iter().enumerate().rfind(|(_, byte)| **byte != 0);
+        let stop = last.map(|(place, byte)| place * 8 + 7 - byte.trailing_zeros() as usize);
+        Self { bytes, bit: 0, stop }
     }
 
     /// Number of bits that are left.
@@ -117,8 +121,6 @@ impl<'a> BitReader<'a> {
 
     /// Whether payload follows: more than the stop bit and zeros (`more_rbsp_data`, 7.2).
     pub(crate) fn has_more(&self) -> bool {
-        let Some(last) = self.bytes.iter().rposition(|byte| *byte != 0) else { return false };
-        let stop = last * 8 + 7 - self.bytes.get(last).map_or(0, |byte| byte.trailing_zeros() as usize);
-        self.bit < stop
+        self.stop.is_some_and(|stop| self.bit < stop)
     }
 }

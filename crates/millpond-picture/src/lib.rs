@@ -28,7 +28,7 @@ pub use jpeg::JpegError;
 pub use picture::Picture;
 
 use bits::{BitReader, unescaped};
-use parameters::{PictureSet, SequenceSet};
+use parameters::ParameterSets;
 use slice::SliceDecoder;
 
 /// NAL unit types (table 7-1).
@@ -36,6 +36,13 @@ const SLICE: u8 = 1;
 const IDR_SLICE: u8 = 5;
 const SEQUENCE_SET: u8 = 7;
 const PICTURE_SET: u8 = 8;
+
+/// Most parameter sets before the slices of a picture: all numbers that they can have, and once more.
+const MOST_SETS: usize = 2 * (32 + 256);
+/// Bytes of units beyond [`BYTES_A_MACROBLOCK`].
+const SPARE_BYTES: usize = 256 << 10;
+/// Most bytes for each macroblock: those of its samples (384), and as much again.
+const BYTES_A_MACROBLOCK: usize = 768;
 
 /// Why a picture can't be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +64,14 @@ pub enum DecodeError {
         /// Bound of the caller.
         most: usize,
     },
+    /// The picture has more of something than its macroblocks justify.
+    #[error("found more {what} than a picture has, expected {most} at most")]
+    TooMany {
+        /// The thing that is counted.
+        what: &'static str,
+        /// Bound of the picture.
+        most: usize,
+    },
     /// Some macroblocks are in no slice.
     #[error("found {found} of {all} macroblocks")]
     Incomplete {
@@ -68,43 +83,37 @@ pub enum DecodeError {
 }
 
 /// Decodes an intra picture from its NAL units, without start codes or lengths. Parameter sets stand before the slices.
-/// `most` bounds the number of macroblocks.
+/// `most` bounds the number of macroblocks. The number of parameter sets and of slices has a bound, and so have the bytes.
 ///
 /// # Errors
 /// Invalid data, a picture of a kind that is not decoded, and one of more than `most` macroblocks.
 pub fn decode<'a>(units: impl IntoIterator<Item = &'a [u8]>, most: usize) -> Result<Picture, DecodeError> {
-    let mut sequences: Vec<SequenceSet> = Vec::new();
-    let mut pictures: Vec<PictureSet> = Vec::new();
+    let mut sets = ParameterSets::default();
     let mut decoder: Option<SliceDecoder> = None;
+    let mut length = 0;
     for unit in units {
         let Some((head, payload)) = unit.split_first() else { continue };
         let kind = head & 0x1f;
         if !matches!(kind, SLICE | IDR_SLICE | SEQUENCE_SET | PICTURE_SET) {
             continue;
         }
+        length += unit.len();
+        let most_bytes = SPARE_BYTES + BYTES_A_MACROBLOCK * most;
+        if length > most_bytes {
+            return Err(DecodeError::TooMany { what: "bytes", most: most_bytes });
+        }
         let bytes = unescaped(payload);
         let mut bits = BitReader::new(&bytes);
         match kind {
-            SEQUENCE_SET => {
-                let set = SequenceSet::read(&mut bits)?;
-                sequences.retain(|other| other.id != set.id);
-                sequences.push(set);
-            }
-            PICTURE_SET => {
-                let set = PictureSet::read(&mut bits, &sequences)?;
-                pictures.retain(|other| other.id != set.id);
-                pictures.push(set);
-            }
+            SEQUENCE_SET => sets.add_sequence(&mut bits)?,
+            PICTURE_SET => sets.add_picture(&mut bits)?,
             _ => {
-                let header = slice::Header::read(&mut bits, head, &sequences, &pictures)?;
+                let header = slice::Header::read(&mut bits, head, &sets)?;
                 let decoder = match &mut decoder {
                     Some(decoder) => decoder,
                     None => decoder.insert(SliceDecoder::new(header.sequence.clone(), most)?),
                 };
-                // Redundant slices repeat others.
-                if !header.is_redundant {
-                    decoder.slice(&header, bits)?;
-                }
+                decoder.slice(&header, bits)?;
             }
         }
     }

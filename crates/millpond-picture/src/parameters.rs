@@ -1,6 +1,6 @@
 //! Parameter sets (7.3.2.1 and 7.3.2.2), with scaling lists (7.3.2.1.1.1).
 
-use crate::{DecodeError, bits::BitReader};
+use crate::{DecodeError, MOST_SETS, bits::BitReader};
 
 /// Profiles whose sequence parameter sets have a chroma format.
 const HIGH: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
@@ -58,6 +58,58 @@ pub(crate) struct PictureSet {
     pub(crate) scaling: Scaling,
 }
 
+/// The parameter sets that were read, by their numbers. A later set replaces one of the same number.
+#[derive(Default)]
+pub(crate) struct ParameterSets {
+    sequences: Vec<Option<SequenceSet>>,
+    pictures: Vec<Option<PictureSet>>,
+    read: usize,
+}
+
+impl ParameterSets {
+    /// Reads a sequence parameter set behind the head of its NAL unit.
+    pub(crate) fn add_sequence(&mut self, bits: &mut BitReader<'_>) -> Result<(), DecodeError> {
+        self.count()?;
+        let set = SequenceSet::read(bits)?;
+        put(&mut self.sequences, set.id, set);
+        Ok(())
+    }
+
+    /// Reads a picture parameter set behind the head of its NAL unit.
+    pub(crate) fn add_picture(&mut self, bits: &mut BitReader<'_>) -> Result<(), DecodeError> {
+        self.count()?;
+        let set = PictureSet::read(bits, self)?;
+        put(&mut self.pictures, set.id, set);
+        Ok(())
+    }
+
+    pub(crate) fn sequence(&self, id: usize) -> Option<&SequenceSet> {
+        self.sequences.get(id)?.as_ref()
+    }
+
+    pub(crate) fn picture(&self, id: usize) -> Option<&PictureSet> {
+        self.pictures.get(id)?.as_ref()
+    }
+
+    fn count(&mut self) -> Result<(), DecodeError> {
+        self.read += 1;
+        if self.read > MOST_SETS {
+            return Err(DecodeError::TooMany { what: "parameter sets", most: MOST_SETS });
+        }
+        Ok(())
+    }
+}
+
+/// Puts a set at its number, which is small.
+fn put<T>(sets: &mut Vec<Option<T>>, id: usize, set: T) {
+    if sets.len() <= id {
+        sets.resize_with(id + 1, || None);
+    }
+    if let Some(place) = sets.get_mut(id) {
+        *place = Some(set);
+    }
+}
+
 impl Scaling {
     /// All weights are 16.
     const FLAT: Self = Self { four: [[16; 16]; 3], eight: [16; 64] };
@@ -107,7 +159,7 @@ fn read_list<const N: usize>(
 
 impl SequenceSet {
     /// Reads a set behind the head of its NAL unit.
-    pub(crate) fn read(bits: &mut BitReader<'_>) -> Result<Self, DecodeError> {
+    fn read(bits: &mut BitReader<'_>) -> Result<Self, DecodeError> {
         let profile = bits.bits(8)?;
         bits.bits(16)?;
         let id = bits.ue_at_most(31, "number of a sequence parameter set")?;
@@ -178,7 +230,7 @@ impl SequenceSet {
 
 impl PictureSet {
     /// Reads a set behind the head of its NAL unit.
-    pub(crate) fn read(bits: &mut BitReader<'_>, sequences: &[SequenceSet]) -> Result<Self, DecodeError> {
+    fn read(bits: &mut BitReader<'_>, sets: &ParameterSets) -> Result<Self, DecodeError> {
         let id = bits.ue_at_most(255, "number of a picture parameter set")?;
         let sequence = bits.ue_at_most(31, "number of a sequence parameter set")?;
         let is_cabac = bits.flag()?;
@@ -196,7 +248,7 @@ impl PictureSet {
         bits.flag()?;
         let has_redundant = bits.flag()?;
         let (mut has_transform_8, mut second) = (false, first);
-        let stated = sequences.iter().find(|set| set.id == sequence).and_then(|set| set.scaling.clone());
+        let stated = sets.sequence(sequence).and_then(|set| set.scaling.clone());
         let mut scaling = stated.clone().unwrap_or(Scaling::FLAT);
         if bits.has_more() {
             has_transform_8 = bits.flag()?;

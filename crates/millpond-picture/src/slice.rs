@@ -5,7 +5,7 @@ use crate::{
     bits::BitReader,
     macroblock::{Macroblock, Reader},
     neighbours::Near,
-    parameters::{PictureSet, SequenceSet},
+    parameters::{ParameterSets, PictureSet, SequenceSet},
     picture::{Picture, Plane},
     residual::{Coefficients, Reconstruction},
 };
@@ -26,22 +26,16 @@ pub(crate) struct Header<'s> {
 
 impl<'s> Header<'s> {
     /// Reads the head of a slice. `head` is the head of its NAL unit.
-    pub(crate) fn read(
-        bits: &mut BitReader<'_>,
-        head: &u8,
-        sequences: &'s [SequenceSet],
-        pictures: &'s [PictureSet],
-    ) -> Result<Self, DecodeError> {
+    pub(crate) fn read(bits: &mut BitReader<'_>, head: &u8, sets: &'s ParameterSets) -> Result<Self, DecodeError> {
         let (is_idr, is_reference) = (head & 0x1f == IDR_SLICE, head & 0x60 != 0);
         let first = bits.ue_at_most(1 << 24, "macroblock")?;
         if !INTRA.contains(&bits.ue()?) {
             return Err(DecodeError::Unsupported("a slice with inter prediction"));
         }
         let number = bits.ue_at_most(255, "number of a picture parameter set")?;
-        let picture = pictures.iter().find(|set| set.id == number);
-        let picture = picture.ok_or(DecodeError::Invalid("number of a picture parameter set"))?;
-        let sequence = sequences.iter().find(|set| set.id == picture.sequence);
-        let sequence = sequence.ok_or(DecodeError::Invalid("number of a sequence parameter set"))?;
+        let picture = sets.picture(number).ok_or(DecodeError::Invalid("number of a picture parameter set"))?;
+        let sequence =
+            sets.sequence(picture.sequence).ok_or(DecodeError::Invalid("number of a sequence parameter set"))?;
         bits.bits(sequence.frame_number_bits)?;
         if !sequence.frames_only && bits.flag()? {
             return Err(DecodeError::Unsupported("a field"));
@@ -132,12 +126,20 @@ impl SliceDecoder {
         Ok(Self { set, planes, macroblocks: vec![Macroblock::default(); found], slices: 0, decoded: 0 })
     }
 
-    /// Decodes a slice, whose head was read.
+    /// Decodes a slice, whose head was read. A redundant one repeats others, and only counts.
     pub(crate) fn slice(&mut self, header: &Header<'_>, bits: BitReader<'_>) -> Result<(), DecodeError> {
         if header.sequence.size != self.set.size || header.sequence.has_chroma != self.set.has_chroma {
             return Err(DecodeError::Invalid("size of a slice"));
         }
         self.slices += 1;
+        // Each slice has a macroblock, and redundant ones are few.
+        let most = 2 * self.macroblocks.len();
+        if self.slices as usize > most {
+            return Err(DecodeError::TooMany { what: "slices", most });
+        }
+        if header.is_redundant {
+            return Ok(());
+        }
         let mut reader = Reader::new(bits, header.picture, header.quantizer);
         let mut reconstruction = Reconstruction::new(header.picture, header.sequence.has_chroma);
         let (wide, _) = self.set.size;

@@ -98,3 +98,45 @@ fn pictures_are_scaled_put_together_and_coded() {
     assert_eq!((&file[..2], &file[file.len() - 2..]), (&[0xff, 0xd8][..], &[0xff, 0xd9][..]));
     assert!(Picture::black(0, 0).jpeg(75).is_err());
 }
+
+/// The NAL unit of a picture parameter set of CAVLC, with a number.
+fn picture_set(number: u32) -> Vec<u8> {
+    let code = number + 1;
+    let digits = 32 - code.leading_zeros() as usize;
+    let bits = format!("{}{code:b}1001110001110001", "0".repeat(digits - 1));
+    let bytes = bits.as_bytes().chunks(8).map(|bits| {
+        let bits = format!("{:0<8}", std::str::from_utf8(bits).unwrap());
+        u8::from_str_radix(&bits, 2).unwrap()
+    });
+    std::iter::once(0x68).chain(bytes).collect()
+}
+
+#[test]
+fn work_is_bounded_by_what_a_picture_needs() {
+    let (_, stream, _) = STREAMS[0];
+    let all = units(stream);
+    let (first, slice) = (all.iter().position(|unit| unit[0] & 0x1f == 7).unwrap(), all[all.len() - 1]);
+    let sets: Vec<Vec<u8>> = (0..256).map(picture_set).collect();
+    let began = std::time::Instant::now();
+    let many = std::iter::once(all[first]).chain(sets.iter().map(Vec::as_slice).cycle().take(1_000_000));
+    assert_eq!(decode(many, 36_864), Err(DecodeError::TooMany { what: "parameter sets", most: MOST_SETS }));
+    // A slice that says nothing, again and again.
+    let empty = [slice[0], slice[1], slice[2], slice[3], slice[4], slice[5], 0x80];
+    let many = all[..all.len() - 1].iter().copied().chain(std::iter::repeat_n(&empty[..], 1_000_000));
+    assert!(decode(many, 100).is_err());
+    let large = vec![slice[0]; 1 << 20];
+    let most = SPARE_BYTES + 100 * BYTES_A_MACROBLOCK;
+    let many = all[..all.len() - 1].iter().copied().chain([&large[..]]);
+    assert_eq!(decode(many, 100), Err(DecodeError::TooMany { what: "bytes", most }));
+    assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+#[test]
+fn zeros_behind_a_slice_change_nothing() {
+    for (name, stream, _) in STREAMS {
+        let mut all: Vec<Vec<u8>> = units(stream).into_iter().map(<[u8]>::to_vec).collect();
+        let plain = decode(all.iter().map(Vec::as_slice), 100).unwrap();
+        all.iter_mut().for_each(|unit| unit.resize(unit.len() + 20_000, 0));
+        assert_eq!(decode(all.iter().map(Vec::as_slice), 100).as_ref(), Ok(&plain), "{name}");
+    }
+}

@@ -77,7 +77,8 @@ const LIST: &[Setting<LimitSettings>] = &[
         name: "max-connections",
         form: Form::Count,
         default: "20000, fewer where the limit of open files is low",
-        help: "Highest number of client connections",
+        help: "Highest number of client connections of each protocol (HTTP, RTSP, RTMP, interception). All protocols together take at most three \
+               quarters of the open files that the system permits, less 256",
         applied: At::Reload,
         apply: |limits, text| value::count(text, 1).map(|v| limits.max_connections = v),
         show: |limits| Some(limits.max_connections.to_string()),

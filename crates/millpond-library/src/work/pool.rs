@@ -1,14 +1,15 @@
 //! Threads for heavy work, and the queue before them.
 
 use super::{
-    PoolError, PoolStats,
+    JobKind, PoolError, PoolStats,
+    asker::Asker,
     charges::{Charge, Charges},
     counters::PoolCounters,
+    queue::{Job, Queue},
 };
 use millpond_media::Work;
 use millpond_store::Memory;
 use std::{
-    collections::VecDeque,
     fmt, io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -16,8 +17,6 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// Jobs that may wait for a thread.
-const MOST_WAITING: usize = 1024;
 /// Niceness of the threads: serving threads run first, and a busy machine still runs the jobs.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 5;
@@ -42,21 +41,18 @@ struct Shared {
     // The lock is held for bookkeeping, never while a job runs.
     state: Mutex<State>,
     ready: Condvar,
+    /// Most pictures that are made at the same time: other jobs always have a thread.
+    most_pictures: usize,
     counters: PoolCounters,
 }
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Job>,
+    waiting: Queue,
     running: Vec<(u64, Work)>,
+    pictures: usize,
     next: u64,
     stopped: bool,
-}
-
-struct Job {
-    id: u64,
-    work: Work,
-    run: Box<dyn FnOnce() + Send>,
 }
 
 impl WorkPool {
@@ -65,19 +61,24 @@ impl WorkPool {
     /// # Errors
     /// The system's, where it starts no thread.
     pub fn new(options: PoolOptions, memory: &Arc<Memory>) -> io::Result<Self> {
-        let shared =
-            Arc::new(Shared { state: Mutex::default(), ready: Condvar::new(), counters: PoolCounters::default() });
+        let threads = options.threads.max(2);
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            ready: Condvar::new(),
+            most_pictures: threads - 1,
+            counters: PoolCounters::default(),
+        });
         let pool = Self { shared, charges: Charges::new(memory) };
-        for _ in 0..options.threads.max(2) {
+        for _ in 0..threads {
             let shared = pool.shared.clone();
             std::thread::Builder::new().name("heavy-work".to_owned()).spawn(move || shared.serve())?;
         }
         Ok(pool)
     }
 
-    /// Runs a job on a thread of the pool and returns its result.
+    /// Runs a job of kind [`JobKind::Text`] on a thread of the pool and returns its result.
     ///
-    /// Dropping the future cancels the job.
+    /// Dropping the future cancels the job. It is a job of the client whose [`Asker::asks`] runs this future.
     ///
     /// # Errors
     /// When the queue is full, the pool was stopped, or the job panicked.
@@ -86,11 +87,24 @@ impl WorkPool {
         work: &Work,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, PoolError> {
+        self.run_kind(JobKind::Text, work, job).await
+    }
+
+    /// Runs a job of any kind, as [`run`](Self::run) does.
+    ///
+    /// # Errors
+    /// As those of [`run`](Self::run).
+    pub async fn run_kind<T: Send + 'static>(
+        &self,
+        kind: JobKind,
+        work: &Work,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, PoolError> {
         let (sender, receiver) = oneshot::channel();
         let run = Box::new(move || {
             let _ = sender.send(job());
         });
-        let id = self.shared.push(work, run)?;
+        let id = self.shared.push(kind, work, run)?;
         let mut waiter = Waiter { shared: &self.shared, id, work, ended: false };
         let result = receiver.await;
         waiter.ended = true;
@@ -118,7 +132,7 @@ impl WorkPool {
         state.running.iter().for_each(|(_, work)| work.cancel());
         drop(state);
         self.shared.ready.notify_all();
-        for _ in &waiting {
+        for _ in 0..waiting.len() {
             self.shared.counters.left_queue();
             self.shared.counters.cancelled();
         }
@@ -146,20 +160,18 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, work: &Work, run: Box<dyn FnOnce() + Send>) -> Result<u64, PoolError> {
+    fn push(&self, kind: JobKind, work: &Work, run: Box<dyn FnOnce() + Send>) -> Result<u64, PoolError> {
         let mut state = self.lock();
         if state.stopped {
             return Err(PoolError::Stopping);
         }
-        let waiting = state.waiting.len();
-        if waiting >= MOST_WAITING {
-            drop(state);
-            self.counters.refused();
-            return Err(PoolError::Full { waiting, most: MOST_WAITING });
-        }
         let id = state.next;
         state.next += 1;
-        state.waiting.push_back(Job { id, work: work.clone(), run });
+        if let Err((waiting, most)) = state.waiting.push(Asker::current(), Job { id, kind, work: work.clone(), run }) {
+            drop(state);
+            self.counters.refused();
+            return Err(PoolError::Full { waiting, most });
+        }
         self.counters.joined_queue();
         drop(state);
         self.ready.notify_one();
@@ -173,7 +185,9 @@ impl Shared {
             if state.stopped {
                 return None;
             }
-            if let Some(job) = state.waiting.pop_front() {
+            let has_room = state.pictures < self.most_pictures;
+            if let Some(job) = state.waiting.pop(has_room) {
+                state.pictures += usize::from(job.kind == JobKind::Picture);
                 state.running.push((job.id, job.work.clone()));
                 self.counters.left_queue();
                 return Some(job);
@@ -189,7 +203,7 @@ impl Shared {
         if let Err(error) = rustix::process::setpriority_process(None, NICE) {
             tracing::debug!(%error, "heavy work runs at the usual priority");
         }
-        while let Some(Job { id, run, .. }) = self.take() {
+        while let Some(Job { id, kind, run, .. }) = self.take() {
             let started = Instant::now();
             let running = self.counters.running();
             if catch_unwind(AssertUnwindSafe(run)).is_err() {
@@ -197,7 +211,14 @@ impl Shared {
             }
             drop(running);
             self.counters.ran(started.elapsed());
-            self.lock().running.retain(|(other, _)| *other != id);
+            let mut state = self.lock();
+            state.running.retain(|(other, _)| *other != id);
+            if kind == JobKind::Picture {
+                state.pictures -= 1;
+                drop(state);
+                // Another thread may have left a picture waiting.
+                self.ready.notify_one();
+            }
         }
     }
 }
@@ -217,8 +238,7 @@ impl Drop for Waiter<'_> {
         }
         self.work.cancel();
         let mut state = self.shared.lock();
-        let at = state.waiting.iter().position(|job| job.id == self.id);
-        let job = at.and_then(|at| state.waiting.remove(at));
+        let job = state.waiting.remove(self.id);
         drop(state);
         if job.is_some() {
             self.shared.counters.left_queue();
@@ -229,6 +249,7 @@ impl Drop for Waiter<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::queue::MOST_WAITING;
     use super::*;
     use millpond_media::WorkError;
     use millpond_store::{Store, StoreOptions};
@@ -346,5 +367,25 @@ mod tests {
         let stopped = results.iter().filter(|result| **result == Err(PoolError::Stopping)).count();
         assert_eq!((cancelled, stopped, ran.load(Ordering::Relaxed)), (2, 3, 2));
         assert_eq!(pool.run(&Work::unlimited(), || ()).await, Err(PoolError::Stopping));
+    }
+
+    #[tokio::test]
+    async fn pictures_leave_a_thread_to_playlists_and_a_client_waits_for_its_own_jobs_only() {
+        let pool = pool();
+        let works: Vec<Work> = (0..20).map(|_| Work::unlimited()).collect();
+        let sheet = works.iter().map(|work| pool.run_kind(JobKind::Picture, work, endless(work)));
+        let busy = Asker::from(std::net::IpAddr::from([10, 0, 0, 1])).asks(futures_util::future::join_all(sheet));
+        let stranger = Asker::from(std::net::IpAddr::from([10, 0, 0, 2]));
+        let playlist = async {
+            while running(&pool) < 1 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            stranger.asks(pool.run(&Work::unlimited(), || 7)).await
+        };
+        tokio::select! {
+            _ = busy => panic!("endless pictures ended"),
+            result = playlist => assert_eq!(result, Ok(7)),
+            () = tokio::time::sleep(Duration::from_secs(20)) => panic!("a playlist waits for pictures"),
+        }
     }
 }

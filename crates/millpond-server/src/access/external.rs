@@ -5,6 +5,8 @@
 //! stay allowed, for `auth-stale`; new ones get 503. All memory and all work has bounds, whatever clients send.
 
 use super::{AccessMetrics, generations::Generations, question::Question};
+use http::{HeaderValue, Method, header};
+use millpond_outbound::{Client, Options, chain};
 use std::{
     collections::HashMap,
     hash::{BuildHasher as _, Hash, RandomState},
@@ -79,7 +81,7 @@ type Key = (u64, u64);
 pub(super) struct External {
     settings: ExternalSettings,
     url: Url,
-    client: reqwest::Client,
+    client: Client,
     /// Decisions that admit, and others. A lock: taken for look-ups.
     known: Mutex<(Generations<Key, Remembered>, Generations<Key, Remembered>)>,
     /// Questions under way, each of which one request asks while others wait for their turn.
@@ -135,13 +137,10 @@ impl External {
     /// The client can't be made.
     pub(super) fn open(settings: &ExternalSettings, metrics: &AccessMetrics) -> Result<Option<Self>, String> {
         let Some(url) = settings.url.clone() else { return Ok(None) };
-        let builder = || reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
-        // A machine without root certificates can still ask a server by plain HTTP.
-        let client = builder().build().or_else(|_| builder().tls_certs_only([]).build());
         Ok(Some(Self {
             settings: settings.clone(),
             url,
-            client: client.map_err(|error| error.to_string())?,
+            client: Client::new(&Options::default())?,
             known: Mutex::new((Generations::new(REMEMBERED.0), Generations::new(REMEMBERED.1))),
             flights: Shared::new(),
             clients: Shared::new(),
@@ -220,14 +219,14 @@ impl External {
 
     /// Asks the server. Only status and `Cache-Control` of the answer are read.
     async fn fetch(&self, question: &Question) -> Result<(Verdict, Option<Duration>), String> {
-        let told = |error: reqwest::Error| error.without_url().to_string();
         let client = self.clients.share(question.client(), || Semaphore::new(OF_CLIENT));
         let _room_of_client = client.thing.acquire().await.map_err(|error| error.to_string())?;
         let _room = self.room.acquire().await.map_err(|error| error.to_string())?;
         let body = serde_json::to_vec(question).map_err(|error| error.to_string())?;
-        let request = self.client.post(self.url.clone()).header(reqwest::header::CONTENT_TYPE, "application/json");
-        let reply = request.body(body).send().await.map_err(told)?;
-        let time = reply.headers().get(reqwest::header::CACHE_CONTROL).and_then(|value| lifetime(value.to_str().ok()?));
+        let json = HeaderValue::from_static("application/json");
+        let request = self.client.request(Method::POST, self.url.clone()).header(header::CONTENT_TYPE, json);
+        let reply = request.body(body).send().await.map_err(|error| chain(&error))?;
+        let time = reply.headers().get(header::CACHE_CONTROL).and_then(|value| lifetime(value.to_str().ok()?));
         let verdict = match reply.status().as_u16() {
             200..300 => Verdict::Allowed,
             401 => Verdict::Credentials,

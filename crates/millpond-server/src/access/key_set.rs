@@ -6,6 +6,7 @@ use super::{
     token::{self, Claims, Parties, TokenError},
 };
 use crate::files::{Looks, Stamp};
+use millpond_outbound::{Client, Options, chain};
 use std::{
     collections::HashMap,
     hash::{BuildHasher as _, RandomState},
@@ -173,8 +174,7 @@ impl KeySet {
     }
 
     async fn watch_url(&self, url: &Url, mut stop: watch::Receiver<bool>) {
-        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
-        let client = match client {
+        let client = match Client::new(&Options::default()) {
             Ok(client) => client,
             Err(error) => return tracing::error!(%error, "keys of tokens can't be read"),
         };
@@ -232,9 +232,10 @@ pub(super) fn read_file(path: &Path) -> Result<Keys, String> {
     Keys::parse(&bytes).map_err(|error| error.to_string())
 }
 
-async fn read_url(client: &reqwest::Client, url: &Url) -> Result<Keys, String> {
+async fn read_url(client: &Client, url: &Url) -> Result<Keys, String> {
     let told = |error: reqwest::Error| error.without_url().to_string();
-    let mut reply = client.get(url.clone()).send().await.map_err(told)?;
+    let sent = client.request(http::Method::GET, url.clone()).send().await;
+    let mut reply = sent.map_err(|error| chain(&error))?;
     if reply.status() != reqwest::StatusCode::OK {
         return Err(format!("the status is {}", reply.status()));
     }

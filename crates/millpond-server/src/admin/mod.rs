@@ -14,6 +14,7 @@ mod plain;
 mod readiness;
 mod settings;
 mod simulations;
+mod spare;
 
 use std::convert::Infallible;
 use std::io;
@@ -54,6 +55,7 @@ use monitor::Monitor;
 pub(crate) use readiness::Readiness;
 pub use settings::{AdminAddress, AdminSettings};
 use simulations::Simulations;
+use spare::{Spare, is_without_descriptors};
 
 /// Connections to the admin address at a time: scrapers and probes are few.
 const CONNECTIONS: usize = 64;
@@ -180,6 +182,7 @@ pub(crate) fn start(
 /// Connections under way then have a second to end by themselves; each lasts at most for one more request.
 async fn serve(door: AdminDoor, desk: Arc<Desk>, mut shutdown: watch::Receiver<bool>) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let spare = Spare::new();
     let _monitoring = Monitor::start(&desk);
     loop {
         let accepted = tokio::select! {
@@ -191,6 +194,8 @@ async fn serve(door: AdminDoor, desk: Arc<Desk>, mut shutdown: watch::Receiver<b
         };
         let stream = match accepted {
             Ok(stream) => stream,
+            // The next attempt has the descriptor.
+            Err(error) if is_without_descriptors(&error) && spare.give() => continue,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection to the admin address");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -199,9 +204,10 @@ async fn serve(door: AdminDoor, desk: Arc<Desk>, mut shutdown: watch::Receiver<b
         };
         // Over the bound the connection is closed at once: a scraper tries again by itself.
         if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
-            let (desk, shutdown) = (desk.clone(), shutdown.clone());
+            let (desk, shutdown, spare) = (desk.clone(), shutdown.clone(), spare.clone());
             tokio::spawn(async move {
                 connection(stream, desk, shutdown).await;
+                spare.refill();
                 drop(slot);
             });
         }

@@ -1,5 +1,6 @@
 //! The keys of a cluster in etcd, as they were read last. Pure.
 
+use super::secret::ClusterSecret;
 use millpond_cluster::{Entry, NodeName, View};
 use millpond_etcd::{Event, KeyValue, Revision};
 use std::collections::BTreeMap;
@@ -86,18 +87,25 @@ impl Entries {
         self.all.range(prefix.to_vec()..).map(|(_, pair)| pair).take_while(move |pair| pair.key.starts_with(prefix))
     }
 
-    /// The nodes.
-    pub(super) fn view(&self, prefix: &str) -> View {
+    /// The nodes. With a secret, only registrations that it signed count.
+    pub(super) fn view(&self, prefix: &str, secret: Option<&ClusterSecret>) -> View {
         let nodes = format!("{prefix}nodes/").into_bytes();
-        let of_nodes = self.all.range(nodes.clone()..).take_while(|(key, _)| key.starts_with(&nodes));
-        let entries = of_nodes.map(|(key, pair)| Entry {
-            // A key that is no text is none of ours; the view says so.
-            key: std::str::from_utf8(key).unwrap_or("a key that is no text"),
+        let is_trusted = |pair: &KeyValue| secret.is_none_or(|secret| secret.has_signed(&pair.key, &pair.value));
+        let (trusted, others): (Vec<_>, Vec<_>) = self.below(&nodes).partition(|pair| is_trusted(pair));
+        let entries = trusted.into_iter().map(|pair| Entry {
+            key: text(&pair.key),
             value: &pair.value,
             created: u64::try_from(pair.created).unwrap_or(0),
         });
-        View::read(prefix, u64::try_from(self.revision).unwrap_or(0), entries)
+        let mut view = View::read(prefix, u64::try_from(self.revision).unwrap_or(0), entries);
+        others.iter().for_each(|pair| view.distrust(text(&pair.key)));
+        view
     }
+}
+
+/// A key as text. A key that is no text is none of ours; the view says so.
+fn text(key: &[u8]) -> &str {
+    std::str::from_utf8(key).unwrap_or("a key that is no text")
 }
 
 #[cfg(test)]
@@ -115,12 +123,12 @@ mod tests {
         let put = |name: &str, revision| pair(&node_key("/m/", &node(name).name, 1), &node(name).to_json(), revision);
         let mut entries = Entries::new("/m/");
         assert!(entries.replace(vec![put("a", 1), pair("/m/nodes/garbage", "{", 2), pair("/m/drain/b", "{}", 2)], 2));
-        let view = entries.view("/m/");
+        let view = entries.view("/m/", None);
         assert_eq!((view.nodes().len(), view.problem_count(), view.revision()), (1, 1, 2));
         assert!(entries.drains("/m/", &node("b").name) && !entries.drains("/m/", &node("a").name));
         let key = node_key("/m/", &node("a").name, 1).into_bytes();
         entries.apply(vec![Event::Put(put("b", 3)), Event::Delete { key, revision: 3 }], 3);
-        let view = entries.view("/m/");
+        let view = entries.view("/m/", None);
         assert_eq!((view.nodes(), view.revision()), (&[node("b")][..], 3));
         assert!(!entries.replace(vec![put("b", 3), pair("/m/nodes/garbage", "{", 2), pair("/m/drain/b", "{}", 2)], 9));
     }
@@ -135,5 +143,28 @@ mod tests {
         assert_eq!(entries.all.len(), 31);
         entries.apply(vec![Event::Put(pair("/m/other/0", "y", 42))], 42);
         assert_eq!(entries.all.len(), 31);
+    }
+
+    #[test]
+    fn with_a_secret_only_signed_registrations_are_nodes() {
+        let secret = ClusterSecret::new(b"a secret of thirty-two bytes....").unwrap();
+        let other = ClusterSecret::new(b"another secret of 32 bytes......").unwrap();
+        let key = |name: &str| node_key("/m/", &node(name).name, 1);
+        let signed =
+            |by: &ClusterSecret, key: &str, name: &str| by.signed(key.as_bytes(), &node(name).to_json()).unwrap();
+        let moved = signed(&secret, &key("a"), "a").replace("\"draining\":false", "\"draining\":true");
+        let mut entries = Entries::new("/m/");
+        let pairs = vec![
+            pair(&key("a"), &moved, 2),
+            pair(&key("b"), &signed(&secret, &key("b"), "b"), 2),
+            pair(&key("c"), &node("c").to_json(), 2),
+            pair(&key("d"), &signed(&other, &key("d"), "d"), 2),
+            pair(&key("e"), &signed(&secret, &key("b"), "e"), 2),
+        ];
+        entries.replace(pairs, 2);
+        let view = entries.view("/m/", Some(&secret));
+        assert_eq!((view.nodes(), view.problem_count()), (&[node("b")][..], 4));
+        assert!(view.problems().iter().all(|problem| problem.to_string().contains("not signed")));
+        assert_eq!(entries.view("/m/", None).nodes().len(), 5, "without a secret they are all nodes");
     }
 }

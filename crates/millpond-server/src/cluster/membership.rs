@@ -124,7 +124,9 @@ impl Cluster {
 
     fn put(&self, node: &Node, lease: LeaseId) -> Operation {
         let key = node_key(&self.settings.prefix, &node.name, self.incarnation).into_bytes();
-        Operation::Put { key, value: node.to_json().into_bytes(), lease: Some(lease) }
+        let json = node.to_json();
+        let signed = self.secret.as_ref().and_then(|secret| secret.signed(&key, &json));
+        Operation::Put { key, value: signed.unwrap_or(json).into_bytes(), lease: Some(lease) }
     }
 
     /// Registers the node, if no other one has its name. A run of this node that ended without leaving is replaced, by a run that begins.
@@ -267,7 +269,7 @@ impl Cluster {
         if self.is_asked.swap(drains, std::sync::atomic::Ordering::Relaxed) != drains {
             tracing::info!(drains, "an operator changed whether this node drains");
         }
-        let view = entries.view(prefix);
+        let view = entries.view(prefix, self.secret.as_ref());
         let old = self.view();
         for problem in view.problems() {
             let is_new = !old.problems().iter().any(|known| known.key == problem.key);

@@ -65,7 +65,7 @@ pub(crate) struct Cluster {
     rule: Box<dyn Assignment>,
     reach: Reach,
     /// The client by which requests are passed on to other nodes.
-    nodes: reqwest::Client,
+    nodes: millpond_outbound::Client,
     bookings: Bookings,
     /// The secret of the nodes, where they have one.
     secret: Option<ClusterSecret>,

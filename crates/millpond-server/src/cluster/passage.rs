@@ -8,9 +8,11 @@ use crate::proxies::Forwarded;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use millpond_cluster::{ObjectKey, Role};
+use millpond_outbound::{Client, Options, chain};
 use millpond_store::loop_id;
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::time::timeout;
+use url::Url;
 
 /// Time limit for a connection to a node.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -155,7 +157,7 @@ impl Passage {
         if self.failed.contains(base) || !self.cluster.reach.is_up(base).await {
             return None;
         }
-        let url = format!("{base}{}", self.target);
+        let url = Url::parse(&format!("{base}{}", self.target)).ok()?;
         let asked = self.cluster.nodes.request(self.method.clone(), url).headers(headers).send();
         let error = match timeout(self.silence(), asked).await {
             // Another node may do better. Where none does, this one says what is wrong.
@@ -163,7 +165,7 @@ impl Passage {
             // The client was admitted here. Its address and its password mean nothing there: all clients have this node's address.
             Ok(Ok(response)) if REFUSED.contains(&response.status()) => return None,
             Ok(Ok(response)) => return Some(Passed::new(response, base.clone())),
-            Ok(Err(error)) => error.without_url().to_string(),
+            Ok(Err(error)) => chain(&error),
             Err(_) => "no reply in time".to_owned(),
         };
         tracing::debug!(node = %base, error, "a node does not answer: the next one is asked");
@@ -265,18 +267,8 @@ impl PassedBytes {
 }
 
 /// The client by which requests are passed on.
-pub(super) fn client() -> Result<reqwest::Client, String> {
-    let builder = || {
-        reqwest::Client::builder()
-            .no_proxy()
-            .connect_timeout(CONNECT)
-            .redirect(reqwest::redirect::Policy::none())
-            .pool_idle_timeout(Duration::from_secs(30))
-            .pool_max_idle_per_host(64)
-            .tcp_nodelay(true)
-    };
-    // A machine without root certificates can still use plain HTTP.
-    builder().build().or_else(|_| builder().tls_certs_only([]).build()).map_err(|error| error.to_string())
+pub(super) fn client() -> Result<Client, String> {
+    Client::new(&Options { connect: CONNECT, uses_proxies: false, ..Options::default() })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The secret that the nodes of a cluster share. It signs passes, with which nodes read from homes also in places with access rules.
+//! The secret that the nodes of a cluster share. It signs registrations, so that a node shows a pass to nodes only. It signs passes, with which nodes read from homes also in places with access rules.
 //! The node that the viewer asked has applied the rules.
 
 use crate::access::{
@@ -7,6 +7,7 @@ use crate::access::{
     sign,
     token::{self, Parties},
 };
+use sha2::{Digest as _, Sha256};
 use std::{
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -18,6 +19,10 @@ const VALID: u64 = 3600;
 const RENEWED: u64 = 1200;
 /// Subject of passes: no token of a viewer has it.
 const SUBJECT: &str = "millpond-home";
+/// Subject of the signatures of registrations.
+const REGISTRATION: &str = "millpond-node";
+/// The last field of a signed registration, before the signature.
+const SIGNATURE: &str = ",\"signature\":\"";
 
 /// The secret of a cluster.
 pub(super) struct ClusterSecret {
@@ -44,7 +49,7 @@ impl ClusterSecret {
         Self::new(&bytes).map_err(|error| told(&error))
     }
 
-    fn new(bytes: &[u8]) -> Result<Self, String> {
+    pub(super) fn new(bytes: &[u8]) -> Result<Self, String> {
         let secret = Secret::parse(bytes).map_err(|error| error.to_string())?;
         let keys = Keys::parse(bytes).map_err(|error| error.to_string())?;
         Ok(Self { secret, keys, pass: Mutex::new((0, "".into())) })
@@ -62,11 +67,40 @@ impl ClusterSecret {
         Some(pass.1.clone())
     }
 
+    /// Adds the signature to a registration, a JSON object, under a key of etcd.
+    pub(super) fn signed(&self, key: &[u8], json: &str) -> Option<String> {
+        // It ends with the lease of its key.
+        let exp = u64::MAX >> 1;
+        let claims =
+            Claims { exp, paths: None, net: None, jti: Some(digest(key, json)), sub: Some(REGISTRATION.to_owned()) };
+        let signature = sign(&claims, &Parties::default(), &self.secret).ok()?;
+        Some(format!("{}{SIGNATURE}{signature}\"}}", json.strip_suffix('}')?))
+    }
+
+    /// Whether this secret signed a registration under a key of etcd.
+    pub(super) fn has_signed(&self, key: &[u8], value: &[u8]) -> bool {
+        let parts = || std::str::from_utf8(value).ok()?.strip_suffix("\"}")?.rsplit_once(SIGNATURE);
+        let Some((json, signature)) = parts() else { return false };
+        let read = token::read(signature, &self.keys, &Parties::default());
+        read.is_ok_and(|claims| {
+            let digest = digest(key, &format!("{json}}}"));
+            claims.sub.as_deref() == Some(REGISTRATION) && claims.jti.as_deref() == Some(digest.as_str())
+        })
+    }
+
     /// Whether a token is the pass of a node.
     pub(super) fn admits(&self, token: &str) -> bool {
         let read = token::read(token, &self.keys, &Parties::default());
         read.is_ok_and(|claims| claims.sub.as_deref() == Some(SUBJECT))
     }
+}
+
+/// The hash of a registration and its key.
+fn digest(key: &[u8], json: &str) -> String {
+    let mut hash = Sha256::new();
+    // Keys have no zero bytes.
+    [key, &[0], json.as_bytes()].into_iter().for_each(|part| hash.update(part));
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

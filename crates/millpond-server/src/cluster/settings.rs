@@ -355,7 +355,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster-secret",
         form: Form::Path,
         default: "none",
-        help: "File with a secret of at least 32 bytes, the same on all nodes: with it, nodes serve each other as homes and with live streams also in places with access rules",
+        help: "File with a secret of at least 32 bytes, the same on all nodes: with it, nodes sign their registrations, and serve each other as homes and with live streams also in places with access rules",
         applied: At::Restart(|new, old| new.secret.clone_from(&old.secret)),
         apply: |cluster, text| value::path(text).map(|v| cluster.secret = Some(v)),
         show: |cluster| cluster.secret.as_ref().map(|path| path.display().to_string()),

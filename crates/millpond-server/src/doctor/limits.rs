@@ -1,12 +1,9 @@
 //! Limits of the machine: open files, memory, buffers of UDP.
 
 use super::Finding;
-use crate::{config::Config, settings::machine::Machine, settings::value::show_size};
+use crate::{config::Config, settings::machine::Machine, settings::value::show_size, slots::connections_within};
 use millpond_store::PlaceSource;
 use std::fs;
-
-/// Open files besides those of connections: listeners, origins, the cache.
-const OTHER_FILES: u64 = 256;
 
 /// Receive buffer that sockets of live sources ask for, in bytes.
 const RECEIVE_BUFFER: u64 = 4 << 20;
@@ -29,13 +26,13 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
 }
 
 fn open_files(allowed: u64, connections: usize) -> Finding {
-    let needed = (connections as u64).saturating_add(OTHER_FILES);
-    if allowed >= needed {
+    let fit = connections_within(allowed);
+    if fit >= connections {
         return Finding::fine("limits", format!("{allowed} files may be open; {connections} connections fit"));
     }
     Finding::warning(
         "limits",
-        format!("{allowed} files may be open; max-connections is {connections}, and each takes one"),
+        format!("{allowed} files may be open, so {fit} connections of all protocols; max-connections is {connections}"),
         "raise the limit (LimitNOFILE= in the unit, ulimit -Hn in a shell), or lower max-connections",
     )
 }

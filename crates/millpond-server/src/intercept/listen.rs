@@ -1,7 +1,7 @@
 //! Accepts intercepted connections. Their number is bounded, in all and for each client.
 
 use super::{Intercept, connection, metrics::Outcome};
-use crate::listeners::Door;
+use crate::{listeners::Door, slots::Slots};
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{net::TcpStream, sync::watch};
 
@@ -27,7 +27,9 @@ pub(crate) async fn accept(mut door: Door, intercept: Arc<Intercept>, mut stop: 
 fn begin(stream: TcpStream, peer: SocketAddr, intercept: &Arc<Intercept>) {
     let permit = intercept.connections.clone().try_acquire_owned().ok();
     let counted = || intercept.clients.count(peer.ip().into(), intercept.settings.per_client);
-    let Some((permit, counted)) = permit.and_then(|permit| Some((permit, counted()?))) else {
+    // The client's connection takes a descriptor, and that to the server another one.
+    let descriptors = || Slots::take_descriptor().zip(Slots::take_descriptor());
+    let Some((permit, counted)) = permit.and_then(|permit| Some(((permit, descriptors()?), counted()?))) else {
         intercept.metrics.count(Outcome::Full);
         tracing::debug!(%peer, "intercepted connection closed: too many are open");
         return;

@@ -21,11 +21,13 @@ impl Hop {
     const UNKNOWN: Self = Self { address: None, is_secure: false };
 }
 
-/// Returns the chain in the lines of `X-Forwarded-For`, the nearest hop last.
+/// Returns the chain in the lines of `X-Forwarded-For`, the nearest hop last. An empty entry is an unknown hop: otherwise a client
+/// whose proxy appends nothing chooses its own address.
 pub fn x_forwarded_for<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Vec<Hop> {
     let of_line = |line: &[u8]| -> Vec<Hop> {
         let line = String::from_utf8_lossy(line);
-        let entries = line.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+        let is_empty = line.split(',').all(|entry| entry.trim().is_empty());
+        let entries = line.split(',').map(str::trim).filter(|_| !is_empty);
         entries.map(|entry| Hop { address: address(entry), ..Hop::UNKNOWN }).collect()
     };
     lines.flat_map(of_line).collect()
@@ -129,7 +131,10 @@ mod tests {
             (&["::ffff:192.0.2.1"], "192.0.2.1"),
             (&["192.0.2.1, unknown, 10.0.0.1"], "unknown"),
             (&["192.0.2.1, [192.0.2.1]"], "unknown"),
-            (&["192.0.2.1,,"], "192.0.2.1"),
+            (&["192.0.2.1,,"], "unknown"),
+            (&["10.1.2.3,"], "unknown"),
+            (&["10.1.2.3,", "192.0.2.1"], "192.0.2.1"),
+            (&["192.0.2.1,,10.0.0.1"], "unknown"),
             (&["", ","], "nobody"),
         ] {
             assert_eq!(of(&x_forwarded_for(lines.iter().map(|line| line.as_bytes()))), found, "{lines:?}");

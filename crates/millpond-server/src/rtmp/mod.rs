@@ -52,7 +52,7 @@ impl Rtmp {
             sources,
             publishers,
             gates,
-            connections: connections.unwrap_or_else(|| Slots::new(limits.max_connections)),
+            connections: connections.unwrap_or_else(|| Slots::of_connections(limits.max_connections)),
             max_connections: limits.max_connections,
             timeouts: limits.timeouts,
             access_log,
@@ -74,7 +74,7 @@ impl Rtmp {
     fn refuse_connection(&self, peer: SocketAddr) {
         self.refused.inc();
         if self.access_log {
-            tracing::info!(target: crate::logging::ACCESS, %peer, why = "max-connections is reached", "RTMP connection refused");
+            tracing::info!(target: crate::logging::ACCESS, %peer, why = self.connections.why(), "RTMP connection refused");
         }
     }
 }

@@ -133,7 +133,7 @@ impl Rtsp {
         });
         let (sessions, connections, tunnels, records, stop) = shared.unwrap_or_else(|| {
             let sessions = Arc::new(Sessions::new(settings.session_timeout));
-            (sessions, Slots::new(limits.max_connections), Arc::default(), Arc::new(()), Arc::default())
+            (sessions, Slots::of_connections(limits.max_connections), Arc::default(), Arc::new(()), Arc::default())
         });
         let manager = sources.manager().clone();
         Ok(Arc::new(Self {
@@ -237,7 +237,7 @@ impl Rtsp {
     fn refuse_connection(&self, peer: SocketAddr) {
         self.refused.inc();
         if self.access_log {
-            tracing::info!(target: crate::logging::ACCESS, %peer, why = "max-connections is reached", "RTSP connection refused");
+            tracing::info!(target: crate::logging::ACCESS, %peer, why = self.connections.why(), "RTSP connection refused");
         }
     }
 

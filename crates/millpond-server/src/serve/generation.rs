@@ -94,6 +94,11 @@ impl Generation {
         let front = Front::new(store, library, places.clone(), sources.clone(), http, options, front_before);
         let hosts = config.admin.address.tcp().map(|address| AllowedHosts::new(address, &config.admin.hosts));
         let gate = AdminGate { hosts, token: config.admin.token.clone() };
+        if gate.hosts.is_some() && gate.token.is_none() && rustix::process::geteuid().is_root() {
+            let why = "every user of this machine can change the configuration of a server that runs as root: set admin-token-file, \
+                       or admin = \"unix:/run/millpond/admin.sock\", or run it as another user";
+            tracing::warn!(address = %config.admin.address, why, "the admin address needs no token");
+        }
         let (config, front) = (config.clone(), Arc::new(front));
         Ok(Self { config, places, gates, sources, front, rtsp, rtmp, gate })
     }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::{fs, path::Path};
 
+use crate::slots::connections_within;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Cores, memory and open files that this process may use.
@@ -36,8 +37,7 @@ impl Machine {
     /// Twenty thousand, or three quarters of the open files allowed, less 256 for listeners, origins and the rest: a
     /// connection takes one, and what many are served from takes the others.
     pub fn default_connections(&self) -> usize {
-        let fit = self.open_files.saturating_sub(256) / 4 * 3;
-        usize::try_from(fit.clamp(64, 20_000)).unwrap_or(64)
+        connections_within(self.open_files).min(20_000)
     }
 }
 

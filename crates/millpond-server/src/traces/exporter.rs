@@ -3,9 +3,11 @@
 use super::metrics;
 use bytes::Bytes;
 use http::{Request, Response};
+use millpond_outbound::{Client, Options};
 use opentelemetry_http::{HttpClient, HttpError};
 use std::{future::Future, io, pin::Pin, time::Duration};
 use tokio::runtime::Runtime;
+use url::Url;
 
 /// Longest time of one request to the collector.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -16,7 +18,7 @@ const MOST_REPLY: usize = 64 << 10;
 /// Sends batches of spans to the collector.
 #[derive(Debug)]
 pub(super) struct CollectorClient {
-    client: reqwest::Client,
+    client: Client,
     runtime: Runtime,
 }
 
@@ -27,13 +29,14 @@ impl CollectorClient {
     /// The system has no descriptors, or TLS can't be set up.
     pub(super) fn new() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build();
-        Ok(Self { client: client.map_err(io::Error::other)?, runtime })
+        let client = Client::new(&Options { connect: PATIENCE, ..Options::default() }).map_err(io::Error::other)?;
+        Ok(Self { client, runtime })
     }
 
     async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let (parts, body) = request.into_parts();
-        let request = self.client.request(parts.method, parts.uri.to_string()).headers(parts.headers).body(body);
+        let url = Url::parse(&parts.uri.to_string())?;
+        let request = self.client.request(parts.method, url).headers(parts.headers).body(body);
         let mut reply = request.send().await?;
         let mut body = Vec::new();
         while let Some(piece) = reply.chunk().await? {
@@ -59,7 +62,10 @@ impl HttpClient for CollectorClient {
         'life0: 'async_trait,
         Self: 'async_trait,
     {
-        let sent = self.runtime.block_on(self.exchange(request));
+        let sent = self.runtime.block_on(async {
+            let late = |_| HttpError::from(format!("no answer within {} s", PATIENCE.as_secs()));
+            tokio::time::timeout(PATIENCE, self.exchange(request)).await.map_err(late)?
+        });
         metrics::count(sent.as_ref().is_ok_and(|reply| reply.status().is_success()));
         Box::pin(std::future::ready(sent))
     }

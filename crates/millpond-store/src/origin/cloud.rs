@@ -12,6 +12,7 @@ use http::header::CACHE_CONTROL;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{Attribute, Attributes, GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt};
+use tokio::sync::Semaphore;
 
 use super::cloud_client::{BucketClient, az, gs, s3};
 use super::cloud_error::Request;
@@ -32,6 +33,18 @@ const WRITING: u32 = 6;
 
 /// Highest number of entries of one folder; later ones are left out.
 const MOST_ENTRIES: usize = 65_536;
+
+/// Bytes of the names of one folder, after which the rest is left out.
+const MOST_NAMES: usize = 8 << 20;
+
+/// Most pages of one folder. Services may send pages of few keys.
+const MOST_PAGES: usize = 1024;
+
+/// Keys of a page that are asked for: the most that S3 and Google's service send.
+const KEYS_A_PAGE: usize = 1000;
+
+/// Listings of a bucket that are read at the same time.
+const LISTINGS: usize = 2;
 
 /// The protocol of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +72,7 @@ pub struct CloudOrigin {
     bucket: Arc<str>,
     prefix: Arc<str>,
     timeouts: Timeouts,
+    listings: Arc<Semaphore>,
 }
 
 impl CloudOrigin {
@@ -96,6 +110,7 @@ impl CloudOrigin {
             bucket: Arc::from(bucket),
             prefix: Arc::from(prefix),
             timeouts,
+            listings: Arc::new(Semaphore::new(LISTINGS)),
         })
     }
 
@@ -143,25 +158,32 @@ impl CloudOrigin {
         }
     }
 
-    /// Returns names and sizes below a key, from all pages, cut off after [`MOST_ENTRIES`].
-    async fn pages(&self, key: &Path) -> object_store::Result<Vec<(Path, bool, u64)>> {
+    /// Returns names and sizes below a key, from all pages, cut off after [`MOST_ENTRIES`] or [`MOST_NAMES`].
+    async fn pages(&self, key: &Path) -> object_store::Result<Vec<Entry>> {
         let prefix = (!key.as_ref().is_empty()).then(|| format!("{key}/"));
-        let mut found = Vec::new();
+        let (mut found, mut bytes) = (Vec::new(), 0);
         let mut page_token = None;
-        loop {
-            let options = PaginatedListOptions { delimiter: Some("/".into()), page_token, ..Default::default() };
+        for _ in 0..MOST_PAGES {
+            let max_keys = Some(KEYS_A_PAGE);
+            let options =
+                PaginatedListOptions { delimiter: Some("/".into()), page_token, max_keys, ..Default::default() };
             let page = self.pages.list_paginated(prefix.as_deref(), options).await?;
-            found.extend(page.result.common_prefixes.into_iter().map(|path| (path, true, 0)));
-            found.extend(page.result.objects.into_iter().map(|meta| (meta.location, false, meta.size)));
+            let folders = page.result.common_prefixes.iter().map(|path| (path, true, 0));
+            let objects = page.result.objects.iter().map(|meta| (&meta.location, false, meta.size));
+            for entry in folders.chain(objects).filter_map(|found| entry(key, found)) {
+                bytes += entry.name.len();
+                found.push(entry);
+            }
             if page.page_token.is_none() {
                 return Ok(found);
             }
-            if found.len() >= MOST_ENTRIES {
-                tracing::warn!(bucket = %self.name, folder = %key, read = found.len(), "the rest of a folder is left out");
-                return Ok(found);
+            if found.len() >= MOST_ENTRIES || bytes >= MOST_NAMES {
+                break;
             }
             page_token = page.page_token;
         }
+        tracing::warn!(bucket = %self.name, folder = %key, read = found.len(), "the rest of a folder is left out");
+        Ok(found)
     }
 
     async fn head_now(&self, path: &ObjectPath, expected: Option<&ObjectMeta>) -> Result<ObjectMeta, OriginError> {
@@ -271,18 +293,14 @@ impl CloudOrigin {
         let request =
             Request { at: &at, bucket: &self.bucket, start: 0, expected: None, connect: self.timeouts.connect };
         let Timeouts { connect, first_byte: reply, .. } = self.timeouts;
-        let result = first_byte(shielded(self.pages(&key)), &at, connect, reply.saturating_mul(LISTING)).await?;
-        let found = result.map_err(|error| self.explained(request.error(error)))?;
-        let mut entries: Vec<_> = found
-            .into_iter()
-            .filter_map(|(path, folder, len)| {
-                // Some tools store an empty object to represent a folder. That object is the folder itself.
-                let name = path.as_ref().strip_prefix(key.as_ref())?;
-                let name = name.trim_matches('/').to_owned();
-                let shown = !name.is_empty() && !name.starts_with('.');
-                shown.then_some(Entry { name, folder, len, modified: None })
-            })
-            .collect();
+        let limit = reply.saturating_mul(LISTING);
+        let listed = async {
+            // Each listing has a page in memory.
+            let _turn = self.listings.acquire().await;
+            shielded(self.pages(&key)).await
+        };
+        let result = first_byte(listed, &at, connect, limit).await?;
+        let mut entries = result.map_err(|error| self.explained(request.error(error)))?;
         if entries.is_empty() && !folder.is_root() {
             return Err(OriginError::NotFound { at });
         }
@@ -290,6 +308,14 @@ impl CloudOrigin {
         entries.dedup_by(|later, earlier| later.name == earlier.name && later.folder == earlier.folder);
         Ok(entries)
     }
+}
+
+/// Returns the entry of a name below a key. Some tools store an empty object to represent a folder. That object is the folder
+/// itself.
+fn entry(key: &Path, (path, folder, len): (&Path, bool, u64)) -> Option<Entry> {
+    let name = path.as_ref().strip_prefix(key.as_ref())?.trim_matches('/');
+    let shown = !name.is_empty() && !name.starts_with('.');
+    shown.then(|| Entry { name: name.to_owned(), folder, len, modified: None })
 }
 
 /// Turns a panic of the client library into an error: it panics where a key or token that a service sent is no header

@@ -10,6 +10,7 @@ use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
 use super::aws_profile::Profile;
 use super::bucket_address::{S3Address, Style, endpoint_url};
+use super::cloud_http::CloudConnector;
 use super::transport::chain;
 use super::{Timeouts, signing};
 use crate::place::OriginOptions;
@@ -19,18 +20,9 @@ fn no_retries() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
 }
 
-/// The library's time limits apply to whole requests, bodies included, and would cut off long reads. Ours apply to
-/// pauses.
-fn client(timeouts: Timeouts, endpoint: Option<&str>) -> ClientOptions {
-    let plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
-    ClientOptions::new()
-        .with_allow_http(plain)
-        // A machine without root certificates can still use plain HTTP.
-        .with_no_system_certificates(plain)
-        .with_timeout_disabled()
-        .with_read_timeout_disabled()
-        .with_connect_timeout(timeouts.connect)
-        .with_pool_max_idle_per_host(64)
+/// The library checks addresses by these options. Its requests are sent by a [`CloudConnector`].
+fn client(endpoint: Option<&str>) -> ClientOptions {
+    ClientOptions::new().with_allow_http(endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")))
 }
 
 /// The client library's objects of an origin.
@@ -80,7 +72,8 @@ pub(super) fn s3(
     builder
         .with_skip_signature(!is_signed)
         .with_retry(no_retries())
-        .with_client_options(client(timeouts, address.endpoint.as_deref()))
+        .with_http_connector(CloudConnector::new(timeouts.connect)?)
+        .with_client_options(client(address.endpoint.as_deref()))
         .build()
         .map(|store| BucketClient::new(store, (!is_public && !is_signed).then_some(signing::S3_HINT)))
         .map_err(plain)
@@ -116,7 +109,8 @@ pub(super) fn gs(
     let mut builder = GoogleCloudStorageBuilder::from_env()
         .with_bucket_name(bucket)
         .with_retry(no_retries())
-        .with_client_options(client(timeouts, endpoint.as_deref()));
+        .with_http_connector(CloudConnector::new(timeouts.connect)?)
+        .with_client_options(client(endpoint.as_deref()));
     if let Some(endpoint) = endpoint {
         builder = builder.with_base_url(&endpoint);
     }
@@ -140,7 +134,8 @@ pub(super) fn az(
     let mut builder = MicrosoftAzureBuilder::from_env()
         .with_container_name(container)
         .with_retry(no_retries())
-        .with_client_options(client(timeouts, endpoint.as_deref()));
+        .with_http_connector(CloudConnector::new(timeouts.connect)?)
+        .with_client_options(client(endpoint.as_deref()));
     if let Some(account) = &options.az_account {
         builder = builder.with_account(account);
     }

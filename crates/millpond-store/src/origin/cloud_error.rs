@@ -3,11 +3,13 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use millpond_outbound::SendError;
 use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 
 use super::ObjectMeta;
-use super::transport::{chain, unreachable_origin};
+use super::cloud_http::TooLong;
+use super::transport::{chain, excessive, unreachable_origin};
 use crate::error::{At, OriginError, Phase};
 
 /// Longest text of a server that an error contains, in bytes.
@@ -66,6 +68,15 @@ impl Request<'_> {
         {
             return OriginError::Credentials { at, detail };
         }
+        if let Some(TooLong { most, is_listing }) = cause::<TooLong>(error) {
+            let what = if *is_listing { "a page of a listing" } else { "a reply" };
+            let expected = format!("{what} of at most {most} bytes");
+            let cure = "a longer one: the service is faulty, or the names of the folder are too long";
+            return OriginError::BadReply { at, expected, found: cure.into() };
+        }
+        if let Some(SendError::Excess(excess)) = cause::<SendError>(error) {
+            return excessive(at, *excess);
+        }
         match status(text) {
             Some(416) => {
                 return OriginError::OutOfRange { at, start: self.start, len: None };
@@ -83,7 +94,7 @@ impl Request<'_> {
         if text.contains("non-partial response") {
             return OriginError::RangeIgnored { at, server: "of the bucket".into(), start: self.start };
         }
-        match http_error(error).map(HttpError::kind) {
+        match cause(error).map(HttpError::kind) {
             Some(HttpErrorKind::Timeout) => OriginError::Timeout { at, phase: Phase::Connect, after: self.connect },
             Some(HttpErrorKind::Decode) | None => {
                 OriginError::BadReply { at, expected: "a reply of an object store".into(), found: detail }
@@ -129,7 +140,8 @@ fn status(text: &str) -> Option<u16> {
     rest.get(..3)?.parse().ok()
 }
 
-fn http_error(error: &Error) -> Option<&HttpError> {
+/// Returns the cause of a type below an error.
+fn cause<T: std::error::Error + 'static>(error: &Error) -> Option<&T> {
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(found) = error.downcast_ref() {

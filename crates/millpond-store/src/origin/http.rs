@@ -3,15 +3,15 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderName, IF_MATCH, IF_UNMODIFIED_SINCE, LOCATION, RANGE,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use millpond_outbound::{Client, Options};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::{Client, Response};
+use reqwest::Response;
 use url::Url;
 
 use super::exact::exact;
@@ -90,7 +90,7 @@ impl HttpOrigin {
         mut headers: HeaderMap,
     ) -> Result<Self, String> {
         headers.insert(HeaderName::from_static("cdn-loop"), HeaderValue::from_static(loop_id()));
-        let client = client(base, timeouts.connect).map_err(|error| transport::chain(&error))?;
+        let client = Client::new(&Options { connect: timeouts.connect, ..Options::default() })?;
         let user = (!base.username().is_empty() || base.password().is_some()).then(|| {
             let password = base.password().map(decoded);
             (decoded(base.username()), password)
@@ -150,7 +150,7 @@ impl HttpOrigin {
                 None => request,
             };
             if let Some(parent) = trace::parent() {
-                request = request.header("traceparent", parent);
+                request = request.header(HeaderName::from_static("traceparent"), parent);
             }
             if let Some((user, password)) = &self.0.user
                 && is_same_host(&self.0.base, &url)
@@ -160,7 +160,7 @@ impl HttpOrigin {
             let Timeouts { connect, first_byte: reply, .. } = self.0.timeouts;
             let response = first_byte(request.send(), at, connect, reply)
                 .await?
-                .map_err(|error| transport::error(at, error, connect))?;
+                .map_err(|error| transport::error(at, &error, connect))?;
             match self.target(at, &url, &response)? {
                 Some(next) => url = next,
                 None => return Ok(response),
@@ -354,27 +354,6 @@ fn is_listed(list: &[String], url: &Url) -> bool {
     list.contains(&name)
 }
 
-fn client(base: &Url, connect: Duration) -> reqwest::Result<Client> {
-    let builder = || {
-        Client::builder()
-            .user_agent(concat!("millpond/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(connect)
-            .pool_idle_timeout(Duration::from_secs(30))
-            .pool_max_idle_per_host(64)
-            .redirect(reqwest::redirect::Policy::none())
-            .http2_adaptive_window(true)
-            .no_gzip()
-            .no_brotli()
-            .no_zstd()
-            .no_deflate()
-    };
-    match builder().build() {
-        // A machine without root certificates can still use plain HTTP.
-        Err(_) if base.scheme() == "http" => builder().tls_certs_only([]).build(),
-        result => result,
-    }
-}
-
 impl fmt::Debug for HttpOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("HttpOrigin").field(&self.0.name).finish()
@@ -407,13 +386,15 @@ impl Origin for HttpOrigin {
         let mut url = self.0.base.clone();
         url.set_path(SIGN_OF_LIFE);
         // Any reply is one.
-        let request = self.0.client.head(url).headers(self.0.headers.clone());
+        let request = self.0.client.request(Method::HEAD, url).headers(self.0.headers.clone());
         Box::pin(async move { request.send().await.is_ok() })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn origin(base: &str, redirects: &[&str]) -> HttpOrigin {

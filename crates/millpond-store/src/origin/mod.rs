@@ -22,6 +22,7 @@ pub(crate) mod bucket_address;
 pub(crate) mod cloud;
 mod cloud_client;
 pub(crate) mod cloud_error;
+mod cloud_http;
 pub(crate) mod disk;
 mod exact;
 pub(crate) mod homes;
@@ -40,6 +41,10 @@ pub(crate) mod visible;
 
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod floods;
+#[cfg(test)]
+mod listings;
 #[cfg(test)]
 pub(crate) mod test_server;
 

@@ -3,17 +3,30 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::Body;
 use crate::error::{At, OriginError, Phase};
 
-/// Returns a body that fails when it pauses for longer than `stall`. The clock runs only while a reader waits for
-/// bytes.
+/// Bytes that a body brings within the time limit of a pause, at least, while it has that many.
+const LEAST: usize = 1024;
+
+/// Returns a body that fails when it pauses for longer than `stall`, or brings fewer than [`LEAST`] bytes in that time. The
+/// clock runs only while a reader waits for bytes.
 pub(crate) fn stalling(body: Body, at: At, stall: Duration) -> Body {
-    Box::pin(stream::try_unfold((body, at), move |(mut body, at)| async move {
-        match timeout(stall, body.next()).await {
-            Ok(Some(item)) => Ok(Some((item?, (body, at)))),
+    // Time that was waited, and bytes that came, since the last piece that was long enough.
+    let start = (body, at, Duration::ZERO, 0_usize);
+    Box::pin(stream::try_unfold(start, move |(mut body, at, waited, bytes)| async move {
+        let began = Instant::now();
+        match timeout(stall.saturating_sub(waited), body.next()).await {
+            Ok(Some(item)) => {
+                let item = item?;
+                let (waited, bytes) = match bytes + item.len() {
+                    bytes if bytes < LEAST => (waited + began.elapsed(), bytes),
+                    _ => (Duration::ZERO, 0),
+                };
+                Ok(Some((item, (body, at, waited, bytes))))
+            }
             Ok(None) => Ok(None),
             Err(_) => Err(OriginError::Timeout { at, phase: Phase::Stalled, after: stall }),
         }

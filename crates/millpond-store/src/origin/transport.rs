@@ -4,31 +4,28 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+pub(crate) use millpond_outbound::chain;
+use millpond_outbound::{Excess, SendError};
+
 use crate::error::{At, OriginError, Phase};
 
-/// An error with all that lies below it, in one line.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Many layers repeat the text of the one below.
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
+/// A request that got no reply.
+pub(crate) fn error(at: &At, error: &SendError, connect: Duration) -> OriginError {
+    let at = at.clone();
+    match error {
+        SendError::ConnectTimeout => OriginError::Timeout { at, phase: Phase::Connect, after: connect },
+        SendError::Excess(excess) => excessive(at, *excess),
+        error => {
+            // Below the words of the client library.
+            let cause = error.source().and_then(|error| error.source()).unwrap_or(error);
+            unreachable_origin(&at, cause)
         }
-        source = cause.source();
     }
-    text
 }
 
-/// A request that got no reply.
-pub(crate) fn error(at: &At, error: reqwest::Error, connect: Duration) -> OriginError {
-    let error = error.without_url();
-    if error.is_timeout() && error.is_connect() {
-        return OriginError::Timeout { at: at.clone(), phase: Phase::Connect, after: connect };
-    }
-    unreachable_origin(at, &error)
+/// A reply that exceeds a bound of HTTP.
+pub(crate) fn excessive(at: At, excess: Excess) -> OriginError {
+    OriginError::BadReply { at, expected: "a reply".into(), found: excess.to_string() }
 }
 
 /// A body that broke; how much of it had arrived is for [`exact`](super::exact) to say.

@@ -277,7 +277,12 @@ fn settings_are_shown_and_written_with_their_comments() {
     assert!(set.status.success() && said(&set).contains("\"is-written\": true"), "{}", said(&set));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text.replace("64MiB", "128MiB"));
     assert_eq!(setting("memory")["in-force"], "128MiB");
-    let news = folder.path().display().to_string();
+    // Without a token the API adds folders within those that are served, and no files.
+    let outside = send(server.admin, "PUT", "places/all", &json!({ "url": "/" }), &[]);
+    assert!(outside.status == 403 && outside.text().contains("admin-token-file"), "{}", outside.text());
+    let log = send(server.admin, "PATCH", "settings", &json!({ "set": { "access-log": "/tmp/log" } }), &[]);
+    assert!(log.status == 403 && log.text().contains("access-log"), "{}", log.text());
+    let news = media.to_string();
     let place = json!({ "url": news });
     let put = millpond(&["places", "set", "news", &news, "hidden-files=true", "--admin", &admin], &[]);
     assert!(

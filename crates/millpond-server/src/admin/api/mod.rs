@@ -4,6 +4,7 @@
 //! no path is without documentation. [`dispatch`] is the one place that names all.
 
 mod assets;
+mod bounds;
 mod cache;
 mod cluster;
 mod events;

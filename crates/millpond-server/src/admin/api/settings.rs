@@ -2,7 +2,7 @@
 
 use super::{
     super::AdminState,
-    Outcome, absent,
+    Outcome, absent, bounds,
     page::{Items, fits},
     request::ApiRequest,
     show,
@@ -244,6 +244,7 @@ pub(super) async fn list_settings(request: &ApiRequest, state: &AdminState) -> O
 pub(super) async fn change_settings(request: &ApiRequest, state: &AdminState) -> Outcome {
     let reloader = reloader(state)?;
     let SettingChange { set, unset, dry_run } = request.json()?;
+    bounds::settings(state, set.keys().chain(&unset))?;
     for name in set.keys().chain(&unset) {
         let running = reloader.loaded();
         let source = of(&running, &name.replace('_', "-")).map(|effective| effective.source.clone());
@@ -278,7 +279,9 @@ pub(super) fn list_places(state: &AdminState) -> Outcome {
     request_body = NewPlace, responses((status = 200, body = Reloaded)))]
 pub(super) async fn put_place(request: &ApiRequest, state: &AdminState) -> Outcome {
     let (name, NewPlace { url, settings }) = (request.parameter(0).to_owned(), request.json()?);
-    change(places_of_file(state)?, false, move |text| edit::place(text, &name, &url, &settings)).await
+    let reloader = places_of_file(state)?;
+    bounds::place(state, reloader, &url, settings.keys())?;
+    change(reloader, false, move |text| edit::place(text, &name, &url, &settings)).await
 }
 
 /// Removes a place from the configuration file and from the server.

@@ -176,7 +176,8 @@ fn viewer<'a>(request: &'a Request, viewers: &ConnectionViewers, (query, target)
     }
 }
 
-fn is_page(path: &str) -> bool {
+/// Tells whether a path is that of the page or of its data.
+pub(super) fn is_page(path: &str) -> bool {
     path == "/" || path.starts_with("/.millpond/")
 }
 

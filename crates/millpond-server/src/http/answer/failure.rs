@@ -8,7 +8,6 @@ use crate::{
     problem::{self, Problem},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use millpond_store::ErrorKind;
 use std::{borrow::Cow, net::SocketAddr, time::Duration};
 
 impl Front {
@@ -57,9 +56,10 @@ impl Front {
 /// Returns the part of an error that a client may read: all but the location of the storage.
 fn client_detail(error: &AnswerError) -> Cow<'static, str> {
     match error {
-        AnswerError::Library(LibraryError::Index(IndexError::Origin(error))) => match error.kind() {
-            ErrorKind::NotFound => "no such file".into(),
-            kind => format!("the storage failed: {kind}").into(),
+        // What is there and must not be read, such as a link that leads out, is not told from what is not there.
+        AnswerError::Library(LibraryError::Index(IndexError::Origin(error))) => match error.status() {
+            404 => "no such file".into(),
+            _ => format!("the storage failed: {}", error.kind()).into(),
         },
         // The address of a source is none of its viewers'.
         AnswerError::Source { error, .. } => error.for_viewers().into(),

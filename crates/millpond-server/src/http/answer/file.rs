@@ -17,7 +17,7 @@ use crate::{
     },
     library::{LibraryError, content_type as content_type_of, fingerprint},
 };
-use http::{HeaderValue, Method, header};
+use http::{HeaderName, HeaderValue, Method, header};
 use millpond_store::{Object, ObjectPath, Whence};
 use std::sync::Arc;
 
@@ -114,16 +114,29 @@ impl Front {
         ];
         let more =
             more.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::from_str(value.as_ref()?).ok()?)));
+        let content_type = content_type.unwrap_or(HeaderValue::from_static(content_type_of(name)));
+        let guards = guards(&content_type);
         SelectedRepresentation {
-            content_type: content_type.unwrap_or(HeaderValue::from_static(content_type_of(name))),
+            content_type,
             cache_control: self.cache_control(place).passed(&self.store.permission(object)),
             etag,
             modified: meta.modified,
-            more: more.collect(),
+            more: more.chain(guards).collect(),
             negotiation: Negotiation::Fixed,
             body: Body::object(&self.store, object, 0..meta.len),
         }
     }
+}
+
+/// Returns the fields that keep a file from acting as a page of this server: browsers believe its type, and documents run no
+/// scripts and have an origin of their own.
+fn guards(content_type: &HeaderValue) -> impl Iterator<Item = (HeaderName, HeaderValue)> + use<> {
+    let bare =
+        content_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_document = bare == "text/html" || bare.ends_with("xml");
+    let nosniff = (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let sandbox = (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    [nosniff].into_iter().chain(is_document.then_some(sandbox))
 }
 
 /// Tells whether an origin's media type is a server's default although the file's name is that of playable media.

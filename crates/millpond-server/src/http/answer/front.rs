@@ -2,6 +2,7 @@
 
 use super::{
     Reply, ReplyInfo,
+    admission::is_page,
     caching::CacheControl,
     dates,
     ladder::Openings,
@@ -26,6 +27,7 @@ use crate::{
     logging::RequestId,
     problem::Problem,
     storage::PlaceBytes,
+    work::Asker,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use millpond_store::{HOME_HEADER, Store};
@@ -274,7 +276,8 @@ impl Front {
         let mut reply = match counted {
             Err(limited) => self.limited(info.id, limited),
             Ok(()) => match request.method {
-                Method::GET | Method::HEAD => self.get(request, viewers, &mut info).await,
+                // Clients take turns on the pool of heavy work.
+                Method::GET | Method::HEAD => Asker::from(client).asks(self.get(request, viewers, &mut info)).await,
                 Method::OPTIONS => self.options(info.id, request),
                 _ => self.unsupported_method(info.id, &request.method),
             },
@@ -337,7 +340,9 @@ impl Front {
         if let Some(refused) = self.kicked(info.id, &path, request, request.client(viewers.address())) {
             return refused;
         }
-        if !self.is_of_node(request) {
+        // A node reads objects: the rules of the page's data hold for it too.
+        let is_of_node = !is_page(&path) && self.is_of_node(request);
+        if !is_of_node {
             match self.admit((&path, query), request, viewers).await {
                 Ok(pass) => info.pass = pass,
                 Err(refused) => return self.turned_away(info.id, &path, &refused),

@@ -4,18 +4,26 @@ use super::{error::AnswerError, resource};
 use crate::{
     http::body::Body,
     library::{Asset, Library, LibraryError, Resource},
+    work::JobKind,
 };
 use bytes::Bytes;
 use millpond_media::{Codec, TrackKind, Work};
 use millpond_package::{PresentedTrack, thumbnails};
 use millpond_picture::{DecodeError, Picture};
-use millpond_store::{Cache, SingleFlight, Store};
-use std::sync::Arc;
+use millpond_store::{Cache, Memory, SingleFlight, Store};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// Width of a single thumbnail in pixels. A smaller picture keeps its own.
 const WIDTH: u32 = 320;
 /// Longest key frame that is decoded, in bytes.
 const MOST_BYTES: u64 = 8 << 20;
+/// Time for which a picture that can't be decoded is not tried again.
+const UNDECODABLE: Duration = Duration::from_secs(60);
+/// Memory that a remembered failure takes, in bytes.
+const FAILURE: u64 = 512;
 /// Most macroblocks of a picture: 4096 by 2304.
 const MOST_MACROBLOCKS: usize = 256 * 144;
 /// Memory that decoding a macroblock takes, in bytes.
@@ -30,6 +38,7 @@ pub(super) struct Pictures {
     store: Store,
     library: Arc<Library>,
     known: Cache<Key, Bytes>,
+    failures: Failures,
     flights: SingleFlight<Key, Result<Bytes, AnswerError>>,
 }
 
@@ -40,7 +49,8 @@ impl Pictures {
     /// Keeps images in the memory of `store`.
     pub(super) fn new(store: Store, library: Arc<Library>) -> Self {
         let known = Cache::of(store.memory(), "pictures");
-        Self { store, library, known, flights: SingleFlight::new() }
+        let failures = Failures::new(store.memory());
+        Self { store, library, known, failures, flights: SingleFlight::new() }
     }
 
     /// Returns the body of an image. The list of the track's key frames is made already.
@@ -51,7 +61,13 @@ impl Pictures {
         if let Some(bytes) = self.known.get(&key).filter(|_| !fresh) {
             return Ok(Body::bytes(bytes));
         }
-        let making = Making { store: self.store.clone(), library: self.library.clone(), asset: asset.clone() };
+        let making = Making {
+            store: self.store.clone(),
+            library: self.library.clone(),
+            asset: asset.clone(),
+            version: key.0,
+            failures: self.failures.clone(),
+        };
         let wanted = key.1.clone();
         let bytes = self.flights.run(&key, || async move { making.image(&wanted).await }).await.0?;
         let weight = bytes.len() as u64 + 256;
@@ -60,11 +76,41 @@ impl Pictures {
     }
 }
 
+/// Pictures that can't be decoded, for [`UNDECODABLE`]. They have a share of the memory for images.
+#[derive(Clone)]
+struct Failures(Cache<Undecodable, (DecodeError, Instant)>);
+
+/// The number of a picture in a track of a version of an asset.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Undecodable {
+    version: u64,
+    track: String,
+    number: u32,
+}
+
+impl Failures {
+    fn new(memory: &Arc<Memory>) -> Self {
+        Self(Cache::of(memory, "undecodable_pictures"))
+    }
+
+    /// Returns why a picture could not be decoded a short time ago.
+    fn known(&self, picture: &Undecodable, now: Instant) -> Option<DecodeError> {
+        let (error, since) = self.0.get(picture)?;
+        (now.saturating_duration_since(since) < UNDECODABLE).then_some(error)
+    }
+
+    fn remember(&self, picture: Undecodable, error: DecodeError, now: Instant) {
+        self.0.insert(picture, (error, now), FAILURE);
+    }
+}
+
 /// Work on an image.
 struct Making {
     store: Store,
     library: Arc<Library>,
     asset: Arc<Asset>,
+    version: u64,
+    failures: Failures,
 }
 
 impl Making {
@@ -123,6 +169,11 @@ impl Making {
         };
         let TrackKind::Video { width, height, rotation, .. } = source.kind else { return Err(none()) };
         let object = self.asset.objects.get(usize::from(frame.object.0)).ok_or_else(none)?;
+        let undecodable = Undecodable { version: self.version, track: track.name().to_owned(), number };
+        let why = |error: DecodeError| self.none(format!("picture {number} of track {}: {error}", track.name()));
+        if let Some(error) = self.failures.known(&undecodable, Instant::now()) {
+            return Err(why(error));
+        }
         let length = frame.range.len();
         if length > MOST_BYTES {
             return Err(self.none(format!("picture {number} has {length} bytes, expected at most {MOST_BYTES}")));
@@ -140,17 +191,19 @@ impl Making {
             let (width, height) = (size.0 as usize, size.1 as usize);
             Ok(picture.turned((rotation / 90) as u8).scaled(width, height))
         };
-        let decoded = self.library.pool().run(&Work::unlimited(), job).await.map_err(|error| self.refused(error))?;
-        decoded.map_err(|error| {
+        let decoded = self.library.pool().run_kind(JobKind::Picture, &Work::unlimited(), job).await;
+        decoded.map_err(|error| self.refused(error))?.map_err(|error| {
             tracing::debug!(asset = %self.asset.path, number, %error, "no thumbnail");
-            self.none(format!("picture {number} of track {}: {error}", track.name()))
+            self.failures.remember(undecodable, error, Instant::now());
+            why(error)
         })
     }
 
     /// Codes an image.
     async fn coded(&self, picture: Picture) -> Result<Bytes, AnswerError> {
         let job = move || picture.jpeg(QUALITY);
-        let coded = self.library.pool().run(&Work::unlimited(), job).await.map_err(|error| self.refused(error))?;
+        let coded = self.library.pool().run_kind(JobKind::Picture, &Work::unlimited(), job).await;
+        let coded = coded.map_err(|error| self.refused(error))?;
         coded.map(Bytes::from).map_err(|error| self.none(error.to_string()))
     }
 
@@ -176,4 +229,23 @@ fn units(mut sample: &[u8], length_size: usize) -> impl Iterator<Item = &[u8]> {
         sample = rest;
         Some(unit)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_store::StoreOptions;
+
+    #[test]
+    fn a_failure_is_known_for_a_minute() {
+        let store = Store::new(&StoreOptions::default()).unwrap();
+        let failures = Failures::new(store.memory());
+        let picture = |number| Undecodable { version: 1, track: "v1".to_owned(), number };
+        let error = DecodeError::Truncated("a slice");
+        let now = Instant::now();
+        failures.remember(picture(1), error, now);
+        assert_eq!(failures.known(&picture(1), now + UNDECODABLE / 2), Some(error));
+        assert_eq!(failures.known(&picture(2), now), None);
+        assert_eq!(failures.known(&picture(1), now + UNDECODABLE), None);
+    }
 }

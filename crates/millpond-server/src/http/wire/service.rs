@@ -31,7 +31,7 @@ impl Service {
     /// Creates the state for connections within `limits`.
     pub(crate) fn new(front: Arc<Front>, limits: &LimitSettings) -> Self {
         let budget = ReplyBudget::new(front.store().memory());
-        let connections = Slots::new(limits.max_connections);
+        let connections = Slots::of_connections(limits.max_connections);
         let timeouts = ArcSwap::from_pointee(limits.timeouts);
         Self { front: ArcSwap::new(front), timeouts, budget, connections, cut: watch::Sender::new(false) }
     }

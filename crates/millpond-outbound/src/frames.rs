@@ -1,0 +1,158 @@
+//! The frames of an HTTP/2 connection.
+
+use crate::error::Excess;
+
+/// Heads of replies that a server may send beyond [`HEADS_A_REQUEST`].
+pub(crate) const SPARE_HEADS: u64 = 64;
+
+/// Frames without content that a server may send beyond [`FRAMES_A_REQUEST`].
+pub(crate) const SPARE_FRAMES: u64 = 4096;
+
+/// Heads for each request: interim replies, the reply, trailers.
+const HEADS_A_REQUEST: u64 = 16;
+
+/// Frames without content for each request.
+const FRAMES_A_REQUEST: u64 = 64;
+
+/// Length of a client's preface (RFC 9113 3.4).
+const PREFACE: u32 = 24;
+
+/// Counter of the frames on a connection, in both directions (RFC 9113 4.1).
+#[derive(Debug)]
+pub struct Frames {
+    sent: Walk,
+    received: Walk,
+    requests: u64,
+    heads: u64,
+    /// Frames without content, less one for each frame with content.
+    idle: u64,
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        let sent = Walk { left: PREFACE, ..Walk::default() };
+        Self { sent, received: Walk::default(), requests: 0, heads: 0, idle: 0 }
+    }
+}
+
+impl Frames {
+    /// Takes notice of bytes that were sent.
+    pub fn wrote(&mut self, bytes: &[u8]) {
+        let mut requests = 0;
+        self.sent.each(bytes, |head| requests += u64::from(head.kind == Kind::Headers));
+        self.requests += requests;
+    }
+
+    /// Takes notice of bytes that arrived.
+    ///
+    /// # Errors
+    /// They exceed a bound.
+    pub fn read(&mut self, bytes: &[u8]) -> Result<(), Excess> {
+        let (heads, idle) = (&mut self.heads, &mut self.idle);
+        self.received.each(bytes, |head| match head.kind {
+            Kind::Headers => *heads += 1,
+            Kind::Data if head.length > 0 => *idle = idle.saturating_sub(1),
+            _ => *idle += 1,
+        });
+        if self.heads > SPARE_HEADS + HEADS_A_REQUEST * self.requests {
+            return Err(Excess::Heads);
+        }
+        if self.idle > SPARE_FRAMES + FRAMES_A_REQUEST * self.requests {
+            return Err(Excess::Frames);
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Data,
+    Headers,
+    Other,
+}
+
+#[derive(Clone, Copy)]
+struct Head {
+    kind: Kind,
+    length: u32,
+}
+
+/// A walk over the frames of one direction.
+#[derive(Debug, Default)]
+struct Walk {
+    head: [u8; 9],
+    /// Bytes of the head that are here.
+    have: usize,
+    /// Bytes to skip before the next head.
+    left: u32,
+}
+
+impl Walk {
+    fn each(&mut self, mut bytes: &[u8], mut visit: impl FnMut(Head)) {
+        while !bytes.is_empty() {
+            let skipped = bytes.len().min(self.left as usize);
+            bytes = &bytes[skipped..];
+            self.left -= u32::try_from(skipped).unwrap_or(self.left);
+            let taken = bytes.len().min(self.head.len() - self.have);
+            self.head[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
+            self.have += taken;
+            bytes = &bytes[taken..];
+            if self.have == self.head.len() {
+                let [a, b, c, kind, ..] = self.head;
+                let length = u32::from_be_bytes([0, a, b, c]);
+                let kind = match kind {
+                    0 => Kind::Data,
+                    1 => Kind::Headers,
+                    _ => Kind::Other,
+                };
+                visit(Head { kind, length });
+                (self.have, self.left) = (0, length);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, length: u8) -> Vec<u8> {
+        let mut frame = vec![0, 0, length, kind, 0, 0, 0, 0, 1];
+        frame.resize(9 + usize::from(length), 1);
+        frame
+    }
+
+    fn with_requests(count: usize) -> Frames {
+        let mut frames = Frames::default();
+        frames.wrote(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        (0..count).for_each(|_| frame(1, 30).chunks(4).for_each(|piece| frames.wrote(piece)));
+        frames
+    }
+
+    #[test]
+    fn endless_heads_are_an_excess_however_they_are_cut() {
+        let heads = frame(1, 3).repeat(200);
+        for length in [1, 5, 9, heads.len()] {
+            let mut frames = with_requests(1);
+            let results: Vec<_> = heads.chunks(length).map(|piece| frames.read(piece)).collect();
+            assert!(results.contains(&Err(Excess::Heads)), "pieces of {length}");
+        }
+    }
+
+    #[test]
+    fn replies_of_many_requests_are_fine() {
+        let mut frames = with_requests(10_000);
+        for _ in 0..10_000 {
+            frames.read(&[frame(1, 20), frame(0, 200), frame(6, 8), frame(0, 0)].concat()).unwrap();
+        }
+    }
+
+    #[test]
+    fn endless_empty_frames_are_an_excess() {
+        for kind in [0, 4, 6, 8, 99] {
+            let mut frames = with_requests(1);
+            let empty = frame(kind, 0);
+            assert!((0..10_000).any(|_| frames.read(&empty) == Err(Excess::Frames)), "kind {kind}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! HTTP requests to other servers: origins, siblings, nodes, key sets, deciders of access, etcd.
+//!
+//! The servers may be hostile. A [`Client`] bounds what HTTP itself does not: interim replies (RFC 9110 15.2), frames of
+//! HTTP/2 that carry no content, and the time that one connection keeps a thread before other work runs. Requests have
+//! no time limit of their own, except for connecting: a caller that stops to wait ends them.
+//!
+//! The most important types are [`Client`] with its [`Options`], and [`SendError`]. What this crate does not know:
+//! origins, places, and the meaning of any reply.
+#![forbid(unsafe_code)]
+
+mod client;
+mod connector;
+mod error;
+mod frames;
+mod guard;
+mod heads;
+mod request;
+mod tls;
+
+pub use client::{Client, Options};
+pub use error::{Excess, SendError, chain};
+pub use frames::Frames;
+pub use heads::Heads;
+pub use request::RequestBuilder;

@@ -1,0 +1,117 @@
+//! Tests of listings of buckets that never end.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::cloud::{CloudKind, CloudOrigin};
+use super::{Origin as _, Timeouts};
+use crate::error::OriginError;
+use crate::path::ObjectPath;
+use crate::place::OriginOptions;
+
+const KINDS: [CloudKind; 3] = [CloudKind::S3, CloudKind::Gs, CloudKind::Az];
+
+/// Starts a service that answers each request with `answer`. Returns its origin, and the count of bytes that it sent.
+fn service(
+    kind: CloudKind,
+    answer: impl Fn(&mut dyn FnMut(&[u8]) -> bool, usize) + Send + Sync + 'static,
+) -> (CloudOrigin, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let sent = Arc::new(AtomicUsize::new(0));
+    let (counted, answer, requests) = (sent.clone(), Arc::new(answer), Arc::new(AtomicUsize::new(0)));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, counted) = (stream.unwrap(), counted.clone());
+            let (answer, requests) = (answer.clone(), requests.clone());
+            std::thread::spawn(move || {
+                skip_head(&stream);
+                let mut send = |bytes: &[u8]| {
+                    counted.fetch_add(bytes.len(), Ordering::Relaxed);
+                    stream.write_all(bytes).is_ok()
+                };
+                send(b"HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\nConnection: close\r\n\r\n");
+                answer(&mut send, requests.fetch_add(1, Ordering::Relaxed));
+            });
+        }
+    });
+    let options = OriginOptions {
+        s3_endpoint: Some(url.clone()),
+        s3_anonymous: true,
+        gs_endpoint: Some(url.clone()),
+        gs_anonymous: true,
+        az_account: Some("account".into()),
+        az_endpoint: Some(url),
+        az_anonymous: true,
+        ..OriginOptions::default()
+    };
+    let second = Duration::from_secs(5);
+    let timeouts = Timeouts { connect: second, first_byte: second, stall: second };
+    (CloudOrigin::with_env(kind, "bucket", "", &options, timeouts, |_| None).unwrap(), sent)
+}
+
+fn skip_head(stream: &TcpStream) {
+    let lines = BufReader::new(stream).lines();
+    for line in lines.map_while(Result::ok) {
+        if line.is_empty() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_endless_page_is_refused_in_plain_words() {
+    let entry = "<Contents><Key>a</Key><Size>1</Size><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>";
+    for (kind, again) in
+        KINDS.into_iter().flat_map(|kind| [(kind, entry), (kind, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")])
+    {
+        let again = again.repeat(512);
+        let (origin, sent) = service(kind, move |send, _| {
+            send(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult><Contents><Key>");
+            while send(again.as_bytes()) {}
+        });
+        let began = Instant::now();
+        let error = origin.list(&ObjectPath::root()).await.unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, OriginError::BadReply { .. }), "{kind:?}: {error:?}");
+        assert!(text.contains("a page of a listing of at most 8388608 bytes") && text.contains("bucket"), "{text}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        let sent = sent.load(Ordering::Relaxed);
+        assert!(sent < 32 << 20, "{kind:?}: {sent} bytes were read");
+    }
+}
+
+#[tokio::test]
+async fn endless_pages_of_long_keys_are_cut_off() {
+    for kind in [CloudKind::S3, CloudKind::Gs] {
+        let (origin, sent) = service(kind, |send, page| {
+            send(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult><IsTruncated>true</IsTruncated>");
+            send(format!("<NextContinuationToken>{page}</NextContinuationToken>").as_bytes());
+            for number in 0..1000 {
+                let name = format!("{page}-{number}-{}", "a".repeat(1000));
+                let rest = "<Size>1</Size><LastModified>2020-01-01T00:00:00.000Z</LastModified><ETag>\"a\"</ETag>";
+                if !send(format!("<Contents><Key>{name}</Key>{rest}</Contents>").as_bytes()) {
+                    return;
+                }
+            }
+            send(b"</ListBucketResult>");
+        });
+        let listing = origin.list(&ObjectPath::root()).await.unwrap();
+        let bytes: usize = listing.entries.iter().map(|entry| entry.name.len()).sum();
+        assert!((8 << 20..10 << 20).contains(&bytes), "{kind:?}: {bytes} bytes of names");
+        let sent = sent.load(Ordering::Relaxed);
+        assert!(sent < 16 << 20, "{kind:?}: {sent} bytes were read");
+    }
+}
+
+#[tokio::test]
+async fn pages_without_keys_end_too() {
+    let (origin, _) = service(CloudKind::S3, |send, page| {
+        let token = format!("<NextContinuationToken>{page}</NextContinuationToken>");
+        send(format!("<ListBucketResult><IsTruncated>true</IsTruncated>{token}</ListBucketResult>").as_bytes());
+    });
+    assert!(origin.list(&ObjectPath::root()).await.unwrap().entries.is_empty());
+}
