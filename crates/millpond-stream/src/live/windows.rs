@@ -335,7 +335,7 @@ impl Manager {
         if tracks.is_empty() {
             return Err(CannotOpen::NoTracks);
         }
-        for (_, format) in program.formats().into_iter().filter(|(_, format)| !fits(format)) {
+        for (_, format) in program.formats().filter(|(_, format)| !fits(format)) {
             let (stream, codec) = (program.path(), format.track.codec.name());
             tracing::info!(stream, track = %format.name, codec, "left out of HLS, DASH and stream.mp4, which can't carry it");
         }
