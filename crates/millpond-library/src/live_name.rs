@@ -1,6 +1,6 @@
 //! Names of live streams inside their places.
 
-use crate::{error::LibraryError, route::is_track};
+use crate::{error::LibraryError, live_route::is_live_track};
 
 /// Most components of a name.
 const COMPONENTS: usize = 8;
@@ -44,7 +44,9 @@ pub fn live_name(name: &str) -> Result<&str, LibraryError> {
 
 /// Whether a component names something made of a stream.
 fn is_reserved(component: &str) -> bool {
-    matches!(component, "ts" | "stream.mp4" | "stream.ts") || component.starts_with("index.") || is_track(component)
+    matches!(component, "ts" | "stream.mp4" | "stream.ts")
+        || component.starts_with("index.")
+        || is_live_track(component)
 }
 
 #[cfg(test)]
@@ -53,9 +55,19 @@ mod tests {
 
     #[test]
     fn names_of_streams() {
-        for name in
-            ["", "door", "floor 2/door", "a/b/c/d/e/f/g/h", "käse", "video1", "v", "tsx", "v0", "axis-media/media.amp"]
-        {
+        for name in [
+            "",
+            "door",
+            "floor 2/door",
+            "a/b/c/d/e/f/g/h",
+            "käse",
+            "video1",
+            "v",
+            "tsx",
+            "v0",
+            "axis-media/media.amp",
+            "s1",
+        ] {
             assert_eq!(live_name(name).unwrap(), name);
         }
         let long = "x".repeat(BYTES + 1);

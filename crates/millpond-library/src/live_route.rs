@@ -3,7 +3,7 @@
 //! Playlists, manifests and long responses have stable addresses below the path of the stream. Media lie below the name of its
 //! run (`~0a1b/v1/12.m4s`), so that a restart never reuses an address.
 
-use crate::route::{is_track, number, split};
+use crate::route::{number, split};
 use millpond_package::hls::Container;
 
 /// Most characters of the name of a run.
@@ -67,7 +67,7 @@ impl<'a> LiveRoute<'a> {
             "stream.ts" => return of(above, LiveResource::Long(Container::Ts)),
             "index.m3u8" => {
                 let (stream, track) = split(above);
-                if !is_track(track) {
+                if !is_live_track(track) {
                     let (stream, container) = container(above);
                     return of(stream, LiveResource::Multivariant(container));
                 }
@@ -85,7 +85,7 @@ impl<'a> LiveRoute<'a> {
             (LiveMedia::Transport(_), _) => return None,
             _ => stream,
         };
-        is_track(track).then_some(Self { stream, resource: LiveResource::OfRun { run, track, media } })
+        is_live_track(track).then_some(Self { stream, resource: LiveResource::OfRun { run, track, media } })
     }
 }
 
@@ -112,6 +112,11 @@ fn container(path: &str) -> (&str, Container) {
         (above, "ts") => (above, Container::Ts),
         _ => (path, Container::Fmp4),
     }
+}
+
+/// `v1`, `a2`: a letter for the kind and a number from 1. Live streams have no subtitles, so cameras may have `s1`.
+pub(crate) fn is_live_track(name: &str) -> bool {
+    name.strip_prefix(['v', 'a']).is_some_and(|n| number::<u32>(n).is_some())
 }
 
 /// Whether a text has the form of a run's name.

@@ -96,6 +96,10 @@ impl ParameterSets {
                 self.learn(trimmed(unit));
             }
         }
+        if !units.iter().any(|unit| self.syntax.is_slice(&frame[unit.clone()])) {
+            // Decoders fail at frames without a picture, such as delimiters and messages that cameras send alone.
+            return Sifted { bytes: Bytes::new(), made: None };
+        }
         let made = if is_key { self.change(now) } else { None };
         let has_sets = units.iter().any(|unit| self.syntax.is_sequence_set(&frame[unit.clone()]));
         let kept = units.into_iter().filter(|unit| !self.is_redundant(&frame[unit.clone()]));

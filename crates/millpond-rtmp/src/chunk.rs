@@ -155,7 +155,8 @@ impl ChunkReader {
             return Err(RtmpError::Unfinished(id));
         }
         let mut header = match (format, known) {
-            (0, _) => Header::default(),
+            // Some senders begin with a time since nothing.
+            (0, _) | (1, None) => Header::default(),
             (_, Some(known)) => known.header,
             (_, None) => return Err(RtmpError::NoHeader(id)),
         };

@@ -155,6 +155,14 @@ fn messages_of_several_chunk_streams_mix() {
 }
 
 #[test]
+fn a_chunk_stream_may_begin_with_a_short_header() {
+    let first = [0x46, 0, 0, 40, 0, 0, 2, 8, 7, 7];
+    let second = [0x86, 0, 0, 23, 8, 8];
+    let bytes = [&first[..], &second].concat();
+    assert_eq!(events(&mut publishing(), &bytes), Ok(vec![tag(8, 40, &[7, 7]), tag(8, 63, &[8, 8])]));
+}
+
+#[test]
 fn timestamps_of_32_bits_are_repeated_or_not() {
     let mut session = publishing();
     let body = [5; 300];

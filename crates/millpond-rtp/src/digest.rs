@@ -89,6 +89,12 @@ impl Secret {
         Self { algorithm, hash: algorithm.hash(&[user, realm, password]) }
     }
 
+    /// Returns the secret of a session (`MD5-sess`, RFC 7616 3.4.2).
+    #[must_use]
+    pub fn of_session(&self, nonce: &str, cnonce: &str) -> Self {
+        Self { algorithm: self.algorithm, hash: self.algorithm.hash(&[&self.hash, nonce, cnonce]) }
+    }
+
     /// Returns the response of a client that knows the secret (RFC 7616 3.4.1; without `qop` as in RFC 2069 2.1.2).
     #[must_use]
     pub fn response(&self, method: &str, uri: &str, nonce: &str, qop: Option<&Qop>) -> String {

@@ -1,18 +1,28 @@
 //! Reads session descriptions as a client (RFC 8866, RFC 2326 C): the streams, and the URLs for their requests.
+//!
+//! Devices write what they like, and their other clients never look at it. Only the lines `m=`, `a=` and `b=` are read, and
+//! only what a stream needs is required of them. A section that lacks it is skipped, and told.
 
 mod configuration;
+mod format;
 mod retransmission;
+mod section;
+mod skipped;
 
 pub use retransmission::{FeedbackOffer, RetransmissionOffer};
+pub use skipped::SkippedSection;
 
 use crate::play::{self, NptRange};
-use sdp_types::{Attribute, Media, ParserError, Session};
+use format::PayloadFormat;
+use section::Section;
 use std::collections::BTreeMap;
 
 /// Longest description in bytes.
 const MOST_BYTES: usize = 256 * 1024;
 /// Most streams of a description.
 const MOST_STREAMS: usize = 64;
+/// Longest part of a description in an error, in characters.
+const MOST_SHOWN: usize = 100;
 
 /// Content of a session description: streams that are played together.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,11 +33,15 @@ pub struct SessionDescription {
     pub range: Option<NptRange>,
     /// Streams that are sent as RTP, in order.
     pub streams: Vec<MediaDescription>,
+    /// Sections that are no such streams, in order.
+    pub skipped: Vec<SkippedSection>,
 }
 
 /// Description of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaDescription {
+    /// Number of its section, from 0.
+    pub section: usize,
     /// `video`, `audio`, ...
     pub media: String,
     /// URL of requests for this stream.
@@ -48,14 +62,20 @@ pub struct MediaDescription {
     pub language: Option<String>,
     /// Early feedback and retransmission that the sender offers.
     pub feedback: FeedbackOffer,
+    /// Whether the section has `a=sendonly`. In a server's description that is a stream that the client may send, such as
+    /// the speaker of a camera.
+    pub is_send_only: bool,
 }
 
 /// The reason why a description is unusable.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionDescriptionError {
-    /// The text does not follow RFC 8866.
-    #[error("session description: {0}")]
-    Malformed(ParserError),
+    /// The text has no line of RFC 8866.
+    #[error("a session description that begins with {found:?}, expected lines such as \"m=video 0 RTP/AVP 96\"")]
+    Foreign {
+        /// Beginning of the text.
+        found: String,
+    },
     /// The description is too long.
     #[error("a session description of {found} {what}, expected at most {most}")]
     TooLong {
@@ -66,41 +86,53 @@ pub enum SessionDescriptionError {
         /// Greatest count allowed.
         most: usize,
     },
-    /// The description of one stream is invalid.
-    #[error("stream {stream}: {line} is {found:?}, expected {expected}")]
-    Stream {
-        /// Number of the media section, from 0.
-        stream: usize,
-        /// Name of the line.
-        line: &'static str,
-        /// Value found.
-        found: String,
-        /// Value expected.
-        expected: &'static str,
-    },
 }
 
 impl SessionDescription {
-    /// Reads a description. [`base`] returns the base of its URLs. Streams that are not sent as RTP are left out.
+    /// Reads a description. [`base`] returns the base of its URLs. Sections that are not sent as RTP, or whose packet format
+    /// is not stated, are skipped.
     ///
     /// # Errors
-    /// The text is no description, or lacks the packet format of a stream.
+    /// The text is no description, or too long.
     pub fn read(description: &[u8], base: &str) -> Result<Self, SessionDescriptionError> {
         at_most(description.len(), "bytes", MOST_BYTES)?;
         // Titles may have any character set; the rest is ASCII.
         let text = String::from_utf8_lossy(description);
-        let session = Session::parse(text.as_bytes()).map_err(SessionDescriptionError::Malformed)?;
-        at_most(session.medias.len(), "streams", MOST_STREAMS)?;
-        let control = resolve(base, value(&session.attributes, "control").unwrap_or("*"));
-        let language = value(&session.attributes, "lang");
-        let streams = session.medias.iter().enumerate().filter(|(_, media)| media.proto.starts_with("RTP/"));
-        let streams = streams.map(|(place, media)| stream(place, media, base, &control, language));
-        Ok(Self {
-            range: value(&session.attributes, "range").and_then(|range| play::npt_range(range).ok()),
-            streams: retransmission::join_profiles(streams.collect::<Result<_, _>>()?),
-            control,
-        })
+        let Some((session, media)) = section::split(&text) else {
+            return Err(SessionDescriptionError::Foreign { found: shown(&text) });
+        };
+        at_most(media.len(), "streams", MOST_STREAMS)?;
+        let control = resolve(base, session.value("control").unwrap_or("*"));
+        let language = session.value("lang");
+        let (mut streams, mut skipped) = (Vec::new(), Vec::new());
+        for (place, section) in media.iter().enumerate() {
+            // A stream without a control attribute has the URL of the whole presentation (RFC 2326 C.3).
+            let url = section.value("control").map_or_else(|| control.clone(), |control| resolve(base, control));
+            match PayloadFormat::of(section) {
+                Ok(format) => streams.push(stream((place, section), format, url, language)),
+                Err(why) => {
+                    skipped.push(SkippedSection { section: place, media: section.media.into(), control: url, why })
+                }
+            }
+        }
+        let range = session.value("range").and_then(|range| play::npt_range(range).ok());
+        Ok(Self { range, streams: retransmission::join_profiles(streams), control, skipped })
     }
+
+    /// Skips the streams that the client of a server may send, such as the speaker of a camera. Where all are said to be such
+    /// streams the server means its own direction.
+    pub fn skip_back_channels(&mut self) {
+        if self.streams.iter().all(|stream| stream.is_send_only) {
+            return;
+        }
+        let back = self.streams.extract_if(.., |stream| stream.is_send_only);
+        self.skipped.extend(back.map(SkippedSection::back_channel));
+    }
+}
+
+/// The beginning of a text, for an error.
+fn shown(text: &str) -> String {
+    text.chars().take(MOST_SHOWN).collect()
 }
 
 fn at_most(found: usize, what: &'static str, most: usize) -> Result<(), SessionDescriptionError> {
@@ -143,94 +175,27 @@ fn authority(url: &str) -> &str {
     &url[..path]
 }
 
-fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
-    attributes.iter().find(|attribute| attribute.attribute == name)?.value.as_deref().map(str::trim)
-}
-
 fn stream(
-    place: usize,
-    media: &Media,
-    base: &str,
-    whole: &str,
+    (place, section): (usize, &Section<'_>),
+    format: PayloadFormat,
+    control: String,
     language: Option<&str>,
-) -> Result<MediaDescription, SessionDescriptionError> {
-    let wrong = |line, found: &str, expected| SessionDescriptionError::Stream {
-        stream: place,
-        line,
-        found: found.to_owned(),
-        expected,
-    };
-    let format = media.fmt.split_ascii_whitespace().next().unwrap_or_default();
-    let payload_type = format.parse().ok().filter(|number| *number < 128_u8);
-    let payload_type = payload_type.ok_or_else(|| wrong("m=", &media.fmt, "a payload type from 0 to 127"))?;
-    let (encoding, clock_rate, channels) = match of_format(media, "rtpmap", payload_type) {
-        Some(map) => rtpmap(map).ok_or_else(|| wrong("a=rtpmap", map, "NAME/RATE or NAME/RATE/CHANNELS"))?,
-        None => known(payload_type).ok_or_else(|| wrong("m=", format, "a payload type with a=rtpmap"))?,
-    };
-    Ok(MediaDescription {
-        media: media.media.clone(),
-        // A stream without a control attribute has the URL of the whole presentation (RFC 2326 C.3).
-        control: value(&media.attributes, "control").map_or_else(|| whole.to_owned(), |control| resolve(base, control)),
+) -> MediaDescription {
+    let PayloadFormat { payload_type, encoding, clock_rate, channels, parameters } = format;
+    MediaDescription {
+        section: place,
+        media: section.media.to_ascii_lowercase(),
+        control,
         payload_type,
         encoding,
         clock_rate,
         channels,
-        parameters: of_format(media, "fmtp", payload_type).map(parameters).unwrap_or_default(),
-        bandwidth: bandwidth(media),
-        language: value(&media.attributes, "lang").or(language).map(str::to_owned),
-        feedback: FeedbackOffer::read(media, payload_type),
-    })
-}
-
-/// Returns the bits per second: `TIAS` (RFC 3890), which counts no headers, or else `AS` in kilobits (RFC 8866 5.8).
-fn bandwidth(media: &Media) -> Option<u64> {
-    let of = |kind| media.bandwidths.iter().find(|line| line.bwtype == kind).map(|line| line.bandwidth);
-    of("TIAS").or_else(|| of("AS").map(|kilobits| kilobits.saturating_mul(1000)))
-}
-
-/// Returns the attribute `name` for the payload type, without the latter.
-fn of_format<'a>(media: &'a Media, name: &str, payload_type: u8) -> Option<&'a str> {
-    let all = media.attributes.iter().filter(|attribute| attribute.attribute == name);
-    all.filter_map(|attribute| attribute.value.as_deref()?.trim().split_once([' ', '\t']))
-        .find(|(format, _)| format.parse() == Ok(payload_type))
-        .map(|(_, rest)| rest.trim())
-}
-
-/// Parses `NAME/RATE[/CHANNELS]` (RFC 8866 6.6).
-fn rtpmap(text: &str) -> Option<(String, u32, Option<u16>)> {
-    let mut fields = text.split('/').map(str::trim);
-    let name = fields.next().filter(|name| !name.is_empty())?;
-    let rate = fields.next()?.parse().ok().filter(|rate| *rate > 0)?;
-    let channels = fields.next().and_then(|channels| channels.parse().ok());
-    Some((name.to_ascii_lowercase(), rate, channels))
-}
-
-/// Returns the format of the static payload types, which need no `rtpmap` (RFC 3551 6).
-fn known(payload_type: u8) -> Option<(String, u32, Option<u16>)> {
-    let (name, rate, channels) = match payload_type {
-        0 => ("pcmu", 8000, Some(1)),
-        3 => ("gsm", 8000, Some(1)),
-        8 => ("pcma", 8000, Some(1)),
-        9 => ("g722", 8000, Some(1)),
-        10 => ("l16", 44_100, Some(2)),
-        11 => ("l16", 44_100, Some(1)),
-        14 => ("mpa", 90_000, None),
-        26 => ("jpeg", 90_000, None),
-        32 => ("mpv", 90_000, None),
-        33 => ("mp2t", 90_000, None),
-        _ => return None,
-    };
-    Some((name.to_owned(), rate, channels))
-}
-
-/// Parses `name=value;name=value`. Values may contain `=`, as in base64.
-fn parameters(text: &str) -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
-    for field in text.split(';').map(str::trim).filter(|field| !field.is_empty()) {
-        let (name, value) = field.split_once('=').unwrap_or((field, ""));
-        all.entry(name.trim().to_ascii_lowercase()).or_insert_with(|| value.trim().to_owned());
+        parameters,
+        bandwidth: section.bandwidth(),
+        language: section.value("lang").or(language).map(str::to_owned),
+        feedback: FeedbackOffer::read(section, payload_type),
+        is_send_only: section.has("sendonly"),
     }
-    all
 }
 
 #[cfg(test)]

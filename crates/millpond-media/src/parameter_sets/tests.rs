@@ -56,6 +56,8 @@ fn what_the_sample_entry_has_is_removed() {
     assert_eq!(sifted.bytes, frame(&[message, IDR, SLICE]));
     assert_eq!(sets.frame(&frame(&[SLICE]), false, seconds(3)).bytes, frame(&[SLICE]));
     assert!(sets.frame(&frame(&[SPS, PPS]), false, seconds(4)).bytes.is_empty(), "a unit of sets alone");
+    let alone = sets.frame(&frame(&[DELIMITER, message]), false, seconds(5));
+    assert!(alone.bytes.is_empty(), "no decoder takes a unit without a picture");
 }
 
 #[test]

@@ -61,8 +61,11 @@ impl Authenticator {
                 self.answer = Answer::Basic;
                 Ok(Challenged::Fresh)
             }
-            Challenge::Digest { realm, nonce, opaque, algorithm, has_qop, is_stale } => {
+            Challenge::Digest { realm, nonce, opaque, algorithm, is_session, has_qop, is_stale } => {
                 let secret = Secret::of(algorithm, &credentials.user, &realm, &credentials.password);
+                let secret = if is_session { secret.of_session(&nonce, &self.cnonce) } else { secret };
+                // The server needs the client nonce, which only answers with `qop` have.
+                let has_qop = has_qop || is_session;
                 let answer = Authorization {
                     user: credentials.user.clone(),
                     realm,
@@ -70,6 +73,7 @@ impl Authenticator {
                     uri: String::new(),
                     response: String::new(),
                     algorithm,
+                    is_session,
                     qop: has_qop.then(|| Qop { count: 0, cnonce: self.cnonce.clone() }),
                     opaque,
                 };
@@ -136,6 +140,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The secret is that of RFC 7616 3.4.2: H(H(user:realm:password):nonce:cnonce).
+    #[test]
+    fn secrets_of_one_session_are_computed() {
+        let options = options("admin");
+        let mut authenticator = Authenticator::new(7);
+        let challenge = "Digest realm=\"r\", nonce=\"n\", qop=\"auth\", algorithm=MD5-sess";
+        assert!(authenticator.challenged(challenge, &options).is_ok());
+        let header = authenticator.authorization("PLAY", URL, &options).unwrap();
+        assert!(header.contains("algorithm=MD5-sess") && header.contains("cnonce=\"0000000000000007\""), "{header}");
+        let secret = Secret::of(Algorithm::Md5, "admin", "r", "p\u{e4}ss:word").of_session("n", "0000000000000007");
+        let qop = Qop { count: 1, cnonce: "0000000000000007".into() };
+        let response = secret.response("PLAY", URL, "n", Some(&qop));
+        assert!(header.contains(&format!("response=\"{response}\"")), "{header}");
     }
 
     #[test]

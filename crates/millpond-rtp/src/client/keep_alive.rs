@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Timeout of a session whose server states none (RFC 2326 12.37).
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest session identifier in bytes.
 const MOST_ID: usize = 512;
 

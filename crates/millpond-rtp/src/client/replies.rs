@@ -5,7 +5,7 @@ use super::{
     action::{ClientAction, ClientPlayback, ClientTrack},
     authenticator::Challenged,
     error::ClientError,
-    keep_alive::SessionHeader,
+    keep_alive::{self, SessionHeader},
     options::RedirectPolicy,
     request::{Exchange, Request},
     rtp_info, target,
@@ -92,12 +92,14 @@ impl RtspClient {
         let Some(&(stream, offer)) = self.tracks.offers.get(place) else { return };
         if self.session.is_none() {
             let found = header(reply, &headers::SESSION);
-            let Some(session) = SessionHeader::read(found) else {
+            let session = SessionHeader::read(found);
+            if session.is_none() && !found.is_empty() {
                 return self.invalid("Session", found, "an identifier");
-            };
-            self.keep_alive.start(session.timeout, now);
-            // Some servers state another identifier for each track, but expect the first one.
-            self.session = Some(session);
+            }
+            // Some servers with one session for each connection name none. Others state another identifier for each track, but
+            // expect the first one.
+            self.keep_alive.start(session.as_ref().map_or(keep_alive::TIMEOUT, |session| session.timeout), now);
+            self.session = session;
         }
         let found = header(reply, &headers::TRANSPORT);
         match transport::chosen(found, &offer) {

@@ -1,6 +1,6 @@
 //! A client's answer to a challenge (RFC 7616 3.4).
 
-use super::Algorithm;
+use super::{Algorithm, challenge::SESSION};
 use std::{
     collections::BTreeMap,
     fmt::{self, Write as _},
@@ -27,6 +27,8 @@ pub struct Authorization {
     pub response: String,
     /// Algorithm; MD5 by default (RFC 7616 3.4).
     pub algorithm: Algorithm,
+    /// Whether the secret is that of one session, as servers may ask of clients. It is offered to no client here.
+    pub is_session: bool,
     /// Parameters of `qop=auth`; `None` in answers as in RFC 2069.
     pub qop: Option<Qop>,
     /// Value of the challenge that answers repeat.
@@ -89,6 +91,7 @@ impl FromStr for Authorization {
             uri: parameters.must("uri")?,
             response: parameters.must("response")?.to_ascii_lowercase(),
             algorithm: parameters.algorithm()?,
+            is_session: false,
             qop: parameters.qop()?,
             opaque: parameters.0.remove("opaque"),
         })
@@ -105,7 +108,8 @@ impl fmt::Display for Authorization {
         }
         let (realm, nonce, uri) = (Quoted(&self.realm), Quoted(&self.nonce), Quoted(&self.uri));
         write!(f, ", realm={realm}, nonce={nonce}, uri={uri}, response={}", Quoted(&self.response))?;
-        write!(f, ", algorithm={}", self.algorithm.name())?;
+        let session = if self.is_session { SESSION } else { "" };
+        write!(f, ", algorithm={}{session}", self.algorithm.name())?;
         if let Some(Qop { count, cnonce }) = &self.qop {
             write!(f, ", qop=auth, nc={count:08x}, cnonce={}", Quoted(cnonce))?;
         }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 /// Longest header in bytes.
 const MOST_BYTES: usize = 16 << 10;
+/// End of the names of algorithms whose secrets are those of one session (RFC 7616 3.4.2).
+pub(super) const SESSION: &str = "-sess";
 /// Most challenges of a header that are read.
 const MOST: usize = 16;
 
@@ -21,6 +23,8 @@ pub enum Challenge {
         opaque: Option<String>,
         /// Algorithm; MD5 by default.
         algorithm: Algorithm,
+        /// Whether secrets are those of one session: `MD5-sess`.
+        is_session: bool,
         /// Whether answers have `qop=auth`; otherwise they are as in RFC 2069.
         has_qop: bool,
         /// Whether the last answer was correct, and only its nonce had expired.
@@ -85,12 +89,10 @@ fn challenge(scheme: &str, mut parameters: BTreeMap<String, String>) -> Option<C
     if !scheme.eq_ignore_ascii_case("Digest") || !parameters.values().all(is_clean) {
         return None;
     }
-    let algorithm = match parameters.get("algorithm").map(String::as_str) {
-        None => Algorithm::Md5,
-        Some(name) => {
-            [Algorithm::Sha256, Algorithm::Md5].into_iter().find(|known| known.name().eq_ignore_ascii_case(name))?
-        }
-    };
+    let name = parameters.remove("algorithm").unwrap_or_else(|| Algorithm::Md5.name().to_owned()).to_ascii_lowercase();
+    let (name, is_session) = name.strip_suffix(SESSION).map_or((&*name, false), |name| (name, true));
+    let known = [Algorithm::Sha256, Algorithm::Md5];
+    let algorithm = known.into_iter().find(|known| known.name().eq_ignore_ascii_case(name))?;
     let has_qop = match parameters.get("qop").map(|all| all.trim()) {
         None | Some("") => false,
         Some(all) if all.split(',').any(|one| one.trim().eq_ignore_ascii_case("auth")) => true,
@@ -101,6 +103,7 @@ fn challenge(scheme: &str, mut parameters: BTreeMap<String, String>) -> Option<C
         nonce: parameters.remove("nonce")?,
         opaque: parameters.remove("opaque"),
         algorithm,
+        is_session,
         has_qop,
         is_stale: parameters.get("stale").is_some_and(|stale| stale.eq_ignore_ascii_case("true")),
     })
@@ -111,7 +114,19 @@ mod tests {
     use super::{super::*, *};
 
     fn digest(algorithm: Algorithm, has_qop: bool, is_stale: bool) -> Challenge {
-        Challenge::Digest { realm: "r, x".into(), nonce: "n".into(), opaque: None, algorithm, has_qop, is_stale }
+        let (realm, nonce) = ("r, x".into(), "n".into());
+        Challenge::Digest { realm, nonce, opaque: None, algorithm, is_session: false, has_qop, is_stale }
+    }
+
+    #[test]
+    fn algorithms_of_one_session_are_read() {
+        for (name, expected) in [("MD5-sess", Algorithm::Md5), ("\"SHA-256-SESS\"", Algorithm::Sha256)] {
+            let read = challenges(&format!("Digest realm=\"r\", nonce=\"n\", algorithm={name}"));
+            assert!(
+                matches!(read[..], [Challenge::Digest { algorithm, is_session: true, .. }] if algorithm == expected)
+            );
+        }
+        assert!(challenges("Digest realm=\"r\", nonce=\"n\", algorithm=-sess").is_empty());
     }
 
     #[test]

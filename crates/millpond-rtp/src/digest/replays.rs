@@ -89,6 +89,7 @@ mod tests {
             uri: "/".into(),
             response: String::new(),
             algorithm: Algorithm::Md5,
+            is_session: false,
             qop: count.map(|count| Qop { count, cnonce: "c".into() }),
             opaque: None,
         }

@@ -66,6 +66,17 @@ impl Start {
     }
 }
 
+/// Whether a packet belongs to a unit that a marker has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Continues {
+    /// It begins another unit.
+    No,
+    /// It does: what came before is no picture yet.
+    Precedes,
+    /// It does: the sender marks each slice, so markers end no units.
+    Slices,
+}
+
 /// State after a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
@@ -109,6 +120,11 @@ pub(super) trait Join: Debug + Send + Sync {
     /// Whether the marker bit ends a unit.
     fn marks_ends(&self) -> bool {
         true
+    }
+
+    /// How a payload goes on with a unit of its timestamp that ended with a marker.
+    fn continues(&self, _ended: &[u8], _payload: &[u8]) -> Continues {
+        Continues::No
     }
 
     /// Called when a new unit begins: state of the last one is discarded.

@@ -5,7 +5,7 @@ use super::{
     aac::AacJoin,
     ac3::{Ac3Join, Eac3Join},
     av1::Av1Join,
-    building::{Building, Content, Join, Progress, Start},
+    building::{Building, Content, Continues, Join, Progress, Start},
     latm::LatmJoin,
     mpa::MpaJoin,
     nal::{Avc, Hevc, NalJoin},
@@ -56,6 +56,10 @@ pub struct Depacketizer {
     next: Option<u16>,
     /// Whether the last unit ended with a marker, which shows whether a missing packet had one.
     marks: Option<bool>,
+    /// Whether the sender marks each slice of a picture, so that markers end no unit.
+    marks_slices: bool,
+    /// Timestamp and bytes of the last unit that a marker has ended, until a packet of another time.
+    ended: Option<(u32, Bytes)>,
     /// Whether packets were lost since the last unit was returned.
     lost: bool,
     dropped: u64,
@@ -145,6 +149,8 @@ impl Depacketizer {
             is_begun: true,
             next: None,
             marks: None,
+            marks_slices: false,
+            ended: None,
             lost: false,
             dropped: 0,
         }
@@ -192,12 +198,13 @@ impl Depacketizer {
         let Some(skipped) = self.skipped(header.sequence) else { return Ok(()) };
         self.lost |= skipped > 0;
         self.turn(header.timestamp, skipped, units);
+        self.resume(header.timestamp, skipped, payload);
         let result = self.add(header, payload, units);
         if result.is_err() {
             self.give_up();
             self.at = At::Broken(header.timestamp);
         }
-        if header.marker && self.format.marks_ends() {
+        if header.marker && self.format.marks_ends() && !self.marks_slices {
             self.marked(units);
         }
         result
@@ -222,7 +229,27 @@ impl Depacketizer {
         }
         self.lost = true;
         self.next = None;
+        self.ended = None;
         self.at = At::Between { sure: false };
+    }
+
+    /// Goes on with a unit that a marker has ended too early, where a packet belongs to it. The unit is then given again.
+    fn resume(&mut self, timestamp: u32, skipped: u16, payload: &[u8]) {
+        let Some((ended, bytes)) = self.ended.take() else { return };
+        if ended != timestamp || skipped > 0 || !matches!(self.at, At::Between { .. }) {
+            return;
+        }
+        match self.format.continues(&bytes, payload) {
+            Continues::No => return self.ended = Some((ended, bytes)),
+            Continues::Precedes => {}
+            Continues::Slices => self.marks_slices = true,
+        }
+        self.format.forget();
+        self.unit.forget();
+        // It was no larger than a unit may be.
+        self.unit.bytes = bytes.into();
+        self.is_begun = true;
+        self.at = At::Within(timestamp);
     }
 
     /// Returns how many sequence numbers are missing before this one; `None` for a late packet.
@@ -286,7 +313,9 @@ impl Depacketizer {
     /// Completes the unit, which ends with this packet.
     fn marked(&mut self, units: &mut Vec<Unit>) {
         if let At::Within(timestamp) = self.at {
+            let before = units.len();
             self.end(timestamp, units);
+            self.ended = units.get(before..).and_then(<[Unit]>::last).map(|unit| (timestamp, unit.bytes.clone()));
         }
         self.marks = Some(true);
         self.at = At::Between { sure: true };

@@ -17,6 +17,7 @@ mod mpa;
 mod nal;
 mod opus;
 mod pcm;
+mod start_codes;
 #[cfg(test)]
 mod tests;
 mod vpx;

@@ -2,8 +2,9 @@
 
 use super::{
     PayloadError, Piece,
-    building::{Building, Content, Join, Progress, Start, head},
+    building::{Building, Content, Continues, Join, Progress, Start, head},
     parts,
+    start_codes::{self, START_CODE},
 };
 use bytes::Bytes;
 use millpond_media::NalSyntax;
@@ -280,6 +281,34 @@ impl<N: Nal> NalJoin<N> {
 
     fn end(&self, at: usize, unit: &mut Building) -> Result<(), PayloadError> {
         let start = at + self.length_size;
+        if start_codes::find(&unit.bytes[start..]).is_some() {
+            return self.split(at, unit);
+        }
+        self.close(at, unit)
+    }
+
+    /// Divides the last NAL unit at start codes, which some senders put into payloads with several NAL units behind each other.
+    /// No NAL unit contains one (H.264 and H.265, 7.4.1).
+    fn split(&self, at: usize, unit: &mut Building) -> Result<(), PayloadError> {
+        let all = unit.bytes.split_off(at);
+        let mut rest = &all[self.length_size..];
+        while !rest.is_empty() {
+            let code = start_codes::find(rest);
+            let (nal, after) = code.map_or((rest, &[][..]), |code| (&rest[..code], &rest[code + START_CODE.len()..]));
+            let end = nal.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            if end >= N::HEADER && matches!(N::form(nal[0]), Ok(Form::Single)) {
+                let at = self.begin(unit)?;
+                unit.extend(&nal[..end])?;
+                self.close(at, unit)?;
+            }
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Writes the length of the last NAL unit.
+    fn close(&self, at: usize, unit: &mut Building) -> Result<(), PayloadError> {
+        let start = at + self.length_size;
         let length = unit.bytes.len() - start;
         let bytes = (length as u64).to_be_bytes();
         let (high, low) = bytes.split_at(bytes.len() - self.length_size);
@@ -315,7 +344,8 @@ impl<N: Nal> NalJoin<N> {
         let (header, flags, media) = fragment::<N>(payload)?;
         let (first, last) = (flags & 0x80 != 0, flags & 0x40 != 0);
         let whole = match (first, self.fragmented.take()) {
-            (true, None) if !last => {
+            // Some senders put a whole NAL unit into one fragment.
+            (true, None) => {
                 let whole = Fragmented { header, at: self.begin(unit)? };
                 unit.extend(&header[..N::HEADER])?;
                 whole
@@ -345,6 +375,24 @@ fn fragment<N: Nal>(payload: &[u8]) -> Result<([u8; 2], u8, &[u8]), PayloadError
         _ => head::<3>(payload, expected)?,
     };
     Ok((N::whole(head), head[N::HEADER], &payload[N::HEADER + 1..]))
+}
+
+/// The header of the first NAL unit that a payload begins, and the byte behind it. `None` for a later fragment.
+fn first_bytes<N: Nal>(payload: &[u8]) -> Option<Vec<u8>> {
+    let nal = match form::<N>(payload).ok()? {
+        Form::Single => payload,
+        Form::Aggregate => payload.get(N::HEADER + 2..)?,
+        Form::Fragment => {
+            let (header, _, media) = fragment::<N>(payload).ok().filter(|(_, flags, _)| flags & 0x80 != 0)?;
+            return Some([&header[..N::HEADER], media.get(..1)?].concat());
+        }
+    };
+    nal.get(..=N::HEADER).map(<[u8]>::to_vec)
+}
+
+/// Whether a unit has a slice.
+fn has_slice<N: Nal>(unit: &[u8], length_size: usize) -> bool {
+    first::<N>(unit, length_size as u8, N::is_slice).is_some()
 }
 
 fn form<N: Nal>(payload: &[u8]) -> Result<Form, PayloadError> {
@@ -388,6 +436,15 @@ impl<N: Nal> Join for NalJoin<N> {
             let usual = &mut self.leads[usize::from(is_key)];
             *usual = (*usual).max(Some(lead));
         }
+    }
+
+    fn continues(&self, ended: &[u8], payload: &[u8]) -> Continues {
+        let Some(nal) = first_bytes::<N>(payload) else { return Continues::No };
+        if !has_slice::<N>(ended, self.length_size) {
+            return Continues::Precedes;
+        }
+        // Fields of one time begin pictures of their own.
+        if N::SYNTAX.is_slice(&nal) && !N::begins_picture(&nal) { Continues::Slices } else { Continues::No }
     }
 
     fn forget(&mut self) {

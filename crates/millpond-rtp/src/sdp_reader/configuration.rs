@@ -33,7 +33,12 @@ impl MediaDescription {
     /// is missing or no whole bytes.
     #[must_use]
     pub fn configuration(&self) -> Option<Vec<u8>> {
-        let text = self.parameters.get("config")?.trim_matches(|c: char| c == '"' || c.is_ascii_whitespace());
+        Self::hexadecimal(self.parameters.get("config")?)
+    }
+
+    /// Reads hexadecimal digits. `None` where they are no whole bytes.
+    pub(super) fn hexadecimal(text: &str) -> Option<Vec<u8>> {
+        let text = text.trim_matches(|c: char| c == '"' || c.is_ascii_whitespace());
         let digits: Option<Vec<u8>> = text.chars().map(|digit| Some(digit.to_digit(16)? as u8)).collect();
         let digits = digits.filter(|digits| !digits.is_empty() && digits.len().is_multiple_of(2))?;
         Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
@@ -71,6 +76,7 @@ mod tests {
 
     fn stream(parameters: &[(&str, &str)]) -> MediaDescription {
         MediaDescription {
+            section: 0,
             media: "video".to_owned(),
             control: String::new(),
             payload_type: 96,
@@ -81,6 +87,7 @@ mod tests {
             bandwidth: None,
             language: None,
             feedback: crate::sdp_reader::FeedbackOffer { profiles: Vec::new(), retransmission: None },
+            is_send_only: false,
         }
     }
 

@@ -1,8 +1,7 @@
 //! Early feedback and retransmission in descriptions (RFC 4585 4.2, RFC 4588 8).
 
-use super::{MediaDescription, of_format, parameters, rtpmap};
+use super::{MediaDescription, format, section::Section};
 use crate::setup::RtpProfile;
-use sdp_types::Media;
 use std::time::Duration;
 
 /// Most payload types of a stream that are looked at.
@@ -29,12 +28,12 @@ pub struct RetransmissionOffer {
 impl FeedbackOffer {
     /// Reads the offer for the format `payload_type` of a stream. A stream of plain AVP that accepts NACK can be set up with
     /// AVPF too: descriptions name one profile only, and older clients know no other.
-    pub(super) fn read(media: &Media, payload_type: u8) -> Self {
-        let is_avpf = media.proto.eq_ignore_ascii_case(RtpProfile::Avpf.name());
-        let is_plain = is_avpf || media.proto.eq_ignore_ascii_case(RtpProfile::Avp.name());
-        let found = retransmission(media, payload_type);
+    pub(super) fn read(section: &Section<'_>, payload_type: u8) -> Self {
+        let is_avpf = section.protocol.eq_ignore_ascii_case(RtpProfile::Avpf.name());
+        let is_plain = is_avpf || section.protocol.eq_ignore_ascii_case(RtpProfile::Avp.name());
+        let found = retransmission(section, payload_type);
         // GStreamer's server states no `nack` beside `rtx`.
-        let is_offered = is_plain && (accepts_nack(media, payload_type) || (is_avpf && found.payload_type.is_some()));
+        let is_offered = is_plain && (accepts_nack(section, payload_type) || (is_avpf && found.payload_type.is_some()));
         let profiles = match (is_avpf, is_offered) {
             (true, _) => vec![RtpProfile::Avpf],
             (false, true) => vec![RtpProfile::Avpf, RtpProfile::Avp],
@@ -45,9 +44,8 @@ impl FeedbackOffer {
 }
 
 /// Whether the stream accepts generic NACK: `a=rtcp-fb:96 nack` or `a=rtcp-fb:* nack`, without a parameter.
-fn accepts_nack(media: &Media, payload_type: u8) -> bool {
-    let all = media.attributes.iter().filter(|attribute| attribute.attribute == "rtcp-fb");
-    all.filter_map(|attribute| attribute.value.as_deref()).any(|value| {
+fn accepts_nack(section: &Section<'_>, payload_type: u8) -> bool {
+    section.values("rtcp-fb").any(|value| {
         let mut words = value.split_ascii_whitespace();
         let is_ours = words.next().is_some_and(|format| format == "*" || format.parse() == Ok(payload_type));
         is_ours && words.next().is_some_and(|kind| kind.eq_ignore_ascii_case("nack")) && words.next().is_none()
@@ -55,16 +53,16 @@ fn accepts_nack(media: &Media, payload_type: u8) -> bool {
 }
 
 /// Finds the retransmissions of a format: `a=rtpmap:98 rtx/90000`, `a=fmtp:98 apt=96;rtx-time=2000`.
-fn retransmission(media: &Media, payload_type: u8) -> RetransmissionOffer {
+fn retransmission(section: &Section<'_>, payload_type: u8) -> RetransmissionOffer {
     let is_rtx = |number: &u8| {
         *number != payload_type
-            && of_format(media, "rtpmap", *number).and_then(rtpmap).is_some_and(|(name, ..)| name == "rtx")
+            && section.of_format("rtpmap", *number).and_then(format::name).is_some_and(|name| name == "rtx")
     };
     // Not all senders list the number in the `m=` line.
-    let maps = media.attributes.iter().filter(|attribute| attribute.attribute == "rtpmap").take(MOST_FORMATS);
-    let numbers = maps.filter_map(|map| map.value.as_deref()?.split_ascii_whitespace().next()?.parse().ok());
+    let maps = section.values("rtpmap").take(MOST_FORMATS);
+    let numbers = maps.filter_map(|map| map.split_ascii_whitespace().next()?.parse().ok());
     for number in numbers.filter(|number| *number < 128).filter(is_rtx) {
-        let all = of_format(media, "fmtp", number).map(parameters).unwrap_or_default();
+        let all = section.of_format("fmtp", number).map(format::parameters).unwrap_or_default();
         if all.get("apt").is_some_and(|apt| apt.parse() == Ok(payload_type)) {
             let time = all.get("rtx-time").and_then(|time| time.parse().ok()).map(Duration::from_millis);
             return RetransmissionOffer { payload_type: Some(number), time };

@@ -61,22 +61,130 @@ fn other_forms_are_read_too() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn what_is_no_description_is_named() {
     let error = |text: &str| SessionDescription::read(text.as_bytes(), "rtsp://h/").unwrap_err();
-    assert!(matches!(error("hello"), SessionDescriptionError::Malformed(_)));
-    assert!(matches!(error("v=1\r\n"), SessionDescriptionError::Malformed(_)));
-    let of = |media: &str| error(&format!("v=0\r\nm=audio 0 RTP/AVP 0\r\n{media}")).to_string();
-    assert_eq!(of("m=video 0 RTP/AVP 96\r\n"), "stream 1: m= is \"96\", expected a payload type with a=rtpmap");
-    assert!(of("m=video 0 RTP/AVP 128\r\n").contains("from 0 to 127"));
-    for map in ["H264", "H264/0", "H264/x", "/90000"] {
-        let text = of(&format!("m=video 0 RTP/AVP 96\r\na=rtpmap:96 {map}\r\n"));
-        assert!(text.contains(&format!("a=rtpmap is {map:?}")), "{text}");
+    for text in ["hello", "", "<html>a=b</html>", "HTTP/1.1 200 OK\r\n"] {
+        assert!(matches!(error(text), SessionDescriptionError::Foreign { .. }), "{text}");
     }
+    assert!(error("hello").to_string().contains("\"hello\""));
     assert!(matches!(
         error(&format!("v=0\r\n{}", "m=audio 0 RTP/AVP 0\r\n".repeat(65))),
         SessionDescriptionError::TooLong { found: 65, what: "streams", most: 64 }
     ));
     assert!(matches!(error(&"v=0\r\n".repeat(60_000)), SessionDescriptionError::TooLong { what: "bytes", .. }));
+}
+
+/// Descriptions of devices, which other clients play: name, what is exchanged in [`FILM`], and its replacement.
+const ODDITIES: [(&str, &str, &str); 27] = [
+    ("a fraction of a time", "t=0 0", "t=1698143674.9 0"),
+    ("no time", "t=0 0\r\n", ""),
+    ("an origin without an address", "o=- 7 1 IN IP4 0.0.0.0", "o=- 7 1 IN IP4 "),
+    ("an origin of one word", "o=- 7 1 IN IP4 0.0.0.0", "o=-"),
+    ("an empty connection", "c=IN IP4 0.0.0.0", "c=IN "),
+    ("an unknown kind of address", "c=IN IP4 0.0.0.0", "c=IN IPV4 0.0.0.0"),
+    ("a space in the version", "v=0", "v= 0"),
+    ("another version", "v=0", "v=1"),
+    ("no version", "v=0\r\n", ""),
+    ("no version and no origin", "v=0\r\no=- 7 1 IN IP4 0.0.0.0\r\ns=film\r\n", ""),
+    ("an order of its own", "v=0\r\no=- 7 1 IN IP4 0.0.0.0\r\n", "o=- 7 1 IN IP4 0.0.0.0\r\nv=0\r\n"),
+    ("an empty line first", "v=0", "\r\nv=0"),
+    ("a mark of the byte order", "v=0", "\u{feff}v=0"),
+    ("a line that is none", "s=film", "film"),
+    ("unknown lines", "s=film", "s=film\r\ny=1\r\nQ=2"),
+    ("bad bandwidths", "t=0 0", "b=AS\r\nb=AS:many\r\nb=X\r\nt=0 0"),
+    ("a bad range", "a=control:*", "a=control:*\r\na=range:clock=now"),
+    ("indented lines", "a=rtpmap", "  a=rtpmap"),
+    ("a space before the value", "a=rtpmap:96", "a=rtpmap: 96"),
+    ("two spaces", "m=video 0 RTP/AVP 96", "m=video  0  RTP/AVP  96"),
+    ("a small profile", "RTP/AVP 96", "rtp/avp 96"),
+    ("a profile beside TCP", "RTP/AVP 96", "RTP/AVP/TCP 96"),
+    ("no space before the payload type", "RTP/AVP 96", "RTP/AVP96"),
+    ("no port", "m=video 0 RTP/AVP 96", "m=video RTP/AVP 96"),
+    ("a port and a count", "m=video 0 RTP/AVP 96", "m=video 49170/2 RTP/AVP 96"),
+    ("large names of attributes", "a=control:v1", "A=CONTROL:v1\r\na=Control:v1"),
+    ("no clock rate of pictures", "H264/90000", "H264"),
+];
+
+#[test]
+fn descriptions_are_read_as_devices_write_them() {
+    let plain = SessionDescription::read(FILM.as_bytes(), "rtsp://h/").unwrap();
+    for (name, from, to) in ODDITIES {
+        let text = FILM.replace(from, to);
+        assert_ne!(text, FILM, "{name}");
+        let read = SessionDescription::read(text.as_bytes(), "rtsp://h/").unwrap_or_else(|why| panic!("{name}: {why}"));
+        assert_eq!(read.streams, plain.streams, "{name}");
+        assert!(read.skipped.is_empty(), "{name}: {:?}", read.skipped);
+    }
+    let ends = [("\0", 1), ("\0\0\r\n", 1), ("\r\n\r\n", 1), ("junk", 1)];
+    for (end, repeated) in ends {
+        let read = SessionDescription::read((FILM.to_owned() + &end.repeat(repeated)).as_bytes(), "rtsp://h/");
+        assert_eq!(read.unwrap().streams, plain.streams, "{end:?}");
+    }
+    let bare = FILM.replace("\r\n", "\n");
+    assert_eq!(SessionDescription::read(bare.as_bytes(), "rtsp://h/").unwrap().streams, plain.streams);
+}
+
+#[test]
+fn a_section_that_states_no_format_is_skipped_and_named() {
+    for (section, expected) in [
+        ("m=application/TP-LINK 0 RTP/AVP smart/1/90000\r\na=rtpmap:95 /90000\r\n", "smart/1/90000"),
+        (
+            "m=video 0 RTP/AVP 99\r\n",
+            "m= is \"video 0 RTP/AVP 99\", expected a payload type from 0 to 127 with a=rtpmap",
+        ),
+        ("m=video 0 RTP/AVP 128\r\n", "from 0 to 127"),
+        ("m=video 0 RTP/AVP\r\n", "from 0 to 127"),
+        ("m=\r\n", "expected RTP/AVP"),
+        ("m=application 0 TCP 5\r\n", "expected RTP/AVP"),
+        ("m=video 0 RTP/AVP 96\r\na=rtpmap:96 /90000\r\n", "a=rtpmap is \"96 /90000\""),
+        ("m=audio 0 RTP/AVP 98\r\na=rtpmap:98 L16\r\n", "a=rtpmap is \"98 L16\""),
+        ("m=audio 0 RTP/AVP 98\r\na=rtpmap:98\r\n", "a=rtpmap is \"98\""),
+    ] {
+        for text in [format!("{FILM}{section}"), FILM.replace("m=video", &format!("{section}m=video"))] {
+            let read = SessionDescription::read(text.as_bytes(), "rtsp://h/").unwrap();
+            assert_eq!(read.streams.len(), 2, "{section}");
+            let skipped = read.skipped[0].to_string();
+            assert!(read.skipped.len() == 1 && skipped.contains(expected), "{skipped}");
+        }
+    }
+}
+
+#[test]
+fn formats_are_found_where_the_payload_type_is_unclear() {
+    for (section, expected) in [
+        ("m=audio 0 RTP/AVP 0\r\na=rtpmap:0 /\r\n", (0, "pcmu", 8000)),
+        ("m=audio 0 RTP/AVP 97\r\na=rtpmap:97 PCMA\r\n", (97, "pcma", 8000)),
+        ("m=audio 0 RTP/AVP 97\r\na=rtpmap:97 opus/0/2\r\n", (97, "opus", 48_000)),
+        (
+            "m=audio 0 RTP/AVP 97\r\na=rtpmap:97 MPEG4-GENERIC\r\na=fmtp:97 config=1408\r\n",
+            (97, "mpeg4-generic", 16_000),
+        ),
+        ("m=video 0 RTP/AVP 96\r\na=rtpmap:97 H265/90000\r\n", (96, "h265", 90_000)),
+        ("m=video 0 RTP/AVP\r\na=rtpmap:97 HEVC/90000\r\n", (97, "h265", 90_000)),
+        ("m=video 0 RTP/AVP 95 96\r\na=rtpmap:96 H264/90000\r\n", (96, "h264", 90_000)),
+        ("m=video 0 RTP/AVP 96,97\r\na=rtpmap:96 H264/x\r\n", (96, "h264", 90_000)),
+    ] {
+        let read = SessionDescription::read(format!("v=0\r\n{section}").as_bytes(), "rtsp://h/").unwrap();
+        let [stream] = &read.streams[..] else { panic!("{section}: {read:?}") };
+        assert_eq!((stream.payload_type, stream.encoding.as_str(), stream.clock_rate), expected, "{section}");
+    }
+}
+
+#[test]
+fn streams_that_the_client_may_send_are_skipped() {
+    let speaker = "m=audio 0 RTP/AVP 0\r\na=sendonly\r\na=control:back\r\n";
+    let mut read = SessionDescription::read(format!("{FILM}{speaker}").as_bytes(), "rtsp://h/").unwrap();
+    assert_eq!(read.streams.len(), 3);
+    read.skip_back_channels();
+    assert_eq!((read.streams.len(), read.skipped[0].control.as_str()), (2, "rtsp://h/back"));
+    assert_eq!(read.skipped[0].to_string(), "section 2 (audio): a=sendonly: the client sends it");
+    // A camera that tells its own direction.
+    let text = FILM
+        .replace("a=control:v1", "a=control:v1\r\na=sendonly")
+        .replace("a=control:a1", "a=control:a1\r\na=sendonly");
+    let mut read = SessionDescription::read(text.as_bytes(), "rtsp://h/").unwrap();
+    read.skip_back_channels();
+    assert_eq!((read.streams.len(), read.skipped.len()), (2, 0));
 }
 
 proptest! {

@@ -227,6 +227,21 @@ fn bad_publishers_are_refused() {
 }
 
 #[test]
+fn publishers_that_state_no_mode_and_one_pair_of_channels_publish() {
+    let server = serve(&[]);
+    let sound = "m=audio 0 RTP/AVP 0\r\na=control:streamid=1\r\n";
+    let skipped = "m=application 0 RTP/AVP 107\r\na=control:streamid=2\r\n";
+    let mut publisher = Client::new(&server, "live/cam");
+    assert_eq!(announce(&mut publisher, &format!("{SDP}{sound}{skipped}")).status, 200);
+    for (track, channels) in [("streamid=0", "0-1"), ("streamid=1", "2-3"), ("streamid=2", "4-5")] {
+        let reply = publisher.set_up(track, "RTP/AVP/TCP;unicast;interleaved=0-1");
+        let given = reply.headers.get("transport").map_or("", String::as_str);
+        assert!(given.contains(&format!("interleaved={channels}")), "{track}: {} {given}", reply.status);
+    }
+    assert_eq!(publisher.ask("RECORD", "", "").status, 200);
+}
+
+#[test]
 fn without_a_place_for_them_publishers_are_unknown() {
     let server = Server::of_clips();
     assert_eq!(announce(&mut Client::new(&server, "live/cam"), SDP).status, 501);

@@ -114,13 +114,24 @@ fn requests_wait_for_a_keep_alive_under_way() {
 }
 
 #[test]
-fn unusable_replies_are_named() {
+fn a_server_may_name_no_session() {
     let mut peer = Peer::new(URL, options());
     peer.described();
     peer.client.set_up(&[(0, UDP)], peer.now);
     peer.expect("SETUP", "200 OK\r\nTransport: RTP/AVP;unicast;server_port=1-2");
+    peer.client.play(None, peer.now);
+    let asked = peer.expect("PLAY", "200 OK");
+    assert_eq!(asked.session, None);
+}
+
+#[test]
+fn unusable_replies_are_named() {
+    let mut peer = Peer::new(URL, options());
+    peer.described();
+    peer.client.set_up(&[(0, UDP)], peer.now);
+    peer.expect("SETUP", "200 OK\r\nSession: a b\r\nTransport: RTP/AVP;unicast;server_port=1-2");
     let error = peer.error().to_string();
-    assert_eq!(error, format!("SETUP {URL}/v: Session is \"\", expected an identifier"));
+    assert_eq!(error, format!("SETUP {URL}/v: Session is \"a b\", expected an identifier"));
     let mut peer = Peer::new(URL, options());
     peer.described();
     peer.client.set_up(&[(0, TCP)], peer.now);

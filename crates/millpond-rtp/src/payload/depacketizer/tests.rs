@@ -59,6 +59,8 @@ fn nal(codec: Packetizer) -> BoxedStrategy<Vec<u8>> {
     let frame = move |units: Vec<(Vec<u8>, Vec<u8>)>| {
         let mut is_first = true;
         let unit = |(header, mut body): (Vec<u8>, Vec<u8>)| {
+            // No NAL unit contains a start code.
+            body.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = 3);
             if is_slice(codec, header[0]) {
                 // The first slice of a picture, and no other, begins with this bit.
                 body[0] = body[0] & 0x7f | u8::from(std::mem::take(&mut is_first)) << 7;

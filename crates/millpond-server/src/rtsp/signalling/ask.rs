@@ -138,6 +138,11 @@ pub(super) fn is_to_record(request: &Request<Vec<u8>>) -> bool {
     setup::mode(header(request, &TRANSPORT).unwrap_or("")) == Mode::Record
 }
 
+/// Whether a SETUP states what it is for.
+pub(super) fn states_mode(request: &Request<Vec<u8>>) -> bool {
+    header(request, &TRANSPORT).unwrap_or("").to_ascii_lowercase().contains("mode=")
+}
+
 /// The action of an ANNOUNCE.
 ///
 /// # Errors

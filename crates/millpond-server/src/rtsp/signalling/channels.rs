@@ -20,8 +20,8 @@ impl Owner {
 }
 
 impl Channels {
-    /// Returns the channels of RTP and RTCP for a session's track: those that are asked for, else the first pair that is free.
-    /// Nothing where one of them is another track's, or there is none. `is_open` tells whether a session is still there.
+    /// Returns the channels of RTP and RTCP for a session's track: those that are asked for, else the first pair that is free, as
+    /// some clients ask for the same pair for each track. Nothing where there is none. `is_open` tells whether a session is still there.
     pub(super) fn find(
         &self,
         asked: Option<(u8, u8)>,
@@ -32,10 +32,7 @@ impl Channels {
         let is_free =
             |channel: u8| self.0.get(&channel).is_none_or(|owner| owner.is(session, track) || !is_open(&owner.session));
         let fits = |(rtp, rtcp): &(u8, u8)| rtp != rtcp && is_free(*rtp) && is_free(*rtcp);
-        match asked {
-            Some(channels) => Some(channels).filter(fits),
-            None => (0..=254).step_by(2).map(|rtp| (rtp, rtp + 1)).find(fits),
-        }
+        asked.filter(fits).or_else(|| (0..=254).step_by(2).map(|rtp| (rtp, rtp + 1)).find(fits))
     }
 
     /// Gives channels to a session's track, in place of those that it had.

@@ -1,7 +1,7 @@
 //! One RTSP connection: requests in, replies and actions out, and interleaved data beside them.
 
 use super::{
-    action::{Action, Ended, Named, Outcome, Step},
+    action::{Action, Ended, Named, Outcome, SetUp, Step},
     answer, ask,
     channels::Channels,
     sessions::{Sessions, Viewer},
@@ -23,6 +23,7 @@ use millpond_rtp::{
         Method, Request, StatusCode,
         headers::{PUBLIC as PUBLIC_HEADER, RETRY_AFTER, SESSION},
     },
+    setup::Mode,
 };
 use millpond_stream::outlet::Backlog;
 use std::{collections::HashSet, net::SocketAddr, sync::Arc, time::Duration};
@@ -70,8 +71,8 @@ pub(in crate::rtsp) struct Dialogue {
     /// Names of sessions that were set up here.
     own: HashSet<String>,
     channels: Channels,
-    /// Whether an ANNOUNCE was admitted.
-    has_announced: bool,
+    /// Path of the last ANNOUNCE that was admitted.
+    announced: Option<String>,
     /// Wrong answers to challenges.
     wrong: usize,
     /// Time of the last request, or of the last packet on a track's channel.
@@ -90,7 +91,7 @@ impl Dialogue {
             asked: None,
             own: HashSet::new(),
             channels: Channels::default(),
-            has_announced: false,
+            announced: None,
             wrong: 0,
             active: now,
             began: None,
@@ -265,7 +266,7 @@ impl Dialogue {
         let Some(request) = self.asked.take() else { return self.next(sessions, now) };
         match answer {
             Ok(pass) => {
-                self.has_announced |= matches!(request.method(), Method::Announce);
+                self.note_announced(&request);
                 self.admitted(request, pass, sessions, now)
             }
             Err(refusal) => {
@@ -355,7 +356,7 @@ impl Dialogue {
         let question = self.terms.gates.ask_to_publish(ask::stream(request, &path), &asker)?;
         match request.method() {
             Method::Announce => Some(Check::Ask(question)),
-            _ if self.has_announced => Some(Check::Admitted(Pass::default())),
+            _ if self.announced.is_some() => Some(Check::Admitted(Pass::default())),
             _ => None,
         }
     }
@@ -401,7 +402,9 @@ impl Dialogue {
                 return Some(Reply::new(StatusCode::Forbidden).because(why));
             }
         };
-        self.has_announced |= refused.is_ok() && matches!(request.method(), Method::Announce);
+        if refused.is_ok() {
+            self.note_announced(request);
+        }
         let refused = refused.err()?;
         let (peer, why) = (self.terms.peer, &refused.why);
         let is_no_guess = |why: &DigestRefusal| matches!(why, DigestRefusal::Anonymous) || why.is_stale();
@@ -448,10 +451,26 @@ impl Dialogue {
     fn is_publishers(&self, request: &Request<Vec<u8>>) -> bool {
         match request.method() {
             Method::Announce | Method::Record => true,
-            Method::Setup => ask::is_to_record(request),
+            Method::Setup => self.is_to_record(request),
             Method::Describe | Method::Play => false,
-            _ => self.has_announced,
+            _ => self.announced.is_some(),
         }
+    }
+
+    /// Takes note of a request that was admitted, where it is an ANNOUNCE.
+    fn note_announced(&mut self, request: &Request<Vec<u8>>) {
+        if matches!(request.method(), Method::Announce) {
+            self.announced = ask::path(request);
+        }
+    }
+
+    /// Whether a SETUP is that of a publisher. Some publishers state no mode.
+    fn is_to_record(&self, request: &Request<Vec<u8>>) -> bool {
+        let is_announced = || {
+            let path = ask::path(request)?;
+            path.strip_prefix(self.announced.as_deref()?).map(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        ask::is_to_record(request) || (!ask::states_mode(request) && is_announced().unwrap_or(false))
     }
 
     /// The supported methods.
@@ -484,7 +503,11 @@ impl Dialogue {
                 let (most, agent) = (ask::bandwidth(request), ask::agent(request));
                 Action::Describe { path, query: ask::query(request), most, elsewhere, agent }
             }
-            Method::Setup => Action::SetUp(ask::set_up(request, known)?),
+            Method::Setup => {
+                let set_up = ask::set_up(request, known)?;
+                let mode = if self.is_to_record(request) { Mode::Record } else { set_up.mode };
+                Action::SetUp(SetUp { mode, ..set_up })
+            }
             Method::Play => Action::Play(known_or(known)?, ask::play(request)?),
             Method::Announce if self.terms.publishers.is_some() => Action::Announce(ask::announce(request)?),
             Method::Record if self.terms.publishers.is_some() => Action::Record(known_or(known)?),

@@ -40,6 +40,32 @@ fn h264_units_are_taken_out_of_aggregates() {
 }
 
 #[test]
+fn h264_is_divided_at_start_codes() {
+    let expected = [(0, vec![0, 0, 0, 2, 0x67, 1, 0, 0, 0, 1, 0x68, 0, 0, 0, 2, 0x65, 9])];
+    for payload in
+        [&[0x67, 1, 0, 0, 0, 1, 0x68, 0, 0, 1, 0x65, 9][..], &[0, 0, 0, 1, 0x67, 1, 0, 0, 1, 0x68, 0, 0, 1, 0x65, 9]]
+    {
+        assert_eq!(units(AVC, &[(payload, true)]).unwrap(), expected);
+    }
+}
+
+#[test]
+fn markers_on_each_slice_end_no_picture() {
+    let (first, second): (&[u8], &[u8]) = (&[0x65, 0x88], &[0x65, 0x09]);
+    let whole = vec![0, 0, 0, 2, 0x65, 0x88, 0, 0, 0, 2, 0x65, 0x09];
+    let mut depacketizer = Depacketizer::new(AVC);
+    let mut units = Vec::new();
+    for (number, payload) in (0..).zip([first, second, first, second, first]) {
+        let timestamp = u32::from(number) / 2;
+        let header = Header { marker: true, payload_type: 96, sequence: number, timestamp, ssrc: 1 };
+        depacketizer.push(&header, payload, &mut units).unwrap();
+    }
+    let units: Vec<_> = units.into_iter().map(|unit| (unit.timestamp, unit.bytes.to_vec())).collect();
+    // The first picture is given with its first slice, and again when the second one shows the habit.
+    assert_eq!(units, [(0, vec![0, 0, 0, 2, 0x65, 0x88]), (0, whole.clone()), (1, whole)]);
+}
+
+#[test]
 fn h264_of_interleaved_mode_is_refused() {
     for (kind, name) in [(25, "STAP-B"), (26, "MTAP"), (27, "MTAP"), (29, "FU-B")] {
         let (at, found) = error(AVC, &[0x60 | kind, 0, 0, 1, 2]);
@@ -55,7 +81,8 @@ fn h264_fragments_must_fit_together() {
     assert!(units(AVC, &[(first, false), (first, true)]).is_err(), "two first ones");
     assert!(units(AVC, &[(first, false), (&[0x7c, 0x41, 3], true)]).is_err(), "of another type");
     assert!(units(AVC, &[(first, false), (&[0x41, 3], true)]).is_err(), "another unit between");
-    assert!(units(AVC, &[(&[0x7c, 0xc5, 1], true)]).is_err(), "first and last in one (RFC 6184 5.8)");
+    // First and last in one, which RFC 6184 5.8 forbids.
+    assert_eq!(units(AVC, &[(&[0x7c, 0xc5, 1], true)]), Ok(vec![(0, vec![0, 0, 0, 2, 0x65, 1])]));
     assert!(units(AVC, &[(&[0x7c], true)]).is_err() && units(AVC, &[(&[], true)]).is_err());
     assert_eq!(units(AVC, &[(middle, false), (last, true)]), Ok(vec![]), "joined in the middle");
     assert_eq!(units(AVC, &[(first, false), (middle, true)]), Ok(vec![]), "marked before the end");
