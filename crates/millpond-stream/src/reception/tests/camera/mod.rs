@@ -19,8 +19,6 @@ use scenario::{Habit, Scenario, Step};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Time between two pictures.
-const PICTURE: Duration = Duration::from_millis(40);
 /// Description of a camera with pictures and sound.
 const SDP: &str = "v=0\r\no=- 7 1 IN IP4 10.0.0.7\r\ns=door\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\na=control:*\r\n\
     m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1;sprop-parameter-sets=SETS\r\n\
