@@ -103,7 +103,7 @@ fn players_start_with_the_first_picture_of_the_edit() {
     let p = presentation(vec![movie(vec![video(table(&reordered(250, 25, 1000), 48, 0), 12_800, edits), sound])]);
     let start = "#EXT-X-START:TIME-OFFSET=0.038000,PRECISE=YES\n";
     for container in [Container::Fmp4, Container::Ts] {
-        assert_eq!(multivariant(&p, container).unwrap().matches(start).count(), 1);
+        assert!(!multivariant(&p, container).unwrap().contains("EXT-X-START"));
         assert_eq!(media(&p, p.track("v1").unwrap(), container).unwrap().matches(start).count(), 1);
     }
     let mpd = crate::dash::mpd(&p).unwrap();
