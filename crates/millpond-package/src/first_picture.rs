@@ -18,5 +18,6 @@ fn of_track(track: &PresentedTrack) -> Option<u64> {
     second.checked_sub(EARLIER).filter(|micros| *micros > 0)
 }
 
-/// Millionths of a second before the second picture: players round times to a thousandth, and dash.js adds one.
-const EARLIER: u64 = 2_000;
+/// Millionths of a second before the second picture: players round times to a thousandth. With two thousandths Chromium
+/// shows the last hidden picture.
+const EARLIER: u64 = 1_000;

@@ -78,8 +78,9 @@ pub(super) fn is_independent(track: &PresentedTrack) -> bool {
     track.media().is_some_and(|m| m.access.is_independent())
 }
 
-/// Writes where players start (4.3.5.2), if that is not the beginning.
-pub(super) fn start(out: &mut String, presentation: &Presentation) {
+/// Writes where players start (4.3.5.2), if that is not the beginning. Multivariant playlists don't say it: ffmpeg 5.1
+/// takes them for media playlists then, and plays each track twice.
+fn start(out: &mut String, presentation: &Presentation) {
     if let Some(micros) = first_picture::micros(presentation) {
         out.push_str("#EXT-X-START:TIME-OFFSET=");
         digits::push_micros(out, micros);

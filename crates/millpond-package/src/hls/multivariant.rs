@@ -1,6 +1,6 @@
 //! The multivariant playlist (RFC 8216 4.3.4).
 
-use super::{Container, groups::Group, keys, media};
+use super::{Container, groups::Group, keys};
 use crate::{
     PackageError,
     bandwidth::Bandwidth,
@@ -24,8 +24,8 @@ struct Content<'a> {
     container: Container,
     /// Path before the URIs of tracks.
     base: &'a str,
-    /// Tags of the whole asset: where players start, and keys.
-    tags: String,
+    /// Key tags.
+    keys: String,
     video: Vec<TrackListing<'a>>,
     groups: Vec<Group<'a>>,
     text: Vec<TrackListing<'a>>,
@@ -58,12 +58,11 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
         let place = presentation.tracks.iter().position(|track| track.name == muxed.name)?;
         TrackListing::stored(presentation, place, container)
     });
-    let mut tags = String::new();
-    media::start(&mut tags, presentation);
+    let mut keys = String::new();
     if container == Container::Fmp4 {
-        keys::of_session(&mut tags, presentation)?;
+        keys::of_session(&mut keys, presentation)?;
     }
-    let mut out = Content::of(tracks, muxed, container, &presentation.base, tags).write();
+    let mut out = Content::of(tracks, muxed, container, &presentation.base, keys).write();
     let thumbnails = Thumbnails::of(presentation).filter(|_| presentation.lists_thumbnails);
     if let Some(thumbnails) = thumbnails.filter(|_| container == Container::Fmp4) {
         thumbnails.stream(&mut out, &presentation.base);
@@ -107,7 +106,7 @@ impl<'a> Content<'a> {
         muxed: Option<TrackListing<'a>>,
         container: Container,
         base: &'a str,
-        tags: String,
+        keys: String,
     ) -> Self {
         let of_kind = |kind| tracks.iter().copied().filter(move |track| track.kind == kind);
         // Variants are renditions of one video (RFC 8216 4.3.4.2). An alternative video has only its own URL.
@@ -122,18 +121,18 @@ impl<'a> Content<'a> {
             group.codecs = codecs(group.tracks.iter().copied().chain(beside()), container);
         }
         let codecs = codecs(beside(), container);
-        Self { container, base, tags, video, groups, text, codecs, lacks_captions: false }
+        Self { container, base, keys, video, groups, text, codecs, lacks_captions: false }
     }
 
     fn write(&self) -> String {
-        let mut out = String::with_capacity(1024 + self.tags.len());
+        let mut out = String::with_capacity(1024 + self.keys.len());
         out.push_str("#EXTM3U\n#EXT-X-VERSION:");
         digits::push(&mut out, if self.container == Container::Fmp4 { 7 } else { 4 });
         out.push('\n');
         if self.video.iter().all(TrackListing::is_independent) {
             out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
         }
-        out.push_str(&self.tags);
+        out.push_str(&self.keys);
         self.renditions(&mut out);
         for video in &self.video {
             if self.groups.is_empty() {
