@@ -147,6 +147,7 @@ mod tests {
 
     #[test]
     fn with_a_secret_only_signed_registrations_are_nodes() {
+        let node = |name: &str| Node::new(name.parse().unwrap(), Bitrate::from_mbps(10));
         let secret = ClusterSecret::new(b"a secret of thirty-two bytes....").unwrap();
         let other = ClusterSecret::new(b"another secret of 32 bytes......").unwrap();
         let key = |name: &str| node_key("/m/", &node(name).name, 1);
