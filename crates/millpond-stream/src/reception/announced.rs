@@ -63,8 +63,9 @@ impl AnnouncedMedia {
     /// The first stream whose control URL fits. Streams behind those of the description are sections that were skipped.
     pub fn stream(&self, fits: impl Fn(&str) -> bool) -> Option<usize> {
         let SessionDescription { streams, skipped, .. } = &self.description;
-        let all = streams.iter().map(|stream| &stream.control).chain(skipped.iter().map(|section| &section.control));
-        all.into_iter().position(|control| fits(control))
+        let mut all =
+            streams.iter().map(|stream| &stream.control).chain(skipped.iter().map(|section| &section.control));
+        all.position(|control| fits(control))
     }
 
     /// Whether a stream was set up.

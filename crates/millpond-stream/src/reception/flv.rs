@@ -118,7 +118,7 @@ impl FlvFrames {
         let taken: Vec<u16> = self.lanes.iter().flatten().filter_map(Lane::track).collect();
         let Some(lane) = &mut self.lanes[index] else { return };
         if lane.track().is_none() {
-            lane.set_track(assembly.join(lane.media(), lane.clock(), &taken));
+            lane.set_track(assembly.join(lane.media(), lane.clock(), (&taken, true)));
         }
         assembly.change(self.formats(assembly));
     }

@@ -108,7 +108,8 @@ impl SessionTrack {
         }
     }
 
-    /// Tells the first violation of the payload format, and packets of a payload type that is not described. A source that goes on like this must not fill the log.
+    /// Tells the first violation of the payload format, and packets of a payload type that is not described. A source that goes on
+    /// like this must not fill the log.
     fn warn(&mut self, assembly: &mut Assembly) {
         if let Some((found, described)) = self.receiver.other_payload() {
             let track = self.track;

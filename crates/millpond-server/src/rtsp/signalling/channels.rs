@@ -21,7 +21,8 @@ impl Owner {
 
 impl Channels {
     /// Returns the channels of RTP and RTCP for a session's track: those that are asked for, else the first pair that is free, as
-    /// some clients ask for the same pair for each track. Nothing where there is none. `is_open` tells whether a session is still there.
+    /// some clients ask for the same pair for each track. Nothing where there is none. `is_open` tells whether a session is
+    /// still there.
     pub(super) fn find(
         &self,
         asked: Option<(u8, u8)>,

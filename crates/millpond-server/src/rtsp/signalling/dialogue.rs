@@ -266,7 +266,7 @@ impl Dialogue {
         let Some(request) = self.asked.take() else { return self.next(sessions, now) };
         match answer {
             Ok(pass) => {
-                self.note_announced(&request);
+                self.announced = announced(&request).or(self.announced.take());
                 self.admitted(request, pass, sessions, now)
             }
             Err(refusal) => {
@@ -403,7 +403,7 @@ impl Dialogue {
             }
         };
         if refused.is_ok() {
-            self.note_announced(request);
+            self.announced = announced(request).or(self.announced.take());
         }
         let refused = refused.err()?;
         let (peer, why) = (self.terms.peer, &refused.why);
@@ -454,13 +454,6 @@ impl Dialogue {
             Method::Setup => self.is_to_record(request),
             Method::Describe | Method::Play => false,
             _ => self.announced.is_some(),
-        }
-    }
-
-    /// Takes note of a request that was admitted, where it is an ANNOUNCE.
-    fn note_announced(&mut self, request: &Request<Vec<u8>>) {
-        if matches!(request.method(), Method::Announce) {
-            self.announced = ask::path(request);
         }
     }
 
@@ -575,4 +568,9 @@ fn parameter(request: &Request<Vec<u8>>, session: Option<String>) -> Reply {
         false => Reply::new(StatusCode::ParameterNotUnderstood),
     };
     session.into_iter().fold(reply, |reply, name| reply.with(SESSION, name))
+}
+
+/// The path of an ANNOUNCE; `None` for other requests.
+fn announced(request: &Request<Vec<u8>>) -> Option<String> {
+    ask::path(request).filter(|_| matches!(request.method(), Method::Announce))
 }

@@ -182,12 +182,12 @@ impl Assembly {
     }
 
     /// Returns a track for a stream that joins a session whose other streams have the tracks `taken`: a free one of its media, or
-    /// a new one. `clock` has the ticks of its timestamps. `None` where there are too many.
+    /// a new one where its clock rate is known. `clock` has the ticks of its timestamps. `None` where there is none for it.
     pub(in crate::reception) fn join(
         &mut self,
         stream: (&str, Timescale),
         clock: Timescale,
-        taken: &[u16],
+        (taken, is_known): (&[u16], bool),
     ) -> Option<u16> {
         let fits = |line: &Line| line.media == stream.0 && (self.shares_clock || line.timescale == stream.1);
         let lines = (0..).zip(&self.lines);
@@ -196,7 +196,7 @@ impl Assembly {
             self.timeline.set_source(track.into(), clock);
             return Some(track);
         }
-        if self.lines.len() >= MOST_TRACKS {
+        if !is_known || self.lines.len() >= MOST_TRACKS {
             return None;
         }
         self.lines.push(Line::new(&stream));

@@ -259,15 +259,15 @@ impl ProgrammeFrames {
         self.held_bytes = 0;
     }
 
-    /// Gives the stream at a place a track, where it has none and its format is known.
+    /// Gives the stream at a place a track, where it has none: a free one, or a new one once its format is known.
     fn join(&mut self, place: usize, assembly: &mut Assembly) {
         let stream = &self.streams[place];
-        if stream.track.is_some() || !stream.is_known() {
+        if stream.track.is_some() {
             return;
         }
         let taken: Vec<u16> = self.streams.iter().filter_map(|stream| stream.track).collect();
-        let track = assembly.join(stream.media(), Timescale::MPEG, &taken);
-        if track.is_none() {
+        let track = assembly.join(stream.media(), Timescale::MPEG, (&taken, stream.is_known()));
+        if track.is_none() && stream.is_known() {
             tracing::warn!(pid = stream.pid(), "stream of a programme left out: one too many");
         }
         self.streams[place].track = track;
