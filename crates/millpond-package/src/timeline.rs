@@ -10,7 +10,8 @@
 //!   be presented before they are decoded. So all decode times are written earlier by the greatest such difference (the
 //!   track's *reorder* time).
 //! - Some samples are decoded but not shown (preroll: presented before the run's start). Preroll of audio at the start
-//!   keeps its true time: it is before 0, and the edit list of the init segment tells players to decode and drop it.
+//!   keeps its true time: it is before 0, and the edit list of the init segment tells players to decode and drop it. So
+//!   does preroll of pictures at the start, where the track's clock has no ticks for it.
 //!   Other preroll is *squeezed*, because players of pictures drop what is before 0, and because in later runs that time
 //!   belongs to samples shown earlier. It is presented in order within a short window that begins at the run's start.
 //!   The first shown sample follows it, less than half a frame late.
@@ -209,7 +210,9 @@ impl Run {
             end: span.end,
             samples: span.samples,
         };
-        let keeps_time = previous.is_none() && matches!(track.kind, TrackKind::Audio { .. });
+        // Where the clock has fewer ticks than there are samples to squeeze, those shown would be late.
+        let fits = preroll.count <= preroll.gap / 2;
+        let keeps_time = previous.is_none() && (matches!(track.kind, TrackKind::Audio { .. }) || !fits);
         if preroll.count > 0 && !keeps_time {
             let step = (preroll.gap / (2 * preroll.count)).clamp(1, tick);
             let window = preroll.count.saturating_mul(step).min(preroll.gap / 2);

@@ -70,5 +70,6 @@ fn longest(squeezed: &[Squeezed]) -> i64 {
 fn factor(media: &MediaTrack, squeezed: &[Squeezed]) -> i64 {
     let by_rate = i64::from(FINE / media.track().timescale.get());
     let largest = media.facts.largest_field().saturating_add(longest(squeezed)).max(1);
-    by_rate.min(i64::from(i32::MAX) / largest).max(1)
+    // Offsets are sums of two such fields.
+    by_rate.min(i64::from(i32::MAX / 2) / largest).max(1)
 }
