@@ -161,6 +161,11 @@ impl Timeline {
         self.runs.last().map_or(0, |r| r.end)
     }
 
+    /// Whether one edit selects all samples.
+    pub(crate) fn is_of_one_edit(&self) -> bool {
+        self.runs.len() == 1
+    }
+
     /// Returns the times of squeezed samples, in ascending order.
     pub(crate) fn squeezed(&self) -> impl Iterator<Item = Squeezed> + '_ {
         self.runs.iter().filter_map(|run| {

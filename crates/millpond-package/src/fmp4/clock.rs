@@ -20,7 +20,9 @@ pub(super) struct Clock<'a> {
 
 impl<'a> Clock<'a> {
     pub(super) fn of(media: &'a MediaTrack) -> Self {
-        let squeezed: Vec<Squeezed> = media.timeline.squeezed().collect();
+        // Decode times of several edits may run ahead of presentation by more than a window: those keep the track's clock.
+        let is_simple = media.timeline.is_of_one_edit();
+        let squeezed: Vec<Squeezed> = media.timeline.squeezed().filter(|_| is_simple).collect();
         let factor = if squeezed.is_empty() { 1 } else { factor(media, &squeezed) };
         Self { media, factor, squeezed }
     }

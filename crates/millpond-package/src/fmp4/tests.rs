@@ -56,7 +56,8 @@ fn reordered_video_comes_back_with_its_times() {
 
 #[test]
 fn hidden_pictures_are_a_nanosecond_apart() {
-    for edits in [vec![edit(0, 512 * 30)], vec![edit(2000, 512), edit(2000, 512 * 110)]] {
+    for start in [30, 110] {
+        let edits = vec![edit(0, 512 * start)];
         let film = movie(vec![testing::video(table(&reordered(250, 25, 1000), 48, 0), 12_800, edits)]);
         let p = presentation(vec![film]);
         let v = p.track("v1").unwrap();
