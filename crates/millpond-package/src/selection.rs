@@ -64,8 +64,6 @@ struct NamedKinds {
     text: bool,
     /// Whether the source has a video track.
     has_video: bool,
-    /// Whether it has one that is enabled.
-    has_enabled_video: bool,
 }
 
 impl NamedKinds {
@@ -75,22 +73,12 @@ impl NamedKinds {
         for track in &source.movie.tracks {
             let named = ids.contains(&track.id);
             match track.kind {
-                TrackKind::Video { .. } => {
-                    (kinds.has_video, kinds.video) = (true, kinds.video || named);
-                    kinds.has_enabled_video |= track.enabled;
-                }
+                TrackKind::Video { .. } => (kinds.has_video, kinds.video) = (true, kinds.video || named),
                 TrackKind::Audio { .. } => kinds.audio |= named,
                 TrackKind::Text => kinds.text |= named,
             }
         }
         kinds
-    }
-
-    /// Whether a disabled video is left out: it is no part of the film (ISO/IEC 14496-12 8.3.2). Writers also disable
-    /// sound and text that players may choose instead of others.
-    fn leaves_out(&self, track: &Track) -> bool {
-        let is_video = matches!(track.kind, TrackKind::Video { .. });
-        is_video && !track.enabled && self.has_enabled_video && !self.video
     }
 
     fn has(&self, kind: TrackKind) -> bool {
@@ -119,10 +107,6 @@ impl Selection {
             let kinds = NamedKinds::of(source);
             for (index, track) in source.movie.tracks.iter().enumerate() {
                 budget.pick(track)?;
-                if kinds.leaves_out(track) {
-                    selection.skipped.push(format!("{}: track {}: its header disables it", source.label, track.id));
-                    continue;
-                }
                 if let Some(picked) = pick(source, &kinds, ObjectIndex(object), index, origin, &mut selection.skipped) {
                     selection.add(picked, &seen, &mut own);
                     budget.tracks(selection.video.len() + selection.audio.len() + selection.text.len())?;
