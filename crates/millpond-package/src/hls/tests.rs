@@ -84,19 +84,6 @@ fn kinds_of_tracks_are_said() {
 }
 
 #[test]
-fn a_disabled_picture_is_no_rendition() {
-    let picture = |enabled, size| {
-        let samples = table(&reordered(250, 25, size), 48, 0);
-        Track { enabled, ..video(samples, 12_800, Vec::new()) }
-    };
-    let p = presentation(vec![movie(vec![picture(false, 4000), picture(true, 1000)])]);
-    assert_eq!(p.of_kind(crate::MediaKind::Video).count(), 1);
-    assert!(p.warnings().iter().any(|warning| warning.contains("disables")), "{:?}", p.warnings());
-    let p = presentation(vec![movie(vec![picture(false, 4000)])]);
-    assert_eq!(p.of_kind(crate::MediaKind::Video).count(), 1, "there is no other");
-}
-
-#[test]
 fn players_start_with_the_first_picture_of_the_edit() {
     let edits = vec![Edit { duration: 5_000, media_time: Some(512 * 30) }];
     let sound = audio(table(&frames(234), 1 << 24, 0), "eng", Vec::new());

@@ -253,7 +253,7 @@ fn requests_are_checked_before_they_are_answered() {
         ("a name", setup("RTP/AVP;unicast;destination=example.org;client_port=5000-5001"), "461"),
         ("this host", setup("RTP/AVP;unicast;destination=127.0.0.1;client_port=5000-5001"), "200"),
         ("a group", setup("RTP/AVP;multicast;destination=239.1.1.1;port=5000-5001"), "461"),
-        ("one channel for both", setup("RTP/AVP/TCP;unicast;interleaved=3-3"), "461"),
+        ("one channel for both", setup("RTP/AVP/TCP;unicast;interleaved=3-3"), "200"),
         ("the next offer", setup("RTP/AVP;unicast;client_port=0-1,RTP/AVP/TCP;unicast;interleaved=0-1"), "200"),
     ];
     for (what, request, expected) in rows {
@@ -271,15 +271,16 @@ fn a_channel_is_one_tracks() {
     let over = |channels: &str| format!("RTP/AVP/TCP;unicast;interleaved={channels}");
     assert_eq!(client.set_up("v1", &over("0-1")).status, 200);
     for taken in ["0-1", "1-2", "2-0"] {
-        assert_eq!(client.set_up("a1", &over(taken)).status, 461, "{taken}");
+        // Some clients ask for one pair for each track: they get the next one that is free.
+        let reply = client.set_up("a1", &over(taken));
+        assert!(reply.status == 200 && reply.headers["transport"].contains("interleaved=2-3"), "{taken}");
     }
     assert_eq!(client.set_up("v1", &over("0-1")).status, 200, "its own once more");
     let transport = client.set_up("a1", "RTP/AVP/TCP").headers["transport"].clone();
     assert!(transport.contains("interleaved=2-3"), "{transport}");
     let first = client.session.take();
-    assert_eq!(client.set_up("v1", &over("2-3")).status, 461, "another session's");
-    let transport = client.set_up("v1", "RTP/AVP/TCP").headers["transport"].clone();
-    assert!(transport.contains("interleaved=4-5"), "{transport}");
+    let transport = client.set_up("v1", &over("2-3")).headers["transport"].clone();
+    assert!(transport.contains("interleaved=4-5"), "another session's: {transport}");
     client.session = first;
     assert_eq!(client.ask("TEARDOWN", "", "").status, 200);
     client.session = None;
