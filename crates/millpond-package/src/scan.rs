@@ -252,7 +252,12 @@ mod tests {
     #[test]
     fn hidden_pictures_do_not_count_for_the_rate() {
         // In thousandths, a rate of 29.97 is uneven.
-        let made = |i: u32| Made { size: 10, duration: if i % 3 == 0 { 34 } else { 33 }, composition: 0, sync: i == 0 };
+        let made = |i: u32| Made {
+            size: 10,
+            duration: if i.is_multiple_of(3) { 34 } else { 33 },
+            composition: 0,
+            sync: i == 0,
+        };
         let edit = millpond_media::movie::Edit { duration: 0, media_time: Some(5000) };
         let track = video(table(&(0..300).map(made).collect::<Vec<_>>(), 0, 0), 1000, vec![edit]);
         let timeline = Timeline::new(&track, Timescale::MILLIS, 0);
