@@ -12,7 +12,7 @@ const HTML: &str = "about:html-kind";
 /// Purposes of audio by TV-Anytime, with which DASH marks accessible audio.
 const AUDIO: &str = "urn:tva:metadata:cs:AudioPurposeCS:2007";
 
-/// What a track is for, beside being the main one of its language.
+/// Role of a track, stated by a `kind` box (ISO/IEC 14496-12 8.10.4). The main track of a language has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// It replaces the main one.

@@ -19,7 +19,7 @@ const PREFACE: u32 = 24;
 
 /// Counter of the frames on a connection, in both directions (RFC 9113 4.1).
 #[derive(Debug)]
-pub struct Frames {
+pub(crate) struct Frames {
     sent: Walk,
     received: Walk,
     requests: u64,
@@ -37,7 +37,7 @@ impl Default for Frames {
 
 impl Frames {
     /// Takes notice of bytes that were sent.
-    pub fn wrote(&mut self, bytes: &[u8]) {
+    pub(crate) fn wrote(&mut self, bytes: &[u8]) {
         let mut requests = 0;
         self.sent.each(bytes, |head| requests += u64::from(head.kind == Kind::Headers));
         self.requests += requests;
@@ -47,7 +47,7 @@ impl Frames {
     ///
     /// # Errors
     /// They exceed a bound.
-    pub fn read(&mut self, bytes: &[u8]) -> Result<(), Excess> {
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), Excess> {
         let (heads, idle) = (&mut self.heads, &mut self.idle);
         self.received.each(bytes, |head| match head.kind {
             Kind::Headers => *heads += 1,

@@ -15,7 +15,7 @@ const INTERIM: &[u8] = b"HTTP/1.? 1";
 ///
 /// The bytes that arrive are given to [`read`](Self::read), and requests are announced by [`wrote`](Self::wrote).
 #[derive(Debug, Default)]
-pub struct Heads {
+pub(crate) struct Heads {
     state: State,
     interim: u32,
     bytes: usize,
@@ -34,7 +34,7 @@ enum State {
 
 impl Heads {
     /// Takes notice of a request, or of a part of one.
-    pub fn wrote(&mut self) {
+    pub(crate) fn wrote(&mut self) {
         // Parts of a long request's body restart nothing.
         if matches!(self.state, State::Reply) {
             *self = Self { state: State::Line(0), interim: 0, bytes: 0 };
@@ -45,7 +45,7 @@ impl Heads {
     ///
     /// # Errors
     /// They exceed a bound.
-    pub fn read(&mut self, bytes: &[u8]) -> Result<(), Excess> {
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), Excess> {
         for byte in bytes {
             match &mut self.state {
                 State::Reply => return Ok(()),

@@ -4,8 +4,8 @@
 //! HTTP/2 that carry no content, and the time that one connection keeps a thread before other work runs. Requests have
 //! no time limit of their own, except for connecting: a caller that stops to wait ends them.
 //!
-//! The most important types are [`Client`] with its [`Options`], and [`SendError`]. What this crate does not know:
-//! origins, places, and the meaning of any reply.
+//! The most important types are [`Client`] with its [`Options`], and [`SendError`]. The crate knows no
+//! origins and no places, and does not interpret replies: its callers do.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -19,6 +19,4 @@ mod tls;
 
 pub use client::{Client, Options};
 pub use error::{Excess, SendError, chain};
-pub use frames::Frames;
-pub use heads::Heads;
 pub use request::RequestBuilder;

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, InvalidHeaderValue};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use percent_encoding::percent_decode_str;
 use reqwest::Response;
 use url::Url;
 
@@ -22,8 +23,8 @@ pub struct RequestBuilder {
 
 impl RequestBuilder {
     pub(crate) fn new(client: Client, method: Method, mut url: Url) -> Self {
-        let user = percent_decoded(url.username());
-        let password = url.password().map(percent_decoded);
+        let user = percent_decode_str(url.username()).decode_utf8_lossy().into_owned();
+        let password = url.password().map(|password| percent_decode_str(password).decode_utf8_lossy().into_owned());
         // Neither call fails for a URL with a host.
         let _ = (url.set_username(""), url.set_password(None));
         url.set_fragment(None);
@@ -78,25 +79,4 @@ impl RequestBuilder {
         let request = self.request.body(reqwest::Body::from(self.body))?;
         self.client.send(request).await
     }
-}
-
-/// Decodes `%` escapes of a URL's user.
-fn percent_decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let code = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                at += 3;
-            }
-            None => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }

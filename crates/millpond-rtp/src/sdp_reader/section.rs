@@ -34,7 +34,7 @@ pub(super) fn split(text: &str) -> Option<(Section<'_>, Vec<Section<'_>>)> {
     Some((session?, media))
 }
 
-/// Splits a line at its first `=`. What precedes that is one letter.
+/// Splits a line into its type, which is one letter, and its value (RFC 8866 5). `None` for other lines.
 fn line(line: &str) -> Option<(&str, &str)> {
     let (kind, value) = line.split_once('=')?;
     let kind = kind.trim_end();
@@ -58,11 +58,6 @@ impl<'a> Section<'a> {
             protocol.split_at(protocol.find(|c: char| c.is_ascii_digit()).unwrap_or(protocol.len()));
         let formats = [glued].into_iter().filter(|glued| !glued.is_empty()).chain(words).collect();
         Self { media, protocol, formats, line, ..Self::default() }
-    }
-
-    /// Whether the section has an attribute.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.attributes.iter().any(|(found, _)| found.eq_ignore_ascii_case(name))
     }
 
     /// The values of an attribute, in order.

@@ -45,6 +45,9 @@ pub(super) struct Chosen {
 
 /// Chooses the streams that can be received. Others are named in the log.
 pub(super) fn choose(description: &SessionDescription, assembly: &mut Assembly) -> Vec<Chosen> {
+    for skipped in &description.skipped {
+        tracing::info!(%skipped, "section of a description left out");
+    }
     let is_supported = |stream: &&(usize, &MediaDescription)| {
         // Identifier and number depend on the streams that remain.
         let read = StreamFormat::new(stream.1, 1, 1);

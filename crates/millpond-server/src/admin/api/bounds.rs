@@ -10,7 +10,7 @@ use http::StatusCode;
 use millpond_store::{PlaceSource, PlaceSpec};
 use std::path::{Path, PathBuf};
 
-/// What an operator does about a refusal.
+/// Cure in the error of a refused request: three ways to change the setting or the place.
 const CURE: &str = "the admin API has no token: edit the configuration file and reload, set admin-token-file, or make admin a \
                     socket file (unix:PATH)";
 

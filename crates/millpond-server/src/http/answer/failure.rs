@@ -56,7 +56,7 @@ impl Front {
 /// Returns the part of an error that a client may read: all but the location of the storage.
 fn client_detail(error: &AnswerError) -> Cow<'static, str> {
     match error {
-        // What is there and must not be read, such as a link that leads out, is not told from what is not there.
+        // A symbolic link that leads out of the place has the words of a missing file, so that clients can't tell the two apart.
         AnswerError::Library(LibraryError::Index(IndexError::Origin(error))) => match error.status() {
             404 => "no such file".into(),
             _ => format!("the storage failed: {}", error.kind()).into(),
