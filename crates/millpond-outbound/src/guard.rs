@@ -11,8 +11,8 @@ use crate::error::Excess;
 use crate::frames::Frames;
 use crate::heads::Heads;
 
-/// Bytes that are read before other tasks of the thread run. The framing of that many takes a few milliseconds at worst.
-const AT_ONCE: usize = 256 << 10;
+/// Bytes that are read before other tasks of the thread run. The framing of that many takes about a millisecond at worst.
+const AT_ONCE: usize = 64 << 10;
 
 /// A stream of bytes to a server.
 pub(crate) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}

@@ -18,9 +18,12 @@ fn movies_that_are_heavy_to_index() {
     };
     // Some hang up while their movies are indexed, sooner or later; the budget refuses others.
     let mut patience = (1..=20).cycle().map(|step| std::time::Duration::from_millis(10 * step));
-    for family in
-        ["millpond_work_jobs_waiting", "millpond_work_jobs_cancelled_total", "millpond_work_jobs_refused_total"]
-    {
+    for family in [
+        "millpond_work_jobs_running",
+        "millpond_work_jobs_waiting",
+        "millpond_work_jobs_cancelled_total",
+        "millpond_work_jobs_refused_total",
+    ] {
         watch.until(family, || {
             let asked: Vec<TcpStream> = catalogue::ALL.iter().map(|(name, _)| ask(name)).collect();
             patience.next().into_iter().for_each(std::thread::sleep);
