@@ -4,7 +4,7 @@ use super::{
     EndedWindows, Ladder, LiveWindow, ShiftOptions, ShiftReport, TimeShift,
     window_track::{PackagedTrack, packaged},
 };
-use crate::{CannotOpen, Manager, Program, modules::Segmenter};
+use crate::{CannotOpen, Manager, Program, fragmenter::fits, modules::Segmenter};
 use millpond_package::live::{CutRules, SegmentNumber, TargetDuration, Window, WindowLimits};
 use millpond_store::ring::{RingError, RingWriter};
 use std::{
@@ -351,6 +351,10 @@ impl Manager {
         let tracks = packaged(program.formats());
         if tracks.is_empty() {
             return Err(CannotOpen::NoTracks);
+        }
+        for (_, format) in program.formats().filter(|(_, format)| !fits(format)) {
+            let (stream, codec) = (program.path(), format.track.codec.name());
+            tracing::info!(stream, track = %format.name, codec, "left out of HLS, DASH and stream.mp4, which can't carry it");
         }
         // The server that has the source keeps the past.
         let shift = inner.shifts.get(program.path()).and_then(Weak::upgrade).filter(|_| !is_relay);
