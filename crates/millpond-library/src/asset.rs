@@ -24,6 +24,8 @@ pub struct Asset {
     pub path: String,
     /// Hash of everything that bytes made of the asset depend on.
     pub id: u64,
+    /// The `id` of the first version that this one continues; its own where it continues none.
+    pub(crate) origin: u64,
     /// Number of changes of its place since the start, when it was opened. Two assets with one id read from different origins
     /// where it differs.
     pub edition: u64,

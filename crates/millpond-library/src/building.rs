@@ -75,6 +75,7 @@ impl Library {
             path: shown,
             left_out,
             id: identity,
+            origin: identity,
             edition,
             modified: building.depends.iter().filter_map(|o| o.meta().modified).max(),
             objects: std::mem::take(&mut building.objects),

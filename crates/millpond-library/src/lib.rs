@@ -43,6 +43,7 @@ mod counters;
 mod durations;
 mod error;
 mod folder;
+mod former;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzzing;

@@ -5,13 +5,15 @@ use crate::{
     building::Building,
     counters::{Counters, LibraryStats},
     error::LibraryError,
+    former::Formers,
     index::Indexes,
     index_files::IndexFiles,
     options::{AssetOptions, LibraryOptions},
     version::AssetVersion,
     work::WorkPool,
 };
-use millpond_store::{Cache, ObjectPath, PathError, SingleFlight, Store, Titles};
+use millpond_media::Work;
+use millpond_store::{Cache, Object, ObjectPath, PathError, SingleFlight, Store, Titles};
 use std::{
     collections::HashMap,
     fmt,
@@ -25,6 +27,7 @@ pub struct Library {
     pub(crate) pool: Arc<WorkPool>,
     pub(crate) indexes: Arc<Indexes>,
     assets: Cache<AssetKey, Arc<Asset>>,
+    formers: Formers,
     under_way: SingleFlight<AssetKey, Result<Arc<Asset>, LibraryError>>,
     /// A lock: written when the configuration changes.
     settings: RwLock<Settings>,
@@ -48,9 +51,10 @@ impl Library {
         let files = options.index_folder.clone().map(|folder| IndexFiles::new(folder, options.cache_size));
         let indexes = Indexes::new(store.clone(), pool.clone(), files, counters.clone());
         let assets = Cache::of(store.memory(), "presentations");
+        let formers = Formers::new(store.memory());
         let (under_way, started) = (SingleFlight::new(), Instant::now());
         let settings = RwLock::new(Settings { options: Arc::new(options), editions: HashMap::new() });
-        Self { store, pool, indexes, assets, under_way, settings, counters, started }
+        Self { store, pool, indexes, assets, formers, under_way, settings, counters, started }
     }
 
     /// Changes the settings of places while the library is used. Assets of the places `replaced` are opened anew: their origin
@@ -139,7 +143,8 @@ impl Library {
     /// therefore asked, once a second at most.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open), and [`LibraryError::NoResource`] where the asset has another version now.
+    /// Those of [`open`](Self::open), and [`LibraryError::NoResource`] where the asset has another version now, which does not
+    /// continue that one.
     pub async fn open_version(
         self: &Arc<Self>,
         place: &Arc<str>,
@@ -148,6 +153,9 @@ impl Library {
     ) -> Result<Arc<Asset>, LibraryError> {
         let asset = self.open(place, path).await?;
         let Some(version) = version.filter(|version| *version != asset.version()) else { return Ok(asset) };
+        if let Some(former) = self.formers.get(&asset, version) {
+            return Ok(former);
+        }
         let doubted = asset.doubted_ms.load(Ordering::Relaxed);
         let now = self.now_ms();
         if now.saturating_sub(doubted) >= TRUSTED.as_millis() as u64 {
@@ -157,6 +165,9 @@ impl Library {
         let asset = self.open(place, path).await?;
         if asset.version() == version {
             return Ok(asset);
+        }
+        if let Some(former) = self.formers.get(&asset, version) {
+            return Ok(former);
         }
         let what = format!("version {version} is gone: now it is {}", asset.version());
         Err(LibraryError::NoResource { asset: asset.path.clone(), what })
@@ -168,27 +179,51 @@ impl Library {
         known: Option<Arc<Asset>>,
         purpose: Purpose,
     ) -> Result<Arc<Asset>, LibraryError> {
-        if let Some(asset) = known
-            && self.unchanged(&key.0, &asset).await
+        if let Some(asset) = &known
+            && self.unchanged(&key.0, asset).await
         {
             asset.checked_ms.store(self.now_ms(), Ordering::Relaxed);
             self.counters.asset_hit();
-            return Ok(asset);
+            return Ok(asset.clone());
         }
         self.counters.asset_miss();
         let mut building = Building::new(purpose);
-        let asset = self.build(&key, &mut building).await.inspect_err(|_| {
+        let mut asset = self.build(&key, &mut building).await.inspect_err(|_| {
             self.assets.remove(&key);
         })?;
+        if let Some(former) = known.filter(|known| known.id != asset.id)
+            && self.is_continued(&former, &asset).await
+        {
+            asset.origin = former.origin;
+            self.formers.keep(&former);
+        }
         let asset = Arc::new(asset);
         self.keep(&asset);
         Ok(asset)
     }
 
+    /// Whether the files of `asset` are those of `former`, and only grew.
+    async fn is_continued(&self, former: &Asset, asset: &Asset) -> bool {
+        let pairs = || former.depends.iter().zip(&asset.depends);
+        let is_longer = |former: &Object, now: &Object| former.meta().len < now.meta().len;
+        let is_same = |former: &Object, now: &Object| former.meta().version == now.meta().version;
+        let stays = |(former, now): (&Arc<Object>, &Arc<Object>)| {
+            former.path() == now.path() && (is_longer(former, now) || is_same(former, now))
+        };
+        let grew = pairs().any(|(former, now)| is_longer(former, now));
+        if former.depends.len() != asset.depends.len() || !grew || !pairs().all(stays) {
+            return false;
+        }
+        let (former, now) = (former.presentation.clone(), asset.presentation.clone());
+        self.pool.run(&Work::unlimited(), move || former.is_continued_by(&now)).await.unwrap_or(false)
+    }
+
     /// Charges an asset for the memory that it takes now. Parts of it are made when they are first used.
     pub fn weigh(&self, asset: &Arc<Asset>) {
         let known = asset.weight.load(Ordering::Relaxed);
-        if asset.heap_bytes() > known && self.assets.contains(&asset.key) {
+        // A former version is kept elsewhere.
+        let is_current = || self.assets.get(&asset.key).is_some_and(|current| current.id == asset.id);
+        if asset.heap_bytes() > known && is_current() {
             self.keep(asset);
         }
     }

@@ -7,7 +7,10 @@ use crate::{
 };
 use std::ops::Range;
 
+mod hidden;
 mod preroll;
+
+pub use hidden::Hidden;
 
 /// Number of samples at the end of a track that are searched for the last one shown: more than any reordering spans.
 const REORDER: u32 = 512;

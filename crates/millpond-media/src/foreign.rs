@@ -43,6 +43,8 @@ pub enum Foreign {
     Image,
     /// A ZIP or gzip archive.
     Archive,
+    /// Plain text.
+    Text,
 }
 
 impl Foreign {
@@ -102,6 +104,7 @@ impl Foreign {
             [0xff, second, ..] if second & 0xf6 == 0xf0 => Self::Adts,
             [0xff, second, ..] if second & 0xe0 == 0xe0 && second & 0x06 != 0 => Self::MpegAudio,
             _ if is_html(head) => Self::Html,
+            _ if is_text(head) => Self::Text,
             _ => return None,
         })
     }
@@ -130,6 +133,7 @@ impl Foreign {
             Self::Html => "an HTML page",
             Self::Image => "a picture",
             Self::Archive => "an archive (ZIP or gzip)",
+            Self::Text => "a text file",
         }
     }
 
@@ -147,7 +151,7 @@ impl Foreign {
                 "-map '0:V?' -map '0:a?' -c:v libx264 -pix_fmt yuv420p -c:a aac"
             }
             Self::Ogg | Self::Wave | Self::Aiff => "-map '0:V?' -map '0:a?' -c:v libx264 -c:a aac",
-            Self::Playlist | Self::Html | Self::Image | Self::Archive => return None,
+            Self::Playlist | Self::Html | Self::Image | Self::Archive | Self::Text => return None,
         };
         let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
         // The command must not overwrite its input, which may have an MP4 name in spite of its content.
@@ -179,6 +183,17 @@ fn is_html(head: &[u8]) -> bool {
         .iter()
         .any(|tag| text.get(..tag.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(tag)))
 }
+
+/// Whether all bytes are text in UTF-8. The size of a box has a zero byte.
+fn is_text(head: &[u8]) -> bool {
+    let is_cut = |error: std::str::Utf8Error| error.error_len().is_none().then(|| error.valid_up_to());
+    let end = std::str::from_utf8(head).map_or_else(is_cut, |text| Some(text.len()));
+    let text = end.and_then(|end| std::str::from_utf8(head.get(..end)?).ok()).unwrap_or_default();
+    text.len() >= LEAST_TEXT && !text.chars().any(|c| c.is_control() && !c.is_whitespace())
+}
+
+/// Bytes by which text is recognised.
+const LEAST_TEXT: usize = 8;
 
 /// Quotes a file name for a POSIX shell so that it is one word and no option.
 fn quoted(name: &str) -> String {
@@ -221,11 +236,14 @@ mod tests {
             (b"\xff\xd8\xff\xe0", Foreign::Image),
             (b"PK\x03\x04", Foreign::Archive),
             (b"#EXTM3U\n", Foreign::Playlist),
+            (b"plain text\r\n", Foreign::Text),
+            ("{\"na\": \"Straße\"}".as_bytes(), Foreign::Text),
+            ("Straße und Straß".as_bytes().split_last().unwrap().1, Foreign::Text),
         ] {
             assert_eq!(Foreign::of_bytes(bytes), Some(format));
         }
         assert_eq!([Foreign::of_name("mkv"), Foreign::of_name(".mkv"), Foreign::of_name("a.mp4")], [None; 3]);
-        for bytes in [&b""[..], b"\xff", b"\0\0\0\x20ftypisom", b"\x47 text", b"plain text"] {
+        for bytes in [&b""[..], b"\xff", b"\0\0\0\x20ftypisom", b"\x47 text", b"plain\0text"] {
             assert_eq!(Foreign::of_bytes(bytes), None, "{bytes:?}");
         }
     }

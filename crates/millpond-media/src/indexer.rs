@@ -5,7 +5,7 @@ use crate::{
     budget::Rounds,
     entry_points::EntrySearch,
     error::MediaError,
-    first_frames,
+    finer_clock, first_frames,
     fragment_walk::FragmentWalk,
     lane::{Arrived, Here, Lane},
     moov::MovieDraft,
@@ -212,7 +212,9 @@ impl Indexer {
     fn find_entries(&mut self, mut search: EntrySearch) -> Result<Step, MediaError> {
         let wanted = search.step(&mut self.arrived)?;
         if wanted.is_empty() {
-            return self.look_at_frames(search.finish()?);
+            let mut movie = search.finish()?;
+            finer_clock::refine(&mut movie, &self.work)?;
+            return self.look_at_frames(movie);
         }
         self.stage = Stage::Entries(Box::new(search));
         Ok(Step::Need(wanted))

@@ -17,6 +17,7 @@ pub mod edits;
 mod entry_look;
 mod entry_points;
 pub mod error;
+mod finer_clock;
 mod first_frames;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -47,7 +48,7 @@ pub mod units;
 pub mod work;
 
 pub use codec::*;
-pub use edits::{Span, spans};
+pub use edits::{Hidden, Span, spans};
 pub use error::MediaError;
 pub use foreign::Foreign;
 pub use importance::Importance;

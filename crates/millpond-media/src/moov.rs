@@ -66,6 +66,12 @@ pub(crate) struct Trex {
 impl MovieDraft {
     /// Parses `moov` of an object of `object_len` bytes. Steps are spent on `work`.
     pub(crate) fn parse(moov: &Node<'_>, object_len: u64, work: Work) -> Result<Self, MediaError> {
+        // QuickTime File Format, "Compressed movie resources".
+        if let Some(compressed) = moov.child(b"cmov") {
+            return Err(
+                compressed.unsupported("a compressed movie box (ffmpeg -i FILE -c copy COPY.mp4 writes a plain one)")
+            );
+        }
         let (timescale, duration) = movie_header(moov)?;
         let mvex = moov.child(b"mvex");
         let mut draft = Self {

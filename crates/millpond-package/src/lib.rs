@@ -43,6 +43,7 @@ mod counters;
 mod digits;
 mod first_picture;
 mod grid;
+mod growth;
 mod iframes;
 mod loads;
 mod opening;

@@ -10,7 +10,10 @@ use crate::{
     track::{MediaKind, PresentedTrack},
     xml::Writer,
 };
-use millpond_media::{codec::Codec, movie::TrackKind};
+use millpond_media::{
+    codec::{Codec, PictureSequence},
+    movie::TrackKind,
+};
 
 /// Columns and rows of a sheet.
 pub const LAYOUT: (u32, u32) = (5, 5);
@@ -37,6 +40,11 @@ pub struct Thumbnails<'a> {
     size: (u32, u32),
 }
 
+/// Whether the decoder reads the samples of a codec: 8 bits, 4:2:0 or without colour. Unread parameter sets count as plain.
+fn is_plain(codec: &Codec) -> bool {
+    PictureSequence::of(codec).is_none_or(|set| set.chroma_format <= 1 && set.bit_depths == (8, 8))
+}
+
 impl<'a> Thumbnails<'a> {
     /// Returns the thumbnails of an asset; `None` where it has no video, or one that can't be decoded for them.
     #[must_use]
@@ -45,7 +53,7 @@ impl<'a> Thumbnails<'a> {
         let source = track.source_track().filter(|source| matches!(source.codec, Codec::Avc(_)))?;
         let TrackKind::Video { width, height, .. } = source.kind else { return None };
         let fits = u32::from(width).saturating_mul(u32::from(height)) <= MOST_SAMPLES;
-        if !fits || track.protection().is_some() {
+        if !fits || !is_plain(&source.codec) || track.protection().is_some() {
             return None;
         }
         let (width, height) = track.display_size()?;
@@ -245,6 +253,23 @@ mod tests {
             "{mpd}"
         );
         assert!(multivariant.ends_with("CODECS=\"jpeg\",URI=\"v1/images.m3u8\"\n"), "{multivariant}");
+    }
+
+    #[test]
+    fn pictures_that_the_decoder_does_not_read_have_none() {
+        // Parameter sets of libx264: yuv420p, yuv422p and yuv420p10le.
+        for (set, expected) in [
+            ("6764000cacd941419f9f011000000300100000030320f1429960", true),
+            ("677a000cbcd941419f8dc044000003000400000300c83c50a658", false),
+            ("676e000ca6cd941419f9f011000003000100000300320f142996", false),
+        ] {
+            let mut track = video(table(&reordered(250, 25, 900), 48, 0), 12_800, Vec::new());
+            let Codec::Avc(config) = &mut track.codec else { panic!("{:?}", track.codec) };
+            let bytes = |at| u8::from_str_radix(&set[at..at + 2], 16).unwrap();
+            config.sps = vec![(0..set.len()).step_by(2).map(bytes).collect()];
+            assert!(PictureSequence::of(&track.codec).is_some(), "{set}");
+            assert_eq!(Thumbnails::of(&presentation(vec![movie(vec![track])])).is_some(), expected, "{set}");
+        }
     }
 
     #[test]

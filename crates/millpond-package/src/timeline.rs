@@ -11,23 +11,20 @@
 //!   track's *reorder* time).
 //! - Some samples are decoded but not shown (preroll: presented before the run's start). Preroll of audio at the start
 //!   keeps its true time: it is before 0, and the edit list of the init segment tells players to decode and drop it. So
-//!   does preroll of pictures at the start, where the track's clock has no ticks for it.
+//!   does preroll of pictures at the start, where the track's clock has no ticks for it. Indexes refine such clocks, except
+//!   for times that would exceed 32 bits.
 //!   Other preroll is *squeezed*, because players of pictures drop what is before 0, and because in later runs that time
 //!   belongs to samples shown earlier. It is presented in order within a short window that begins at the run's start.
 //!   The first shown sample follows it, less than half a frame late.
 //! - Decode times never decrease from run to run: where they would, each is one tick after the last.
 
 use millpond_media::{
-    edits::{Span, spans},
+    edits::{Hidden, Span, spans},
     movie::{Track, TrackKind},
     sample_table::{Sample, SampleTable},
     units::Timescale,
 };
 use std::ops::Range;
-
-/// Number of samples after the first shown one that are searched for earlier presentation times: more than any codec
-/// reorders.
-const REORDER: u32 = 32;
 
 /// Presentation of each sample of a track, by the rules of the module.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,14 +82,6 @@ pub(crate) struct Squeezed {
 
 /// Clock on which squeezed samples of a track are as near to each other as a transport stream can tell.
 const FINEST: u32 = Timescale::MPEG.get();
-
-/// Samples around the start of a run.
-struct Preroll {
-    count: i64,
-    lowest: i64,
-    /// Ticks from the start to the second sample shown.
-    gap: i64,
-}
 
 impl Timeline {
     /// Creates the timeline of `track`, with `origin` ticks of the track subtracted from every time.
@@ -203,7 +192,7 @@ impl Run {
         let table = &track.samples;
         let tick = i64::from(track.timescale.get() / FINEST).max(1);
         let head = table.get(span.samples.start)?;
-        let preroll = Preroll::of(table, &span);
+        let hidden = Hidden::of(table, &span);
         let floor = previous.map_or(i64::MIN / 2, |d| d.saturating_add(1));
         let mut run = Self {
             first,
@@ -216,12 +205,11 @@ impl Run {
             samples: span.samples,
         };
         // Where the clock has fewer ticks than there are samples to squeeze, those shown would be late.
-        let fits = preroll.count <= preroll.gap / 2;
-        let keeps_time = previous.is_none() && (matches!(track.kind, TrackKind::Audio { .. }) || !fits);
-        if preroll.count > 0 && !keeps_time {
-            let step = (preroll.gap / (2 * preroll.count)).clamp(1, tick);
-            let window = preroll.count.saturating_mul(step).min(preroll.gap / 2);
-            run.squeeze = Some(Squeeze { lowest: preroll.lowest, start: span.start, window, gap: preroll.gap });
+        let keeps_time = previous.is_none() && (matches!(track.kind, TrackKind::Audio { .. }) || !hidden.fits());
+        if hidden.count > 0 && !keeps_time {
+            let step = (hidden.gap / (2 * hidden.count)).clamp(1, tick);
+            let window = hidden.count.saturating_mul(step).min(hidden.gap / 2);
+            run.squeeze = Some(Squeeze { lowest: hidden.lowest, start: span.start, window, gap: hidden.gap });
             run.dts_floor = floor.max(span.start);
             run.step = step;
         }
@@ -258,30 +246,6 @@ impl Squeeze {
         let width = i128::from(self.start.saturating_sub(self.lowest).max(1));
         let place = from * i128::from(self.window) / width;
         self.start.saturating_add(i64::try_from(place).unwrap_or(self.window))
-    }
-}
-
-impl Preroll {
-    fn of(table: &SampleTable, span: &Span) -> Self {
-        let mut preroll = Self { count: 0, lowest: span.start, gap: 0 };
-        let (mut shown, mut second, mut left) = (i64::MAX, i64::MAX, REORDER);
-        for sample in table.range(span.samples.clone()) {
-            let pts = sample.pts().saturating_add(span.shift);
-            if pts < span.start {
-                preroll.count += 1;
-                preroll.lowest = preroll.lowest.min(pts);
-                continue;
-            }
-            second = second.min(pts.max(shown));
-            shown = shown.min(pts);
-            left -= 1;
-            if left == 0 {
-                break;
-            }
-        }
-        let second = if second == i64::MAX { span.end } else { second };
-        preroll.gap = second.saturating_sub(span.start).max(0);
-        preroll
     }
 }
 

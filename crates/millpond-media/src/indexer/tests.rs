@@ -124,6 +124,8 @@ fn errors_name_the_place() {
     assert!(error(&no_track).contains("the movie has no track at all"));
     let no_movie_header = [ftyp(), bx(b"moov", &[])].concat();
     assert_eq!(error(&no_movie_header), "moov at byte 16: found no mvhd box, expected one");
+    let compressed = [ftyp(), bx(b"moov", &[&bx(b"cmov", &[&[7; 40]])])].concat();
+    assert!(error(&compressed).starts_with("moov/cmov at byte 24: a compressed movie box ("), "{}", error(&compressed));
 }
 
 #[test]

@@ -20,9 +20,15 @@ pub(super) struct Clock<'a> {
 
 impl<'a> Clock<'a> {
     pub(super) fn of(media: &'a MediaTrack) -> Self {
-        // Decode times of several edits may run ahead of presentation by more than a window: those keep the track's clock.
-        let is_simple = media.timeline.is_of_one_edit();
-        let squeezed: Vec<Squeezed> = media.timeline.squeezed().filter(|_| is_simple).collect();
+        let mut squeezed: Vec<Squeezed> = media.timeline.squeezed().collect();
+        // Edits shorter than the gap before their first picture may begin in any order.
+        if squeezed.windows(2).any(|pair| pair[0].window.1 >= pair[1].window.0) {
+            squeezed.clear();
+        }
+        // Decode times of an edit may run ahead into the window of the next one, a tick apart.
+        if !media.timeline.is_of_one_edit() {
+            squeezed.iter_mut().for_each(|squeezed| squeezed.step = 1);
+        }
         let factor = if squeezed.is_empty() { 1 } else { factor(media, &squeezed) };
         Self { media, factor, squeezed }
     }
@@ -40,7 +46,7 @@ impl<'a> Clock<'a> {
         match squeezed.filter(|squeezed| self.factor > 1 && time <= squeezed.window.1) {
             Some(Squeezed { window: (start, _), step, .. }) => {
                 let count = time.saturating_sub(*start) / step;
-                start.saturating_mul(self.factor).saturating_add(count.min(self.factor))
+                start.saturating_mul(self.factor).saturating_add(count)
             }
             None => time.saturating_mul(self.factor),
         }

@@ -33,12 +33,14 @@ fn a_film_begins_with_the_picture_of_its_edit() {
     let avc = "-c:v libx264 -pix_fmt yuv420p -sc_threshold 0";
     cut(folder, "groups.mp4", &format!("{FILM} {SOUND} {avc} -g 50 -bf 3 {AAC}"), 3.3, "");
     cut(folder, "one.mp4", &format!("{FILM} {SOUND} {avc} -g 1000 {AAC}"), 8.3, "");
+    // Cameras of phones count 600 ticks a second.
+    cut(folder, "coarse.mp4", &format!("{FILM} {SOUND} {avc} -g 1000 -bf 2 {AAC}"), 8.3, "-video_track_timescale 600");
     let late = SOUND.replace("-f lavfi", "-itsoffset 5 -f lavfi");
     cut(folder, "late.mp4", &format!("{FILM} {late} {avc} -g 50 {AAC}"), 3.3, "");
     let hevc = "-c:v libx265 -x265-params log-level=error:keyint=50:bframes=3 -tag:v hvc1";
     cut(folder, "hevc.mp4", &format!("{FILM} {SOUND} {hevc} {AAC}"), 3.3, "");
     let server = Server::start(&[folder.to_str().unwrap(), "--segment-duration", "2"]);
-    for name in ["groups.mp4", "one.mp4", "late.mp4", "hevc.mp4"] {
+    for name in ["groups.mp4", "one.mp4", "coarse.mp4", "late.mp4", "hevc.mp4"] {
         let file = folder.join(name);
         let input = ["-i", file.to_str().unwrap()];
         let pictures = decode::video(&input, "0:v").unwrap();

@@ -258,3 +258,56 @@ fn versioned_when(port: u16, ending: &str, len: usize) -> String {
         std::thread::sleep(Duration::from_millis(100));
     }
 }
+
+/// Places of the movie fragments of a file.
+fn fragments(file: &[u8]) -> Vec<usize> {
+    let (mut at, mut all) = (0, Vec::new());
+    while let Some(head) = file.get(at..at + 8) {
+        if &head[4..] == b"moof" {
+            all.push(at);
+        }
+        at += u32::from_be_bytes(head[..4].try_into().unwrap()) as usize;
+    }
+    all
+}
+
+#[test]
+fn viewers_of_a_growing_file_keep_their_version() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, file) = (folder.path().join("whole"), folder.path().join("a.mp4"));
+    let film = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=24 -f lavfi -i sine=frequency=440:sample_rate=48000:duration=24";
+    let coded = "-c:v libx264 -pix_fmt yuv420p -g 25 -c:a aac -movflags frag_keyframe+empty_moov -f mp4";
+    clips::make(&whole, &format!("{film} {coded}"));
+    let whole = std::fs::read(whole).unwrap();
+    let fragments = fragments(&whole);
+    assert!(fragments.len() > 20, "{fragments:?}");
+    std::fs::write(&file, &whole[..fragments[8]]).unwrap();
+    let server = Server::start(&[folder.path().to_str().unwrap(), "--segment-duration", "2"]);
+    let port = server.port;
+    let mut current = get(port, "/a.mp4/index.m3u8", &[]);
+    let mut held: Vec<(String, Vec<u8>)> = Vec::new();
+    for grown in [12, 16, 20] {
+        for path in versioned(port, "a.mp4").into_iter().filter(|path| path.contains("/~")) {
+            let reply = get(port, &path, &[]);
+            assert_eq!(reply.status, 200, "{path}");
+            held.push((path, reply.body));
+        }
+        std::fs::write(&file, &whole[..fragments[grown]]).unwrap();
+        current = changed(port, "a.mp4", &current);
+        for (path, body) in &held {
+            let reply = get(port, path, &[]);
+            assert_eq!((reply.status, reply.body == *body), (200, true), "{path} after growth to {grown}");
+        }
+    }
+    // Another film of the name ends all of them.
+    std::fs::remove_file(&file).unwrap();
+    clips::make(
+        &file,
+        &format!("{} -c:v libx264 -pix_fmt yuv420p -g 50 -c:a aac", film.replace("testsrc2", "testsrc")),
+    );
+    changed(port, "a.mp4", &current);
+    assert!(held.iter().all(|(path, _)| get(port, path, &[]).status == 404));
+}
