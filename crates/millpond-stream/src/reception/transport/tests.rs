@@ -107,7 +107,7 @@ fn streams_without_media_are_not_waited_for_long() {
     let (mut bench, mut mux) = (Bench::new(None), Mux::new(1));
     mux.tables(&[(0x1b, PICTURES), (0x0f, SOUND)]);
     let mut give = |bench: &mut Bench, number: u64, has_sound: bool| {
-        mux.picture(number % 30 == 0, 3600 * number, 3600 * number);
+        mux.picture(number.is_multiple_of(30), 3600 * number, 3600 * number);
         if has_sound {
             mux.sound(3600 * number);
         }
