@@ -20,10 +20,7 @@ use millpond_package::{
 use std::{
     fs::File,
     ops::Range,
-    sync::{
-        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::sync::watch;
@@ -56,8 +53,6 @@ pub struct LiveWindow {
     shift: Option<Arc<TimeShift>>,
     /// Its ladder, and its path there.
     ladder: Option<(Arc<Ladder>, Box<str>)>,
-    /// Whether the stream goes on with other tracks, in another window.
-    is_succeeded: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -122,7 +117,6 @@ impl LiveWindow {
             lease: Lease::new(linger, UNMEASURED),
             shift,
             ladder: None,
-            is_succeeded: AtomicBool::new(false),
         }
     }
 
@@ -203,16 +197,6 @@ impl LiveWindow {
     pub(crate) async fn over(&self) {
         let mut versions = self.version();
         while !self.is_over() && versions.changed().await.is_ok() {}
-    }
-
-    /// Takes note that the stream goes on with other tracks, in another window.
-    pub(crate) fn succeed(&self) {
-        self.is_succeeded.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the stream goes on with other tracks, in another window.
-    pub(super) fn is_succeeded(&self) -> bool {
-        self.is_succeeded.load(Ordering::Relaxed)
     }
 
     /// Ends the window and wakes all who wait.

@@ -9,7 +9,6 @@
 mod alternatives;
 mod announced;
 mod assembly;
-mod attendance;
 mod backoff;
 mod balance;
 mod connector;

@@ -7,16 +7,13 @@ use millpond_rtp::{
     client::{ClientTrack, RtpStart, TrackTransport},
     payload::{PayloadError, Unit},
     receive::{ReorderLimits, TrackReceiver},
-    rtcp::{RtcpItem, SenderReport},
+    rtcp::RtcpItem,
     setup::RtpProfile,
 };
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 /// Name of the receiver in reports (RFC 3550 6.5.1).
 const CNAME: &str = "millpond";
-/// Most sender reports that are kept of sources that are not followed yet.
-const MOST_EARLY: usize = 4;
-
 /// Receives one track, and knows its format.
 #[derive(Debug)]
 pub(super) struct SessionTrack {
@@ -32,13 +29,6 @@ pub(super) struct SessionTrack {
     is_broken: bool,
     has_ended: bool,
     has_warned: bool,
-    /// Whether it has given a unit.
-    is_heard: bool,
-    is_video: bool,
-    /// Source whose sender reports were passed on.
-    reported: Option<u32>,
-    /// Sender reports of sources that were not followed: publishers send them before the first packet.
-    early: VecDeque<SenderReport>,
 }
 
 impl SessionTrack {
@@ -68,10 +58,6 @@ impl SessionTrack {
             is_broken: false,
             has_ended: false,
             has_warned: false,
-            is_heard: false,
-            is_video: description.media == "video",
-            reported: None,
-            early: VecDeque::new(),
             encoding: description.encoding,
         })
     }
@@ -86,37 +72,14 @@ impl SessionTrack {
         }
     }
 
-    pub(super) fn rtp(&mut self, packet: &Bytes, now: Duration, (units, assembly): (&mut Vec<Unit>, &mut Assembly)) {
+    pub(super) fn rtp(&mut self, packet: &Bytes, now: Duration, units: &mut Vec<Unit>) {
         self.receiver.rtp(packet, now, units);
         self.has_ended = false;
-        if self.receiver.ssrc() != self.reported {
-            self.follow(assembly);
-        }
-        self.warn(assembly);
+        self.warn();
     }
 
-    /// Takes note of the source that is followed: of another one than before, pictures refer to others that nobody has.
-    fn follow(&mut self, assembly: &mut Assembly) {
-        let before = std::mem::replace(&mut self.reported, self.receiver.ssrc());
-        if before.is_some() {
-            assembly.await_key(self.track);
-        }
-        for report in std::mem::take(&mut self.early) {
-            if Some(report.ssrc) == self.reported {
-                assembly.sender_report(self.track, &report);
-            }
-        }
-    }
-
-    /// Tells the first violation of the payload format, and packets of a payload type that is not described. A source that goes on
-    /// like this must not fill the log.
-    fn warn(&mut self, assembly: &mut Assembly) {
-        if let Some((found, described)) = self.receiver.other_payload() {
-            let track = self.track;
-            assembly.name(format!(
-                "packets left out: track {track} has payload type {found}, the description says {described}"
-            ));
-        }
+    /// Tells the first violation of the payload format. A source that goes on like this must not fill the log.
+    fn warn(&mut self) {
         if let Some(problem) = self.receiver.problem()
             && !self.has_warned
         {
@@ -133,16 +96,10 @@ impl SessionTrack {
                 RtcpItem::Sender(report) if self.receiver.ssrc() == Some(report.ssrc) => {
                     assembly.sender_report(self.track, &report);
                 }
-                RtcpItem::Sender(report) => {
-                    if self.early.len() == MOST_EARLY {
-                        self.early.pop_front();
-                    }
-                    self.early.push_back(report);
-                }
                 RtcpItem::Bye(sources) => {
                     self.has_ended |= self.receiver.ssrc().is_some_and(|ssrc| sources.contains(&ssrc));
                 }
-                RtcpItem::Reception(_) | RtcpItem::Nack(_) => {}
+                RtcpItem::Sender(_) | RtcpItem::Reception(_) | RtcpItem::Nack(_) => {}
             }
         }
     }
@@ -178,7 +135,6 @@ impl SessionTrack {
     /// Reads the parameter sets of a unit, and removes those that its format states. Returns whether the format became
     /// known or changed with this unit, and the unit, unless nothing is left of it.
     pub(super) fn sift(&mut self, mut unit: Unit, now: Duration) -> (bool, Option<Unit>) {
-        self.is_heard = true;
         let is_changed = self.format.unit(&mut unit, now);
         self.is_broken |= unit.lost_before;
         if unit.bytes.is_empty() {
@@ -220,15 +176,6 @@ impl SessionTrack {
 
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended
-    }
-
-    /// Whether it has given a unit.
-    pub(super) fn is_heard(&self) -> bool {
-        self.is_heard
-    }
-
-    pub(super) fn is_video(&self) -> bool {
-        self.is_video
     }
 
     /// What was counted so far.
