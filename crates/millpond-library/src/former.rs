@@ -1,8 +1,8 @@
 //! Former versions of assets whose files only grew.
 //!
-//! A recording that is still written has a new version each time it is looked at. Its viewers keep the addresses of the
-//! version with which they began. Where the longer file begins with all samples of the former one, bytes of the former
-//! version are made of the longer file: they are the same.
+//! A fragmented MP4 file that an encoder still writes gets a new version with each fragment. Viewers keep asking for the
+//! version whose playlist they loaded. Where the longer file begins with all samples of that version, segments of that
+//! version are made from the longer file: their bytes are the same.
 
 use crate::{
     asset::{Asset, AssetKey},
