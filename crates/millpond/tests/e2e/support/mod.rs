@@ -144,7 +144,8 @@ impl Server {
         // Players on a busy machine are slow at times. They lose frames only where a test sets another value.
         command.env("MILLPOND_VIEWER_QUEUE", "20s");
         command.args(["--http", &format!("127.0.0.1:{port}")]);
-        if !args.contains(&"--admin") {
+        let has_admin = !args.contains(&"--admin");
+        if has_admin {
             command.args(["--admin", &format!("127.0.0.1:{admin}")]);
         }
         command.args(["--rtsp", &format!("127.0.0.1:{rtsp}")]);
@@ -166,6 +167,9 @@ impl Server {
         let server = Self { process: Running(child), port, admin, rtsp, rtsps, cache, log };
         wait_for_port(port, &server.log);
         wait_for_port(rtsp, &server.log);
+        if has_admin {
+            wait_for_port(admin, &server.log);
+        }
         server
     }
 
