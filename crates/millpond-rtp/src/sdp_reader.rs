@@ -33,7 +33,7 @@ pub struct SessionDescription {
     pub range: Option<NptRange>,
     /// Streams that are sent as RTP, in order.
     pub streams: Vec<MediaDescription>,
-    /// Sections that state no such stream, in order.
+    /// Sections that are no such streams, in order.
     pub skipped: Vec<SkippedSection>,
 }
 
@@ -62,6 +62,9 @@ pub struct MediaDescription {
     pub language: Option<String>,
     /// Early feedback and retransmission that the sender offers.
     pub feedback: FeedbackOffer,
+    /// Whether the section has `a=sendonly`. In a server's description that is a stream that the client may send, such as
+    /// the speaker of a camera.
+    pub is_send_only: bool,
 }
 
 /// The reason why a description is unusable.
@@ -107,11 +110,23 @@ impl SessionDescription {
             let url = section.value("control").map_or_else(|| control.clone(), |control| resolve(base, control));
             match PayloadFormat::of(section) {
                 Ok(format) => streams.push(stream((place, section), format, url, language)),
-                Err(why) => skipped.push(SkippedSection { section: place, media: section.media.into(), why }),
+                Err(why) => {
+                    skipped.push(SkippedSection { section: place, media: section.media.into(), control: url, why })
+                }
             }
         }
         let range = session.value("range").and_then(|range| play::npt_range(range).ok());
         Ok(Self { range, streams: retransmission::join_profiles(streams), control, skipped })
+    }
+
+    /// Skips the streams that the client of a server may send, such as the speaker of a camera. Where all are said to be such
+    /// streams the server means its own direction.
+    pub fn skip_back_channels(&mut self) {
+        if self.streams.iter().all(|stream| stream.is_send_only) {
+            return;
+        }
+        let back = self.streams.extract_if(.., |stream| stream.is_send_only);
+        self.skipped.extend(back.map(SkippedSection::back_channel));
     }
 }
 
@@ -179,6 +194,7 @@ fn stream(
         bandwidth: section.bandwidth(),
         language: section.value("lang").or(language).map(str::to_owned),
         feedback: FeedbackOffer::read(section, payload_type),
+        is_send_only: section.has("sendonly"),
     }
 }
 

@@ -47,6 +47,12 @@ pub enum FlvContent {
 }
 
 impl FlvTag {
+    /// Whether a tag has sound, of whatever codec.
+    #[must_use]
+    pub fn is_sound(tag: &[u8]) -> bool {
+        tag.first() == Some(&AUDIO)
+    }
+
     /// Reads a tag: its header, and its body up to the end. `None` for tags without pictures and sound: metadata, ends of
     /// sequences, commands.
     ///

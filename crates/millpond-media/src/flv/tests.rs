@@ -61,6 +61,8 @@ fn others_are_refused_by_name() {
     ] {
         assert!(words(kind, body).contains(word), "{}", words(kind, body));
     }
+    let tags = [(AUDIO, true), (VIDEO, false)].map(|(kind, is_sound)| (tag(kind, 0, b"\xbf"), is_sound));
+    assert!(tags.iter().all(|(tag, is_sound)| FlvTag::is_sound(tag) == *is_sound));
     for cut in [&b"\x17"[..], b"\x17\x01\0\0", b"\x17\x00\0\0", b"\x90hvc", b"\x91hvc1\0\0"] {
         assert!(words(VIDEO, cut).contains("found"), "{}", words(VIDEO, cut));
     }

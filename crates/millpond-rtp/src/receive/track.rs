@@ -59,6 +59,8 @@ pub struct TrackReceiver {
     depacketizer: Depacketizer,
     counts: ReceiveCounts,
     problem: Option<PayloadError>,
+    /// Payload type of a packet that is not described, until it is asked for.
+    other: Option<u8>,
 }
 
 impl TrackReceiver {
@@ -85,6 +87,7 @@ impl TrackReceiver {
             depacketizer: Depacketizer::of(stream)?,
             counts: ReceiveCounts::default(),
             problem: None,
+            other: None,
         })
     }
 
@@ -202,6 +205,7 @@ impl TrackReceiver {
         while let Some((header, payload)) = self.next_packet(now) {
             if header.payload_type != self.payload_type {
                 self.counts.other_payload += 1;
+                self.other = Some(header.payload_type);
                 self.depacketizer.pass(header.sequence);
             } else if let Err(error) = self.depacketizer.push(&header, &payload, units) {
                 self.counts.broken += 1;
@@ -315,6 +319,11 @@ impl TrackReceiver {
     /// Removes and returns the first violation of the payload format since the last call.
     pub fn problem(&mut self) -> Option<PayloadError> {
         self.problem.take()
+    }
+
+    /// Removes and returns a payload type of packets that are left out, and the described one.
+    pub fn other_payload(&mut self) -> Option<(u8, u8)> {
+        Some((self.other.take()?, self.payload_type))
     }
 
     /// Continues with a source that restarted.

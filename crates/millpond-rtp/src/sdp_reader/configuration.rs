@@ -87,6 +87,7 @@ mod tests {
             bandwidth: None,
             language: None,
             feedback: crate::sdp_reader::FeedbackOffer { profiles: Vec::new(), retransmission: None },
+            is_send_only: false,
         }
     }
 

@@ -60,6 +60,11 @@ impl<'a> Section<'a> {
         Self { media, protocol, formats, line, ..Self::default() }
     }
 
+    /// Whether the section has an attribute.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.attributes.iter().any(|(found, _)| found.eq_ignore_ascii_case(name))
+    }
+
     /// The values of an attribute, in order.
     pub(super) fn values(&self, name: &'static str) -> impl Iterator<Item = &'a str> {
         self.attributes.iter().filter(move |(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| *value)

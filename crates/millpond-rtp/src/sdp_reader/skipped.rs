@@ -1,16 +1,27 @@
-//! Sections of a description that state no stream.
+//! Sections that are not received.
 
+use super::MediaDescription;
 use std::fmt;
 
-/// A section without a payload format that can be read.
+/// A section of a description that is no stream which can be received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedSection {
     /// Number of the section, from 0.
     pub section: usize,
     /// `video`, `audio`, ...
     pub media: String,
-    /// The line that was found, and what is expected.
+    /// URL of requests for it. Publishers set it up all the same.
+    pub control: String,
+    /// Why it is skipped: what it has, and what is expected.
     pub why: String,
+}
+
+impl SkippedSection {
+    /// A stream that the client of a server may send.
+    pub(super) fn back_channel(stream: MediaDescription) -> Self {
+        let MediaDescription { media, control, section, .. } = stream;
+        Self { section, media, control, why: "a=sendonly: the client sends it".to_owned() }
+    }
 }
 
 impl fmt::Display for SkippedSection {

@@ -170,6 +170,23 @@ fn formats_are_found_where_the_payload_type_is_unclear() {
     }
 }
 
+#[test]
+fn streams_that_the_client_may_send_are_skipped() {
+    let speaker = "m=audio 0 RTP/AVP 0\r\na=sendonly\r\na=control:back\r\n";
+    let mut read = SessionDescription::read(format!("{FILM}{speaker}").as_bytes(), "rtsp://h/").unwrap();
+    assert_eq!(read.streams.len(), 3);
+    read.skip_back_channels();
+    assert_eq!((read.streams.len(), read.skipped[0].control.as_str()), (2, "rtsp://h/back"));
+    assert_eq!(read.skipped[0].to_string(), "section 2 (audio): a=sendonly: the client sends it");
+    // A camera that tells its own direction.
+    let text = FILM
+        .replace("a=control:v1", "a=control:v1\r\na=sendonly")
+        .replace("a=control:a1", "a=control:a1\r\na=sendonly");
+    let mut read = SessionDescription::read(text.as_bytes(), "rtsp://h/").unwrap();
+    read.skip_back_channels();
+    assert_eq!((read.streams.len(), read.skipped.len()), (2, 0));
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(cuts in prop::collection::vec((0..FILM.len(), any::<u8>()), 0..8), end in 0..FILM.len()) {

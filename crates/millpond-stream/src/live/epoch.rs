@@ -46,7 +46,7 @@ impl Epoch {
     }
 
     /// The same of some formats.
-    pub(super) fn lead_of(formats: &[Option<Format>]) -> Option<u16> {
+    pub(crate) fn lead_of(formats: &[Option<Format>]) -> Option<u16> {
         let mut all = (0..).zip(formats).filter_map(|(track, format)| Some((track, format.as_ref()?)));
         let first = all.clone().next();
         all.find(|(_, format)| format.is_video()).or(first).map(|(track, _)| track)

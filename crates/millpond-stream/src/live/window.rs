@@ -20,7 +20,10 @@ use millpond_package::{
 use std::{
     fs::File,
     ops::Range,
-    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::sync::watch;
@@ -53,6 +56,8 @@ pub struct LiveWindow {
     shift: Option<Arc<TimeShift>>,
     /// Its ladder, and its path there.
     ladder: Option<(Arc<Ladder>, Box<str>)>,
+    /// Whether the stream goes on with other tracks, in another window.
+    is_succeeded: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -117,6 +122,7 @@ impl LiveWindow {
             lease: Lease::new(linger, UNMEASURED),
             shift,
             ladder: None,
+            is_succeeded: AtomicBool::new(false),
         }
     }
 
@@ -197,6 +203,16 @@ impl LiveWindow {
     pub(crate) async fn over(&self) {
         let mut versions = self.version();
         while !self.is_over() && versions.changed().await.is_ok() {}
+    }
+
+    /// Takes note that the stream goes on with other tracks, in another window.
+    pub(crate) fn succeed(&self) {
+        self.is_succeeded.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the stream goes on with other tracks, in another window.
+    pub(super) fn is_succeeded(&self) -> bool {
+        self.is_succeeded.load(Ordering::Relaxed)
     }
 
     /// Ends the window and wakes all who wait.

@@ -4,7 +4,7 @@ use super::{
     EndedWindows, Ladder, LiveWindow, ShiftOptions, ShiftReport, TimeShift,
     window_track::{PackagedTrack, packaged},
 };
-use crate::{CannotOpen, Manager, Program, modules::Segmenter};
+use crate::{CannotOpen, Manager, Program, fragmenter::fits, modules::Segmenter};
 use millpond_package::live::{CutRules, SegmentNumber, TargetDuration, Window, WindowLimits};
 use millpond_store::ring::{RingError, RingWriter};
 use std::{
@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::sleep};
 
 /// Most paths whose last window is remembered.
 const REMEMBERED: usize = 4096;
@@ -25,6 +25,10 @@ pub(super) const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Time that segments stay beyond twice the duration of a playlist.
 const SPARE: Duration = Duration::from_secs(10);
+/// Time for which segments of a window stay whose stream goes on with other tracks.
+const LATE: Duration = Duration::from_secs(15);
+/// Most windows that stay so.
+const MOST_LATE: usize = 64;
 
 /// How a stream is cut, and what is kept of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +118,8 @@ pub(super) struct Inner {
     pub(super) ended: EndedWindows,
     /// Windows whose segments stay after their end.
     kept: Vec<Arc<LiveWindow>>,
+    /// Windows whose segments stay for a while, because their streams go on with other tracks.
+    late: Vec<Arc<LiveWindow>>,
 }
 
 /// Ends a window when it is dropped, and remembers where it ended.
@@ -136,7 +142,17 @@ impl Drop for Ending {
             return;
         }
         inner.running.retain(|_, window| window.upgrade().is_some_and(|window| !window.is_over()));
-        inner.runs.remove(self.window.run());
+        match Handle::try_current() {
+            Ok(runtime) if self.window.is_succeeded() && inner.late.len() < MOST_LATE => {
+                let (windows, window) = (self.windows.clone(), self.window.clone());
+                inner.late.push(window.clone());
+                runtime.spawn(async move {
+                    sleep(LATE).await;
+                    windows.lock().forget_late(&window);
+                });
+            }
+            _ => drop(inner.runs.remove(self.window.run())),
+        }
         if inner.of_streams.get(&self.path).is_some_and(|newest| newest.ptr_eq(&Arc::downgrade(&self.window))) {
             inner.of_streams.remove(&self.path);
         }
@@ -230,9 +246,15 @@ impl Inner {
         self.runs.insert(window.run().into(), (path.into(), Arc::downgrade(window)));
     }
 
-    /// Whether segments of a window stay after its end.
+    /// Whether segments of a window stay after its end, until the process ends.
     fn keeps(&self, window: &Arc<LiveWindow>) -> bool {
         self.kept.iter().any(|kept| Arc::ptr_eq(kept, window))
+    }
+
+    /// Forgets a window that ended long enough ago.
+    fn forget_late(&mut self, window: &Arc<LiveWindow>) {
+        self.late.retain(|late| !Arc::ptr_eq(late, window));
+        self.runs.remove(window.run());
     }
 
     /// Forgets runs whose windows are gone.
@@ -302,7 +324,9 @@ impl Manager {
         let (of, window) = inner.runs.get(run)?;
         let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
         path.strip_prefix(&**of).filter(|rest| is_below(rest))?;
-        window.upgrade().filter(|window| !window.is_over() || inner.keeps(window))
+        let stays =
+            |window: &Arc<LiveWindow>| inner.keeps(window) || inner.late.iter().any(|late| Arc::ptr_eq(late, window));
+        window.upgrade().filter(|window| !window.is_over() || stays(window))
     }
 
     /// The window of a live stream that runs, with its lease renewed. It takes less work than to [open](Self::window) it.
@@ -351,6 +375,10 @@ impl Manager {
         let tracks = packaged(program.formats());
         if tracks.is_empty() {
             return Err(CannotOpen::NoTracks);
+        }
+        for (_, format) in program.formats().filter(|(_, format)| !fits(format)) {
+            let (stream, codec) = (program.path(), format.track.codec.name());
+            tracing::info!(stream, track = %format.name, codec, "left out of HLS, DASH and stream.mp4, which can't carry it");
         }
         // The server that has the source keeps the past.
         let shift = inner.shifts.get(program.path()).and_then(Weak::upgrade).filter(|_| !is_relay);

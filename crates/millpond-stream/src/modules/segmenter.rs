@@ -139,6 +139,12 @@ impl Segmenter {
         let is_same = tracks.len() == self.lanes.len()
             && self.lanes.iter().zip(&tracks).all(|(lane, track)| lane.track.is_followed_by(track));
         if !is_same {
+            // Viewers get what the window has begun, to its end.
+            if let Some(cutter) = &mut self.cutter {
+                cutter.discontinue(epoch.number, epoch.from + self.shift, &mut self.cuts);
+            }
+            self.publish(None);
+            self.window.succeed();
             return false;
         }
         for lane in &mut self.lanes {

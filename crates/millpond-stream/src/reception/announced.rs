@@ -48,20 +48,24 @@ impl AnnouncedMedia {
     /// It has more than 16 streams, or none that can be received.
     pub fn new(description: SessionDescription) -> Result<Self, SourceError> {
         let streams = &description.streams;
-        if streams.len() > MOST_STREAMS {
-            return Err(no_media(format!("{} streams, expected at most {MOST_STREAMS}", streams.len())));
+        let count = streams.len() + description.skipped.len();
+        if count > MOST_STREAMS {
+            return Err(no_media(format!("{count} streams, expected at most {MOST_STREAMS}")));
         }
         if !streams.iter().any(|stream| StreamFormat::new(stream, 1, 1).is_ok()) {
             let found: Vec<&str> = streams.iter().map(|stream| stream.encoding.as_str()).collect();
             return Err(no_media(format!("no supported stream among {found:?}")));
         }
-        let agreed = streams.iter().map(|_| None).collect();
+        let agreed = (0..streams.len() + description.skipped.len()).map(|_| None).collect();
         Ok(Self { description, agreed, back: None })
     }
 
-    /// The first stream whose control URL fits.
+    /// The first stream whose control URL fits. Streams behind those of the description are sections that were skipped.
     pub fn stream(&self, fits: impl Fn(&str) -> bool) -> Option<usize> {
-        self.description.streams.iter().position(|stream| fits(&stream.control))
+        let SessionDescription { streams, skipped, .. } = &self.description;
+        let mut all =
+            streams.iter().map(|stream| &stream.control).chain(skipped.iter().map(|section| &section.control));
+        all.position(|control| fits(control))
     }
 
     /// Whether a stream was set up.
@@ -102,7 +106,9 @@ impl AnnouncedMedia {
 
     /// Begins to receive the streams that were set up.
     pub(super) fn receive(self, assembly: &mut Assembly, now: Duration) -> Result<Received, SourceError> {
-        let Self { mut description, agreed, back } = self;
+        let Self { mut description, mut agreed, back } = self;
+        // Publishers set up what is skipped too.
+        agreed.truncate(description.streams.len());
         let mut each = agreed.iter();
         description.streams.retain(|_| each.next().is_some_and(Option::is_some));
         let mut agreed: Vec<Option<Agreed>> = agreed.into_iter().filter(Option::is_some).collect();

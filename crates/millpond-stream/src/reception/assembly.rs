@@ -1,5 +1,7 @@
 //! Makes the frames of a stream of what its sessions receive.
 
+mod attending;
+
 use super::source::AfterLoss;
 use crate::{
     Format, Frame, Run,
@@ -8,14 +10,17 @@ use crate::{
         clock::{DecodeTimes, Stamp, Timeline, TrackClock, Wrapped},
     },
 };
+use attending::Attending;
 use bytes::Bytes;
 use millpond_media::{Codec, Importance, NalSyntax, PictureSequence, Timescale, ts::SpliceSection};
 use millpond_package::live::Cue;
 use millpond_rtp::{payload::Unit, rtcp::SenderReport};
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 /// Most cues that wait for a frame.
 const MOST_CUES: usize = 16;
+/// Most different things that are told once.
+const MOST_NAMED: usize = 32;
 /// Time between two reports of what a session counted.
 pub(super) const COUNT: Duration = Duration::from_secs(1);
 
@@ -31,13 +36,17 @@ pub(super) struct Assembly {
     lines: Vec<Line>,
     /// Whether the timestamps of all tracks count on one clock.
     shares_clock: bool,
+    /// Formats of the running epoch.
     formats: Arc<[Option<Format>]>,
+    attending: Attending,
     run: Vec<Frame>,
     frames: u64,
     /// Cues that wait for the first frame of their session.
     cues: Vec<(SpliceSection, Bytes)>,
     /// Counts of the sessions that have ended.
     ended: SourceCounts,
+    /// What was told once.
+    named: BTreeSet<String>,
 }
 
 /// A frame as it arrives.
@@ -83,10 +92,12 @@ impl Assembly {
             lines: Vec::new(),
             shares_clock: false,
             formats: Arc::default(),
+            attending: Attending::default(),
             run: Vec::new(),
             frames: 0,
             cues: Vec::new(),
             ended: SourceCounts::default(),
+            named: BTreeSet::new(),
         }
     }
 
@@ -113,6 +124,7 @@ impl Assembly {
         if self.frames == 0 {
             self.set_lines(streams);
         }
+        self.forget_tracks();
         self.timeline.restart(EpochReason::Reconnection);
         self.timeline.share_clock(self.shares_clock);
         let tracks = self.tracks_of(streams);
@@ -144,35 +156,19 @@ impl Assembly {
         let clocks: Vec<TrackClock> = streams.iter().map(|(_, timescale)| (*timescale).into()).collect();
         let lead = streams.iter().position(|(media, _)| *media == "video").unwrap_or(0);
         self.timeline = Timeline::new(self.began, &clocks, lead);
-        let line = |(media, timescale): &(&str, Timescale)| Line {
-            media: (*media).to_owned(),
-            timescale: *timescale,
-            number: 0,
-            decode_times: DecodeTimes::new(0, 1),
-            decoded: None,
-            awaits_key: false,
-            from: i64::MIN,
-        };
-        self.lines = streams.iter().map(line).collect();
+        self.lines = streams.iter().map(Line::new).collect();
     }
 
-    /// Sets the formats of a session, by track.
-    pub(super) fn begin(&mut self, formats: Arc<[Option<Format>]>) {
-        self.formats = formats;
-        for (line, format) in self.lines.iter_mut().zip(self.formats.iter()) {
-            // Pictures of a new session refer to earlier ones that nobody has.
-            line.awaits_key = format.as_ref().is_some_and(Format::is_video);
-            line.decode_times.restart();
-            if let (0, Some(format)) = (line.number, format) {
-                line.decode_times = decode_times(format);
-            }
+    /// Sets other formats: the next frame begins an epoch.
+    fn alter(&mut self, formats: Arc<[Option<Format>]>) {
+        // A track that was added and sends nothing yet changes nothing.
+        let has_changed = (0..formats.len().max(self.formats.len())).any(|track| {
+            formats.get(track).and_then(Option::as_ref) != self.formats.get(track).and_then(Option::as_ref)
+        });
+        if has_changed {
+            self.timeline.split(EpochReason::Formats);
+            self.formats = formats;
         }
-    }
-
-    /// Changes formats within a session: its next frame begins an epoch.
-    pub(super) fn change(&mut self, formats: Arc<[Option<Format>]>) {
-        self.timeline.split(EpochReason::Formats);
-        self.formats = formats;
     }
 
     /// Takes the timestamp of a track at the start of playing (`RTP-Info`).
@@ -183,6 +179,20 @@ impl Assembly {
     /// Takes a sender report, which relates the clocks of tracks to each other.
     pub(super) fn sender_report(&mut self, track: u16, report: &SenderReport) {
         self.timeline.report(track.into(), report.ntp, Wrapped::rtp(report.timestamp));
+    }
+
+    /// Waits for a key frame of a track with pictures: its source is another one.
+    pub(super) fn await_key(&mut self, track: u16) {
+        if let Some(line) = self.lines.get_mut(usize::from(track)).filter(|line| line.media == "video") {
+            line.awaits_key = true;
+        }
+    }
+
+    /// Tells what is left out, once in a stream's run.
+    pub(super) fn name(&mut self, words: String) {
+        if self.named.len() < MOST_NAMED && self.named.insert(words.clone()) {
+            tracing::warn!("{words}");
+        }
     }
 
     /// Takes the Unix time of now: clocks of machines are set, and drift.
@@ -215,11 +225,6 @@ impl Assembly {
         self.lines.get(usize::from(track)).map(|line| line.timescale)
     }
 
-    /// The formats of the tracks.
-    pub(super) fn formats(&self) -> &Arc<[Option<Format>]> {
-        &self.formats
-    }
-
     /// Number of tracks.
     pub(super) fn tracks(&self) -> usize {
         self.lines.len()
@@ -243,9 +248,8 @@ impl Assembly {
         self.frame(track, arrived, arrival);
     }
 
-    /// Adds a frame that arrived at `arrival` to the run. One that decoders can't use, or that is older than its epoch, is
-    /// dropped.
-    pub(super) fn frame(&mut self, track: u16, arrived: Arrived, arrival: Duration) {
+    /// Adds a frame of a track that the epoch has to the run.
+    fn pass(&mut self, track: u16, arrived: Arrived, arrival: Duration) {
         let place = usize::from(track);
         let Some(format) = self.formats.get(place).and_then(Option::as_ref) else { return };
         let is_video = format.is_video();
@@ -326,6 +330,18 @@ impl Assembly {
 }
 
 impl Line {
+    fn new((media, timescale): &(&str, Timescale)) -> Self {
+        Self {
+            media: (*media).to_owned(),
+            timescale: *timescale,
+            number: 0,
+            decode_times: DecodeTimes::new(0, 1),
+            decoded: None,
+            awaits_key: false,
+            from: i64::MIN,
+        }
+    }
+
     /// Decode time of a frame that is decoded `reordered` ticks of 90 kHz before its presentation. Decode times rise.
     fn decode_before(&mut self, pts: i64, reordered: u32) -> i64 {
         let by = i64::from(reordered) * i64::from(self.timescale.get()) / i64::from(Timescale::MPEG.get());

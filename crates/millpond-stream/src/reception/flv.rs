@@ -67,6 +67,11 @@ impl FlvFrames {
         match FlvTag::read(tag) {
             Ok(Some(tag)) => self.tag(tag, now, assembly),
             Ok(None) => Ok(()),
+            // The pictures are worth more than a publication that ends.
+            Err(error @ MediaError::Unsupported { .. }) if FlvTag::is_sound(tag) => {
+                assembly.name(format!("sound of a publisher left out: {error}"));
+                Ok(())
+            }
             Err(error @ MediaError::Unsupported { .. }) => Err(no_media(&error)),
             Err(error) => {
                 faults.fragment(error.to_string());
@@ -110,13 +115,12 @@ impl FlvFrames {
         if !self.has_begun {
             return;
         }
-        let Some(lane) = &self.lanes[index] else { return };
-        if lane.track().is_some() {
-            let formats = self.formats(assembly);
-            assembly.change(formats);
-        } else {
-            tracing::warn!(codec = %lane.codec(), "track of a publisher left out: it was not there at its beginning");
+        let taken: Vec<u16> = self.lanes.iter().flatten().filter_map(Lane::track).collect();
+        let Some(lane) = &mut self.lanes[index] else { return };
+        if lane.track().is_none() {
+            lane.set_track(assembly.join(lane.media(), lane.clock(), (&taken, true)));
         }
+        assembly.change(self.formats(assembly));
     }
 
     fn take(&mut self, frame: Held, assembly: &mut Assembly) {
@@ -170,8 +174,7 @@ impl FlvFrames {
             }
             lane.set_track(track);
         }
-        let formats = self.formats(assembly);
-        assembly.begin(formats);
+        assembly.begin(self.formats(assembly));
         self.held_bytes = 0;
         for frame in std::mem::take(&mut self.held) {
             self.pass(frame, assembly);

@@ -9,6 +9,7 @@
 mod alternatives;
 mod announced;
 mod assembly;
+mod attendance;
 mod backoff;
 mod balance;
 mod connector;

@@ -137,6 +137,9 @@ impl<'a> Intake<'a> {
         let (mut has_left, mut taken) = (false, Ok(()));
         loop {
             let due = taken.and_then(|()| self.advance());
+            if has_left || due.is_err() {
+                self.assembly.flush();
+            }
             if let Some(run) = self.assembly.take_run()
                 && output.send(run).await.is_err()
             {
@@ -148,7 +151,7 @@ impl<'a> Intake<'a> {
             if has_left {
                 return End::Left;
             }
-            let wake = [Some(self.reports), self.media.wake()].into_iter().flatten().min();
+            let wake = [Some(self.reports), self.media.wake(), self.assembly.wake()].into_iter().flatten().min();
             taken = Ok(());
             tokio::select! {
                 piece = self.queue.recv() => match piece {
@@ -196,6 +199,8 @@ impl<'a> Intake<'a> {
                 self.assembly.set_clock(unix, now);
             }
         }
-        self.media.advance(now, self.assembly)
+        self.media.advance(now, self.assembly)?;
+        self.assembly.tick(now);
+        Ok(())
     }
 }

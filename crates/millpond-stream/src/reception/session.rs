@@ -54,7 +54,7 @@ pub(super) struct Session<'a> {
     reports: Duration,
     /// Time from which counts are told again.
     counts: Duration,
-    /// Whether an RTP packet arrived by UDP.
+    /// Whether a packet of RTP or RTCP arrived by UDP: packets can come this way.
     is_heard: bool,
 }
 
@@ -115,6 +115,7 @@ impl<'a> Session<'a> {
             }
         };
         // Frames that were complete before the loss.
+        self.assembly.flush();
         if let Some(run) = self.assembly.take_run()
             && output.send(run).await.is_err()
         {
@@ -131,6 +132,7 @@ impl<'a> Session<'a> {
         let now = self.watch.now();
         let Some(tracks) = &mut self.tracks else { return Ok(()) };
         tracks.tick(now, self.assembly);
+        self.assembly.tick(now);
         for (place, request) in tracks.feedback(now) {
             self.udp.report(place, &request);
         }
@@ -151,7 +153,7 @@ impl<'a> Session<'a> {
 
     fn event(&mut self, event: LinkEvent) -> Result<(), End> {
         match event {
-            LinkEvent::Described(description) => self.described(&description),
+            LinkEvent::Described(description) => self.described(description),
             LinkEvent::Replied(took) => {
                 self.round_trip = Some(self.round_trip.map_or(took, |shortest| shortest.min(took)));
                 if let (Some(tracks), Some(took)) = (&mut self.tracks, self.round_trip) {
@@ -189,7 +191,9 @@ impl<'a> Session<'a> {
         End::Lost(SourceError { kind, address: self.source.to_string(), words: words.into() })
     }
 
-    fn described(&mut self, description: &SessionDescription) -> Result<(), End> {
+    fn described(&mut self, mut description: SessionDescription) -> Result<(), End> {
+        description.skip_back_channels();
+        let description = &description;
         (self.tracks, self.playing, self.udp, self.is_heard) = (None, None, UdpMedia::default(), false);
         self.chosen = choose(description, self.assembly);
         self.length = description.range.and_then(|range| length(&range));
@@ -198,7 +202,8 @@ impl<'a> Session<'a> {
         }
         if self.chosen.is_empty() {
             let found: Vec<&str> = description.streams.iter().map(|stream| stream.encoding.as_str()).collect();
-            return Err(self.lost(SourceErrorKind::NoMedia, format!("no supported track among {found:?}")));
+            let skipped = description.skipped.iter().map(|skipped| format!("; {skipped}")).collect::<String>();
+            return Err(self.lost(SourceErrorKind::NoMedia, format!("no supported track among {found:?}{skipped}")));
         }
         if matches!(self.transport, SourceTransport::Auto | SourceTransport::Udp) {
             let opened =
@@ -251,7 +256,7 @@ impl<'a> Session<'a> {
         let Some(tracks) = &mut self.tracks else { return };
         let is_heard = &mut self.is_heard;
         self.udp.receive(|place, is_rtcp, packet| {
-            *is_heard |= !is_rtcp;
+            *is_heard = true;
             tracks.packet(place, is_rtcp, &packet, now, assembly);
         });
         if self.is_heard {
@@ -326,7 +331,7 @@ impl<'a> Session<'a> {
             let formats = formats.map(|_| playing + self.source.timeout);
             [Some(self.reports), Some(self.silent(playing)), udp, formats]
         });
-        playing.flatten().chain(self.tracks.as_ref().and_then(Tracks::wake)).min()
+        playing.flatten().chain(self.tracks.as_ref().and_then(Tracks::wake)).chain(self.assembly.wake()).min()
     }
 }
 

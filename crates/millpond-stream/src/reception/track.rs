@@ -7,13 +7,16 @@ use millpond_rtp::{
     client::{ClientTrack, RtpStart, TrackTransport},
     payload::{PayloadError, Unit},
     receive::{ReorderLimits, TrackReceiver},
-    rtcp::RtcpItem,
+    rtcp::{RtcpItem, SenderReport},
     setup::RtpProfile,
 };
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 /// Name of the receiver in reports (RFC 3550 6.5.1).
 const CNAME: &str = "millpond";
+/// Most sender reports that are kept of sources that are not followed yet.
+const MOST_EARLY: usize = 4;
+
 /// Receives one track, and knows its format.
 #[derive(Debug)]
 pub(super) struct SessionTrack {
@@ -29,6 +32,13 @@ pub(super) struct SessionTrack {
     is_broken: bool,
     has_ended: bool,
     has_warned: bool,
+    /// Whether it has given a unit.
+    is_heard: bool,
+    is_video: bool,
+    /// Source whose sender reports were passed on.
+    reported: Option<u32>,
+    /// Sender reports of sources that were not followed: publishers send them before the first packet.
+    early: VecDeque<SenderReport>,
 }
 
 impl SessionTrack {
@@ -58,6 +68,10 @@ impl SessionTrack {
             is_broken: false,
             has_ended: false,
             has_warned: false,
+            is_heard: false,
+            is_video: description.media == "video",
+            reported: None,
+            early: VecDeque::new(),
             encoding: description.encoding,
         })
     }
@@ -72,14 +86,37 @@ impl SessionTrack {
         }
     }
 
-    pub(super) fn rtp(&mut self, packet: &Bytes, now: Duration, units: &mut Vec<Unit>) {
+    pub(super) fn rtp(&mut self, packet: &Bytes, now: Duration, (units, assembly): (&mut Vec<Unit>, &mut Assembly)) {
         self.receiver.rtp(packet, now, units);
         self.has_ended = false;
-        self.warn();
+        if self.receiver.ssrc() != self.reported {
+            self.follow(assembly);
+        }
+        self.warn(assembly);
     }
 
-    /// Tells the first violation of the payload format. A source that goes on like this must not fill the log.
-    fn warn(&mut self) {
+    /// Takes note of the source that is followed: of another one than before, pictures refer to others that nobody has.
+    fn follow(&mut self, assembly: &mut Assembly) {
+        let before = std::mem::replace(&mut self.reported, self.receiver.ssrc());
+        if before.is_some() {
+            assembly.await_key(self.track);
+        }
+        for report in std::mem::take(&mut self.early) {
+            if Some(report.ssrc) == self.reported {
+                assembly.sender_report(self.track, &report);
+            }
+        }
+    }
+
+    /// Tells the first violation of the payload format, and packets of a payload type that is not described. A source that goes on
+    /// like this must not fill the log.
+    fn warn(&mut self, assembly: &mut Assembly) {
+        if let Some((found, described)) = self.receiver.other_payload() {
+            let track = self.track;
+            assembly.name(format!(
+                "packets left out: track {track} has payload type {found}, the description says {described}"
+            ));
+        }
         if let Some(problem) = self.receiver.problem()
             && !self.has_warned
         {
@@ -96,10 +133,16 @@ impl SessionTrack {
                 RtcpItem::Sender(report) if self.receiver.ssrc() == Some(report.ssrc) => {
                     assembly.sender_report(self.track, &report);
                 }
+                RtcpItem::Sender(report) => {
+                    if self.early.len() == MOST_EARLY {
+                        self.early.pop_front();
+                    }
+                    self.early.push_back(report);
+                }
                 RtcpItem::Bye(sources) => {
                     self.has_ended |= self.receiver.ssrc().is_some_and(|ssrc| sources.contains(&ssrc));
                 }
-                RtcpItem::Sender(_) | RtcpItem::Reception(_) | RtcpItem::Nack(_) => {}
+                RtcpItem::Reception(_) | RtcpItem::Nack(_) => {}
             }
         }
     }
@@ -135,6 +178,7 @@ impl SessionTrack {
     /// Reads the parameter sets of a unit, and removes those that its format states. Returns whether the format became
     /// known or changed with this unit, and the unit, unless nothing is left of it.
     pub(super) fn sift(&mut self, mut unit: Unit, now: Duration) -> (bool, Option<Unit>) {
+        self.is_heard = true;
         let is_changed = self.format.unit(&mut unit, now);
         self.is_broken |= unit.lost_before;
         if unit.bytes.is_empty() {
@@ -176,6 +220,15 @@ impl SessionTrack {
 
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended
+    }
+
+    /// Whether it has given a unit.
+    pub(super) fn is_heard(&self) -> bool {
+        self.is_heard
+    }
+
+    pub(super) fn is_video(&self) -> bool {
+        self.is_video
     }
 
     /// What was counted so far.

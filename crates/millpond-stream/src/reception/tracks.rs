@@ -1,5 +1,6 @@
 //! The tracks of one session: packets in, units to the assembly out.
 
+use super::attendance::patience;
 use super::{assembly::Assembly, format::StreamFormat, source::RtpInfoPolicy, track::SessionTrack};
 use crate::live::SourceCounts;
 use bytes::Bytes;
@@ -23,6 +24,8 @@ pub(super) struct Tracks {
     all: Vec<SessionTrack>,
     /// Whether frames are passed on: all formats are known, or were waited for long enough.
     has_begun: bool,
+    /// Arrival of the first unit.
+    first: Option<Duration>,
     /// Arrival of the last unit; `None` before the first one.
     last: Option<Duration>,
     /// Longest time between the arrivals of two units.
@@ -46,13 +49,14 @@ pub(super) struct Chosen {
 /// Chooses the streams that can be received. Others are named in the log.
 pub(super) fn choose(description: &SessionDescription, assembly: &mut Assembly) -> Vec<Chosen> {
     for skipped in &description.skipped {
-        tracing::info!(%skipped, "section of a description left out");
+        assembly.name(format!("section of a session description skipped: {skipped}"));
     }
     let is_supported = |stream: &&(usize, &MediaDescription)| {
         // Identifier and number depend on the streams that remain.
         let read = StreamFormat::new(stream.1, 1, 1);
         if let Err(why) = &read {
-            tracing::info!(stream = stream.0, encoding = %stream.1.encoding, %why, "stream of a source left out");
+            let MediaDescription { section, media, encoding, .. } = stream.1;
+            assembly.name(format!("stream of a source left out: section {section} ({media}): {encoding}: {why}"));
         }
         read.is_ok()
     };
@@ -86,7 +90,8 @@ impl Tracks {
             SessionTrack::new(chosen, agreed, limits, now)
         };
         let all = chosen.into_iter().zip(agreed).map(track).collect::<Result<_, _>>()?;
-        Ok(Self { all, has_begun: false, last: None, longest: Duration::ZERO, hold: Duration::ZERO, units: Vec::new() })
+        let (longest, hold) = (Duration::ZERO, Duration::ZERO);
+        Ok(Self { all, has_begun: false, first: None, last: None, longest, hold, units: Vec::new() })
     }
 
     /// Takes note of the reply to PLAY.
@@ -119,7 +124,7 @@ impl Tracks {
         if is_rtcp || packet.get(1).is_some_and(|kind| RTCP.contains(kind)) {
             return track.rtcp(packet, now, assembly);
         }
-        track.rtp(packet, now, &mut self.units);
+        track.rtp(packet, now, (&mut self.units, &mut *assembly));
         self.take_units(place, now, assembly);
     }
 
@@ -155,6 +160,7 @@ impl Tracks {
         let mut units = std::mem::take(&mut self.units);
         for unit in units.drain(..) {
             self.longest = self.longest.max(self.last.map_or(Duration::ZERO, |last| now.saturating_sub(last)));
+            self.first.get_or_insert(now);
             self.last = Some(now);
             // The time at which it would have come out without a hold: times of frames follow the source and not our delay.
             self.unit(place, unit, now.saturating_sub(self.hold), assembly);
@@ -166,7 +172,7 @@ impl Tracks {
         let (is_changed, unit) = self.all[place].sift(unit, now);
         if self.has_begun && is_changed {
             assembly.change(self.formats(assembly));
-        } else if !self.has_begun && self.all.iter().all(SessionTrack::has_format) {
+        } else if !self.has_begun && self.is_ready(now) {
             self.begin(assembly);
         }
         if let Some(unit) = unit
@@ -174,6 +180,14 @@ impl Tracks {
         {
             assembly.unit(self.all[place].track(), unit, now);
         }
+    }
+
+    /// Whether all formats are known, but those of tracks that send nothing.
+    fn is_ready(&self, now: Duration) -> bool {
+        let first = self.first.unwrap_or(now);
+        let is_silent = |track: &SessionTrack| !track.is_heard() && now >= first + patience(track.is_video());
+        self.all.iter().all(|track| track.has_format() || is_silent(track))
+            && self.all.iter().any(SessionTrack::has_format)
     }
 
     /// Begins without the formats that are still unknown. Returns whether there is any format.

@@ -152,10 +152,14 @@ impl<'a> Sitting<'a> {
                         }
                     }
                 }
-                () = self.watch.sleep_until(self.wake()) => {}
+                () = self.watch.sleep_until(self.wake(assembly)) => {}
             }
             let now = self.watch.now();
             self.programme.tick(now, assembly);
+            assembly.tick(now);
+            if self.silent().is_some_and(|silent| now >= silent) {
+                assembly.flush();
+            }
             if let Some(run) = assembly.take_run() {
                 output.send(run).await.map_err(|_| Closed)?;
             }
@@ -222,7 +226,7 @@ impl<'a> Sitting<'a> {
         }
     }
 
-    fn wake(&self) -> Option<Duration> {
-        [Some(self.clock), self.silent(), self.programme.wake()].into_iter().flatten().min()
+    fn wake(&self, assembly: &Assembly) -> Option<Duration> {
+        [Some(self.clock), self.silent(), self.programme.wake(), assembly.wake()].into_iter().flatten().min()
     }
 }

@@ -230,9 +230,10 @@ fn bad_publishers_are_refused() {
 fn publishers_that_state_no_mode_and_one_pair_of_channels_publish() {
     let server = serve(&[]);
     let sound = "m=audio 0 RTP/AVP 0\r\na=control:streamid=1\r\n";
+    let skipped = "m=application 0 RTP/AVP 107\r\na=control:streamid=2\r\n";
     let mut publisher = Client::new(&server, "live/cam");
-    assert_eq!(announce(&mut publisher, &format!("{SDP}{sound}")).status, 200);
-    for (track, channels) in [("streamid=0", "0-1"), ("streamid=1", "2-3")] {
+    assert_eq!(announce(&mut publisher, &format!("{SDP}{sound}{skipped}")).status, 200);
+    for (track, channels) in [("streamid=0", "0-1"), ("streamid=1", "2-3"), ("streamid=2", "4-5")] {
         let reply = publisher.set_up(track, "RTP/AVP/TCP;unicast;interleaved=0-1");
         let given = reply.headers.get("transport").map_or("", String::as_str);
         assert!(given.contains(&format!("interleaved={channels}")), "{track}: {} {given}", reply.status);

@@ -222,6 +222,14 @@ impl Timeline {
         self.shares_clock = is_shared;
     }
 
+    /// Adds a track. `leads` makes it the leading one.
+    pub fn add(&mut self, clock: TrackClock, leads: bool) {
+        if leads {
+            self.lead = self.tracks.len();
+        }
+        self.tracks.push(TrackTimes::new(clock));
+    }
+
     /// Sets the ticks a second of a track's timestamps. Call [`restart`](Self::restart) before.
     pub fn set_source(&mut self, track: usize, timescale: Timescale) {
         if let Some(times) = self.tracks.get_mut(track) {

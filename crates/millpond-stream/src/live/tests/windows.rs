@@ -352,7 +352,8 @@ async fn an_epoch_is_a_discontinuity() {
 async fn an_epoch_with_other_tracks_ends_the_window() {
     let (stage, feed) = Stage::open(Duration::ZERO).await;
     let window = stage.window(&feed);
-    stage.put(film(0..5)).await;
+    let before = film(0..5);
+    stage.put(before.clone()).await;
     let waiting = {
         let window = window.clone();
         tokio::spawn(async move { window.when(PATIENCE * 10, |_| None::<()>).await })
@@ -364,6 +365,12 @@ async fn an_epoch_with_other_tracks_ends_the_window() {
     let pictures: Vec<_> = pictures.map(|frame| Frame { epoch: 1, ..frame }).collect();
     stage.put(pictures[..1].to_vec()).await;
     assert!(window.is_over() && waiting.await.unwrap().is_none());
+    // Viewers get all of it, for a while.
+    let text = playlist(&window, 0);
+    assert_eq!(samples(&window, 0, 0, &listed(&text, &window, "v1")), expected(&before, VIDEO));
+    let run = window.run().to_owned();
+    let is_found = |stage: &Stage| stage.manager.window_of_run(stage.stream.path(), &run).is_some();
+    assert!(is_found(&stage));
     let feed = stage.feed().await;
     let next = stage.window(&feed);
     stage.put(pictures[1..].to_vec()).await;
@@ -374,6 +381,8 @@ async fn an_epoch_with_other_tracks_ends_the_window() {
     let number = |window: &LiveWindow| window.look(|window| window.last_closed(0)).unwrap();
     assert!(listed(&text, &next, "v1")[0] > number(&window));
     drop(feed);
+    drop(window);
+    until(|| !is_found(&stage)).await;
     stage.fake.end();
     until(|| next.is_over()).await;
 }

@@ -1,5 +1,6 @@
 //! Receptions of scripted servers, on a virtual clock.
 
+mod camera;
 mod server;
 mod udp;
 
@@ -10,7 +11,7 @@ use crate::{
     live::{EpochReason, Reporter, StreamState},
 };
 use millpond_rtp::message::{Method, headers};
-use server::{FakeConnector, IN_BAND, PPS, SDP, SPS, header, picture, server, units};
+use server::{FakeConnector, IN_BAND, PICTURES, PPS, SDP, SPS, header, picture, server, units};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     task::JoinHandle,
@@ -136,7 +137,7 @@ async fn the_source_is_asked_where_other_servers_give_no_frames() {
         let mut peer = server.accept().await;
         let request = peer.request().await.unwrap();
         if request.request_uri().unwrap().host_str() == Some("camera") {
-            let body = if request.method() == Method::Describe { SDP } else { "" };
+            let body = if request.method() == Method::Describe { PICTURES } else { "" };
             peer.reply(&request, "200 OK", "", body).await;
             break peer;
         }
@@ -144,7 +145,7 @@ async fn the_source_is_asked_where_other_servers_give_no_frames() {
         peer.reply(&request, "404 Not Found", "", "").await;
     };
     assert!(attempts > 3 && began.elapsed() >= Duration::from_secs(20), "{attempts} {:?}", began.elapsed());
-    peer.play(SDP).await;
+    peer.play(PICTURES).await;
     peer.frame(0, &picture(0x65, 1), 0).await;
     viewer.take(1).await;
 }
@@ -153,7 +154,7 @@ async fn the_source_is_asked_where_other_servers_give_no_frames() {
 async fn a_drop_sends_teardown() {
     let (mut server, connector) = server();
     let mut viewer = start(connector, |_| {});
-    let mut peer = server.play(SDP).await;
+    let mut peer = server.play(PICTURES).await;
     peer.frame(0, &picture(0x65, 1), 0).await;
     viewer.take(1).await;
     let dropped = Instant::now();
@@ -172,7 +173,7 @@ async fn a_drop_sends_teardown() {
 async fn a_server_without_reply_to_teardown_is_left() {
     let (mut server, connector) = server();
     let viewer = start(connector, |_| {});
-    let mut peer = server.play(SDP).await;
+    let mut peer = server.play(PICTURES).await;
     sleep(Duration::from_millis(1)).await;
     drop(viewer.frames);
     viewer.task.abort();
@@ -199,7 +200,7 @@ async fn sources_that_fail_are_tried_again() {
         let (error, is_lost) = viewer.error().await;
         assert_eq!((error.kind, is_lost), (kind, false), "{error}");
         assert!(!error.to_string().contains("secret") && error.words.starts_with("DESCRIBE: "), "{error}");
-        let mut peer = server.play(SDP).await;
+        let mut peer = server.play(PICTURES).await;
         peer.frame(0, &picture(0x65, 1), 0).await;
         sleep(Duration::from_millis(10)).await;
         assert_eq!(viewer.epochs(), [(0, EpochReason::Start)], "the first epoch, whatever failed before");
@@ -225,7 +226,7 @@ async fn streams_that_can_not_be_received_are_no_media() {
 async fn a_reset_in_a_frame_loses_that_frame_alone() {
     let (mut server, connector) = server();
     let mut viewer = start(connector, |_| {});
-    let mut peer = server.play(SDP).await;
+    let mut peer = server.play(PICTURES).await;
     for number in 0..3 {
         peer.frame(0, &picture(if number == 0 { 0x65 } else { 0x41 }, number), 3600 * u32::from(number)).await;
     }
@@ -238,7 +239,7 @@ async fn a_reset_in_a_frame_loses_that_frame_alone() {
     assert_eq!((error.kind, is_lost), (SourceErrorKind::Unreachable, true));
 
     let lost = Instant::now();
-    let mut peer = server.play(SDP).await;
+    let mut peer = server.play(PICTURES).await;
     let delay = lost.elapsed().as_millis();
     assert!((400..=600).contains(&delay), "{delay}");
     // Without its references a picture is of no use.
@@ -256,7 +257,7 @@ async fn pictures_that_refer_to_others_from_before_a_session_are_left_out() {
     let (mut server, connector) = server();
     let mut viewer = start(connector, |_| {});
     for session in 0..2_u32 {
-        let mut peer = server.play(SDP).await;
+        let mut peer = server.play(PICTURES).await;
         // Decoded behind the key frame and presented before it: one of its references is missing.
         for (number, place) in [(0, 10), (1, 8), (2, 9), (3, 13), (4, 11)] {
             peer.frame(0, &picture(if number == 0 { 0x65 } else { 0x41 }, number), 3600 * place).await;
@@ -276,7 +277,7 @@ async fn pictures_that_refer_to_others_from_before_a_session_are_left_out() {
 async fn a_silent_source_is_lost() {
     let (mut server, connector) = server();
     let mut viewer = start(connector, |_| {});
-    let mut peer = server.play(SDP).await;
+    let mut peer = server.play(PICTURES).await;
     peer.frame(0, &picture(0x65, 1), 0).await;
     viewer.take(1).await;
     let silent = Instant::now();
@@ -284,7 +285,7 @@ async fn a_silent_source_is_lost() {
     assert_eq!((error.kind, is_lost, silent.elapsed().as_secs()), (SourceErrorKind::TimedOut, true, 5), "{error}");
     assert_eq!(peer.request().await.unwrap().method(), &Method::Teardown);
     // A server that plays, and never sends.
-    let _peer = server.play(SDP).await;
+    let _peer = server.play(PICTURES).await;
     let silent = Instant::now();
     let mut state = viewer.reporter.state();
     state.mark_unchanged();

@@ -25,6 +25,9 @@ pub(super) const SDP: &str = "v=0\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rt
     a=fmtp:96 packetization-mode=1;sprop-parameter-sets=Z2QADKzZQUGfnwEQAAADABAAAAMDIPFCmWA=,aO+Pyw==\r\na=control:v\r\n\
     m=audio 0 RTP/AVP 97\r\na=rtpmap:97 mpeg4-generic/48000/2\r\n\
     a=fmtp:97 mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config=1190\r\na=control:a\r\n";
+/// SDP with the pictures of [`SDP`] alone.
+pub(super) const PICTURES: &str = "v=0\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
+    a=fmtp:96 packetization-mode=1;sprop-parameter-sets=Z2QADKzZQUGfnwEQAAADABAAAAMDIPFCmWA=,aO+Pyw==\r\na=control:v\r\n";
 /// SDP with pictures whose parameter sets are in band.
 pub(super) const IN_BAND: &str = "v=0\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
     a=fmtp:96 packetization-mode=1\r\na=control:v\r\n";

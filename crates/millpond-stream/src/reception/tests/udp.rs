@@ -56,12 +56,12 @@ async fn lost_packets_cost_their_frame_alone() {
 async fn media_falls_back_to_the_connection() {
     let (mut server, connector) = server();
     let mut viewer = start(connector, |source| source.transport = SourceTransport::Auto);
-    let mut peer = server.play(SDP).await;
+    let mut peer = server.play(PICTURES).await;
     assert!(peer.transports[0].contains("client_port"));
     let began = Instant::now();
     assert_eq!(peer.request().await.unwrap().method(), &Method::Teardown);
     assert_eq!(began.elapsed().as_secs(), 3);
-    let mut peer = server.play(SDP).await;
+    let mut peer = server.play(PICTURES).await;
     assert!(peer.transports[0].contains("interleaved"));
     peer.frame(0, &picture(0x65, 1), 0).await;
     assert_eq!(viewer.take(1).await[0].number, 0);
@@ -79,9 +79,9 @@ async fn servers_that_refuse_udp_send_on_the_connection() {
             peer.reply(&request, "461 Unsupported Transport", "", "").await;
             break;
         }
-        peer.reply(&request, "200 OK", "", SDP).await;
+        peer.reply(&request, "200 OK", "", PICTURES).await;
     }
-    peer.play(SDP).await;
+    peer.play(PICTURES).await;
     peer.frame(0, &picture(0x65, 1), 0).await;
     assert_eq!(viewer.take(1).await.len(), 1);
 }

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{Format, live::SourceCounts};
 use bytes::Bytes;
+use millpond_media::Timescale;
 use millpond_media::ts::{
     Demultiplexer, PesUnit, Programme, ProgrammeStreams, SpliceSection, StreamCoding, TsEvent, TsFaultKind, TsLimits,
 };
@@ -174,7 +175,8 @@ impl ProgrammeFrames {
             }
         }
         if self.has_begun {
-            self.assign(assembly);
+            // Others get their track when their format is known.
+            (0..self.streams.len()).for_each(|place| self.join(place, assembly));
             self.change(assembly);
         }
     }
@@ -185,7 +187,10 @@ impl ProgrammeFrames {
         self.streams[place].push(unit, &mut found, faults);
         for found in found.drain(..) {
             match found {
-                Found::Format if self.has_begun => self.change(assembly),
+                Found::Format if self.has_begun => {
+                    self.join(place, assembly);
+                    self.change(assembly);
+                }
                 Found::Format => self.learn(place, now),
                 Found::Frame(arrived) => self.frame(place, arrived, now, assembly),
                 Found::Broken => self.broken_frames += 1,
@@ -238,9 +243,12 @@ impl ProgrammeFrames {
     fn begin(&mut self, assembly: &mut Assembly) {
         self.has_begun = true;
         self.streams.retain(|stream| !stream.is_unsupported());
-        let kinds: Vec<_> = self.streams.iter().map(Elementary::media).collect();
-        let tracks = assembly.adopt(&kinds);
-        self.place(tracks);
+        let known: Vec<_> = self.streams.iter_mut().filter(|stream| stream.is_known()).collect();
+        let tracks = assembly.adopt(&known.iter().map(|stream| stream.media()).collect::<Vec<_>>());
+        for (stream, track) in known.into_iter().zip(tracks) {
+            stream.track = track;
+        }
+        (0..self.streams.len()).for_each(|place| self.join(place, assembly));
         assembly.begin(self.formats(assembly));
         for (pid, arrived, arrival) in std::mem::take(&mut self.held) {
             if let Some(track) = self.streams.iter().find(|stream| stream.pid() == pid).and_then(|stream| stream.track)
@@ -251,25 +259,24 @@ impl ProgrammeFrames {
         self.held_bytes = 0;
     }
 
-    /// Gives the streams of a changed map their tracks.
-    fn assign(&mut self, assembly: &Assembly) {
-        let kinds: Vec<_> = self.streams.iter().map(Elementary::media).collect();
-        self.place(assembly.tracks_of(&kinds));
-    }
-
-    fn place(&mut self, tracks: Vec<Option<u16>>) {
-        for (stream, track) in self.streams.iter_mut().zip(tracks) {
-            if track.is_none() {
-                tracing::warn!(pid = stream.pid(), "stream of a programme left out: it was not there before");
-            }
-            stream.track = track;
+    /// Gives the stream at a place a track, where it has none: a free one, or a new one once its format is known.
+    fn join(&mut self, place: usize, assembly: &mut Assembly) {
+        let stream = &self.streams[place];
+        if stream.track.is_some() {
+            return;
         }
+        let taken: Vec<u16> = self.streams.iter().filter_map(|stream| stream.track).collect();
+        let track = assembly.join(stream.media(), Timescale::MPEG, (&taken, stream.is_known()));
+        if track.is_none() && stream.is_known() {
+            tracing::warn!(pid = stream.pid(), "stream of a programme left out: one too many");
+        }
+        self.streams[place].track = track;
     }
 
     /// Begins an epoch with the next frame where formats changed.
     fn change(&mut self, assembly: &mut Assembly) {
         let formats = self.formats(assembly);
-        if formats != *assembly.formats() {
+        if formats != *assembly.declared() {
             assembly.change(formats);
         }
     }
@@ -279,7 +286,7 @@ impl ProgrammeFrames {
         let of = |track: u16| {
             let stream = self.streams.iter().find(|stream| stream.track == Some(track))?;
             let format = stream.format(assembly.number(track), assembly.timescale(track)?);
-            format.or_else(|| assembly.formats().get(usize::from(track))?.clone())
+            format.or_else(|| assembly.declared().get(usize::from(track))?.clone())
         };
         (0..assembly.tracks() as u16).map(of).collect()
     }

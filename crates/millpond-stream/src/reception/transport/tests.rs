@@ -73,7 +73,7 @@ fn frames_have_the_times_of_the_stream() {
     assert_eq!(times(&next, 0, 90_000), [(1, 160, 0), (2, 80, 40)]);
     assert!(first.iter().all(|frame| frame.is_sync) && !next[0].is_sync);
     assert_eq!(bench.epochs(), [(0, EpochReason::Start, 2)]);
-    let formats = bench.assembly.formats();
+    let formats = bench.assembly.declared();
     let names: Vec<_> =
         formats.iter().flatten().map(|f| (f.name.as_str(), f.timescale(), f.language.clone())).collect();
     assert_eq!(names, [("v1", 90_000, Some("de".into())), ("a1", 48_000, Some("de".into()))]);
@@ -106,16 +106,43 @@ fn maps_change_within_a_stream() {
 fn streams_without_media_are_not_waited_for_long() {
     let (mut bench, mut mux) = (Bench::new(None), Mux::new(1));
     mux.tables(&[(0x1b, PICTURES), (0x0f, SOUND)]);
+    let mut give = |bench: &mut Bench, number: u64, has_sound: bool| {
+        mux.picture(number.is_multiple_of(30), 3600 * number, 3600 * number);
+        if has_sound {
+            mux.sound(3600 * number);
+        }
+        bench.give(&mut mux, 40 * number)
+    };
+    // A picture leaves with the next one, so the format is known after 80 ms.
+    (0..27).for_each(|number| assert_eq!(give(&mut bench, number, false), [], "{number}"));
+    assert_eq!(bench.programme.wake(), Some(Duration::from_millis(1080)));
+    assert_eq!(times(&give(&mut bench, 27, false), 0, 90_000).len(), 27);
+    assert_eq!(bench.epochs(), [(0, EpochReason::Start, 1)]);
+    let frames: Vec<Frame> = (28..31).flat_map(|number| give(&mut bench, number, true)).collect();
+    assert_eq!(times(&frames, 1, 48_000), [], "sound joins with a key frame");
+    let frames = give(&mut bench, 31, true);
+    assert_eq!(bench.epochs()[1..], [(1, EpochReason::Formats, 2)]);
+    assert_eq!(times(&frames, 1, 48_000).len(), 1);
+}
+
+#[test]
+fn sound_that_a_later_map_adds_joins() {
+    let (mut bench, mut mux) = (Bench::new(None), Mux::new(1));
+    mux.tables(&[(0x1b, PICTURES)]);
     mux.picture(true, 0, 0);
     mux.picture(false, 3600, 3600);
     mux.picture(false, 7200, 7200);
-    assert_eq!(bench.give(&mut mux, 0), []);
-    assert_eq!(bench.programme.wake(), Some(Duration::from_secs(1)));
-    assert_eq!(times(&bench.give(&mut mux, 1000), 0, 90_000).len(), 1);
+    bench.give(&mut mux, 0);
     assert_eq!(bench.epochs(), [(0, EpochReason::Start, 1)]);
-    mux.sound(90_000);
-    assert_eq!(bench.give(&mut mux, 1100).len(), 1);
+    mux.tables(&[(0x1b, PICTURES), (0x0f, SOUND)]);
+    mux.sound(10_800);
+    mux.picture(true, 14_400, 14_400);
+    mux.picture(false, 18_000, 18_000);
+    mux.picture(false, 21_600, 21_600);
+    mux.sound(14_400);
+    let frames = bench.give(&mut mux, 200);
     assert_eq!(bench.epochs()[1..], [(1, EpochReason::Formats, 2)]);
+    assert_eq!(times(&frames, 1, 48_000).len(), 1);
 }
 
 #[test]
@@ -193,7 +220,9 @@ fn cues_have_the_time_of_the_frames() {
     assert_eq!(bench.give(&mut mux, 100).len(), 0);
     assert!((seconds(1)[0] - 10.0 - (last - 1) as f64 * 0.04).abs() < 1e-3, "{:?}, {last} frames", seconds(1));
     // Another clock: the cue waits for its first frame.
+    let formats = bench.assembly.declared().clone();
     bench.assembly.adopt(&[("video", Timescale::MPEG)]);
+    bench.assembly.begin(formats);
     mux.cue(CUES, 3, Some(95_000));
     bench.give(&mut mux, 200);
     assert_eq!(cues.borrow().count(), 2);
