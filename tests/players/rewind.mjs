@@ -40,7 +40,7 @@ async function seek(seconds) {
     await new Promise(done => { setTimeout(done, 20); });
     if (performance.now() - asked < 20000) continue;
     const held = Array.from({ length: video.buffered.length }, (_, n) => `${video.buffered.start(n).toFixed(2)} to ${video.buffered.end(n).toFixed(2)} s`);
-    throw new Error(`no picture at ${to.toFixed(2)} s: the oldest is at ${oldest().toFixed(2)} s, and the buffer has ${held.join(', ')}`);
+    throw new Error(`no picture at ${to} s, now ${video.currentTime}: the oldest is at ${oldest()} s, and the buffer has ${held.join(', ')}`);
   }
 }
 

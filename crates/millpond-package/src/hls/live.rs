@@ -220,11 +220,21 @@ impl<'a> Playlist<'a> {
             out.push_str("#EXT-X-GAP\n");
         }
         out.push_str("#EXTINF:");
-        digits::push_micros(out, digits::micros(of_track.duration(), self.scale.get()));
+        digits::push_micros(out, self.segment_micros(of_track));
         out.push_str(",\n");
         self.address(out, self.name);
         digits::push(out, segment.number.0);
         out.push_str(if is_fmp4 { ".m4s\n" } else { ".ts\n" });
+    }
+
+    /// Returns the stated duration of a segment: of sound, rounded up to the next microsecond.
+    ///
+    /// hls.js up to 1.7 subtracts these durations from the time of a segment that it has, which gives the beginning of the list. Where
+    /// sound seems to begin after the pictures, even by its rounding, a seek to the first picture never ends.
+    fn segment_micros(&self, of_track: &TrackSegment) -> u64 {
+        let is_audio = self.window.tracks().get(self.track).is_some_and(|track| track.kind == MediaKind::Audio);
+        let exact = digits::micros(of_track.duration(), self.scale.get());
+        if is_audio { micros_above(of_track.duration(), self.scale) } else { exact }
     }
 
     /// Writes the path of a track's media before their names.
@@ -268,9 +278,7 @@ impl<'a> Playlist<'a> {
     /// Shaka Player up to 5.2 adds these durations up, and resets its decoder pipeline where the sum moves back against the timestamps
     /// of the media. It then drops pictures up to the next key frame. Exact durations would let the rounding of its sums decide.
     fn part_micros(&self, part: &Part) -> u64 {
-        let scale = u64::from(self.scale.get());
-        let ticks = u64::try_from(part.duration).unwrap_or(0);
-        let above = ticks.saturating_mul(1_000_000) / scale + 1;
+        let above = micros_above(part.duration, self.scale);
         let target = self.targets.parts.as_ref().and_then(|parts| parts.get(self.track));
         above.min(target.map_or(u64::MAX, |target| u64::try_from(target.as_micros()).unwrap_or(u64::MAX)))
     }
@@ -300,6 +308,11 @@ impl<'a> Playlist<'a> {
             push_report(out, &uri, self.window, index);
         }
     }
+}
+
+/// Returns the next microsecond after a duration.
+fn micros_above(ticks: i64, scale: Timescale) -> u64 {
+    u64::try_from(ticks).unwrap_or(0).saturating_mul(1_000_000) / u64::from(scale.get()) + 1
 }
 
 /// Appends a duration in seconds with milliseconds.

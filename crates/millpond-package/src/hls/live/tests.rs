@@ -46,7 +46,7 @@ fn a_stream_with_low_latency() {
         #EXT-X-RENDITION-REPORT:URI=\"../a1/index.m3u8\",LAST-MSN=101,LAST-PART=2\n";
     assert!(list.ends_with(expected), "{list}");
     let sound = media(&window, 1, &VIEW).unwrap();
-    assert!(sound.contains("#EXTINF:1.984000,\n../~0a1b/a1/100.m4s\n"), "{sound}");
+    assert!(sound.contains("#EXTINF:1.984001,\n../~0a1b/a1/100.m4s\n"), "{sound}");
     assert!(sound.contains("#EXT-X-PROGRAM-DATE-TIME:2026-11-22T10:00:01.984Z\n"), "{sound}");
     assert!(sound.ends_with("URI=\"../v1/index.m3u8\",LAST-MSN=101,LAST-PART=2\n"), "{sound}");
 }
