@@ -76,6 +76,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         sample_entry: Vec::new(),
         edits: Vec::new(),
         samples: SampleTable::default(),
+        descriptions: None,
         protection: None,
     };
     Arc::new(Movie {
@@ -111,7 +112,7 @@ impl Input {
             at = range.end;
             let dts = first + n as i64 * step;
             let sync = n.is_multiple_of(sync_every);
-            Unit { range, dts, pts: dts, sync, sets: sync }
+            Unit { range, dts, pts: dts, sync, sets: sync.then_some(0) }
         });
         Self { units: units.collect(), samples }
     }
