@@ -6,6 +6,9 @@
 use crate::{codec::Codec, movie::Track, nal::NalSyntax, sample_table::Sample};
 use serde::{Deserialize, Serialize};
 
+/// Most bytes of the parameter sets of an entry that are repeated before key frames.
+const MOST_SETS: usize = 16 << 10;
+
 /// Sample entries of one codec with different parameter sets, and the samples that each of them describes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Descriptions {
@@ -26,10 +29,11 @@ pub struct Description {
 }
 
 impl Description {
-    /// Describes samples by an entry. `None` for codecs without NAL units, and for sets too long for a length field.
+    /// Describes samples by an entry. `None` for codecs without NAL units, and for sets too long for a length field or above 16
+    /// KiB.
     #[must_use]
     pub fn new(codec: Codec, sample_entry: Vec<u8>) -> Option<Self> {
-        let sets = units(&codec)?;
+        let sets = units(&codec).filter(|sets| sets.len() <= MOST_SETS)?;
         Some(Self { codec, sample_entry, sets })
     }
 }

@@ -43,9 +43,11 @@ pub(crate) enum Fate {
 pub(crate) struct SampleEntries {
     /// Path and offset of `stsd`, for messages.
     place: (String, u64),
-    /// SampleEntries whose samples can follow each other. The first one decides which others can.
+    /// Entries whose samples can follow each other. The first one decides which others can.
     kept: Vec<StoredEntry>,
-    /// SampleEntries whose samples are left out.
+    /// For each of them, the place of the first one that is equal.
+    alike: Vec<u16>,
+    /// Entries whose samples are left out.
     refused: Vec<Refused>,
     /// First sample of each stretch, and the place of its entry in `kept`.
     stretches: Vec<(u32, u16)>,
@@ -62,14 +64,14 @@ impl SampleEntries {
     /// Creates the entries of a track; samples of most others must be able to follow those of `first`.
     pub(crate) fn new(stsd: &Node<'_>, first: StoredEntry) -> Self {
         let place = (stsd.path.clone(), stsd.offset);
-        Self { place, kept: vec![first], refused: Vec::new(), stretches: Vec::new() }
+        Self { place, kept: vec![first], alike: vec![0], refused: Vec::new(), stretches: Vec::new() }
     }
 
     /// Adds an entry, or the reason why it can't be read.
     pub(crate) fn add(&mut self, number: u32, entry: Result<StoredEntry, MediaError>) {
         let what = match entry {
             Ok(entry) if self.kept.first().is_some_and(|first| follows(&entry, first)) => {
-                self.kept.push(entry);
+                self.keep(entry);
                 return;
             }
             Ok(entry) => shown(&entry),
@@ -80,13 +82,22 @@ impl SampleEntries {
 
     /// Adds an entry that equals the first.
     pub(crate) fn add_alike(&mut self, number: u32) {
-        let alike = self.kept.first().map(|first| StoredEntry { number, ..first.clone() });
-        self.kept.extend(alike);
+        if let Some(first) = self.kept.first() {
+            self.keep(StoredEntry { number, ..first.clone() });
+        }
+    }
+
+    fn keep(&mut self, entry: StoredEntry) {
+        let is_alike = |other: &StoredEntry| is_same(&entry.codec, &other.codec) && entry.kind == other.kind;
+        let place = self.kept.iter().position(is_alike).unwrap_or(self.kept.len());
+        self.alike.push(u16::try_from(place).unwrap_or(u16::MAX));
+        self.kept.push(entry);
     }
 
     /// Leaves all entries out except for the first.
     pub(crate) fn keep_first(&mut self) {
         self.kept.truncate(1);
+        self.alike.truncate(1);
         self.refused.clear();
     }
 
@@ -97,10 +108,7 @@ impl SampleEntries {
             return if is_refused { Fate::LeftOut } else { Fate::Unknown };
         };
         // An entry equal to an earlier one stands for it.
-        let is_known = |other: &StoredEntry| {
-            self.kept.get(place).is_some_and(|entry| is_same(&entry.codec, &other.codec) && entry.kind == other.kind)
-        };
-        let place = u16::try_from(self.kept.iter().position(is_known).unwrap_or(place)).unwrap_or(0);
+        let place = self.alike.get(place).copied().unwrap_or(0);
         if self.stretches.last().is_some_and(|last| last.0 == first) {
             self.stretches.pop();
         }

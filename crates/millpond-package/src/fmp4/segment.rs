@@ -97,10 +97,14 @@ fn rows(clock: &Clock<'_>, track: &Track, samples: &[Timed], end: i64) -> Vec<Fr
 fn items(media: &MediaTrack, samples: &[Timed]) -> Vec<PlanItem> {
     let (track, object) = (media.track(), media.object);
     let mut items: Vec<PlanItem> = Vec::new();
+    let mut last_sets = Bytes::new();
     for sample in samples.iter().map(|timed| &timed.sample).filter(|sample| !sample.range.is_empty()) {
         let (range, sets) = (sample.range, track.sets_of(sample));
         if !sets.is_empty() {
-            items.push(PlanItem::Bytes(Bytes::copy_from_slice(sets)));
+            if last_sets != sets {
+                last_sets = Bytes::copy_from_slice(sets);
+            }
+            items.push(PlanItem::Bytes(last_sets.clone()));
         }
         match items.last_mut() {
             Some(PlanItem::Object(last)) if last.range.end == range.start => last.range.end = range.end,

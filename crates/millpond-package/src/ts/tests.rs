@@ -513,7 +513,7 @@ fn rotated_pictures_say_so_before_their_first_slice() {
 #[test]
 fn a_segment_begins_with_parameter_sets_whatever_its_flags_say() {
     let mut input = Input::new((0..3).map(|n| sample(&[&nal(0x41, 50 + n)])).collect(), 900_000, 3600, 100);
-    (input.units[0].sync, input.units[0].sets) = (false, true);
+    (input.units[0].sync, input.units[0].sets) = (false, Some(0));
     let out = run(&[avc(4)], &[input], &[0], 0).unwrap();
     let found = demultiplex(&out, &mut BTreeMap::new());
     let has_sets = |n: usize| open(&found[&0x100].pes[n].1).2.windows(SPS.len()).any(|bytes| bytes == SPS);

@@ -112,13 +112,13 @@ impl<'a> Lanes<'a> {
             let Some((due, lane)) = first.filter(|(due, _)| *due < until) else { break };
             let Some(timed) = lane.waiting.pop_front() else { break };
             let range = ObjectRange { object: lane.object, range: timed.sample.range };
-            bytes = bytes.saturating_add(range.range.len());
+            let sets = lane.track.sets_of(&timed.sample);
+            bytes = bytes.saturating_add(range.range.len() + sets.len() as u64);
             if bytes > BYTES || frames.len() >= FRAMES {
                 return Err(LoadError::TooDense { at: due, bytes, frames: frames.len() });
             }
             let (is_sync, conversion) = (timed.sample.sync, lane.conversion);
             let (track, number) = (lane.number, timed.ordinal);
-            let sets = lane.track.sets_of(&timed.sample);
             frames.push(Planned { track, number, due, pts: timed.pts, is_sync, range, conversion, sets });
         }
         let spans = spans(&frames);

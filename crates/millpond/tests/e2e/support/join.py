@@ -1,7 +1,8 @@
 """Joins progressive MP4 files into one whose tracks have a sample entry of each file, as `MP4Box -cat` does.
 
 Usage: join.py OUT IN IN...
-The files have the same tracks in the same order. A track keeps the clock of the first file; durations of other clocks are converted.
+The files have the same tracks in the same order. A track keeps the clock and the edit list of the first file; times of
+other clocks are converted.
 """
 
 import struct
@@ -58,6 +59,8 @@ class Track:
         stbl = find(mdia, b"minf/stbl")
         self.clock = words(find(mdia, b"mdhd"), 1, 12)[0]
         self.entry = find(stbl, b"stsd")[8:]
+        edits = table(find(trak, b"edts/elst"), 3)
+        self.begin = edits[-1][1] if edits else 0
         durations = [d for count, d in table(find(stbl, b"stts"), 2) for _ in range(count)]
         offsets = [c for count, c in table(find(stbl, b"ctts"), 2) for _ in range(count)] or [0] * len(durations)
         sync = find(stbl, b"stss")
@@ -95,7 +98,9 @@ def tables(parts, chunks):
     samples, shapes = [], []
     for number, part in enumerate(parts, 1):
         scale = lambda ticks: ticks * clock // part.clock
-        samples += [(data, scale(duration), scale(offset), key) for data, duration, offset, key in part.samples]
+        # Each file begins where its edit list says.
+        shift = parts[0].begin - scale(part.begin)
+        samples += [(data, scale(duration), scale(offset) + shift, key) for data, duration, offset, key in part.samples]
         shapes.append([number, len(part.samples), entries.index(part.entry) + 1])
     has_offsets = any(offset for _, _, offset, _ in samples)
     keys = [[n] for n, (_, _, _, key) in enumerate(samples, 1) if key]
@@ -103,7 +108,7 @@ def tables(parts, chunks):
     return sum(duration for _, duration, _, _ in samples), [
         box(b"stsd", struct.pack(">II", 0, len(entries)), *entries),
         counted(b"stts", [[1, duration] for _, duration, _, _ in samples]),
-        counted(b"ctts", [[1, offset] for _, _, offset, _ in samples]) if has_offsets else b"",
+        counted(b"ctts", [[1, offset % (1 << 32)] for _, _, offset, _ in samples], 1) if has_offsets else b"",
         counted(b"stss", keys) if len(keys) < len(samples) else b"",
         counted(b"stsc", shapes),
         box(b"stsz", struct.pack(f">III{len(sizes)}I", 0, 0, len(sizes), *sizes)),
