@@ -8,6 +8,7 @@ use crate::{
     error::MediaError,
     movie::{Edit, Movie, Track, TrackKind},
     sample_table::{Sample, SampleTable},
+    units::ByteRange,
 };
 
 /// Longest chunk in bytes: players read a whole chunk at once.
@@ -306,13 +307,20 @@ fn packed_language(language: &str) -> Option<u16> {
 }
 
 fn stbl(out: &mut Writer, track: &Track) -> Written {
+    let described = track.descriptions.iter().flat_map(|all| all.entries()).map(|entry| &entry.sample_entry[..]);
+    let mut entries: Vec<&[u8]> = described.collect();
+    if entries.is_empty() {
+        entries.push(&track.sample_entry);
+    }
     out.full(b"stsd", 0, 0, |out| {
-        out.u32(1);
-        let (head, rest) = track.sample_entry.split_at(14.min(track.sample_entry.len()));
-        out.bytes(head);
-        // The index of the only data reference.
-        out.u16(1);
-        out.bytes(rest.get(2..).unwrap_or_default());
+        out.u32(entries.len() as u32);
+        for entry in entries {
+            let (head, rest) = entry.split_at(14.min(entry.len()));
+            out.bytes(head);
+            // The index of the only data reference.
+            out.u16(1);
+            out.bytes(rest.get(2..).unwrap_or_default());
+        }
         Ok(())
     })?;
     let table = &track.samples;
@@ -334,7 +342,7 @@ fn stbl(out: &mut Writer, track: &Track) -> Written {
         out.table(b"stss", 0, &sync, |out, index| out.u32(index + 1))?;
     }
     sizes(out, table)?;
-    chunks(out, table)
+    chunks(out, track)
 }
 
 /// Returns the runs of equal values, as counts and values.
@@ -363,34 +371,45 @@ fn sizes(out: &mut Writer, table: &SampleTable) -> Written {
     })
 }
 
-/// Writes `stsc` and `stco` or `co64`. A chunk is a run of samples without gaps.
-fn chunks(out: &mut Writer, table: &SampleTable) -> Written {
-    let mut chunks: Vec<(u64, u32)> = Vec::new();
+/// A run of samples without gaps, of one sample entry.
+struct Chunk {
+    start: u64,
+    samples: u32,
+    /// Place of the sample entry.
+    entry: usize,
+}
+
+/// Writes `stsc` and `stco` or `co64`.
+fn chunks(out: &mut Writer, track: &Track) -> Written {
+    let mut chunks: Vec<Chunk> = Vec::new();
     let mut end = None;
-    for sample in table {
+    for sample in &track.samples {
+        let ByteRange { start, end: after } = sample.range;
+        let entry = track.descriptions.as_ref().map_or(0, |descriptions| descriptions.place(sample.index));
         match chunks.last_mut() {
-            Some((start, count)) if end == Some(sample.range.start) && sample.range.end - *start <= CHUNK => {
-                *count += 1
+            Some(chunk) if end == Some(start) && chunk.entry == entry && after - chunk.start <= CHUNK => {
+                chunk.samples += 1
             }
-            _ => chunks.push((sample.range.start, 1)),
+            _ => chunks.push(Chunk { start, samples: 1, entry }),
         }
-        end = Some(sample.range.end);
+        end = Some(after);
     }
-    let mut shapes: Vec<(u32, u32)> = Vec::new();
-    for (number, (_, count)) in (1_u32..).zip(&chunks) {
-        if shapes.last().is_none_or(|(_, last)| last != count) {
-            shapes.push((number, *count));
+    let mut shapes: Vec<(u32, &Chunk)> = Vec::new();
+    for (number, chunk) in (1_u32..).zip(&chunks) {
+        let shape = |chunk: &Chunk| (chunk.samples, chunk.entry);
+        if shapes.last().is_none_or(|(_, last)| shape(last) != shape(chunk)) {
+            shapes.push((number, chunk));
         }
     }
-    out.table(b"stsc", 0, &shapes, |out, (first, count)| {
+    out.table(b"stsc", 0, &shapes, |out, (first, chunk)| {
         out.u32(*first);
-        out.u32(*count);
-        out.u32(1);
+        out.u32(chunk.samples);
+        out.u32(chunk.entry as u32 + 1);
     })?;
-    if chunks.iter().all(|(start, _)| u32::try_from(*start).is_ok()) {
-        out.table(b"stco", 0, &chunks, |out, (start, _)| out.u32(*start as u32))
+    if chunks.iter().all(|chunk| u32::try_from(chunk.start).is_ok()) {
+        out.table(b"stco", 0, &chunks, |out, chunk| out.u32(chunk.start as u32))
     } else {
-        out.table(b"co64", 0, &chunks, |out, (start, _)| out.u64(*start))
+        out.table(b"co64", 0, &chunks, |out, chunk| out.u64(chunk.start))
     }
 }
 

@@ -48,10 +48,14 @@ pub(crate) fn mvhd() -> Vec<u8> {
 
 /// Returns a track with 1000 ticks per second: `handler`, sample entry as digits, and the tables in its `stbl`.
 pub(crate) fn trak(id: u32, handler: &[u8; 4], entry: &str, tables: &[Vec<u8>]) -> Vec<u8> {
+    joined_trak(id, handler, &[entry], tables)
+}
+
+/// Returns a track like [`trak`], with several sample entries.
+pub(crate) fn joined_trak(id: u32, handler: &[u8; 4], entries: &[&str], tables: &[Vec<u8>]) -> Vec<u8> {
     let mut tkhd = words(&[7, 0, 0, id, 0, 0, 0, 0, 0, 0]);
     tkhd.extend(words(&[0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000, 0, 0]));
-    let entry = hex(entry);
-    let stsd = bx(b"stsd", &[&words(&[0, 1]), &entry]);
+    let stsd = bx(b"stsd", &[&words(&[0, entries.len() as u32]), &hex(&entries.concat())]);
     let stbl = bx(b"stbl", &[&stsd, &tables.concat()]);
     let mdhd = bx(b"mdhd", &[&words(&[0, 0, 0, 1000, 0, 0x15c7_0000])]);
     let hdlr = bx(b"hdlr", &[&words(&[0, 0]), handler, &[0; 13]]);
@@ -91,6 +95,7 @@ pub(crate) fn track(id: u32, entry: &str, edits: Vec<Edit>, samples: SampleTable
         sample_entry,
         edits,
         samples,
+        descriptions: None,
         protection: None,
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     moov::{MovieDraft, TrackDraft, Trex},
     pcm_units::PcmUnits,
     protection::Container,
+    sample_entries::Fate,
     sample_table::{MAX_SAMPLES, SampleTableBuilder},
 };
 
@@ -43,6 +44,8 @@ struct Traf {
     base: u64,
     /// Offset of a run that has no data offset.
     next: u64,
+    /// Whether the samples belong to their track.
+    is_kept: bool,
 }
 
 impl MovieDraft {
@@ -95,11 +98,19 @@ impl MovieDraft {
         let Self { tracks, budget, .. } = self;
         if let Some(draft) = tracks.iter_mut().find(|t| t.header.id == traf.defaults.track) {
             let is_clear = draft.header.clear_description == Some(traf.defaults.description);
-            if traf.defaults.description != draft.header.description && !is_clear {
-                let (from, to) = (draft.header.description, traf.defaults.description);
-                return Err(node.unsupported(format!("a change from sample entry {from} to {to} within the track")));
+            let to = traf.defaults.description;
+            match if is_clear { Fate::Kept } else { draft.header.entries.begin(to, draft.samples.len()) } {
+                Fate::Kept => {}
+                Fate::LeftOut => {
+                    draft.header.entries.leave_out(to, claimed_samples(node));
+                    traf.is_kept = false;
+                }
+                Fate::Unknown => {
+                    let from = draft.header.description;
+                    return Err(node.unsupported(format!("a change from sample entry {from} to {to} within the track")));
+                }
             }
-            if let Some(tfdt) = node.child(b"tfdt") {
+            if let Some(tfdt) = node.child(b"tfdt").filter(|_| traf.is_kept) {
                 let (version, _, mut fields) = tfdt.full()?;
                 let time = fields.versioned(version)?;
                 let time = i64::try_from(time)
@@ -153,7 +164,7 @@ impl MovieDraft {
                 *field = fields.u32()?;
             }
         }
-        Ok(Traf { defaults, base, next: base })
+        Ok(Traf { defaults, base, next: base, is_kept: true })
     }
 
     /// Appends the samples of one `trun` (8.8.8) and moves `traf.next` to their end.
@@ -180,7 +191,7 @@ impl MovieDraft {
         };
         let limit = self.media_end().unwrap_or(u64::MAX);
         let Self { tracks, budget, .. } = self;
-        let draft = tracks.iter_mut().find(|t| t.header.id == traf.defaults.track && t.cut.is_none());
+        let draft = tracks.iter_mut().find(|t| t.header.id == traf.defaults.track && t.cut.is_none() && traf.is_kept);
         let run = Run { node, flags, first_flags, count, fields, limit };
         let Some(draft) = draft else { return run.add(traf, budget, None) };
         let added = match &mut draft.pcm {

@@ -17,7 +17,7 @@ const ARRAYS: usize = 30;
 
 /// Returns the ranges to read of a track; none where its sample entry can't be renamed.
 pub(crate) fn wanted(track: &Track) -> Vec<ByteRange> {
-    if track.protection.is_some() || sets(&track.codec).is_none() {
+    if track.protection.is_some() || track.descriptions.is_some() || sets(&track.codec).is_none() {
         return Vec::new();
     }
     let mut next = 0;

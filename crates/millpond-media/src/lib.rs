@@ -7,11 +7,13 @@
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod alias;
+mod announced;
 mod bit_reader;
 mod bits;
 mod boxes;
 mod budget;
 pub mod codec;
+pub mod descriptions;
 pub mod dref;
 pub mod edits;
 mod entry_look;
@@ -40,6 +42,7 @@ mod pcm_units;
 mod progressive;
 pub mod protection;
 pub mod purpose;
+mod sample_entries;
 pub mod sample_table;
 mod set_kind;
 mod trak;
@@ -48,6 +51,7 @@ pub mod units;
 pub mod work;
 
 pub use codec::*;
+pub use descriptions::{Description, Descriptions};
 pub use edits::{Hidden, Span, spans};
 pub use error::MediaError;
 pub use foreign::Foreign;

@@ -149,6 +149,9 @@ impl MovieDraft {
                 }
                 None => {}
             }
+            for warning in draft.header.entries.warnings() {
+                self.skip(id, warning);
+            }
             if !empty {
                 let track = draft.header.with_samples(draft.samples.finish(), draft.protection);
                 match self.check_edits(&track, &path, offset) {
@@ -193,7 +196,7 @@ impl MovieDraft {
     /// Leaves out the tracks that can't be read as a stream of fragments, and those beyond `most`.
     pub(crate) fn limit_to_stream(mut self, most: usize) -> Self {
         let mut kept = Vec::new();
-        for draft in std::mem::take(&mut self.tracks) {
+        for mut draft in std::mem::take(&mut self.tracks) {
             let reason = if draft.protection.is_some() {
                 "an encrypted track in a live stream is not supported".to_owned()
             } else if self.external_media.is_some() {
@@ -201,6 +204,7 @@ impl MovieDraft {
             } else if kept.len() >= most {
                 format!("more than {most} tracks")
             } else {
+                draft.header.entries.keep_first();
                 kept.push(draft);
                 continue;
             };
@@ -232,7 +236,7 @@ impl MovieDraft {
             described.extend(self.defaults.get(&tkhd.id).map(|trex| trex.description));
         }
         // The headers are read first, because a codec that is not playable explains more than invalid tables.
-        let mut header = trak::parse(trak, tkhd, &described)?;
+        let mut header = trak::parse(trak, tkhd, &described, self.fragmented)?;
         let tables = tables?;
         if tables.is_empty() && !self.fragmented {
             return Err(stbl.invalid("no samples", "one at least"));
@@ -247,7 +251,7 @@ impl MovieDraft {
         let (end, budget) = (self.media_end(), &mut self.budget);
         let cut = match &mut pcm {
             Some(units) => tables.fill_pcm(units, &mut samples, end, budget)?,
-            None => tables.fill(&mut samples, end, budget)?,
+            None => tables.fill(&mut samples, &mut header.entries, end, budget)?,
         };
         let mut protection = None;
         if let Some(found) = header.protection.take() {
@@ -278,18 +282,24 @@ impl MovieDraft {
 
 impl TrackHeader {
     fn with_samples(self, samples: SampleTable, protection: Option<ProtectionDraft>) -> Track {
+        let (entry, descriptions) = self.entries.finish();
+        let (codec, kind, sample_entry) = match entry {
+            Some(entry) => (entry.codec, entry.kind, entry.sample_entry),
+            None => (self.codec, self.kind, self.sample_entry),
+        };
         Track {
             id: self.id,
-            kind: self.kind,
+            kind,
             timescale: self.timescale,
             language: self.language,
             name: self.name,
             enabled: self.enabled,
             purposes: self.purposes,
-            codec: self.codec,
-            sample_entry: self.sample_entry,
+            codec,
+            sample_entry,
             edits: self.edits,
             samples,
+            descriptions: descriptions.map(Box::new),
             protection: protection.map(|protection| Box::new(protection.finish())),
         }
     }

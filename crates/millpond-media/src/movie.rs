@@ -2,6 +2,7 @@
 
 use crate::{
     codec::{Codec, make::Made},
+    descriptions::Descriptions,
     protection::{Protection, SystemHeader},
     purpose::Purposes,
     sample_table::SampleTable,
@@ -59,6 +60,8 @@ pub struct Track {
     pub edits: Vec<Edit>,
     /// Sizes, offsets and times of the samples.
     pub samples: SampleTable,
+    /// Sample entries that differ in their parameter sets; `None` where `sample_entry` describes all samples.
+    pub descriptions: Option<Box<Descriptions>>,
     /// Encryption of the samples; `None` where they are clear.
     pub protection: Option<Box<Protection>>,
 }
@@ -81,6 +84,7 @@ impl Track {
             sample_entry,
             edits: Vec::new(),
             samples: SampleTable::default(),
+            descriptions: None,
             protection: None,
         }
     }
@@ -90,7 +94,8 @@ impl Track {
         let edits = self.edits.capacity() * size_of::<Edit>();
         let codec = self.sample_entry.len() + self.codec.heap_bytes();
         let protection = self.protection.as_ref().map_or(0, |protection| protection.heap_bytes());
-        protection + size_of::<Self>() + texts + edits + codec + self.samples.heap_bytes()
+        let descriptions = self.descriptions.as_ref().map_or(0, |descriptions| descriptions.heap_bytes());
+        descriptions + protection + size_of::<Self>() + texts + edits + codec + self.samples.heap_bytes()
     }
 }
 

@@ -8,8 +8,10 @@ use crate::{
     boxes::{Entries, Node},
     budget::Budget,
     error::MediaError,
+    sample_entries::{Fate, MOST_ENTRIES, SampleEntries},
     sample_table::SampleTableBuilder,
 };
+use std::cmp::Reverse;
 
 /// Most samples of one constant size in another object, whose length is unknown: more than three days of AC-3.
 const MAX_CONSTANT_ELSEWHERE: u32 = 1 << 24;
@@ -101,22 +103,28 @@ impl<'a> Tables<'a> {
         self.len() == 0
     }
 
-    /// Returns the sample descriptions that chunks use, counted from 1, in order of first use.
+    /// Returns the sample descriptions that chunks use, counted from 1: that of most samples first.
     pub(crate) fn descriptions(&self) -> Vec<u32> {
-        let mut used = Vec::new();
-        for run in self.runs.iter().filter(|run| run.samples > 0) {
-            if !used.contains(&run.description) && used.len() < 16 {
-                used.push(run.description);
+        let mut used: Vec<(u32, u64)> = Vec::new();
+        let ends = self.runs.iter().skip(1).map(|next| u64::from(next.first)).chain([self.chunks.len() as u64 + 1]);
+        for (run, end) in self.runs.iter().zip(ends).filter(|(run, _)| run.samples > 0) {
+            let samples = u64::from(run.samples).saturating_mul(end.saturating_sub(u64::from(run.first)));
+            if let Some((_, count)) = used.iter_mut().find(|(description, _)| *description == run.description) {
+                *count = count.saturating_add(samples);
+            } else if used.len() < MOST_ENTRIES {
+                used.push((run.description, samples));
             }
         }
-        used
+        used.sort_by_key(|(_, samples)| Reverse(*samples));
+        used.into_iter().map(|(description, _)| description).collect()
     }
 
-    /// Appends all samples that lie before `object_len` (`None`: in another object). Returns the reason where samples
-    /// are left out.
+    /// Appends all samples that lie before `object_len` (`None`: in another object), except for those whose sample entry
+    /// can't be used. Returns the reason where samples at the end are left out.
     pub(crate) fn fill(
         &self,
         out: &mut SampleTableBuilder,
+        entries: &mut SampleEntries,
         object_len: Option<u64>,
         budget: &mut Budget,
     ) -> Result<Option<Cut>, MediaError> {
@@ -126,11 +134,19 @@ impl<'a> Tables<'a> {
         let mut composition = Runs::new(self.composition);
         let mut sync = SyncCursor::new(self.sync);
         let mut run = RunCursor::new(&self.runs);
-        let mut index = 0;
+        let (mut index, mut dts, mut fate, mut described) = (0, 0_i64, Fate::Kept, 0);
         for chunk in 0..self.chunks.len() {
             budget.step(self.stbl, 1)?;
             let mut offset = self.chunks.get(chunk);
-            for _ in 0..run.samples_in(chunk) {
+            let in_chunk = run.samples_in(chunk);
+            if run.description != described && in_chunk > 0 {
+                described = run.description;
+                let before = std::mem::replace(&mut fate, entries.begin(described, out.len()));
+                if fate == Fate::Kept && before != Fate::Kept {
+                    out.set_start_dts(dts);
+                }
+            }
+            for _ in 0..in_chunk {
                 if index >= count {
                     return Ok(self.cut(index, "the object holds no more", true));
                 }
@@ -144,7 +160,13 @@ impl<'a> Tables<'a> {
                 // Composition offsets are signed in version 1 only (8.6.1.3), but writers put negative ones into
                 // version 0.
                 let composition = composition.next_or_zero() as i32;
-                out.push(offset, size, duration, composition, sync.is_sync(index));
+                let is_sync = sync.is_sync(index);
+                if fate == Fate::Kept {
+                    out.push(offset, size, duration, composition, is_sync);
+                } else {
+                    entries.leave_out(described, 1);
+                }
+                dts = dts.saturating_add(i64::from(duration));
                 offset = end;
                 index += 1;
             }
@@ -273,12 +295,15 @@ fn chunk_runs(stbl: &Node<'_>) -> Result<Vec<ChunkRun>, MediaError> {
 struct RunCursor<'r> {
     runs: &'r [ChunkRun],
     samples: u32,
+    /// Sample description of the last chunk.
+    description: u32,
 }
 
 impl<'r> RunCursor<'r> {
     fn new(runs: &'r [ChunkRun]) -> Self {
         // Chunks before the first entry have its shape.
-        Self { runs, samples: runs.first().map_or(0, |run| run.samples) }
+        let (samples, description) = runs.first().map_or((0, 1), |run| (run.samples, run.description));
+        Self { runs, samples, description }
     }
 
     /// Number of samples in `chunk`, counted from 0.
@@ -287,7 +312,7 @@ impl<'r> RunCursor<'r> {
             if run.first as usize > chunk + 1 {
                 break;
             }
-            (self.samples, self.runs) = (run.samples, rest);
+            (self.samples, self.description, self.runs) = (run.samples, run.description, rest);
         }
         self.samples
     }

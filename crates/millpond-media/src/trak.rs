@@ -8,6 +8,7 @@ use crate::{
     movie::{Edit, TrackKind},
     protection::{self, Protection},
     purpose::Purposes,
+    sample_entries::{MOST_ENTRIES, SampleEntries, StoredEntry},
     units::Timescale,
 };
 
@@ -40,6 +41,8 @@ pub(crate) struct TrackHeader {
     pub(crate) location: Option<String>,
     /// Number of the sample description in use, from 1.
     pub(crate) description: u32,
+    /// All sample descriptions in use.
+    pub(crate) entries: SampleEntries,
 }
 
 impl TrackHeader {
@@ -95,33 +98,29 @@ fn rotation(a: i32, b: i32) -> u16 {
     }
 }
 
-/// Parses the header of `trak`. `described` are the sample descriptions that its samples use.
-pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<TrackHeader, MediaError> {
+/// Parses the header of `trak`. `described` are the sample descriptions that its samples use, that of most samples first.
+/// With `is_fragmented`, fragments may use others.
+pub(crate) fn parse(
+    trak: &Node<'_>,
+    tkhd: Tkhd,
+    described: &[u32],
+    is_fragmented: bool,
+) -> Result<TrackHeader, MediaError> {
     let mdia = trak.need(b"mdia")?;
     let handler = handler(&mdia)?;
     let (timescale, duration, language) = media_header(&mdia)?;
     let language = extended_language(&mdia).unwrap_or(language);
     let minf = mdia.need(b"minf")?;
     let stsd = minf.need(b"stbl")?.need(b"stsd")?;
-    let (description, entry) = sample_entry(&stsd, described)?;
-    let location = data_location(&minf, entry.whole)?;
-    let mut parsed = parse_sample_entry(entry.whole, handler.kind, &entry.path, entry.offset)?.with_clock(timescale);
-    let protection = protection::parse(&entry)?;
+    let source = Source { stsd: &stsd, minf: &minf, handler: handler.kind, timescale, rotation: tkhd.rotation };
+    let (first, protection) = source.first(described)?;
     let clear_description = match &protection {
-        Some(_) => clear_description(&stsd, handler.kind, &parsed.codec),
+        Some(_) => clear_description(&stsd, handler.kind, &first.codec),
         None => None,
     };
-    let mut kind = match parsed.kind {
-        TrackKind::Video { width, height, pixel_aspect, .. } => {
-            TrackKind::Video { width, height, pixel_aspect, rotation: tkhd.rotation }
-        }
-        other => other,
-    };
-    let mut sample_entry = iso::sample_entry(&entry, &parsed.codec, kind);
-    if let Some(size) = sps::configured_size(&parsed.codec).filter(|_| sps::lacks_size(&kind)) {
-        sps::fill_size(&mut kind, &mut sample_entry, size);
-    }
-    sps::fill_usability(&mut kind, &mut parsed.codec, &mut sample_entry);
+    let description = first.number;
+    let StoredEntry { codec, kind, sample_entry, location, .. } = first.clone();
+    let entries = source.entries(first, described, is_fragmented)?;
     let named = trak.child(b"udta").and_then(|udta| udta.child(b"name")).map(|name| text(name.body));
     Ok(TrackHeader {
         id: tkhd.id,
@@ -132,13 +131,14 @@ pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<Tr
         language,
         name: named.into_iter().chain(handler.name).map(|n| front(n.trim()).to_owned()).find(|n| is_useful(n)),
         kind,
-        codec: parsed.codec,
+        codec,
         sample_entry,
         protection,
         clear_description,
         edits: edits(trak)?,
         location,
         description,
+        entries,
     })
 }
 
@@ -225,24 +225,77 @@ fn extended_language(mdia: &Node<'_>) -> Option<String> {
     (!tag.is_empty() && tag.len() <= 64 && tag.chars().all(plain)).then_some(tag)
 }
 
-/// Returns the only entry of `stsd` (8.5.2) that the samples use, and its number from 1.
-fn sample_entry<'a>(stsd: &Node<'a>, described: &[u32]) -> Result<(u32, Node<'a>), MediaError> {
-    let (_, _, mut fields) = stsd.full()?;
-    let count = fields.u32()?;
-    let number = described.first().copied().unwrap_or(1);
-    let entry = |number: u32| stsd.children_after(8).nth(number.saturating_sub(1) as usize);
-    let used = entry(number)
-        .ok_or_else(|| stsd.invalid(format!("{count} sample entries"), format!("entry {number}, which samples use")))?;
-    for other in described.iter().skip(1) {
-        if entry(*other).is_none_or(|other| other.whole != used.whole) {
-            return Err(stsd.unsupported(format!("a change from sample entry {number} to {other} within the track")));
-        }
-    }
-    Ok((number, used))
+/// The sample entries of a track (`stsd`, 8.5.2), and what is needed to read them.
+struct Source<'a, 's> {
+    stsd: &'s Node<'a>,
+    minf: &'s Node<'a>,
+    handler: FourCc,
+    timescale: Timescale,
+    rotation: u16,
 }
 
-/// Most sample entries that are searched for one without encryption.
-const MOST_ENTRIES: usize = 16;
+impl<'a> Source<'a, '_> {
+    /// Returns entry `number`, counted from 1.
+    fn node(&self, number: u32) -> Option<Node<'a>> {
+        self.stsd.children_after(8).nth(number.saturating_sub(1) as usize)
+    }
+
+    /// Reads entry `number`.
+    fn read(&self, number: u32) -> Result<(StoredEntry, Option<Protection>), MediaError> {
+        let (_, _, mut fields) = self.stsd.full()?;
+        let count = fields.u32()?;
+        let entry = self.node(number).ok_or_else(|| {
+            self.stsd.invalid(format!("{count} sample entries"), format!("entry {number}, which samples use"))
+        })?;
+        let location = data_location(self.minf, entry.whole)?;
+        let parsed = parse_sample_entry(entry.whole, self.handler, &entry.path, entry.offset)?;
+        let mut parsed = parsed.with_clock(self.timescale);
+        let protection = protection::parse(&entry)?;
+        let mut kind = match parsed.kind {
+            TrackKind::Video { width, height, pixel_aspect, .. } => {
+                TrackKind::Video { width, height, pixel_aspect, rotation: self.rotation }
+            }
+            other => other,
+        };
+        let mut sample_entry = iso::sample_entry(&entry, &parsed.codec, kind);
+        if let Some(size) = sps::configured_size(&parsed.codec).filter(|_| sps::lacks_size(&kind)) {
+            sps::fill_size(&mut kind, &mut sample_entry, size);
+        }
+        sps::fill_usability(&mut kind, &mut parsed.codec, &mut sample_entry);
+        let is_encrypted = protection.is_some();
+        Ok((StoredEntry { number, codec: parsed.codec, kind, sample_entry, location, is_encrypted }, protection))
+    }
+
+    /// Returns the first entry of `described` that can be read, with the encryption of its samples.
+    fn first(&self, described: &[u32]) -> Result<(StoredEntry, Option<Protection>), MediaError> {
+        let (number, others) = described.split_first().unwrap_or((&1, &[]));
+        self.read(*number).or_else(|error| others.iter().find_map(|other| self.read(*other).ok()).ok_or(error))
+    }
+
+    /// Reads the other entries that samples use or may use.
+    fn entries(&self, first: StoredEntry, described: &[u32], is_fragmented: bool) -> Result<SampleEntries, MediaError> {
+        let (number, is_encrypted) = (first.number, first.is_encrypted);
+        let is_whole = is_encrypted || matches!(first.codec, Codec::Pcm(_));
+        let whole = self.node(number).map(|entry| entry.whole);
+        let is_alike = |other: u32| self.node(other).map(|entry| entry.whole) == whole;
+        let mut entries = SampleEntries::new(self.stsd, first);
+        let possible = (1..=MOST_ENTRIES as u32).filter(|other| is_fragmented && self.node(*other).is_some());
+        let mut numbers: Vec<u32> = described.iter().copied().chain(possible).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        for other in numbers.into_iter().filter(|other| *other != number) {
+            if is_alike(other) {
+                entries.add_alike(other);
+            } else if !is_whole {
+                entries.add(other, self.read(other).map(|(entry, _)| entry));
+            } else if described.contains(&other) {
+                let what = format!("a change from sample entry {number} to {other} within the track");
+                return Err(self.stsd.unsupported(what));
+            }
+        }
+        Ok(entries)
+    }
+}
 
 /// Returns the number, from 1, of the entry of `stsd` that has `codec` without encryption. Fragments before the first
 /// encrypted one use it.

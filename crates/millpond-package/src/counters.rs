@@ -3,10 +3,11 @@
 use crate::{
     bandwidth::{Bandwidth, Load},
     segmentation::Segments,
+    timeline::Timed,
     track::MediaTrack,
     ts::{self, Unit},
 };
-use millpond_media::units::Timescale;
+use millpond_media::{Descriptions, units::Timescale};
 
 /// Properties of a track's share of its transport stream segments.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,15 +99,21 @@ pub(crate) fn last_decoded(media: &MediaTrack) -> Option<i64> {
 /// presentation time (2.4.3.7).
 pub(crate) fn units(media: &MediaTrack, ordinals: std::ops::Range<u32>) -> Vec<Unit> {
     let first = ordinals.start;
+    let track = media.track();
+    let sets = |t: &Timed| {
+        let place = |all: &Descriptions| (all.place(t.sample.index), all.begins(t.sample.index));
+        let (place, begins) = track.descriptions.as_deref().map_or((0, false), place);
+        (t.sample.sync || begins || t.ordinal == first).then_some(place)
+    };
     media
         .timeline
-        .walk(&media.track().samples, ordinals)
+        .walk(&track.samples, ordinals)
         .map(|t| Unit {
             range: t.sample.range,
             dts: decoded(media, t.dts),
             pts: clock(media, t.pts),
             sync: t.sample.sync,
-            sets: t.sample.sync || t.ordinal == first,
+            sets: sets(&t),
         })
         .collect()
 }

@@ -48,6 +48,7 @@ fn begins(now: &Track, former: &Track) -> bool {
         && now.codec == former.codec
         && now.sample_entry == former.sample_entry
         && now.edits == former.edits
+        && now.descriptions == former.descriptions
         && now.protection.is_none()
         && former.protection.is_none();
     let key = |sample: millpond_media::Sample| (sample.range, sample.dts, sample.composition, sample.sync);

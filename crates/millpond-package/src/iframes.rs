@@ -3,7 +3,7 @@
 use crate::{
     bandwidth::{Bandwidth, Load},
     digits,
-    fmp4::added_by_encryption,
+    fmp4::{added_by_encryption, written},
     loads,
     timeline::Timeline,
 };
@@ -33,7 +33,7 @@ impl IFrames {
             let spaced = frames.last().is_none_or(|(_, time)| timed.pts >= time.saturating_add(spacing));
             if spaced && timed.pts < end {
                 frames.push((timed.ordinal, timed.pts));
-                sizes.push(timed.sample.range.len());
+                sizes.push(written(track, &timed.sample));
             }
         }
         let (added, added_row) = added_by_encryption(track.protection.as_deref());

@@ -66,7 +66,7 @@ mod tests {
     use crate::{
         Plan, Presentation, PresentationOptions, Sidecar, SourceObject, delivery, fmp4,
         hls::Container,
-        testing::{Made, audio, frames, movie, reordered, table, video},
+        testing::{Made, audio, frames, joined, movie, reordered, table, video},
         text::Cue,
         track::PresentedTrack,
         transport,
@@ -117,6 +117,7 @@ mod tests {
         for (number, shape) in shapes().into_iter().enumerate() {
             let tracks = || {
                 let pictures = video(table(&shape, 48, 1), 12_800, Vec::new());
+                let pictures = if number % 2 == 0 { joined(pictures, 20, 70) } else { pictures };
                 vec![pictures, audio(table(&frames(468), 1 << 24, 1), "eng", Vec::new())]
             };
             // A manifest that states less than the actual bit rate.

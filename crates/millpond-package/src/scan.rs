@@ -1,6 +1,7 @@
 //! Facts about a track that one pass over its samples yields.
 
 use crate::{
+    fmp4::written,
     segmentation::SyncPoint,
     timeline::{Timed, Timeline},
 };
@@ -53,7 +54,7 @@ impl Facts {
             f.start = f.start.min(timed.pts);
             f.reorder = f.reorder.max(timed.dts.saturating_sub(timed.pts));
             f.end = f.end.max(timed.pts.saturating_add(i64::from(timed.sample.duration)));
-            f.bytes = f.bytes.saturating_add(timed.sample.range.len());
+            f.bytes = f.bytes.saturating_add(written(track, &timed.sample));
             f.latest = f.latest.max(timed.pts.saturating_sub(timed.dts));
             f.syncs += u32::from(timed.sample.sync);
             if f.samples > 0 {
@@ -198,7 +199,7 @@ pub(crate) fn sync_points<'a>(track: &'a Track, timeline: &'a Timeline) -> impl 
     std::iter::from_fn(move || {
         for timed in samples.by_ref() {
             let before = bytes;
-            bytes = bytes.saturating_add(timed.sample.range.len());
+            bytes = bytes.saturating_add(written(track, &timed.sample));
             if latest.is_none_or(|latest| timed.sample.sync && timed.pts > latest) {
                 latest = Some(timed.pts);
                 let point = SyncPoint { ordinal: timed.ordinal, time: timed.pts, bytes: before, is_open: false };

@@ -5,7 +5,7 @@ use crate::{
     presentation::{Presentation, PresentationOptions, SourceObject},
 };
 use millpond_media::{
-    Codec, Timescale, Work,
+    Codec, Description, Descriptions, Timescale, Work,
     codec::{AacConfig, AvcConfig},
     movie::{Edit, Movie, Track, TrackKind},
     sample_table::SampleTable,
@@ -82,8 +82,18 @@ pub(crate) fn video(samples: SampleTable, timescale: u32, edits: Vec<Edit>) -> T
         sample_entry: avc_entry(),
         edits,
         samples,
+        descriptions: None,
         protection: None,
     }
+}
+
+/// Returns a video track of two clips with sample entries of their own, which change at sample `at` and later at `back`.
+pub(crate) fn joined(track: Track, at: u32, back: u32) -> Track {
+    let Codec::Avc(first) = &track.codec else { panic!("{:?}", track.codec) };
+    let second = AvcConfig { pps: vec![vec![0x68, 0xef, 1, 2, 3, 4, 5, 6, 7]], ..first.clone() };
+    let entries = [first.clone(), second].map(|config| Description::new(Codec::Avc(config), avc_entry()).unwrap());
+    let stretches = vec![(0, 0), (at, 1), (back, 0)];
+    Track { descriptions: Some(Box::new(Descriptions::new(entries.into(), stretches))), ..track }
 }
 
 pub(crate) fn audio(samples: SampleTable, language: &str, edits: Vec<Edit>) -> Track {
@@ -111,6 +121,7 @@ pub(crate) fn audio(samples: SampleTable, language: &str, edits: Vec<Edit>) -> T
         sample_entry: aac_entry(),
         edits,
         samples,
+        descriptions: None,
         protection: None,
     }
 }

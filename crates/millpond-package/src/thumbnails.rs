@@ -183,13 +183,23 @@ impl<'a> Thumbnails<'a> {
     }
 }
 
-/// Returns the range of picture `number` (from 1) for trick play of a track.
+/// A key frame of a track.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyFrame<'a> {
+    /// Its bytes.
+    pub place: ObjectRange,
+    /// Codec with its parameter sets.
+    pub codec: &'a Codec,
+}
+
+/// Returns picture `number` (from 1) for trick play of a track.
 #[must_use]
-pub fn key_frame(track: &PresentedTrack, number: u32) -> Option<ObjectRange> {
+pub fn key_frame(track: &PresentedTrack, number: u32) -> Option<KeyFrame<'_>> {
     let media = track.media().filter(|_| track.kind() == MediaKind::Video && track.protection().is_none())?;
     let (ordinal, _) = media.iframes(track.segments().end()).get(number)?;
-    let range = media.timeline.at(&media.track().samples, ordinal)?.sample.range;
-    Some(ObjectRange { object: media.object, range })
+    let sample = media.timeline.at(&media.track().samples, ordinal)?.sample;
+    let place = ObjectRange { object: media.object, range: sample.range };
+    Some(KeyFrame { place, codec: media.track().codec_of(sample.index) })
 }
 
 /// Returns the size of a thumbnail of a picture, with even sides.
@@ -229,7 +239,7 @@ mod tests {
         assert_eq!((first.len(), &first[..3]), (25, &[1, 6, 11][..]));
         assert_eq!(thumbnails.pictures(2).unwrap().len(), 5);
         assert_eq!((thumbnails.pictures(0), thumbnails.pictures(3)), (None, None));
-        assert_eq!(key_frame(&film.tracks()[0], first[1]).unwrap().range.len(), 900);
+        assert_eq!(key_frame(&film.tracks()[0], first[1]).unwrap().place.range.len(), 900);
         let text = thumbnails.webvtt();
         assert!(text.starts_with("WEBVTT\n\n00:00:00.000 --> 00:00:05.000\nsheet1.jpg#xywh=0,0,160,90\n"), "{text}");
         assert!(text.ends_with("\n00:02:25.000 --> 00:02:30.000\nsheet2.jpg#xywh=640,0,160,90\n"), "{text}");

@@ -11,10 +11,12 @@ use crate::{
     timeline::{Timed, Timeline},
     track_listing::displayed,
 };
+use bytes::Bytes;
 use millpond_media::{
     codec::Codec,
     movie::{Movie, Track, TrackKind},
     protection::Protection,
+    sample_table::Sample,
 };
 use std::sync::{Arc, OnceLock};
 
@@ -289,6 +291,12 @@ impl PresentedTrack {
     pub fn samples_of(&self, ordinals: std::ops::Range<u32>) -> Vec<Timed> {
         let media = self.media().into_iter();
         media.flat_map(|m| m.timeline.walk(&m.track().samples, ordinals.clone())).collect()
+    }
+
+    /// Returns the parameter sets that must precede the bytes of a sample; mostly none ([`Track::sets_of`]).
+    #[must_use]
+    pub fn sets_of(&self, sample: &Sample) -> Bytes {
+        self.media().map_or_else(Bytes::new, |media| Bytes::copy_from_slice(media.track().sets_of(sample)))
     }
 
     /// Number of samples presented. A sample that several edits show counts several times; sidecars have none.

@@ -156,7 +156,7 @@ pub fn bandwidth(presentation: &Presentation, track: &PresentedTrack) -> Bandwid
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{audio, frames, movie, presentation, reordered, table, video};
+    use crate::testing::{audio, frames, joined, movie, presentation, reordered, table, video};
 
     const VIDEO_PID: u16 = 0x100;
 
@@ -206,6 +206,18 @@ mod tests {
         assert_eq!(muxed_audio(&p).unwrap().name(), "a1");
         let segments = (1..=v.segment_count()).map(|n| run(segment(&p, v, n).unwrap().unwrap()));
         assert_continuous(&segments.flatten().collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn clips_that_were_joined_have_their_own_parameter_sets() {
+        let track = video(table(&reordered(250, 25, 1000), 48, 1), 12_800, Vec::new());
+        let p = presentation(vec![movie(vec![joined(track, 50, 130)])]);
+        let v = p.track("v1").unwrap();
+        let all: Vec<u8> = (1..=v.segment_count()).flat_map(|n| run(segment(&p, v, n).unwrap().unwrap())).collect();
+        assert_continuous(&all);
+        let count = |set: &[u8]| all.windows(set.len()).filter(|bytes| *bytes == set).count();
+        // Key frames 0 and 25, then four of the second clip, then sample 130 and four key frames.
+        assert_eq!((count(&[0, 0, 0, 1, 0x68, 0xee]), count(&[0, 0, 0, 1, 0x68, 0xef, 1, 2, 3, 4, 5, 6, 7])), (7, 4));
     }
 
     #[test]

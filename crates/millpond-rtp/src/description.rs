@@ -232,6 +232,7 @@ mod tests {
             sample_entry: Vec::new(),
             edits: Vec::new(),
             samples: SampleTable::builder().finish(),
+            descriptions: None,
             protection: None,
         }
     }

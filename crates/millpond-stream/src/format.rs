@@ -45,6 +45,7 @@ impl Format {
             sample_entry: source.sample_entry.clone(),
             edits: Vec::new(),
             samples: SampleTable::default(),
+            descriptions: None,
             protection: None,
         };
         Some(Self {

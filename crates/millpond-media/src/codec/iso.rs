@@ -112,7 +112,7 @@ fn audio(entry: &Node<'_>, codec: &Codec) -> Option<Vec<u8>> {
 }
 
 /// Appends a box. Its size is computed from its parts.
-pub(super) fn put(out: &mut Vec<u8>, kind: &FourCc, parts: &[&[u8]]) {
+pub(crate) fn put(out: &mut Vec<u8>, kind: &FourCc, parts: &[&[u8]]) {
     let len = 8 + parts.iter().map(|part| part.len()).sum::<usize>();
     out.extend(u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes());
     out.extend(kind);
@@ -120,7 +120,7 @@ pub(super) fn put(out: &mut Vec<u8>, kind: &FourCc, parts: &[&[u8]]) {
 }
 
 /// Returns a box.
-pub(super) fn boxed(kind: FourCc, body: &[u8]) -> Vec<u8> {
+pub(crate) fn boxed(kind: FourCc, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(8 + body.len());
     put(&mut out, &kind, &[body]);
     out

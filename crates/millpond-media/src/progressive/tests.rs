@@ -3,7 +3,9 @@ use crate::work::Work;
 use crate::{
     codec::{ByteOrder, Codec, PcmCoding, PcmConfig},
     fixture::{bx, fields},
+    movie::TrackKind,
     pcm_units::PcmUnits,
+    sample_entries::StoredEntry,
     sample_table::{Sample, SampleTable},
 };
 
@@ -11,7 +13,16 @@ fn fill(tables: &[Vec<u8>], len: Option<u64>) -> Result<(Vec<Sample>, Option<Str
     let bytes = bx(b"stbl", &[&tables.concat()]);
     let stbl = Node::new(&bytes, 0, "stbl").unwrap();
     let mut out = SampleTable::builder();
-    let cut = Tables::parse(&stbl)?.fill(&mut out, len, &mut Budget::new(Work::unlimited()))?;
+    let entry = StoredEntry {
+        number: 1,
+        codec: Codec::Tx3g,
+        kind: TrackKind::Text,
+        sample_entry: Vec::new(),
+        location: None,
+        is_encrypted: false,
+    };
+    let mut entries = SampleEntries::new(&stbl, entry);
+    let cut = Tables::parse(&stbl)?.fill(&mut out, &mut entries, len, &mut Budget::new(Work::unlimited()))?;
     Ok((out.finish().iter().collect(), cut.map(|cut| cut.reason)))
 }
 

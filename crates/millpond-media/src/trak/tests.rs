@@ -3,7 +3,7 @@ use crate::fixture::{AAC, AVC, bx, fields, tables, words};
 
 fn parsed(bytes: &[u8]) -> Result<TrackHeader, MediaError> {
     let node = Node::new(bytes, 0, "trak").unwrap();
-    parse(&node, Tkhd::parse(&node)?, &[1])
+    parse(&node, Tkhd::parse(&node)?, &[1], false)
 }
 
 fn with_box(mut trak: Vec<u8>, extra: &[u8]) -> Vec<u8> {
@@ -83,14 +83,4 @@ fn data_references() {
     assert_eq!(location(&bx(b"alis", &[&[0, 0, 0, 1]])), Ok(None));
     assert!(location(&bx(b"alis", &[&[0; 4]])).unwrap_err().to_string().contains("alias"));
     assert!(location(&bx(b"urn ", &[&[0; 4], b"urn:x\0\0"])).unwrap_err().to_string().contains("urn"));
-}
-
-#[test]
-fn a_change_of_sample_entry_is_told() {
-    let entries = [crate::fixture::hex(AVC), crate::fixture::hex(AVC), crate::fixture::hex(AAC)].concat();
-    let bytes = bx(b"stsd", &[&words(&[0, 3]), &entries]);
-    let stsd = Node::new(&bytes, 0, "stsd").unwrap();
-    assert_eq!(sample_entry(&stsd, &[2, 1]).unwrap().0, 2, "alike entries are no change");
-    assert!(sample_entry(&stsd, &[1, 3]).unwrap_err().to_string().contains("from sample entry 1 to 3"));
-    assert!(sample_entry(&stsd, &[4]).unwrap_err().to_string().contains("expected entry 4"));
 }

@@ -8,12 +8,13 @@ use super::{
     protection,
 };
 use crate::{
-    plan::{ObjectIndex, ObjectRange, Plan, PlanItem},
+    plan::{ObjectRange, Plan, PlanItem},
     presentation::Presentation,
     timeline::Timed,
     track::{MediaTrack, PresentedTrack},
 };
-use millpond_media::units::ByteRange;
+use bytes::Bytes;
+use millpond_media::{Sample, Track};
 
 /// Returns segment `number` (from 1) of a track; `None` where there is no such segment, and for sidecars and PCM.
 #[must_use]
@@ -38,9 +39,9 @@ pub fn iframe(_presentation: &Presentation, track: &PresentedTrack, number: u32)
 /// Returns the fragment of `samples`; the next sample is decoded at `end`.
 fn fragment(media: &MediaTrack, samples: &[Timed], end: i64, sequence: u32) -> Plan {
     let clock = Clock::of(media);
-    let rows = rows(&clock, samples, end);
-    let ranges = merged(media.object, samples);
-    let bytes: u64 = ranges.iter().map(|r| r.range.len()).sum();
+    let rows = rows(&clock, media.track(), samples, end);
+    let items = items(media, samples);
+    let bytes: u64 = items.iter().map(PlanItem::len).sum();
     let shift = clock.early().saturating_sub(clock.reorder());
     let decode_time = samples.first().map_or(0, |s| clock.at(s.dts)).saturating_add(shift);
     let mut w = BoxWriter::with_capacity(160 + rows.len() * 16);
@@ -62,9 +63,9 @@ fn fragment(media: &MediaTrack, samples: &[Timed], end: i64, sequence: u32) -> P
     let offset = i32::try_from(w.out.len() - moof + header.len()).unwrap_or(i32::MAX);
     w.out[data_offset..data_offset + 4].copy_from_slice(&offset.to_be_bytes());
     w.bytes(&header);
-    let mut parts = Vec::with_capacity(ranges.len() + 1);
+    let mut parts = Vec::with_capacity(items.len() + 1);
     parts.push(PlanItem::Bytes(w.out.into()));
-    parts.extend(ranges.into_iter().map(PlanItem::Object));
+    parts.extend(items);
     Plan::Items(parts)
 }
 
@@ -77,13 +78,13 @@ fn segment_type(w: &mut BoxWriter) {
     });
 }
 
-fn rows(clock: &Clock<'_>, samples: &[Timed], end: i64) -> Vec<FragmentSample> {
+fn rows(clock: &Clock<'_>, track: &Track, samples: &[Timed], end: i64) -> Vec<FragmentSample> {
     let next = samples.iter().skip(1).map(|s| s.dts).chain([end]);
     let row = |(s, next): (&Timed, i64)| {
         let (dts, pts) = (clock.at(s.dts), clock.at(s.pts));
         FragmentSample {
             duration: u32::try_from(clock.at(next).saturating_sub(dts).max(0)).unwrap_or(u32::MAX),
-            size: u32::try_from(s.sample.range.len()).unwrap_or(u32::MAX),
+            size: u32::try_from(written(track, &s.sample)).unwrap_or(u32::MAX),
             offset: u32::try_from(pts.saturating_sub(dts).saturating_add(clock.reorder())).unwrap_or(0).into(),
             is_sync: s.sample.sync,
         }
@@ -91,14 +92,32 @@ fn rows(clock: &Clock<'_>, samples: &[Timed], end: i64) -> Vec<FragmentSample> {
     samples.iter().zip(next).map(row).collect()
 }
 
-/// Returns the ranges of samples. Samples that are consecutive in the object share a range.
-fn merged(object: ObjectIndex, samples: &[Timed]) -> Vec<ObjectRange> {
-    let mut ranges: Vec<ObjectRange> = Vec::new();
-    for range in samples.iter().map(|s| s.sample.range).filter(|r| !r.is_empty()) {
-        match ranges.last_mut() {
-            Some(last) if last.range.end == range.start => last.range = ByteRange::new(last.range.start, range.end),
-            _ => ranges.push(ObjectRange { object, range }),
+/// Returns the samples as items, with parameter sets before those that need them. Samples that are consecutive in the
+/// object share a range.
+fn items(media: &MediaTrack, samples: &[Timed]) -> Vec<PlanItem> {
+    let (track, object) = (media.track(), media.object);
+    let mut items: Vec<PlanItem> = Vec::new();
+    let mut last_sets = Bytes::new();
+    for sample in samples.iter().map(|timed| &timed.sample).filter(|sample| !sample.range.is_empty()) {
+        let (range, sets) = (sample.range, track.sets_of(sample));
+        if !sets.is_empty() {
+            if last_sets != sets {
+                last_sets = Bytes::copy_from_slice(sets);
+            }
+            items.push(PlanItem::Bytes(last_sets.clone()));
+        }
+        match items.last_mut() {
+            Some(PlanItem::Object(last)) if last.range.end == range.start => last.range.end = range.end,
+            _ => items.push(PlanItem::Object(ObjectRange { object, range })),
         }
     }
-    ranges
+    items
+}
+
+/// Returns the bytes of a sample in segments: its own, and those of the parameter sets that precede it.
+pub(crate) fn written(track: &Track, sample: &Sample) -> u64 {
+    match sample.range.len() {
+        0 => 0,
+        own => own.saturating_add(track.sets_of(sample).len() as u64),
+    }
 }

@@ -3,19 +3,21 @@
 use super::{
     fragment::{FragmentSample, TrackRun, fragment_head},
     init::{TRACK_ID, TrackHeader, clip_init},
+    segment::written,
 };
 use crate::{
     plan::{ObjectRange, Plan, PlanItem},
     presentation::Presentation,
     track::{MediaKind, PresentedTrack},
 };
+use bytes::Bytes;
 use std::time::Duration;
 
 /// Time for which the picture of a still is shown.
 const SHOWN: Duration = Duration::from_secs(1);
 
 /// Returns picture `number` (from 1) for trick play as an MP4 file of one sample, which is presented at time 0. The sample
-/// is sent unchanged, so that any player of the codec shows it.
+/// is not coded anew, so that any player of the codec shows it.
 ///
 /// `None` where there is no such picture, and for encrypted tracks, sound and text.
 #[must_use]
@@ -26,13 +28,13 @@ pub fn still(_presentation: &Presentation, presented: &PresentedTrack, number: u
     }
     let track = media.track();
     let (ordinal, _) = media.iframes(presented.segments.end()).get(number)?;
-    let range = media.timeline.at(&track.samples, ordinal)?.sample.range;
+    let shown = media.timeline.at(&track.samples, ordinal)?.sample;
     let (kind, timescale) = (presented.kind, track.timescale);
     let header = TrackHeader { id: TRACK_ID, track, kind, language: None, label: "", timescale, early: 0 };
     let ticks = SHOWN.as_secs().saturating_mul(u64::from(track.timescale.get()));
     let sample = FragmentSample {
         duration: u32::try_from(ticks).unwrap_or(u32::MAX),
-        size: u32::try_from(range.len()).ok()?,
+        size: u32::try_from(written(track, &shown)).ok()?,
         offset: 0,
         is_sync: true,
     };
@@ -40,6 +42,7 @@ pub fn still(_presentation: &Presentation, presented: &PresentedTrack, number: u
     Some(Plan::Items(vec![
         PlanItem::Bytes(clip_init(&[header], SHOWN)),
         PlanItem::Bytes(fragment_head(1, &[run])),
-        PlanItem::Object(ObjectRange { object: media.object, range }),
+        PlanItem::Bytes(Bytes::copy_from_slice(track.sets_of(&shown))),
+        PlanItem::Object(ObjectRange { object: media.object, range: shown.range }),
     ]))
 }

@@ -148,6 +148,32 @@ fn no_segment_beyond_the_ends() {
 }
 
 #[test]
+fn parameter_sets_precede_key_frames_of_joined_clips() {
+    let track = testing::video(table(&reordered(100, 25, 900), 48, 0), 12_800, Vec::new());
+    let p = presentation(vec![movie(vec![testing::joined(track, 25, 60)])]);
+    let v = p.track("v1").unwrap();
+    let (first, second) = (4 + 4 + 4 + 2, 4 + 4 + 4 + 9);
+    let mut sizes = Vec::new();
+    for n in 1..=v.segment_count() {
+        let mut file = init(&p, v).to_vec();
+        file.extend(testing::bytes(segment(&p, v, n).unwrap()));
+        sizes.extend(index_bytes(&file).unwrap().tracks[0].samples.iter().map(|sample| sample.range.len()));
+    }
+    let own: Vec<u64> = v.source_track().unwrap().samples.iter().map(|sample| sample.range.len()).collect();
+    let added = (0..).zip(sizes.iter().zip(&own)).map(|(n, (size, own))| (n, size - own));
+    let added: Vec<_> = added.filter(|(_, added)| *added > 0).collect();
+    assert_eq!(added, [(0, first), (25, second), (50, second), (60, first), (75, first)]);
+    for (n, added) in [(1, first), (2, second), (3, second), (4, first)] {
+        let mut file = init(&p, v).to_vec();
+        file.extend(testing::bytes(iframe(&p, v, n).unwrap()));
+        for file in [file, testing::bytes(still(&p, v, n).unwrap())] {
+            let track = &index_bytes(&file).unwrap().tracks[0];
+            assert_eq!(track.samples.total_bytes(), 900 + added, "{n}");
+        }
+    }
+}
+
+#[test]
 fn pictures_for_trick_play_are_single_sync_samples() {
     let p = presentation(vec![movie(vec![testing::video(table(&reordered(100, 25, 900), 48, 0), 12_800, Vec::new())])]);
     let v = p.track("v1").unwrap();

@@ -13,8 +13,8 @@ pub(super) enum Form {
         kind: nal::NalCodec,
         /// Length in bytes of a NAL unit length in the sample.
         length_size: u8,
-        /// Parameter sets with start codes.
-        parameter_sets: Vec<u8>,
+        /// Parameter sets with start codes, of each sample description.
+        parameter_sets: Vec<Vec<u8>>,
         /// Display orientation message with a start code; empty for upright pictures.
         orientation: Vec<u8>,
     },
@@ -27,16 +27,16 @@ pub(super) enum Form {
 impl Form {
     /// Returns the form for a track's codec; `None` where a transport stream doesn't carry it.
     pub(super) fn of(track: &Track) -> Option<Self> {
-        let nal = |kind, length_size, parameter_sets| Self::Nal {
+        let nal = |kind, length_size| Self::Nal {
             kind,
             length_size,
-            parameter_sets,
+            parameter_sets: parameter_sets(track),
             orientation: orientation(track),
         };
         Some(match &track.codec {
             codec if !codec.fits_ts() => return None,
-            Codec::Avc(c) => nal(nal::NalCodec::Avc, c.nal_length_size, with_start_codes(c.parameter_sets())),
-            Codec::Hevc(c) => nal(nal::NalCodec::Hevc, c.nal_length_size, with_start_codes(c.parameter_sets())),
+            Codec::Avc(c) => nal(nal::NalCodec::Avc, c.nal_length_size),
+            Codec::Hevc(c) => nal(nal::NalCodec::Hevc, c.nal_length_size),
             Codec::Aac(c) => Self::Adts(c.clone()),
             Codec::MpegAudio(_) | Codec::Ac3(_) | Codec::Eac3(_) => Self::Whole,
             _ => return None,
@@ -46,6 +46,19 @@ impl Form {
     /// Whether packet counts follow from sample sizes.
     pub(super) fn exact(&self) -> bool {
         !matches!(self, Self::Nal { length_size, .. } if *length_size != 4)
+    }
+}
+
+/// Returns the parameter sets of each sample description of a track, with start codes.
+pub(super) fn parameter_sets(track: &Track) -> Vec<Vec<u8>> {
+    let sets = |codec: &Codec| match codec {
+        Codec::Avc(c) => with_start_codes(c.parameter_sets()),
+        Codec::Hevc(c) => with_start_codes(c.parameter_sets()),
+        _ => Vec::new(),
+    };
+    match &track.descriptions {
+        Some(descriptions) => descriptions.entries().iter().map(|entry| sets(&entry.codec)).collect(),
+        None => vec![sets(&track.codec)],
     }
 }
 

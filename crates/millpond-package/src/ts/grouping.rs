@@ -72,7 +72,7 @@ mod tests {
 
     /// Returns the lengths of the groups of frames at `times`.
     fn lengths(sizes: Sizes, times: &[i64]) -> Vec<usize> {
-        let unit = |&pts: &i64| Unit { range: ByteRange::at(0, 100), dts: pts, pts, sync: true, sets: true };
+        let unit = |&pts: &i64| Unit { range: ByteRange::at(0, 100), dts: pts, pts, sync: true, sets: Some(0) };
         let units: Vec<_> = times.iter().map(unit).collect();
         groups(sizes, &units).map(|group| group.len()).collect()
     }

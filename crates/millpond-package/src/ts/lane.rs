@@ -151,8 +151,10 @@ impl Lane {
             Some(unit) => [&nal::START_CODE, *unit],
             None => [kind.delimiter(), &[]],
         };
-        let (sets, orientation): (&[u8], &[u8]) = match &self.form {
-            Form::Nal { parameter_sets, orientation, .. } if unit.sets => (parameter_sets, orientation),
+        let (sets, orientation): (&[u8], &[u8]) = match (&self.form, unit.sets) {
+            (Form::Nal { parameter_sets, orientation, .. }, Some(place)) => {
+                (parameter_sets.get(place).map_or(&[], Vec::as_slice), orientation)
+            }
             _ => (&[], &[]),
         };
         let head = [&header[..], delimiter[0], delimiter[1], sets];

@@ -74,7 +74,8 @@ pub(crate) fn units(samples: &[Sample]) -> Vec<Unit> {
     let unit = |sample: &Sample| {
         let range = ByteRange::at(next, sample.data.len() as u64);
         next = range.end + 1;
-        Unit { range, dts: sample.dts.min(sample.pts), pts: sample.pts, sync: sample.is_sync, sets: sample.is_sync }
+        let sets = sample.is_sync.then_some(0);
+        Unit { range, dts: sample.dts.min(sample.pts), pts: sample.pts, sync: sample.is_sync, sets }
     };
     filled.map(unit).collect()
 }

@@ -45,8 +45,9 @@ pub struct Unit {
     pub pts: i64,
     /// Whether decoding can begin here.
     pub sync: bool,
-    /// Whether parameter sets are inserted: where decoding may begin, and at the start of each segment.
-    pub sets: bool,
+    /// Place of the sample description ([`millpond_media::Descriptions`]) whose parameter sets are inserted: where decoding may begin, and
+    /// at the start of each segment.
+    pub sets: Option<usize>,
 }
 
 /// One track's share of a segment.

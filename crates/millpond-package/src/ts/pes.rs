@@ -61,7 +61,7 @@ mod tests {
     use millpond_media::units::ByteRange;
 
     fn unit(dts: i64, pts: i64) -> Unit {
-        Unit { range: ByteRange::at(0, 1), dts, pts, sync: true, sets: true }
+        Unit { range: ByteRange::at(0, 1), dts, pts, sync: true, sets: Some(0) }
     }
 
     /// Reads a timestamp as a demultiplexer does.

@@ -6,10 +6,10 @@ use super::{
     nal, packet, pes,
 };
 use millpond_media::{AacConfig, Codec, Track, TrackKind, units::Timescale};
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 /// Sizes of everything that is added to the units of a track.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sizes {
     /// Whether each unit has a PES packet of its own.
     pub(super) is_video: bool,
@@ -23,8 +23,8 @@ pub(super) struct Sizes {
     header: u64,
     /// Bytes added to each unit: a delimiter or an ADTS header.
     each: u64,
-    /// Bytes added to units with parameter sets: parameter sets and display orientation.
-    sets: u64,
+    /// Bytes added to units with parameter sets, of each sample description: parameter sets and display orientation.
+    sets: Arc<[u64]>,
 }
 
 /// A PES packet, planned from the sizes of its units, or a packet with only a PCR.
@@ -44,14 +44,13 @@ impl Sizes {
     /// Returns the sizes for a track, which carries the clock or not. They are estimates where NAL unit lengths have
     /// other than 4 bytes.
     pub(super) fn of(track: &Track, has_clock: bool) -> Self {
-        let sets = |sets: &mut dyn Iterator<Item = &[u8]>| -> usize {
-            sets.map(|set| nal::START_CODE.len() + set.len()).sum::<usize>() + carriage::orientation(track).len()
-        };
-        let (each, sets) = match &track.codec {
-            Codec::Avc(c) => (nal::NalCodec::Avc.delimiter().len(), sets(&mut c.parameter_sets())),
-            Codec::Hevc(c) => (nal::NalCodec::Hevc.delimiter().len(), sets(&mut c.parameter_sets())),
-            Codec::Aac(_) => (AacConfig::ADTS_HEADER, 0),
-            _ => (0, 0),
+        let orientation = carriage::orientation(track).len();
+        let sets = carriage::parameter_sets(track).iter().map(|sets| (sets.len() + orientation) as u64).collect();
+        let each = match &track.codec {
+            Codec::Avc(_) => nal::NalCodec::Avc.delimiter().len(),
+            Codec::Hevc(_) => nal::NalCodec::Hevc.delimiter().len(),
+            Codec::Aac(_) => AacConfig::ADTS_HEADER,
+            _ => 0,
         };
         let is_video = carriage::is_video(&track.codec);
         let step = match track.kind {
@@ -62,23 +61,25 @@ impl Sizes {
         };
         let tick = i64::from(Timescale::MPEG.get().div_ceil(track.timescale.get()));
         let header = pes::header_len(&track.codec);
-        Self { is_video, has_clock, step, tick, header, each: each as u64, sets: sets as u64 }
+        Self { is_video, has_clock, step, tick, header, each: each as u64, sets }
     }
 
     /// Returns the sizes of an audio track whose frames get nothing added.
     #[cfg(test)]
     pub(super) fn of_sound(step: Option<FrameStep>, tick: i64) -> Self {
-        Self { is_video: false, has_clock: false, step, tick, header: 14, each: 0, sets: 0 }
+        Self { is_video: false, has_clock: false, step, tick, header: 14, each: 0, sets: Arc::new([]) }
     }
 
     /// Returns the payload bytes that a unit becomes.
     pub(super) fn payload(&self, unit: &Unit) -> u64 {
-        unit.range.len().saturating_add(self.each + if unit.sets { self.sets } else { 0 })
+        let sets = unit.sets.and_then(|place| self.sets.get(place)).copied().unwrap_or(0);
+        unit.range.len().saturating_add(self.each + sets)
     }
 
     /// Plans the packets of a segment's units in order. Those of the next segment begin at `until`.
     pub(super) fn plan(self, units: &[Unit], until: Option<i64>) -> impl Iterator<Item = Planned> {
-        let mut pes = grouping::groups(self, units).map(move |group| self.pes(units, group)).peekable();
+        let has_clock = self.has_clock;
+        let mut pes = grouping::groups(self.clone(), units).map(move |group| self.pes(units, group)).peekable();
         let mut clocks = 0..0;
         let mut clock_from = 0;
         let mut left = clock::MOST_A_SEGMENT;
@@ -87,7 +88,7 @@ impl Sizes {
                 return Some(Planned { units: 0..0, payload: 0, packets: 1, dts: clock::at(clock_from, number) });
             }
             let planned = pes.next()?;
-            if self.has_clock {
+            if has_clock {
                 clock_from = planned.dts;
                 let next = pes.peek().map(|next| next.dts).or(until);
                 clocks = 1..1 + next.map_or(0, |next| clock::between(clock_from, next)).min(left);

@@ -76,6 +76,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         sample_entry: Vec::new(),
         edits: Vec::new(),
         samples: SampleTable::default(),
+        descriptions: None,
         protection: None,
     };
     Arc::new(Movie {
@@ -111,7 +112,7 @@ impl Input {
             at = range.end;
             let dts = first + n as i64 * step;
             let sync = n.is_multiple_of(sync_every);
-            Unit { range, dts, pts: dts, sync, sets: sync }
+            Unit { range, dts, pts: dts, sync, sets: sync.then_some(0) }
         });
         Self { units: units.collect(), samples }
     }
@@ -512,7 +513,7 @@ fn rotated_pictures_say_so_before_their_first_slice() {
 #[test]
 fn a_segment_begins_with_parameter_sets_whatever_its_flags_say() {
     let mut input = Input::new((0..3).map(|n| sample(&[&nal(0x41, 50 + n)])).collect(), 900_000, 3600, 100);
-    (input.units[0].sync, input.units[0].sets) = (false, true);
+    (input.units[0].sync, input.units[0].sets) = (false, Some(0));
     let out = run(&[avc(4)], &[input], &[0], 0).unwrap();
     let found = demultiplex(&out, &mut BTreeMap::new());
     let has_sets = |n: usize| open(&found[&0x100].pes[n].1).2.windows(SPS.len()).any(|bytes| bytes == SPS);

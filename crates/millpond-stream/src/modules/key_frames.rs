@@ -130,7 +130,8 @@ impl KeyFrameLoader {
                 return Ok(());
             }
             let (pts, range) = (keys.shown(due, timescale), ObjectRange { object, range: timed.sample.range });
-            let planned = Planned { track, number, due, pts, is_sync: true, range, conversion: Conversion::None };
+            let (conversion, sets) = (Conversion::None, presented.sets_of(&timed.sample));
+            let planned = Planned { track, number, due, pts, is_sync: true, range, conversion, sets };
             let block = PlannedBlock::single(planned).read(&reader, &media).await?;
             if output.send(block.frames).await.is_err() {
                 return Ok(());

@@ -112,13 +112,14 @@ impl<'a> Lanes<'a> {
             let Some((due, lane)) = first.filter(|(due, _)| *due < until) else { break };
             let Some(timed) = lane.waiting.pop_front() else { break };
             let range = ObjectRange { object: lane.object, range: timed.sample.range };
-            bytes = bytes.saturating_add(range.range.len());
+            let sets = lane.track.sets_of(&timed.sample);
+            bytes = bytes.saturating_add(range.range.len() + sets.len() as u64);
             if bytes > BYTES || frames.len() >= FRAMES {
                 return Err(LoadError::TooDense { at: due, bytes, frames: frames.len() });
             }
             let (is_sync, conversion) = (timed.sample.sync, lane.conversion);
             let (track, number) = (lane.number, timed.ordinal);
-            frames.push(Planned { track, number, due, pts: timed.pts, is_sync, range, conversion });
+            frames.push(Planned { track, number, due, pts: timed.pts, is_sync, range, conversion, sets });
         }
         let spans = spans(&frames);
         Ok(PlannedBlock { frames, spans, next: self.next(), following: self.following() })
@@ -154,6 +155,8 @@ pub(crate) struct Planned {
     pub(crate) is_sync: bool,
     pub(crate) range: ObjectRange,
     pub(crate) conversion: Conversion,
+    /// Parameter sets that precede its bytes.
+    pub(crate) sets: Bytes,
 }
 
 impl PlannedBlock {
@@ -172,8 +175,8 @@ impl PlannedBlock {
             let bytes = reader.read(object, range.clone(), &hold).await?;
             read.push(Span { object: *index, start: range.start, bytes });
         }
-        let copied = self.frames.iter().filter(|planned| planned.conversion != Conversion::None);
-        let copied: u64 = copied.map(|planned| planned.range.range.len()).sum();
+        let copied = self.frames.iter().filter(|planned| planned.is_copied());
+        let copied: u64 = copied.map(|planned| planned.range.range.len() + planned.sets.len() as u64).sum();
         let bytes = copied + read.iter().map(|span| span.bytes.len() as u64).sum::<u64>();
         let weight = bytes + (self.frames.len() * size_of::<Frame>() + size_of::<Block>()) as u64;
         let frames = self.frames.iter().map(|planned| planned.frame(&read)).collect();
@@ -189,6 +192,11 @@ struct Span {
 }
 
 impl Planned {
+    /// Whether the frame's bytes are a copy of those that were read.
+    fn is_copied(&self) -> bool {
+        self.conversion != Conversion::None || !self.sets.is_empty()
+    }
+
     fn frame(&self, spans: &[Span]) -> Frame {
         let range = self.range.range;
         let within = |span: &&Span| {
@@ -200,7 +208,10 @@ impl Planned {
             let from = (range.start - span.start) as usize;
             span.bytes.slice(from..from + range.len() as usize)
         });
-        let data = self.conversion.apply(data.unwrap_or_default());
+        let mut data = self.conversion.apply(data.unwrap_or_default());
+        if !self.sets.is_empty() {
+            data = [&self.sets[..], &data].concat().into();
+        }
         let Self { track, number, due, pts, is_sync, .. } = *self;
         Frame { track, number, due, pts, epoch: 0, is_sync, importance: Importance::BASE, data }
     }
@@ -241,6 +252,7 @@ mod tests {
             is_sync: true,
             range: ObjectRange { object: ObjectIndex(object), range: millpond_media::units::ByteRange { start, end } },
             conversion: Conversion::None,
+            sets: Bytes::new(),
         };
         let frames = [planned(1, 0, 5), planned(0, 100, 200), planned(0, 0, 50), planned(0, GAP + 201, GAP + 300)];
         let expected = [(0, 0..200), (0, GAP + 201..GAP + 300), (1, 0..5)];

@@ -220,6 +220,7 @@ fn track(outlet: Arc<dyn Outlet>) -> TrackSender {
         sample_entry: Vec::new(),
         edits: Vec::new(),
         samples: SampleTable::default(),
+        descriptions: None,
         protection: None,
     };
     let packetizer = Packetizer::Vp8;

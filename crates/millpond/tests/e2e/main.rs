@@ -30,6 +30,7 @@ mod http;
 mod http1_conformance;
 mod http2;
 mod intercept;
+mod joined;
 mod library;
 mod live_balance;
 mod live_channels;

@@ -8,7 +8,10 @@ use crate::{
 };
 use bytes::Bytes;
 use millpond_media::{Codec, TrackKind, Work};
-use millpond_package::{PresentedTrack, thumbnails};
+use millpond_package::{
+    PresentedTrack,
+    thumbnails::{self, KeyFrame},
+};
 use millpond_picture::{DecodeError, Picture};
 use millpond_store::{Cache, Memory, SingleFlight, Store};
 use std::{
@@ -164,7 +167,8 @@ impl Making {
     async fn picture(&self, track: &PresentedTrack, number: u32, size: Size) -> Result<Picture, AnswerError> {
         let none = || self.none(format!("no picture {number} in track {}", track.name()));
         let frame = thumbnails::key_frame(track, number).ok_or_else(none)?;
-        let (Some(Codec::Avc(config)), Some(source)) = (track.codec().cloned(), track.source_track()) else {
+        let KeyFrame { place: frame, codec } = frame;
+        let (Codec::Avc(config), Some(source)) = (codec.clone(), track.source_track()) else {
             return Err(self.none(format!("pictures of {} are not decoded here", track.codec_parameter())));
         };
         let TrackKind::Video { width, height, rotation, .. } = source.kind else { return Err(none()) };

@@ -179,7 +179,7 @@ pub(super) fn make(asset: &Asset, resource: &Resource) -> Result<Output, Library
         },
         // The images themselves are made by [`Pictures`](super::pictures::Pictures), of what is made here.
         Resource::Thumbnail(name, n) => match thumbnails::key_frame(track(asset, name)?, *n) {
-            Some(range) => Ok(Output::Plan(Plan::Items(vec![PlanItem::Object(range)]))),
+            Some(frame) => Ok(Output::Plan(Plan::Items(vec![PlanItem::Object(frame.place)]))),
             None => Err(no_resource(asset, format!("no picture {n} in track {name}"))),
         },
         Resource::Sheet(name, n) => match of_track(asset, name)?.pictures(*n) {

@@ -140,6 +140,7 @@ pub(in crate::live) fn pictures(fourcc: [u8; 4]) -> Option<Format> {
         sample_entry: Vec::new(),
         edits: Vec::new(),
         samples: SampleTable::default(),
+        descriptions: None,
         protection: None,
     };
     Some(Format {

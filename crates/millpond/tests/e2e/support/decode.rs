@@ -41,7 +41,8 @@ pub fn tracks(input: &[&str], tracks: &[(&str, bool)]) -> Result<Vec<Track>, Str
     for (number, (map, is_video)) in tracks.iter().enumerate() {
         command.args(["-map", map]);
         if *is_video {
-            command.args(["-fps_mode", "passthrough", "-enc_time_base", "-1"]);
+            // Pictures of several sizes stay as they are.
+            command.args(["-fps_mode", "passthrough", "-enc_time_base", "-1", "-autoscale", "0"]);
             if std::env::var_os("MILLPOND_TEST_WHOLE").is_none() {
                 command.args(["-frames:v", MOST_PICTURES]);
             }
