@@ -85,6 +85,32 @@ fn a_season_is_many_titles(kind: Kind) {
     assert_eq!(listing["assets"][0]["kind"], "folder", "{listing}");
 }
 
+#[test]
+fn names_with_commas_are_titles_of_several_files() {
+    let names = ["Well, well (360p).mp4", "Well, well (180p).mp4", "100%2C.mp4"].map(|name| format!("Old, odd/{name}"));
+    let [one, two, other] = &names;
+    let root = folder(&[(one, "360p.mp4"), (two, "180p.mp4"), (other, "180p.mp4")]);
+    let server = Server::start(&[root.path().to_str().unwrap()]);
+    let listing = json(&server.get(".millpond/assets?folder=Old,%20odd"));
+    let rows = listing["assets"].as_array().unwrap();
+    let list = rows.iter().find(|row| row["kind"] == "list").unwrap_or_else(|| panic!("{listing}"));
+    assert_eq!(list["title"], "Well, well", "{listing}");
+    assert_eq!(rows.len(), 4, "{listing}");
+    // As the page encodes it, as clients do that encode every comma, and as a person writes it.
+    let path = list["path"].as_str().unwrap();
+    let page = path.replace('%', "%25").replace(' ', "%20");
+    let person = "Old%2C%20odd/Well%2C%20well%20(,360p,180p,).mp4.urlset".to_owned();
+    for path in [page.clone(), page.replace(',', "%2C"), person] {
+        let list = server.get(&format!("{path}/index.m3u8"));
+        assert_eq!(
+            (list.status, list.text().matches("#EXT-X-STREAM-INF").count()),
+            (200, 2),
+            "{path}: {}",
+            list.text()
+        );
+    }
+}
+
 fn searches_find_in_all_folders(kind: Kind) {
     let root = folder(&[
         ("one.mp4", "180p.mp4"),
