@@ -2,7 +2,7 @@
 
 use crate::{
     alias,
-    boxes::{Entries, FourCc, Node, show, text},
+    boxes::{Entries, Fields, FourCc, Node, show, text},
     codec::{Codec, iso, parse_sample_entry, sps},
     error::MediaError,
     movie::{Edit, TrackKind},
@@ -22,6 +22,7 @@ const MAX_NAME: usize = 256;
 pub(crate) struct TrackHeader {
     pub(crate) id: u32,
     pub(crate) enabled: bool,
+    pub(crate) alternate_group: u16,
     pub(crate) purposes: Purposes,
     pub(crate) timescale: Timescale,
     /// Duration in ticks as stated by `mdhd`; 0 where unknown.
@@ -66,7 +67,11 @@ impl TrackHeader {
 pub(crate) struct Tkhd {
     pub(crate) id: u32,
     pub(crate) enabled: bool,
+    /// `alternate_group`: tracks of one group replace each other. 0 says nothing.
+    pub(crate) alternate_group: u16,
     pub(crate) rotation: u16,
+    /// Horizontal and vertical scale of the matrix in 16.16, before rotation.
+    pub(crate) scale: (u32, u32),
 }
 
 impl Tkhd {
@@ -76,10 +81,40 @@ impl Tkhd {
         let (version, flags, mut fields) = node.full()?;
         fields.skip(if version == 1 { 16 } else { 8 })?;
         let id = fields.u32()?;
-        fields.skip(if version == 1 { 28 } else { 24 })?;
+        // A reserved word, the duration, two reserved words and the layer.
+        fields.skip(if version == 1 { 22 } else { 18 })?;
+        let alternate_group = fields.u16()?;
+        fields.skip(4)?;
         // A header that ends before its matrix counts as upright.
-        let rotation = fields.i32().and_then(|a| Ok(rotation(a, fields.i32()?))).unwrap_or(0);
-        Ok(Self { id, enabled: flags & 1 != 0, rotation })
+        let matrix = Matrix::read(&mut fields).unwrap_or(Matrix::UNIT);
+        let (rotation, scale) = (rotation(matrix.a, matrix.b), matrix.scale());
+        Ok(Self { id, enabled: flags & 1 != 0, alternate_group, rotation, scale })
+    }
+}
+
+/// The first two rows of a matrix (6.2.2), without their last column: a point (x, y) moves to (ax + cy, bx + dy).
+#[derive(Clone, Copy, Debug)]
+struct Matrix {
+    a: i32,
+    b: i32,
+    c: i32,
+    d: i32,
+}
+
+impl Matrix {
+    const UNIT: Self = Self { a: 0x1_0000, b: 0, c: 0, d: 0x1_0000 };
+
+    fn read(fields: &mut Fields<'_, '_>) -> Result<Self, MediaError> {
+        let (a, b) = (fields.i32()?, fields.i32()?);
+        fields.skip(4)?;
+        let (c, d) = (fields.i32()?, fields.i32()?);
+        Ok(Self { a, b, c, d })
+    }
+
+    /// Returns the lengths of the rows, for turns by multiples of 90 degrees.
+    fn scale(&self) -> (u32, u32) {
+        let length = |x: i32, y: i32| x.unsigned_abs().max(y.unsigned_abs());
+        (length(self.a, self.b), length(self.c, self.d))
     }
 }
 
@@ -118,14 +153,21 @@ pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<Tr
         other => other,
     };
     let mut sample_entry = iso::sample_entry(&entry, &parsed.codec, kind);
+    if let (Some(name), Some(written)) = (parsed.codec.entry_type(), sample_entry.get_mut(4..8))
+        && entry.kind != *b"encv"
+    {
+        written.copy_from_slice(&name);
+    }
     if let Some(size) = sps::configured_size(&parsed.codec).filter(|_| sps::lacks_size(&kind)) {
         sps::fill_size(&mut kind, &mut sample_entry, size);
     }
     sps::fill_usability(&mut kind, &mut parsed.codec, &mut sample_entry);
+    sps::scale(&mut kind, &mut sample_entry, tkhd.scale);
     let named = trak.child(b"udta").and_then(|udta| udta.child(b"name")).map(|name| text(name.body));
     Ok(TrackHeader {
         id: tkhd.id,
         enabled: tkhd.enabled,
+        alternate_group: tkhd.alternate_group,
         purposes: Purposes::parse(trak),
         timescale,
         duration,
