@@ -289,6 +289,39 @@ fn a_motion_photo_plays_its_film() {
     assert!(rtsp.status == 200 && rtsp.body.contains("v1"), "{}", rtsp.body);
 }
 
+#[test]
+fn a_second_camera_is_no_rung_and_a_ladder_of_one_file_stays_one() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let rear = "-f lavfi -i mandelbrot=size=320x180:rate=25";
+    let coded = "-t 4 -c:v libx264 -pix_fmt yuv420p -g 50 -c:a aac";
+    for (name, args) in [
+        // ffmpeg disables all pictures but the first.
+        ("disabled.mp4", format!("V S {rear} -map 0:v -map 2:v -map 1:a {coded}")),
+        ("cameras.mp4", format!("V S {rear} -map 0:v -map 2:v -map 1:a {coded} -disposition:v default")),
+        ("ladder.mp4", format!("V S -map 0:v -map 0:v -map 1:a -filter:v:1 scale=160:90 {coded}")),
+    ] {
+        clips::make(&root.path().join(name), &args);
+    }
+    let server = Server::start(&[root.path().to_str().unwrap()]);
+    let pictures = |name: &str| -> (Vec<bool>, String) {
+        let asset = json(&server.get(&format!(".millpond/asset?path={name}")));
+        let tracks = asset["tracks"].as_array().unwrap().iter().filter(|track| track["kind"] == "video");
+        (tracks.map(|track| track["alternative"] == true).collect(), asset["warnings"].to_string())
+    };
+    let (disabled, warnings) = pictures("disabled.mp4");
+    assert_eq!((disabled, variants(&server, "disabled.mp4")), (vec![false], 1));
+    assert!(warnings.contains("its header disables it"), "{warnings}");
+    let (cameras, _) = pictures("cameras.mp4");
+    assert_eq!((cameras, variants(&server, "cameras.mp4")), (vec![false, true], 1));
+    let mpd = server.get("cameras.mp4/index.mpd").text();
+    assert_eq!(mpd.matches("contentType=\"video\"").count(), 2, "{mpd}");
+    let (ladder, _) = pictures("ladder.mp4");
+    assert_eq!((ladder, variants(&server, "ladder.mp4")), (vec![false, false], 2));
+}
+
 fn what_probe_accepts_is_served(kind: Kind) {
     const NAMES: &[&str] = &[
         "a.3gp", "a.3g2", "a.f4v", "a.m4v", "a.mov", "a.qt", "a.m4a", "a.m4b", "a.M4V", "a.lrv", "a.avi", "a.bin",
