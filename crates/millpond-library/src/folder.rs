@@ -1,6 +1,6 @@
 //! Content of a folder, by names alone: titles, manifests, and files that are not served.
 
-use crate::{grouping::MOST_MEMBERS, names, titles};
+use crate::{grouping::MOST_MEMBERS, names, titles, url_list::UrlList};
 use millpond_media::Foreign;
 use millpond_store::{Entry, Titles};
 use std::collections::HashSet;
@@ -32,8 +32,8 @@ pub struct FolderContent {
 pub struct Title {
     /// Names of the files.
     pub files: Vec<String>,
-    /// Path of the title as an asset, relative to the folder: empty for the folder itself. `None` where no list in a URL
-    /// can name its files, so that it needs a server manifest.
+    /// Path of the title as an asset, relative to the folder: empty for the folder itself. `None` where it has more
+    /// files than a list in a URL names, so that it needs a server manifest.
     pub path: Option<String>,
 }
 
@@ -106,23 +106,7 @@ fn path(files: &[&str]) -> Option<String> {
     if rest.is_empty() {
         return Some((*first).to_owned());
     }
-    if files.len() > MOST_MEMBERS || files.iter().any(|name| name.contains(',')) {
-        return None;
-    }
-    let shared =
-        |a: &str, b: &str| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
-    let prefix = rest.iter().fold(first.len(), |most, name| most.min(shared(first, name)));
-    let (begin, _) = first.split_at_checked(prefix)?;
-    // The extension stands behind the list, unless the names differ in it.
-    let extension = first.rfind('.').filter(|dot| *dot >= prefix).and_then(|dot| first.get(dot..)).unwrap_or_default();
-    let extension = if files.iter().all(|name| name.get(prefix..).is_some_and(|rest| rest.ends_with(extension))) {
-        extension
-    } else {
-        ""
-    };
-    let middles = files.iter().map(|name| name.get(prefix..name.len() - extension.len()));
-    let middles: Vec<&str> = middles.collect::<Option<_>>()?;
-    Some(format!("{begin},{},{extension}.urlset", middles.join(",")))
+    if files.len() > MOST_MEMBERS { None } else { UrlList::of(files) }
 }
 
 #[cfg(test)]
@@ -151,25 +135,7 @@ mod tests {
         assert_eq!((film.subtitles, film.folders), (vec!["en.vtt".to_owned()], vec!["extras".to_owned()]));
         let season = content(&["E01_360p.mp4", "E01_720p.mp4", "E02.mp4", "E03,.mp4", "E03, 240p.mp4"]);
         assert!(!season.is_asset);
-        assert_eq!(paths(&season), ["E01_,360p,720p,.mp4.urlset", "E02.mp4", "none"]);
-    }
-
-    #[test]
-    fn lists_in_urls_name_every_file() {
-        for (files, expected) in [
-            (&["a.mp4", "a_de.m4a"][..], "a,.mp4,_de.m4a,.urlset"),
-            (&["é720p.mp4", "è360p.mp4"], ",é720p,è360p,.mp4.urlset"),
-            (&["a.mp4", "a.mov"], "a.m,p4,ov,.urlset"),
-            (&["a.mp4", "aa.mp4"], "a,,a,.mp4.urlset"),
-        ] {
-            let path = path(files).unwrap();
-            assert_eq!(path, expected);
-            let list = path.strip_suffix(".urlset").unwrap();
-            let parts: Vec<&str> = list.split(',').collect();
-            let [begin, middles @ .., end] = &parts[..] else { panic!("{list}") };
-            let named: Vec<String> = middles.iter().map(|middle| format!("{begin}{middle}{end}")).collect();
-            assert_eq!(named, files);
-        }
+        assert_eq!(paths(&season), ["E01_,360p,720p,.mp4.urlset", "E02.mp4", "E03%2C,, 240p,.mp4.urlset"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::{
     error::{IndexError, LibraryError},
     folder,
     names::{self, is_media, is_subtitle},
+    url_list::UrlList,
 };
 use millpond_media::Movie;
 use millpond_package::{NamedTrack, SourceObject, smil};
@@ -127,25 +128,20 @@ fn sidecar(folder: &ObjectPath, name: &str, title: Option<&str>) -> Option<Sidec
     Some(SidecarFile { path: folder.join(name).ok()?, language: said.language, forced: said.forced })
 }
 
-/// The recipe of a list in the URL, `PREFIX,MIDDLE1,MIDDLE2,SUFFIX.urlset`: the files `PREFIXMIDDLE1SUFFIX` and so on.
+/// The recipe of a list in the URL, `PREFIX,MIDDLE1,MIDDLE2,SUFFIX.urlset`.
 pub(crate) fn url_set(path: &ObjectPath) -> Result<Recipe, LibraryError> {
     let bad = |why: &str| LibraryError::BadPath { path: path.to_string(), why: why.to_owned() };
-    let text = path.as_str();
-    let text = text.strip_suffix(".urlset").unwrap_or(text);
-    let parts: Vec<&str> = text.split(',').collect();
-    let [prefix, middles @ .., suffix] = parts.as_slice() else {
-        return Err(bad("a list has the form PREFIX,NAME1,NAME2,SUFFIX.urlset"));
-    };
-    if middles.is_empty() || middles.len() > MOST_MEMBERS {
+    let list =
+        UrlList::parse(path.as_str()).ok_or_else(|| bad("a list has the form PREFIX,NAME1,NAME2,SUFFIX.urlset"))?;
+    if list.files.len() > MOST_MEMBERS {
         return Err(bad("a list names 1 to 256 files between its first and last comma"));
     }
-    let mut members = Vec::with_capacity(middles.len());
-    for middle in middles {
-        let name = format!("{prefix}{middle}{suffix}");
-        if !is_media(&name) {
+    let mut members = Vec::with_capacity(list.files.len());
+    for name in &list.files {
+        if !is_media(name) {
             return Err(bad("a list names media files"));
         }
-        let member = ObjectPath::parse(&name).map_err(|e| bad(&e.to_string()))?;
+        let member = ObjectPath::parse(name).map_err(|e| bad(&e.to_string()))?;
         members.push(Member::whole(member));
     }
     Ok(Recipe { members, sidecars: Vec::new(), by_name: false })

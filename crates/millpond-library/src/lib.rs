@@ -61,6 +61,7 @@ mod recipes;
 mod route;
 mod survey;
 mod titles;
+mod url_list;
 mod version;
 pub mod work;
 
@@ -80,4 +81,5 @@ pub use options::{AssetOptions, LibraryOptions};
 pub use places::Places;
 pub use route::{Resource, Route};
 pub use survey::Survey;
+pub use url_list::decode_path;
 pub use version::AssetVersion;

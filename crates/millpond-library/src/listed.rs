@@ -2,7 +2,8 @@
 
 use crate::{
     folder::{FolderContent, LeftOut},
-    names::{is_manifest, is_media},
+    names::{is_manifest, is_media, stem},
+    url_list::shared,
 };
 use millpond_store::{Entry, Titles};
 use std::collections::HashMap;
@@ -29,8 +30,10 @@ pub struct ListedRow {
     pub kind: RowKind,
     /// Sum of the lengths of its files, in bytes.
     pub bytes: u64,
-    /// Names of the files, where the kind is [`RowKind::List`].
+    /// Names of the files, where the kind is [`RowKind::List`] or [`RowKind::Whole`].
     pub files: Vec<String>,
+    /// Title for menus, where the kind is [`RowKind::List`]: what its names share. Each of its files has a row too.
+    pub title: Option<String>,
 }
 
 /// Kind of a row of a list.
@@ -77,15 +80,21 @@ impl ListedFolder {
         let is_manifested = content.is_asset && content.titles.iter().all(|title| title.path.as_deref() != Some(""));
         if is_manifested && !folder.is_empty() {
             let bytes = content.titles.iter().map(|title| sum(&title.files)).fold(0, u64::saturating_add);
-            rows.push(ListedRow { path: folder.to_owned(), kind: RowKind::Whole, bytes, files: Vec::new() });
+            rows.push(ListedRow {
+                path: folder.to_owned(),
+                kind: RowKind::Whole,
+                bytes,
+                files: Vec::new(),
+                title: None,
+            });
         }
         for title in content.titles.iter().filter(|title| title.files.len() > 1) {
-            let (path, kind) = match title.path.as_deref() {
-                Some("") if !folder.is_empty() => (folder.to_owned(), RowKind::Whole),
+            let (path, kind, name) = match title.path.as_deref() {
+                Some("") if !folder.is_empty() => (folder.to_owned(), RowKind::Whole, None),
                 Some("") | None => continue,
-                Some(list) => (format!("{prefix}{list}"), RowKind::List),
+                Some(list) => (format!("{prefix}{list}"), RowKind::List, Some(name(&title.files))),
             };
-            rows.push(ListedRow { path, kind, bytes: sum(&title.files), files: title.files.clone() });
+            rows.push(ListedRow { path, kind, bytes: sum(&title.files), files: title.files.clone(), title: name });
         }
         rows.extend(entries.iter().filter(|entry| !entry.folder).filter_map(|entry| {
             let kind = match &entry.name {
@@ -93,9 +102,46 @@ impl ListedFolder {
                 name if is_manifest(name) => RowKind::Manifest,
                 _ => return None,
             };
-            Some(ListedRow { path: format!("{prefix}{}", entry.name), kind, bytes: entry.len, files: Vec::new() })
+            let path = format!("{prefix}{}", entry.name);
+            Some(ListedRow { path, kind, bytes: entry.len, files: Vec::new(), title: None })
         }));
         let folders = content.folders.iter().map(|name| format!("{prefix}{name}/")).collect();
         Self { prefix, rows, folders, left_out: content.left_out }
+    }
+}
+
+/// Returns the title of a list: the start that the names of its files share, else the name of the first file and how many
+/// follow. It differs from the names of the files.
+fn name(files: &[String]) -> String {
+    let stems: Vec<&str> = files.iter().map(|name| stem(name)).collect();
+    let length = shared(&stems);
+    let begin = stems.first().and_then(|first| first.get(..length)).unwrap_or_default();
+    // 1080 and 1440 begin alike.
+    let is_digit = |c: char| c.is_ascii_digit();
+    let is_cut = stems.iter().any(|name| name.get(length..).is_some_and(|rest| rest.starts_with(is_digit)));
+    let begin = if is_cut { begin.trim_end_matches(is_digit) } else { begin };
+    let begin = begin.trim_end_matches(|c: char| !c.is_alphanumeric() && !matches!(c, ')' | ']' | '!' | '?'));
+    match files.first() {
+        Some(first) if begin.is_empty() || files.iter().any(|file| file == begin) => {
+            format!("{first} and {} more", files.len() - 1)
+        }
+        _ => begin.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_and_its_files_have_names_of_their_own() {
+        let entry = |name: &&str| Entry { name: (*name).to_owned(), folder: false, len: 1, modified: None };
+        let titles = |names: &[&str]| -> Vec<String> {
+            let listed = ListedFolder::of("", &names.iter().map(entry).collect::<Vec<_>>(), Titles::Alike);
+            listed.rows.into_iter().filter_map(|row| row.title).collect()
+        };
+        assert_eq!(titles(&["E01_360p.mp4", "E01_720p.mp4", "E02 (1080p).mp4", "E02 (144p).mp4"]), ["E01", "E02"]);
+        assert_eq!(titles(&["film [7] 360p.mp4", "film [7] 720p.mp4", "E03.mp4"]), ["film [7]"]);
+        assert_eq!(titles(&["720p film.mp4", "360p film.mp4", "E03.mp4"]), ["720p film.mp4 and 1 more"]);
     }
 }

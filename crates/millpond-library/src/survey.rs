@@ -4,7 +4,7 @@ use crate::{
     copying::is_recent,
     folder::FolderContent,
     library::{Library, folder_path},
-    names::is_media,
+    names::{is_media, is_url_set},
 };
 use millpond_media::Foreign;
 use millpond_store::{Entry, ObjectPath, OriginError};
@@ -52,7 +52,10 @@ impl Survey {
             (_, Some(path)) => within(path),
             (files, None) => within(files.first().map_or("", String::as_str)),
         });
-        for asset in titles.chain(content.manifests.iter().map(|name| within(name))) {
+        // Files that only their names make one title may turn out to be several: others are told first.
+        let (lists, certain): (Vec<String>, Vec<String>) = titles.partition(|path| is_url_set(path));
+        let manifests = content.manifests.iter().map(|name| within(name));
+        for asset in certain.into_iter().chain(manifests).chain(lists) {
             if self.assets.len() < most { self.assets.push(asset) } else { self.more += 1 }
         }
         for left in content.left_out {

@@ -14,12 +14,17 @@ const HEIGHTS: &[&str] =
 /// Words for renditions and their tracks.
 #[rustfmt::skip]
 const WORDS: &[&str] = &[
-    "2k", "4k", "8k", "a", "aac", "ac3", "audio", "aud", "av1", "avc", "avc1", "cmaf", "commentary", "dash", "default",
-    "description", "dub", "dubbed", "eac3", "fhd", "flac", "fmp4", "frag", "fragmented", "h264", "h265", "hd", "hdr",
-    "hdr10", "hevc", "hi", "high", "highest", "hlg", "hls", "hq", "large", "ld", "lo", "low", "lowest", "lq", "main",
-    "medium", "mid", "middle", "mobile", "mono", "mp3", "opus", "original", "qhd", "quality", "sd", "sdr", "small", "sound",
-    "stereo", "surround", "text", "uhd", "v", "vid", "video", "vp8", "vp9", "web", "x264", "x265", "xhd", "8bit", "10bit",
-    "kbps",
+    "2k", "4k", "8k", "a", "audio", "aud", "commentary", "default", "description", "dub", "dubbed", "fhd", "hd", "hi", "high",
+    "highest", "hq", "large", "ld", "lo", "low", "lowest", "lq", "main", "medium", "mid", "middle", "mobile", "original",
+    "qhd", "quality", "sd", "small", "sound", "text", "uhd", "v", "vid", "video", "web", "xhd", "kbps",
+];
+
+/// Words for codings. A name of these alone is that of a sample of a coding, and no rendition.
+#[rustfmt::skip]
+const CODINGS: &[&str] = &[
+    "aac", "ac3", "av1", "avc", "avc1", "cmaf", "dash", "eac3", "flac", "fmp4", "frag", "fragmented", "h264", "h265", "hdr",
+    "hdr10", "hevc", "hlg", "hls", "mono", "mp3", "opus", "sdr", "stereo", "surround", "vp8", "vp9", "x264", "x265", "8bit",
+    "10bit",
 ];
 
 /// Names of languages in their own tongue, as in file names.
@@ -39,7 +44,8 @@ pub(crate) type Group = Vec<usize>;
 /// Groups the media files of a folder by title, in the order of their first files, in linear time.
 ///
 /// Where all video is one title, sound belongs to it whatever its name is: `film.mp4` and `commentary of the
-/// director.m4a`.
+/// director.m4a`. Names of nothing but such words are one title where the folder has no other video, and each says more
+/// than a coding: `360p.mp4` and `720p.mp4`, but not `av1_1080p_aac.mp4` and `opus.mp4`.
 pub(crate) fn titles(names: &[&str]) -> Vec<Group> {
     let mut groups = by_key(names, |_| true);
     if groups.len() < 2 || !names.iter().any(|name| is_sound(name)) {
@@ -58,11 +64,13 @@ fn by_key(names: &[&str], counts: impl Fn(&str) -> bool) -> Vec<Group> {
     // `clip 239`, `clip 240`: where one number is no height, none is.
     let counted = keys.iter().filter(|(_, key)| key.number.as_ref().is_some_and(|n| !HEIGHTS.contains(&n.as_str())));
     let counted: HashSet<&str> = counted.map(|(_, key)| key.words.as_str()).collect();
+    let joins_bare = keys.iter().all(|(_, key)| key.words.is_empty() && key.says_rendition);
     let mut groups: Vec<Group> = Vec::new();
     let mut known = HashMap::new();
     for (place, key) in &keys {
         let number = key.number.as_deref().filter(|_| counted.contains(key.words.as_str()));
-        let group = *known.entry((key.words.as_str(), number)).or_insert(groups.len());
+        let alone = Some(*place).filter(|_| key.words.is_empty() && !joins_bare);
+        let group = *known.entry((key.words.as_str(), number, alone)).or_insert(groups.len());
         match groups.get_mut(group) {
             Some(group) => group.push(*place),
             None => groups.push(vec![*place]),
@@ -78,6 +86,8 @@ struct Key {
     words: String,
     /// The last number that stands alone: the height of a rendition, or that of an episode.
     number: Option<String>,
+    /// Whether a word for more than a coding was removed, or the number may be a height.
+    says_rendition: bool,
 }
 
 impl Key {
@@ -86,21 +96,22 @@ impl Key {
         let words: Vec<&str> = base.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
         let alone = words.len() == 1 && !is_sound(name);
         let mut kept: Vec<&str> = Vec::new();
-        let mut place = 0;
+        let (mut place, mut says_rendition) = (0, false);
         while let Some(word) = words.get(place) {
             let next = words.get(place + 1).copied().unwrap_or_default();
             place += 1;
             if is_fraction(word, next) {
-                place += 1;
-                continue;
-            }
-            // `It.mp4` and `No.mp4` are films, though these are languages too.
-            if !is_rendition(word) && (alone || !is_language(word)) {
+                (place, says_rendition) = (place + 1, true);
+            } else if is_rendition(word) || (!alone && is_language(word)) {
+                // `It.mp4` and `No.mp4` are films, though these are languages too.
+                says_rendition = true;
+            } else if !CODINGS.contains(&word) {
                 kept.push(without_height(word));
             }
         }
         let number = kept.iter().rposition(|word| is_number(word)).map(|place| kept.remove(place).to_owned());
-        Self { words: kept.join(" "), number }
+        let says_rendition = says_rendition || number.is_some();
+        Self { words: kept.join(" "), number, says_rendition }
     }
 }
 
@@ -169,6 +180,7 @@ mod tests {
             &["film.mp4", "the director speaks.m4a", "5.1.m4a"],
             &["film hd.mp4", "film sd.mp4", "film_low.dref.mp4"],
             &["a.m4a", "v.mp4"],
+            &["av1_1080p_aac.mp4", "h264_720p_aac.mp4", "opus.m4a"],
             &["2001 a film 1080.mp4", "2001 a film 720.mp4"],
         ] {
             assert_eq!(groups(names).len(), 1, "{names:?}: {:?}", titles(names));
@@ -191,6 +203,9 @@ mod tests {
             &["news_mon.mp4", "news_sun.mp4"],
             &["clip 239.mp4", "clip 240.mp4", "clip 480.mp4"],
             &["第1話.mp4", "第2話.mp4"],
+            &["av1_1080p_aac.mp4", "opus.mp4", "h264_720p_aac.mp4", "flac.m4a"],
+            &["aac.mp4", "opus.mp4"],
+            &["360p.mp4", "720p.mp4", "trailer.mp4"],
         ] {
             assert_eq!(groups(names).len(), names.len(), "{names:?}: {:?}", titles(names));
         }

@@ -90,6 +90,7 @@ pub(crate) fn track(id: u32, entry: &str, edits: Vec<Edit>, samples: SampleTable
         language: "und".to_owned(),
         name: None,
         enabled: true,
+        alternate_group: 0,
         purposes: crate::purpose::Purposes::default(),
         codec: parsed.codec,
         sample_entry,

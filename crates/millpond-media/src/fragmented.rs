@@ -115,7 +115,7 @@ impl MovieDraft {
                 let time = fields.versioned(version)?;
                 let time = i64::try_from(time)
                     .map_err(|_| tfdt.invalid(format!("a decode time of {time}"), format!("at most {}", i64::MAX)))?;
-                draft.samples.set_start_dts(time);
+                draft.begin_at(time, || format!("{} at byte {}", tfdt.path, tfdt.offset));
             }
             if let Some(protection) = draft.protection.as_mut().filter(|_| draft.cut.is_none()) {
                 let (first, count) = (draft.samples.len(), claimed_samples(node));

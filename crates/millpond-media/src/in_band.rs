@@ -42,20 +42,16 @@ pub(crate) fn learn(track: &mut Track, arrived: &Arrived) {
     if ranges.is_empty() || !ranges.iter().all(allows) {
         return;
     }
-    let name = match &mut track.codec {
+    match &mut track.codec {
         Codec::Hevc(config) => {
             config.fourcc = *b"hvc1";
             close_arrays(&mut track.sample_entry);
-            b"hvc1"
         }
-        Codec::Avc(config) => {
-            config.fourcc = *b"avc1";
-            b"avc1"
-        }
+        Codec::Avc(config) => config.fourcc = *b"avc1",
         _ => return,
-    };
-    if let Some(kind) = track.sample_entry.get_mut(4..8) {
-        kind.copy_from_slice(name);
+    }
+    if let (Some(kind), Some(name)) = (track.sample_entry.get_mut(4..8), track.codec.entry_type()) {
+        kind.copy_from_slice(&name);
     }
 }
 

@@ -51,6 +51,10 @@ pub(crate) struct TrackDraft {
     pub(crate) cut: Option<String>,
     /// Number of samples in the movie box.
     unfragmented: u32,
+    /// Decode time at which the last fragment began.
+    fragment_start: i64,
+    /// Warning about the first fragment that overlaps the one before.
+    overlap: Option<String>,
 }
 
 /// Defaults for the fragments of a track (`trex`, 8.8.3).
@@ -137,6 +141,9 @@ impl MovieDraft {
             let id = draft.header.id;
             let empty = draft.samples.is_empty();
             let (path, offset) = draft.place;
+            if let Some(overlap) = draft.overlap {
+                self.skip(id, overlap);
+            }
             match draft.cut {
                 Some(reason) => self.skip(id, reason),
                 None if empty => {
@@ -247,6 +254,9 @@ impl MovieDraft {
         if header.kind != TrackKind::Text {
             samples = samples.even(header.usual_duration(tables.len()));
         }
+        if matches!(header.kind, TrackKind::Video { .. }) {
+            samples = samples.keep_presentation();
+        }
         let mut pcm = PcmUnits::of(&header.codec);
         let (end, budget) = (self.media_end(), &mut self.budget);
         let cut = match &mut pcm {
@@ -266,7 +276,8 @@ impl MovieDraft {
         let cut = cut.map(|cut| cut.reason);
         let place = (trak.path.clone(), trak.offset);
         let unfragmented = samples.len();
-        Ok(TrackDraft { header, samples, pcm, protection, place, cut, unfragmented })
+        let (fragment_start, overlap) = (samples.next_dts(), None);
+        Ok(TrackDraft { header, samples, pcm, protection, place, cut, unfragmented, fragment_start, overlap })
     }
 
     /// Checks that all tracks have their media in one object: that of the first track.
@@ -294,6 +305,7 @@ impl TrackHeader {
             language: self.language,
             name: self.name,
             enabled: self.enabled,
+            alternate_group: self.alternate_group,
             purposes: self.purposes,
             codec,
             sample_entry,
@@ -316,6 +328,28 @@ impl TrackDraft {
         let samples = std::mem::replace(&mut self.samples, next).finish();
         self.samples.set_start_dts(if samples.is_empty() { start } else { samples.end_dts() });
         samples
+    }
+
+    /// Begins a fragment at a decode time that its `tfdt` (8.8.12) states; `place` names that box. A time that is not after
+    /// the start of the last fragment is no time of this recording, and counts for nothing: its samples follow the others.
+    pub(crate) fn begin_at(&mut self, time: i64, place: impl FnOnce() -> String) {
+        let end = self.samples.next_dts();
+        if time >= self.samples.last_dts() || self.samples.is_empty() {
+            self.samples.set_start_dts(time);
+        } else {
+            let is_overlap = time > self.fragment_start;
+            if is_overlap {
+                self.samples.set_start_dts(time);
+            }
+            self.overlap.get_or_insert_with(|| {
+                let then = if is_overlap { "the fragment has that time" } else { "the fragment follows it" };
+                format!(
+                    "{}: found a decode time of {time}, before the end of the fragment before at {end}: {then}",
+                    place()
+                )
+            });
+        }
+        self.fragment_start = if time > self.fragment_start { time } else { self.samples.next_dts() };
     }
 
     /// Makes the last edit open-ended where fragments follow the samples of the movie box: the edit list was written

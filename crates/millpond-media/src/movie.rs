@@ -50,6 +50,8 @@ pub struct Track {
     pub name: Option<String>,
     /// `track_enabled` of `tkhd`.
     pub enabled: bool,
+    /// `alternate_group` of `tkhd`: tracks of one group replace each other. 0 says nothing.
+    pub alternate_group: u16,
     /// Purposes that `kind` boxes state.
     pub purposes: Purposes,
     /// Codec and its configuration.
@@ -79,6 +81,7 @@ impl Track {
             language: language.to_owned(),
             name: None,
             enabled: true,
+            alternate_group: 0,
             purposes: Purposes::default(),
             codec,
             sample_entry,

@@ -326,6 +326,9 @@ pub struct SampleTableBuilder {
     not_all_sync: bool,
     composition: Option<(i32, i32)>,
     even: Option<Even>,
+    /// Ticks by which decode times are later than those that were set.
+    ahead: i64,
+    keeps_presentation: bool,
 }
 
 /// A sample of the block that is being filled.
@@ -346,6 +349,12 @@ impl SampleTableBuilder {
         Self { even: Some(Even::new(usual)), ..self }
     }
 
+    /// Keeps the times of presentation of samples whose decode times an overlap moves.
+    #[must_use]
+    pub(crate) fn keep_presentation(self) -> Self {
+        Self { keeps_presentation: true, ..self }
+    }
+
     /// Appends a sample. A table holds 67,108,864 samples; further ones are dropped.
     pub fn push(&mut self, offset: u64, size: u32, duration: u32, composition: i32, sync: bool) {
         if self.len() >= MAX_SAMPLES {
@@ -357,26 +366,49 @@ impl SampleTableBuilder {
         if self.block.is_empty() {
             self.block_dts = self.next_dts;
         }
-        self.block.push(Pending { offset, size, step: i64::from(duration), composition, sync });
-        self.next_dts = self.next_dts.saturating_add(i64::from(duration));
+        let (step, composition) = self.catch_up(i64::from(duration), composition);
+        self.block.push(Pending { offset, size, step, composition, sync });
+        self.next_dts = self.next_dts.saturating_add(step);
         self.total_bytes = self.total_bytes.saturating_add(u64::from(size));
         self.not_all_sync |= !sync;
     }
 
+    /// Shortens the duration of a sample that follows an overlap, to a tick at least, until its times are as set. Returns
+    /// duration and composition offset.
+    fn catch_up(&mut self, duration: i64, composition: i32) -> (i64, i32) {
+        if self.ahead == 0 {
+            return (duration, composition);
+        }
+        let moved = if self.keeps_presentation { self.ahead } else { 0 };
+        let offset = i64::from(composition).saturating_sub(moved).clamp(i64::from(i32::MIN), i64::from(i32::MAX));
+        let wanted = duration.saturating_sub(self.ahead);
+        let given = wanted.max(duration.min(1));
+        self.ahead = given.saturating_sub(wanted);
+        (given, offset as i32)
+    }
+
     /// Sets the decoding time of the next sample. A jump forward stretches the duration of the last sample, a jump back
-    /// shortens it. A time before the last sample's is ignored: decoding times never run backwards (8.6.1.2).
+    /// shortens it. At a time before the last sample's, that one and the next ones last a tick until they are on time again:
+    /// decoding times never run backwards (8.6.1.2).
     pub fn set_start_dts(&mut self, dts: i64) {
         if let Some(last) = self.block.last_mut() {
             let step = i128::from(dts) - (i128::from(self.next_dts) - i128::from(last.step));
+            let shortest = last.step.min(1);
             if let Ok(step @ 0..) = i64::try_from(step) {
                 last.step = step;
                 self.next_dts = dts;
+                self.ahead = 0;
                 if let Some(even) = &mut self.even {
                     even.late = 0;
                 }
+            } else {
+                self.next_dts = self.next_dts.saturating_sub(last.step).saturating_add(shortest);
+                last.step = shortest;
+                self.ahead = self.next_dts.saturating_sub(dts);
             }
         } else {
             self.next_dts = dts;
+            self.ahead = 0;
         }
     }
 
@@ -384,6 +416,11 @@ impl SampleTableBuilder {
     #[must_use]
     pub fn next_dts(&self) -> i64 {
         self.next_dts
+    }
+
+    /// Decoding time of the last sample; that of the next one where there is none.
+    pub(crate) fn last_dts(&self) -> i64 {
+        self.next_dts.saturating_sub(self.block.last().map_or(0, |last| last.step))
     }
 
     /// Number of samples so far.

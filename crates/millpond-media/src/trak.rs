@@ -2,7 +2,7 @@
 
 use crate::{
     alias,
-    boxes::{Entries, FourCc, Node, show, text},
+    boxes::{Entries, Fields, FourCc, Node, show, text},
     codec::{Codec, iso, parse_sample_entry, sps},
     error::MediaError,
     movie::{Edit, TrackKind},
@@ -23,6 +23,7 @@ const MAX_NAME: usize = 256;
 pub(crate) struct TrackHeader {
     pub(crate) id: u32,
     pub(crate) enabled: bool,
+    pub(crate) alternate_group: u16,
     pub(crate) purposes: Purposes,
     pub(crate) timescale: Timescale,
     /// Duration in ticks as stated by `mdhd`; 0 where unknown.
@@ -69,7 +70,11 @@ impl TrackHeader {
 pub(crate) struct Tkhd {
     pub(crate) id: u32,
     pub(crate) enabled: bool,
+    /// `alternate_group`: tracks of one group replace each other. 0 says nothing.
+    pub(crate) alternate_group: u16,
     pub(crate) rotation: u16,
+    /// Horizontal and vertical scale of the matrix in 16.16, before rotation.
+    pub(crate) scale: (u32, u32),
 }
 
 impl Tkhd {
@@ -79,10 +84,40 @@ impl Tkhd {
         let (version, flags, mut fields) = node.full()?;
         fields.skip(if version == 1 { 16 } else { 8 })?;
         let id = fields.u32()?;
-        fields.skip(if version == 1 { 28 } else { 24 })?;
+        // A reserved word, the duration, two reserved words and the layer.
+        fields.skip(if version == 1 { 22 } else { 18 })?;
+        let alternate_group = fields.u16()?;
+        fields.skip(4)?;
         // A header that ends before its matrix counts as upright.
-        let rotation = fields.i32().and_then(|a| Ok(rotation(a, fields.i32()?))).unwrap_or(0);
-        Ok(Self { id, enabled: flags & 1 != 0, rotation })
+        let matrix = Matrix::read(&mut fields).unwrap_or(Matrix::UNIT);
+        let (rotation, scale) = (rotation(matrix.a, matrix.b), matrix.scale());
+        Ok(Self { id, enabled: flags & 1 != 0, alternate_group, rotation, scale })
+    }
+}
+
+/// The first two rows of a matrix (6.2.2), without their last column: a point (x, y) moves to (ax + cy, bx + dy).
+#[derive(Clone, Copy, Debug)]
+struct Matrix {
+    a: i32,
+    b: i32,
+    c: i32,
+    d: i32,
+}
+
+impl Matrix {
+    const UNIT: Self = Self { a: 0x1_0000, b: 0, c: 0, d: 0x1_0000 };
+
+    fn read(fields: &mut Fields<'_, '_>) -> Result<Self, MediaError> {
+        let (a, b) = (fields.i32()?, fields.i32()?);
+        fields.skip(4)?;
+        let (c, d) = (fields.i32()?, fields.i32()?);
+        Ok(Self { a, b, c, d })
+    }
+
+    /// Returns the lengths of the rows, for turns by multiples of 90 degrees.
+    fn scale(&self) -> (u32, u32) {
+        let length = |x: i32, y: i32| x.unsigned_abs().max(y.unsigned_abs());
+        (length(self.a, self.b), length(self.c, self.d))
     }
 }
 
@@ -112,7 +147,7 @@ pub(crate) fn parse(
     let language = extended_language(&mdia).unwrap_or(language);
     let minf = mdia.need(b"minf")?;
     let stsd = minf.need(b"stbl")?.need(b"stsd")?;
-    let source = Source { stsd: &stsd, minf: &minf, handler: handler.kind, timescale, rotation: tkhd.rotation };
+    let source = Source { stsd: &stsd, minf: &minf, handler: handler.kind, timescale, tkhd };
     let (first, protection) = source.first(described)?;
     let clear_description = match &protection {
         Some(_) => clear_description(&stsd, handler.kind, &first.codec),
@@ -125,6 +160,7 @@ pub(crate) fn parse(
     Ok(TrackHeader {
         id: tkhd.id,
         enabled: tkhd.enabled,
+        alternate_group: tkhd.alternate_group,
         purposes: Purposes::parse(trak),
         timescale,
         duration,
@@ -231,7 +267,7 @@ struct Source<'a, 's> {
     minf: &'s Node<'a>,
     handler: FourCc,
     timescale: Timescale,
-    rotation: u16,
+    tkhd: Tkhd,
 }
 
 impl<'a> Source<'a, '_> {
@@ -253,15 +289,21 @@ impl<'a> Source<'a, '_> {
         let protection = protection::parse(&entry)?;
         let mut kind = match parsed.kind {
             TrackKind::Video { width, height, pixel_aspect, .. } => {
-                TrackKind::Video { width, height, pixel_aspect, rotation: self.rotation }
+                TrackKind::Video { width, height, pixel_aspect, rotation: self.tkhd.rotation }
             }
             other => other,
         };
         let mut sample_entry = iso::sample_entry(&entry, &parsed.codec, kind);
+        if let (Some(name), Some(written)) = (parsed.codec.entry_type(), sample_entry.get_mut(4..8))
+            && entry.kind != *b"encv"
+        {
+            written.copy_from_slice(&name);
+        }
         if let Some(size) = sps::configured_size(&parsed.codec).filter(|_| sps::lacks_size(&kind)) {
             sps::fill_size(&mut kind, &mut sample_entry, size);
         }
         sps::fill_usability(&mut kind, &mut parsed.codec, &mut sample_entry);
+        sps::scale(&mut kind, &mut sample_entry, self.tkhd.scale);
         let is_encrypted = protection.is_some();
         Ok((StoredEntry { number, codec: parsed.codec, kind, sample_entry, location, is_encrypted }, protection))
     }

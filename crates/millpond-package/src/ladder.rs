@@ -11,6 +11,10 @@ const ASPECT: f64 = 0.1;
 const RATE: f64 = 8.0;
 /// Largest differences between the durations of two renditions: in seconds, and as a share of the longer one.
 const PICTURE_DURATION: (f64, f64) = (2.0, 0.02);
+/// The same differences between two tracks of one file.
+const TRACK_DURATION: (f64, f64) = (0.25, 0.001);
+/// Number of frames whose times are compared.
+const COMPARED: u64 = 32;
 /// The same differences between audio and its video: audio may begin late, or end with the credits.
 const SOUND_DURATION: (f64, f64) = (10.0, 0.1);
 
@@ -190,23 +194,97 @@ fn apart(shape: &Shape, model: &Shape) -> Option<Difference> {
     }
 }
 
-/// Returns the ladder of each video track of one file: 0 for the main one, with the track of most frames, others for
-/// alternatives.
-pub(crate) fn ladders(pictures: &[Option<VideoShape>]) -> Vec<u16> {
-    let frames = |place: &usize| pictures.get(*place).copied().flatten().map_or(0.0, |picture| picture.frames());
+/// A picture track of a file with several.
+#[derive(Clone, Copy)]
+pub(crate) struct Picture<'a> {
+    pub(crate) track: &'a Track,
+    pub(crate) shape: Option<VideoShape>,
+}
+
+impl<'a> Picture<'a> {
+    pub(crate) fn of(track: &'a Track, movie: &Movie) -> Self {
+        Self { track, shape: VideoShape::of(track, movie) }
+    }
+
+    fn frames(&self) -> f64 {
+        self.shape.map_or(0.0, |shape| shape.frames())
+    }
+
+    /// Whether this is the same film as `other` in another size. Two cameras have alike shapes too: the header must state one
+    /// group (ISO/IEC 14496-12 8.3.2), or, where it states none, size and name must be those of a rendition.
+    fn is_rendition_of(&self, other: &Self) -> bool {
+        let (Some(shape), Some(model)) = (self.shape, other.shape) else { return true };
+        let times = || have_same_times(self.track, other.track);
+        if shape.unlike(&model).is_some() || !near(shape.seconds, model.seconds, TRACK_DURATION) || !times() {
+            return false;
+        }
+        match (self.track.alternate_group, other.track.alternate_group) {
+            (0, 0) => {
+                let (name, model) = (&self.track.name, &other.track.name);
+                size(self.track) != size(other.track) && (name == model || name.is_none() || model.is_none())
+            }
+            (group, model) => group == model,
+        }
+    }
+}
+
+fn size(track: &Track) -> Option<(u16, u16)> {
+    match track.kind {
+        TrackKind::Video { width, height, .. } => Some((width, height)),
+        _ => None,
+    }
+}
+
+/// Whether the frames of one of two tracks have the times of frames of the other one, which may have several times as many.
+/// Some are compared.
+fn have_same_times(a: &Track, b: &Track) -> bool {
+    let (few, many) = if a.samples.len() <= b.samples.len() { (a, b) } else { (b, a) };
+    let (fewer, more) = (u64::from(few.samples.len()), u64::from(many.samples.len()));
+    let ratio = (more + fewer / 2) / fewer.max(1);
+    // A frame at the end may be missing.
+    if fewer == 0 || (ratio * fewer).abs_diff(more) > 2 * ratio {
+        return false;
+    }
+    let time = |track: &Track, index: u64| {
+        let sample = track.samples.get(u32::try_from(index).ok()?)?;
+        Some(track.timescale.seconds(sample.dts.saturating_sub(track.samples.start_dts())))
+    };
+    // Encoders differ in the order of frames.
+    let frame = few.timescale.seconds(few.samples.end_dts().saturating_sub(few.samples.start_dts())) / fewer as f64;
+    (0..COMPARED)
+        .map(|place| place * (fewer - 1) / COMPARED)
+        .all(|index| time(few, index).zip(time(many, index * ratio)).is_none_or(|(a, b)| (a - b).abs() <= 2.0 * frame))
+}
+
+/// Returns the ladder of each picture track of one file: 0 for the main one, others for alternatives, and `None` for tracks
+/// that their header disables (ISO/IEC 14496-12 8.3.2), which are absent unless they are renditions of an enabled one.
+///
+/// The main picture is the enabled one of most frames. It is a disabled one where the enabled ones are mere stills.
+pub(crate) fn ladders(pictures: &[Picture<'_>]) -> Vec<Option<u16>> {
+    let most = |is: fn(&Picture<'_>) -> bool| {
+        pictures.iter().filter(|picture| is(picture)).map(Picture::frames).fold(0.0, f64::max)
+    };
+    let most_enabled = most(|picture| picture.track.enabled);
+    let is_first = |place: &usize| {
+        pictures.get(*place).is_some_and(|picture| picture.track.enabled || picture.frames() > most_enabled * RATE)
+    };
+    let frames = |place: &usize| pictures.get(*place).map_or(0.0, Picture::frames);
     let mut order: Vec<usize> = (0..pictures.len()).collect();
-    order.sort_by(|a, b| frames(b).total_cmp(&frames(a)));
-    let mut models: Vec<VideoShape> = Vec::new();
-    let mut ladders = vec![0; pictures.len()];
+    order.sort_by(|a, b| is_first(b).cmp(&is_first(a)).then(frames(b).total_cmp(&frames(a))));
+    let mut models: Vec<&Picture<'_>> = Vec::new();
+    let mut ladders = vec![None; pictures.len()];
     for place in order {
-        let Some(picture) = pictures.get(place).copied().flatten() else { continue };
-        let known = models.iter().position(|model| picture.unlike(model).is_none());
+        let Some(picture) = pictures.get(place) else { continue };
+        let known = models.iter().position(|model| picture.is_rendition_of(model));
+        if known.is_none() && !models.is_empty() && !picture.track.enabled {
+            continue;
+        }
         let ladder = known.unwrap_or_else(|| {
             models.push(picture);
             models.len() - 1
         });
         if let Some(slot) = ladders.get_mut(place) {
-            *slot = u16::try_from(ladder).unwrap_or(u16::MAX);
+            *slot = Some(u16::try_from(ladder).unwrap_or(u16::MAX));
         }
     }
     ladders
@@ -233,6 +311,8 @@ fn seconds(track: &Track, movie: &Movie) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use millpond_media::SampleTable;
 
     const fn film(seconds: f64, aspect: f64, rate: f64) -> Shape {
         Shape::Video(VideoShape { seconds, aspect, rate })
@@ -269,13 +349,57 @@ mod tests {
         assert_eq!(verdict(&[]).unwrap(), [true; 0]);
     }
 
+    /// A picture track of frames that last a number of ticks, at 1000 ticks a second.
+    fn picture(frames: u32, ticks: u32, width: u16, height: u16) -> Track {
+        let mut samples = SampleTable::builder();
+        (0..frames).for_each(|frame| samples.push(u64::from(frame), 1, ticks, 0, frame % 25 == 0));
+        let kind = TrackKind::Video { width, height, rotation: 0, pixel_aspect: (1, 1) };
+        Track { kind, ..crate::testing::video(samples.finish(), 1000, Vec::new()) }
+    }
+
+    fn of(tracks: &[Track]) -> Vec<Option<u16>> {
+        let movie = crate::testing::movie(tracks.to_vec());
+        ladders(&tracks.iter().map(|track| Picture::of(track, &movie)).collect::<Vec<_>>())
+    }
+
+    fn disabled(track: Track) -> Track {
+        Track { enabled: false, ..track }
+    }
+
     #[test]
     fn the_main_ladder_has_most_frames() {
-        let picture = |seconds, aspect, rate| Some(VideoShape { seconds, aspect, rate });
-        let still = picture(3.5, 4.0 / 3.0, 0.56);
-        let phone = [still, picture(3.6, 4.0 / 3.0, 30.0), picture(3.6, 4.0 / 3.0, 15.0), picture(3.6, 0.75, 30.0)];
-        assert_eq!(ladders(&phone), [2, 0, 0, 1]);
-        assert_eq!(ladders(&[still]), [0]);
-        assert_eq!(ladders(&[None, still]), [0, 0]);
+        let still = || picture(2, 1750, 800, 600);
+        let phone = [still(), picture(108, 33, 640, 480), picture(54, 66, 320, 240), picture(108, 33, 480, 640)];
+        assert_eq!(of(&phone), [Some(2), Some(0), Some(0), Some(1)]);
+        assert_eq!(of(&[still()]), [Some(0)]);
+        // As ffmpeg writes it: the first track alone is enabled.
+        assert_eq!(of(&[still(), disabled(picture(108, 33, 640, 480))]), [Some(1), Some(0)]);
+    }
+
+    #[test]
+    fn a_ladder_of_one_file_stays_one_and_two_cameras_are_none() {
+        let (front, small) = (|| picture(500, 40, 1280, 720), || picture(500, 40, 640, 360));
+        assert_eq!(of(&[front(), disabled(small())]), [Some(0), Some(0)], "as ffmpeg writes a ladder");
+        assert_eq!(of(&[small(), front()]), [Some(0), Some(0)]);
+        assert_eq!(of(&[front(), picture(250, 80, 640, 360)]), [Some(0), Some(0)], "half the rate");
+        // The same size, other times, other lengths, other groups, other names.
+        assert_eq!(of(&[front(), front()]), [Some(0), Some(1)]);
+        assert_eq!(of(&[front(), picture(470, 42, 640, 360)]), [Some(0), Some(1)]);
+        assert_eq!(of(&[front(), picture(485, 40, 640, 360)]), [Some(0), Some(1)]);
+        let group = |alternate_group, track: Track| Track { alternate_group, ..track };
+        assert_eq!(of(&[group(1, front()), group(2, small())]), [Some(0), Some(1)]);
+        assert_eq!(of(&[group(1, front()), small()]), [Some(0), Some(1)]);
+        assert_eq!(of(&[group(1, front()), group(1, front())]), [Some(0), Some(0)], "the header says so");
+        let named = |name: &str, track: Track| Track { name: Some(name.into()), ..track };
+        assert_eq!(of(&[named("Front", front()), named("Rear", small())]), [Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn a_disabled_picture_is_absent_unless_nothing_else_is_there() {
+        let (front, rear) = (|| picture(500, 40, 1280, 720), || picture(520, 38, 1280, 720));
+        assert_eq!(of(&[front(), disabled(rear())]), [Some(0), None]);
+        assert_eq!(of(&[disabled(rear()), front()]), [None, Some(0)]);
+        assert_eq!(of(&[disabled(front())]), [Some(0)]);
+        assert_eq!(of(&[disabled(front()), disabled(picture(300, 40, 1280, 720))]), [Some(0), None]);
     }
 }

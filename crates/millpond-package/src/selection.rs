@@ -3,7 +3,7 @@
 use crate::{
     PackageError,
     budget::Budget,
-    ladder::{VideoShape, ladders},
+    ladder::{Picture, ladders},
     language,
     plan::ObjectIndex,
     presentation::SourceObject,
@@ -123,10 +123,10 @@ impl Selection {
     }
 
     /// Removes videos of one file that differ from its main one from the ladder: a still of a motion photo is no
-    /// rendition of the film beside it. Videos that a server manifest names, and those of different files, count as
-    /// renditions.
+    /// rendition of the film beside it, nor is a second camera. Disabled ones are left out. Videos that a server manifest
+    /// names, and those of different files, count as renditions.
     fn part_ladders(&mut self, sources: &[SourceObject]) {
-        let mut next = 1;
+        let (mut next, mut absent) = (1, HashSet::new());
         for run in self.video.chunk_by_mut(|a, b| a.object == b.object) {
             let named = |picked: &Picked| {
                 let source = sources.get(usize::from(picked.object.0));
@@ -135,13 +135,22 @@ impl Selection {
             if run.len() < 2 || run.iter().all(named) {
                 continue;
             }
-            let pictures: Vec<_> = run.iter().map(|picked| VideoShape::of(picked.track(), &picked.movie)).collect();
+            let pictures: Vec<_> = run.iter().map(|picked| Picture::of(picked.track(), &picked.movie)).collect();
             let ladders = ladders(&pictures);
-            for (picked, ladder) in run.iter_mut().zip(&ladders).filter(|(_, ladder)| **ladder > 0) {
-                picked.ladder = ladder.saturating_add(next - 1);
+            for (picked, ladder) in run.iter_mut().zip(&ladders) {
+                match ladder {
+                    Some(0) => {}
+                    Some(ladder) => picked.ladder = ladder.saturating_add(next - 1),
+                    None => {
+                        absent.insert((picked.object, picked.index));
+                        let id = picked.track().id;
+                        self.skipped.push(format!("{}: track {id}: its header disables it", picked.label));
+                    }
+                }
             }
-            next = ladders.iter().max().map_or(next, |most| most.saturating_add(next));
+            next = ladders.iter().flatten().max().map_or(next, |most| most.saturating_add(next));
         }
+        self.video.retain(|picked| !absent.contains(&(picked.object, picked.index)));
     }
 
     fn add(&mut self, picked: Picked, seen: &HashSet<Identity>, own: &mut HashMap<Alike, usize>) {

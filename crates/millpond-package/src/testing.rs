@@ -68,6 +68,7 @@ pub(crate) fn video(samples: SampleTable, timescale: u32, edits: Vec<Edit>) -> T
         language: "und".into(),
         name: None,
         enabled: true,
+        alternate_group: 0,
         purposes: Default::default(),
         codec: Codec::Avc(AvcConfig {
             fourcc: *b"avc1",
@@ -104,6 +105,7 @@ pub(crate) fn audio(samples: SampleTable, language: &str, edits: Vec<Edit>) -> T
         language: language.into(),
         name: None,
         enabled: true,
+        alternate_group: 0,
         purposes: Default::default(),
         codec: Codec::Aac(AacConfig {
             object_type_indication: 0x40,

@@ -128,6 +128,14 @@ impl<'a> TrackListing<'a> {
         }
     }
 
+    /// Number of objects of Dolby Atmos in E-AC-3 (JOC); `None` where the sound has none.
+    pub(crate) fn joc_complexity(&self) -> Option<u8> {
+        match self.codec()? {
+            Codec::Eac3(config) => config.joc_complexity.filter(|objects| *objects > 0),
+            _ => None,
+        }
+    }
+
     /// Width and height in square pixels as displayed; `None` where unknown, and except for video.
     pub(crate) fn display_size(&self) -> Option<(u32, u32)> {
         displayed(self.track?)

@@ -227,6 +227,7 @@ mod tests {
             language: "und".into(),
             name: None,
             enabled: true,
+            alternate_group: 0,
             purposes: Default::default(),
             codec,
             sample_entry: Vec::new(),

@@ -80,7 +80,7 @@ function showOutputs() {
   showLive();
   $('duration').parentElement.hidden = Boolean(live);
   $('duration').textContent = live ? '–' : clock(duration);
-  const link = encodeURIComponent(state.asset.path).replace(/%2F/g, '/');
+  const link = encodeURIComponent(state.asset.path).replace(/%2F/g, '/').replace(/%2C/g, ',');
   const page = outputRow('This page', `${here}/#path=${link}`);
   const shown = Object.entries(NAMES).filter(([key]) => outputs[key]);
   $('outputs').tBodies[0].replaceChildren(...shown.map(([key, name]) => outputRow(name, address(outputs[key]), outputs[key].reason)), page);

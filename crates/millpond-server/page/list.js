@@ -107,7 +107,7 @@ function assetRow(asset, isMatch = false) {
   const number = asset.number || asset.files?.length;
   const several = { folder: 'all in one, ', list: `${number} files in one, ` }[asset.kind] || '';
   return {
-    path: asset.path, kind: asset.kind, title: nameOf(asset.kind === 'list' ? asset.files[0] : asset.path),
+    path: asset.path, kind: asset.kind, title: asset.title || nameOf(asset.path),
     below: isMatch ? asset.path : '', side: isCopied ? 'still being copied' : several + bytes(asset.bytes),
     lasts: !isCopied, act: () => go({ path: asset.path }),
   };

@@ -40,6 +40,7 @@ impl Format {
             language: source.language.clone(),
             name: source.name.clone(),
             enabled: source.enabled,
+            alternate_group: source.alternate_group,
             purposes: source.purposes,
             codec: source.codec.clone(),
             sample_entry: source.sample_entry.clone(),

@@ -15,8 +15,8 @@ pub struct NameRow {
     pub kind: RowKind,
     /// Sum of the lengths of its files, in bytes.
     pub bytes: u64,
-    /// Number of the files of a list, and the name of the first one.
-    pub files: Option<(usize, Box<str>)>,
+    /// Number of the files of a list, and its title.
+    pub list: Option<(usize, Box<str>)>,
     /// The path in lower case, without a slash at its end.
     pub(super) folded: Box<str>,
 }
@@ -38,25 +38,24 @@ pub struct Names {
 }
 
 impl NameRow {
-    fn new(path: String, kind: RowKind, bytes: u64, files: &[String]) -> Self {
+    fn new(path: String, kind: RowKind, bytes: u64, list: Option<(usize, Box<str>)>) -> Self {
         let folded = path.trim_end_matches('/').to_lowercase().into();
-        let files = files.first().map(|first| (files.len(), first.as_str().into()));
-        Self { path: path.into(), kind, bytes, files, folded }
+        Self { path: path.into(), kind, bytes, list, folded }
     }
 
     fn heap_bytes(&self) -> u64 {
-        let first = self.files.as_ref().map_or(0, |(_, name)| name.len());
-        ROW + (self.path.len() + self.folded.len() + first) as u64
+        let title = self.list.as_ref().map_or(0, |(_, title)| title.len());
+        ROW + (self.path.len() + self.folded.len() + title) as u64
     }
 }
 
 impl Names {
     /// Adds the content of a folder.
     pub(super) fn add(&mut self, listed: &ListedFolder) {
-        let folders = listed.folders.iter().map(|path| NameRow::new(path.clone(), RowKind::Folder, 0, &[]));
+        let folders = listed.folders.iter().map(|path| NameRow::new(path.clone(), RowKind::Folder, 0, None));
         let rows = listed.rows.iter().map(|row| {
-            let files = if row.kind == RowKind::List { &*row.files } else { &[] };
-            NameRow::new(row.path.clone(), row.kind, row.bytes, files)
+            let list = row.title.as_deref().map(|title| (row.files.len(), title.into()));
+            NameRow::new(row.path.clone(), row.kind, row.bytes, list)
         });
         let rows: Arc<[NameRow]> = folders.chain(rows).collect();
         self.folders += 1;

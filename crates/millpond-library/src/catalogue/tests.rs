@@ -91,7 +91,7 @@ fn rows_tell_what_they_are() {
     let kinds: Vec<_> = found.rows.iter().map(|row| (row.kind, row.bytes)).collect();
     assert_eq!(kinds.len(), 6, "{found:?}");
     let list = found.rows.iter().find(|row| row.kind == RowKind::List).unwrap();
-    assert_eq!((list.bytes, list.files.clone()), (14, Some((2, "E01_360p.mp4".into()))));
+    assert_eq!((list.bytes, list.list.clone()), (14, Some((2, "E01".into()))));
     assert!(kinds.contains(&(RowKind::Folder, 0)) && kinds.contains(&(RowKind::Manifest, 7)));
 }
 

@@ -1,6 +1,6 @@
 //! AV1 in `av01` sample entries: AV1 Codec ISO Media File Format Binding 2.2, 2.3 and 5.
 
-use super::{Codec, SampleEntry, bits::FieldReader, color::Color, visual::Visual};
+use super::{Codec, SampleEntry, bits::FieldReader, color::Color, dolby_vision::DolbyVision, visual::Visual};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
@@ -21,11 +21,26 @@ pub struct Av1Config {
     pub chroma: (bool, bool, u8),
     /// Colours, where the sample entry states them.
     pub color: Option<Color>,
+    /// Dolby Vision, where the sample entry states it.
+    pub dolby_vision: Option<DolbyVision>,
 }
 
 impl Av1Config {
-    /// Returns `av01.P.LLT.DD`, and all optional fields where any differs from its default (section 5).
+    fn alone(&self) -> Option<&DolbyVision> {
+        self.dolby_vision.as_ref().filter(|vision| vision.stands_alone())
+    }
+
+    /// Returns the type of the sample entry in init segments.
+    pub(crate) fn entry_type(&self) -> [u8; 4] {
+        if self.alone().is_some() { *b"dav1" } else { *b"av01" }
+    }
+
+    /// Returns `av01.P.LLT.DD`, and all optional fields where any differs from its default (section 5). Pictures that only
+    /// Dolby Vision shows have its own: `dav1.10.06`.
     pub(super) fn parameter(&self) -> String {
+        if let Some(vision) = self.alone() {
+            return vision.parameter("dav1");
+        }
         let tier = if self.high_tier { 'H' } else { 'M' };
         let short = format!("av01.{}.{:02}{tier}.{:02}", self.profile, self.level, self.bit_depth);
         let color = self.color.unwrap_or(Color::UNSPECIFIED);
@@ -50,6 +65,7 @@ impl Av1Config {
 
 /// Reads a sample entry.
 pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
+    let dolby_vision = visual.dolby_vision()?;
     let av1c = visual.need(b"av1C")?;
     let mut fields = FieldReader::of(&av1c);
     let marker = fields.u8()?;
@@ -66,5 +82,6 @@ pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> 
     let monochrome = fields.flag()?;
     let chroma = (fields.flag()?, fields.flag()?, fields.small(2)?);
     let color = visual.color;
-    Ok(visual.entry(Codec::Av1(Av1Config { profile, level, high_tier, bit_depth, monochrome, chroma, color })))
+    let config = Av1Config { profile, level, high_tier, bit_depth, monochrome, chroma, color, dolby_vision };
+    Ok(visual.entry(Codec::Av1(config)))
 }

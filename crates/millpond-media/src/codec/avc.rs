@@ -44,6 +44,7 @@ impl AvcConfig {
 
 /// Reads a sample entry.
 pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
+    visual.dolby_vision()?;
     let avcc = visual.need(b"avcC")?;
     let mut fields = FieldReader::of(&avcc);
     let version = fields.u8()?;

@@ -5,6 +5,7 @@ use super::{
     avc::{nal_length_size, nal_units},
     bits::FieldReader,
     color::Color,
+    dolby_vision::DolbyVision,
     nested_bytes,
     visual::Visual,
 };
@@ -43,6 +44,8 @@ pub struct HevcConfig {
     pub pps: Vec<Vec<u8>>,
     /// Colours, where the sample entry states them.
     pub color: Option<Color>,
+    /// Dolby Vision, where the sample entry states it.
+    pub dolby_vision: Option<DolbyVision>,
 }
 
 impl HevcConfig {
@@ -52,8 +55,12 @@ impl HevcConfig {
     }
 
     /// Returns the element of a `codecs` parameter, such as `hvc1.1.6.L93.B0` (ISO/IEC 14496-15 E.3): the compatibility
-    /// flags in reverse bit order, and the constraint bytes without trailing zeros.
+    /// flags in reverse bit order, and the constraint bytes without trailing zeros. Pictures that only Dolby Vision shows have
+    /// its own: `dvh1.05.06`.
     pub(super) fn parameter(&self) -> String {
+        if let Some(vision) = self.alone() {
+            return vision.parameter(&String::from_utf8_lossy(&self.entry_type()));
+        }
         let space = ["", "A", "B", "C"].get(usize::from(self.profile_space)).unwrap_or(&"");
         let tier = if self.high_tier { 'H' } else { 'L' };
         let name = String::from_utf8_lossy(&self.fourcc);
@@ -66,6 +73,19 @@ impl HevcConfig {
         text
     }
 
+    fn alone(&self) -> Option<&DolbyVision> {
+        self.dolby_vision.as_ref().filter(|vision| vision.stands_alone())
+    }
+
+    /// Returns the type of the sample entry in init segments.
+    pub(crate) fn entry_type(&self) -> [u8; 4] {
+        match (self.alone(), &self.fourcc) {
+            (Some(_), b"hvc1") => *b"dvh1",
+            (Some(_), _) => *b"dvhe",
+            (None, fourcc) => *fourcc,
+        }
+    }
+
     pub(super) fn heap_bytes(&self) -> usize {
         nested_bytes(&self.vps) + nested_bytes(&self.sps) + nested_bytes(&self.pps)
     }
@@ -73,6 +93,7 @@ impl HevcConfig {
 
 /// Reads a sample entry.
 pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
+    let dolby_vision = visual.dolby_vision()?;
     let hvcc = visual.need(b"hvcC")?;
     let mut fields = FieldReader::of(&hvcc);
     let version = fields.u8()?;
@@ -100,6 +121,7 @@ pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> 
         sps: Vec::new(),
         pps: Vec::new(),
         color: visual.color,
+        dolby_vision,
     };
     for _ in 0..fields.bits(8)? {
         fields.skip(2)?;

@@ -13,6 +13,7 @@ mod avc;
 mod bits;
 mod chan;
 mod color;
+mod dolby_vision;
 mod esds;
 mod flac;
 mod hevc;
@@ -39,6 +40,7 @@ pub(crate) use asc::SAMPLE_RATES;
 pub use av1::Av1Config;
 pub use avc::AvcConfig;
 pub use color::Color;
+pub use dolby_vision::DolbyVision;
 pub use flac::FlacConfig;
 pub use hevc::HevcConfig;
 pub use mpeg_audio::{MpegAudioConfig, MpegAudioHeader};
@@ -197,9 +199,42 @@ impl Codec {
         .filter(|&samples| samples > 0)
     }
 
+    /// Dolby Vision of the pictures, where the sample entry states it.
+    #[must_use]
+    pub fn dolby_vision(&self) -> Option<&DolbyVision> {
+        match self {
+            Self::Hevc(config) => config.dolby_vision.as_ref(),
+            Self::Av1(config) => config.dolby_vision.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the value of `SUPPLEMENTAL-CODECS` in HLS, such as `dvh1.08.07/db4h`: what decoders of Dolby Vision show in
+    /// place of the codec that [`parameter`](Self::parameter) states.
+    #[must_use]
+    pub fn supplemental_parameter(&self) -> Option<String> {
+        let vision = self.dolby_vision().filter(|vision| !vision.stands_alone())?;
+        let name = if matches!(self, Self::Av1(_)) { "dav1" } else { "dvh1" };
+        Some(format!("{}/{}", vision.parameter(name), vision.brand()?))
+    }
+
+    /// Returns the type of the sample entry in init segments, where it differs from the one that the file may have: devices
+    /// without Dolby Vision play `hvc1`, and those with it know `dvh1` where nobody else can show the pictures.
+    pub(crate) fn entry_type(&self) -> Option<FourCc> {
+        match self {
+            Self::Avc(config) => Some(config.fourcc),
+            Self::Hevc(config) => Some(config.entry_type()),
+            Self::Av1(config) => Some(config.entry_type()),
+            _ => None,
+        }
+    }
+
     /// Colours of a video codec, where the sample entry states them.
     #[must_use]
     pub fn color(&self) -> Option<Color> {
+        if let Some(color) = self.dolby_vision().and_then(DolbyVision::color) {
+            return Some(color);
+        }
         match self {
             Self::Avc(config) => config.color,
             Self::Hevc(config) => config.color,
@@ -248,9 +283,9 @@ pub(crate) fn parse_sample_entry(
         parse(&node)
     };
     match &node.kind {
-        b"avc1" | b"avc3" => video(avc::parse),
-        b"hvc1" | b"hev1" => video(hevc::parse),
-        b"av01" => video(av1::parse),
+        b"avc1" | b"avc3" | b"dva1" | b"dvav" => video(avc::parse),
+        b"hvc1" | b"hev1" | b"dvh1" | b"dvhe" => video(hevc::parse),
+        b"av01" | b"dav1" => video(av1::parse),
         b"vp09" | b"vp08" => video(vp9::parse),
         b"mp4a" => audio(esds::parse),
         b".mp3" => audio(|sound| Ok(mpeg_audio::entry(sound))),

@@ -20,6 +20,7 @@ fn boxed(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
 fn handler_of(kind: [u8; 4]) -> FourCc {
     match &kind {
         b"avc1" | b"avc3" | b"hvc1" | b"hev1" | b"av01" | b"vp09" | b"vp08" | b"encv" => *b"vide",
+        b"dva1" | b"dvav" | b"dvh1" | b"dvhe" | b"dav1" => *b"vide",
         b"tx3g" | b"text" => *b"sbtl",
         b"wvtt" => *b"text",
         b"stpp" => *b"subt",
@@ -247,6 +248,59 @@ fn what_is_not_played_is_named() {
     assert!(refused(&mp4a(0xdd, &[1, 2])).contains("object type 0xdd (Vorbis) is not supported"));
     assert!(refused(&mp4a(0x40, &[0xf8, 0x98, 0x40])).contains("MPEG-4 audio object type 36 is not supported"));
     assert!(refused(&mp4a(0x40, &[])).contains("found no AudioSpecificConfig, expected one"));
+}
+
+/// A sample entry of type `name` with a Dolby Vision record: profile, level, whether it has a base and an enhancement layer, and
+/// compatibility.
+fn vision(entry: &str, name: &[u8; 4], record: (u8, u8, bool, bool, u8)) -> Vec<u8> {
+    let (profile, level, base, enhancement, compatibility) = record;
+    let flags = level << 3 | 1 << 2 | u8::from(enhancement) << 1 | u8::from(base);
+    let record = [&[1, 0, profile << 1 | level >> 5, flags, compatibility << 4][..], &[0; 19]].concat();
+    let kind = if profile > 7 { b"dvvC" } else { b"dvcC" };
+    let mut entry = [bytes(entry), boxed(kind, &[&record])].concat();
+    let size = entry.len() as u32;
+    entry[..4].copy_from_slice(&size.to_be_bytes());
+    entry[4..8].copy_from_slice(name);
+    entry
+}
+
+#[test]
+fn dolby_vision_has_the_name_that_players_know() {
+    let transfer = |codec: &Codec| codec.color().map(|color| color.transfer);
+    for (entry, name, record, parameter, supplemental, kind, range) in [
+        (e::HEVC_HDR, b"hev1", (8, 7, true, false, 1), "hev1.2.4.H123.90", Some("dvh1.08.07/db1p"), b"hev1", Some(16)),
+        (e::HEVC, b"dvh1", (8, 5, true, false, 4), "hvc1.1.6.L60.90", Some("dvh1.08.05/db4h"), b"hvc1", None),
+        (e::HEVC, b"dvhe", (8, 5, true, false, 2), "hev1.1.6.L60.90", Some("dvh1.08.05/db2g"), b"hev1", None),
+        (e::HEVC, b"hvc1", (5, 6, true, false, 0), "dvh1.05.06", None, b"dvh1", Some(16)),
+        (e::HEVC, b"dvhe", (5, 33, true, false, 0), "dvhe.05.33", None, b"dvhe", Some(16)),
+        (e::HEVC, b"hvc1", (7, 6, true, true, 6), "hvc1.1.6.L60.90", None, b"hvc1", None),
+        (
+            e::AV1_HDR,
+            b"dav1",
+            (10, 6, true, false, 1),
+            "av01.0.00M.10.0.110.09.16.09.0",
+            Some("dav1.10.06/db1p"),
+            b"av01",
+            Some(16),
+        ),
+        (e::AV1, b"av01", (10, 6, true, false, 0), "dav1.10.06", None, b"dav1", Some(16)),
+        (e::AVC, b"dva1", (9, 5, true, false, 2), "avc1.64000c", None, b"avc1", None),
+    ] {
+        let codec = read(&vision(entry, name, record)).codec;
+        assert_eq!(codec.parameter(), parameter, "{record:?}");
+        assert_eq!(codec.supplemental_parameter().as_deref(), supplemental, "{record:?}");
+        assert_eq!((codec.entry_type(), transfer(&codec)), (Some(*kind), range), "{record:?}");
+    }
+}
+
+#[test]
+fn an_enhancement_layer_is_left_out_by_name() {
+    for name in [b"hvc1", b"dvh1", b"dvhe"] {
+        let text = refused(&vision(e::HEVC, name, (7, 6, false, true, 0)));
+        assert!(text.contains("(the enhancement layer of Dolby Vision profile 7) is not supported"), "{text}");
+    }
+    let ac4 = refused(&[&34_u32.to_be_bytes()[..], b"ac-4", &[0; 26]].concat());
+    assert!(ac4.contains("'ac-4' (AC-4)"), "{ac4}");
 }
 
 #[test]

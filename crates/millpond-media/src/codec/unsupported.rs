@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Names of known formats that are not played.
-const NAMES: [(&[u8; 4], &str); 23] = [
+const NAMES: [(&[u8; 4], &str); 21] = [
     (b"mp4v", "MPEG-4 Visual"),
     (b"s263", "H.263"),
     (b"jpeg", "Motion JPEG"),
@@ -17,8 +17,6 @@ const NAMES: [(&[u8; 4], &str); 23] = [
     (b"apcs", "ProRes"),
     (b"apco", "ProRes"),
     (b"ap4h", "ProRes"),
-    (b"dvh1", "Dolby Vision without an HEVC base layer"),
-    (b"dvhe", "Dolby Vision without an HEVC base layer"),
     (b"vvc1", "VVC"),
     (b"vvi1", "VVC"),
     (b"raw ", "uncompressed video"),

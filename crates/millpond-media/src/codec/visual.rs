@@ -1,7 +1,11 @@
 //! Fields common to all visual sample entries (ISO/IEC 14496-12 12.1.3).
 
-use super::{Codec, SampleEntry, color::Color};
-use crate::{boxes::Node, error::MediaError, movie::TrackKind};
+use super::{Codec, SampleEntry, color::Color, dolby_vision::DolbyVision};
+use crate::{
+    boxes::{Node, show},
+    error::MediaError,
+    movie::TrackKind,
+};
 
 /// Length in bytes of the fields before the boxes.
 const FIELDS: usize = 78;
@@ -28,9 +32,33 @@ impl<'n, 'a> Visual<'n, 'a> {
         Ok(Self { node, width, height, color: Color::of_entry(node, FIELDS) })
     }
 
-    /// Type of the sample entry.
+    /// Type of the sample entry. That of Dolby Vision counts as the codec's own.
     pub(super) fn fourcc(&self) -> [u8; 4] {
-        self.node.kind
+        match &self.node.kind {
+            b"dva1" => *b"avc1",
+            b"dvav" => *b"avc3",
+            b"dvh1" => *b"hvc1",
+            b"dvhe" => *b"hev1",
+            b"dav1" => *b"av01",
+            _ => self.node.kind,
+        }
+    }
+
+    /// Returns the record of Dolby Vision, where there is one.
+    ///
+    /// # Errors
+    /// The track is an enhancement layer, and no rendition.
+    pub(super) fn dolby_vision(&self) -> Result<Option<DolbyVision>, MediaError> {
+        let found = DolbyVision::of_entry(self.node, FIELDS);
+        match found.filter(DolbyVision::is_enhancement) {
+            Some(DolbyVision { profile, .. }) => {
+                let name = show(self.node.kind);
+                Err(self
+                    .node
+                    .unsupported(format!("'{name}' (the enhancement layer of Dolby Vision profile {profile})")))
+            }
+            None => Ok(found),
+        }
     }
 
     /// Returns the box of type `kind`, which the codec requires.

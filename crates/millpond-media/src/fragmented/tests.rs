@@ -90,6 +90,50 @@ fn decode_times_jump_and_missing_ones_go_on() {
     assert_eq!(samples.get(1).unwrap().duration, u32::MAX - 1039);
 }
 
+/// Fragments of two samples of 40 ticks each, at these decode times, with composition offsets of 40. Returns warnings of the
+/// track, too.
+fn at(times: &[u32]) -> (Movie, Vec<String>) {
+    let fragment = |time: &u32| {
+        let run = fields(b"trun", &[0x801, 2, 8, 40, 40]);
+        moof(&[traf(&[fields(b"tfhd", &[MOOF_BASE, 1]), fields(b"tfdt", &[0, *time]), run])])
+    };
+    let fragments: Vec<Vec<u8>> = times.iter().map(fragment).collect();
+    let movie = index(&[fragments.concat(), mdat(300)]);
+    let warnings =
+        movie.skipped.iter().filter(|skipped| skipped.id == 1).map(|skipped| skipped.reason.clone()).collect();
+    (movie, warnings)
+}
+
+#[test]
+fn fragments_that_overlap_have_their_stated_times() {
+    let (movie, warnings) = at(&[0, 30, 110]);
+    let samples = || movie.tracks[0].samples.iter();
+    assert_eq!(samples().map(|s| s.pts()).collect::<Vec<_>>(), [40, 80, 70, 110, 150, 190]);
+    assert!(samples().zip(samples().skip(1)).all(|(a, b)| a.dts < b.dts));
+    assert_eq!(movie.tracks[0].samples.end_dts(), 190);
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    let text = "found a decode time of 30, before the end of the fragment before at 80: the fragment has that time";
+    assert!(warning.contains("/tfdt") && warning.ends_with(text), "{warning}");
+}
+
+#[test]
+fn a_sample_that_lasts_too_long_is_no_overlap() {
+    let (movie, warnings) = at(&[0, 79, 159]);
+    assert_eq!(movie.tracks[0].samples.iter().map(|s| s.dts).collect::<Vec<_>>(), [0, 40, 79, 119, 159, 199]);
+    assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[test]
+fn times_that_begin_again_follow_those_before() {
+    for times in [[0, 0, 0, 0], [1000, 1080, 0, 80]] {
+        let (movie, warnings) = at(&times);
+        let start = i64::from(times[0]);
+        let dts: Vec<_> = movie.tracks[0].samples.iter().map(|s| s.dts - start).collect();
+        assert_eq!(dts, [0, 40, 80, 120, 160, 200, 240, 280], "{times:?}");
+        assert!(warnings[0].ends_with("the fragment follows it"), "{warnings:?}");
+    }
+}
+
 #[test]
 fn samples_before_fragments_come_first() {
     let trex = fields(b"trex", &[0, 1, 1, 40, 10, 0]);

@@ -18,18 +18,27 @@ fn build(pushed: &[Pushed]) -> SampleTable {
 
 fn naive(pushed: &[Pushed]) -> (Vec<Sample>, i64) {
     let mut samples: Vec<Sample> = Vec::new();
-    let mut dts = 0;
+    let (mut dts, mut ahead) = (0, 0_i64);
     for &(offset, size, duration, composition, sync, start) in pushed {
         if let Some(start) = start {
+            ahead = 0;
             match samples.last_mut() {
                 Some(last) if start >= last.dts => {
                     last.duration = u32::try_from(start - last.dts).unwrap_or(u32::MAX);
                     dts = start;
                 }
-                Some(_) => {}
+                Some(last) => {
+                    last.duration = last.duration.min(1);
+                    dts = last.dts + i64::from(last.duration);
+                    ahead = dts - start;
+                }
                 None => dts = start,
             }
         }
+        let wanted = i64::from(duration) - ahead;
+        let given = if ahead == 0 { wanted } else { wanted.max(i64::from(duration.min(1))) };
+        ahead = given - wanted;
+        let duration = u32::try_from(given).unwrap_or(u32::MAX);
         let range = ByteRange::at(offset, u64::from(size));
         samples.push(Sample { index: samples.len() as u32, range, dts, composition, duration, sync });
         dts += i64::from(duration);

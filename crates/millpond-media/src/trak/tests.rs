@@ -37,6 +37,40 @@ fn turns_are_clockwise() {
     assert_eq!(rotation(i32::MIN, i32::MIN), 180);
 }
 
+/// Returns a picture track whose header has this group and matrix.
+fn with_header(group: u32, [a, b, c, d]: [i32; 4]) -> TrackHeader {
+    let mut bytes = crate::fixture::trak(1, b"vide", AVC, &tables(1, 1, 0));
+    let tkhd = bytes.windows(4).position(|kind| kind == b"tkhd").unwrap() + 4;
+    bytes[tkhd + 34..tkhd + 36].copy_from_slice(&(group as u16).to_be_bytes());
+    for (place, value) in [(40, a), (44, b), (52, c), (56, d)] {
+        bytes[tkhd + place..tkhd + place + 4].copy_from_slice(&value.to_be_bytes());
+    }
+    parsed(&bytes).unwrap()
+}
+
+#[test]
+fn the_scale_of_the_matrix_is_an_aspect_of_pixels() {
+    const ONE: i32 = 0x1_0000;
+    let aspect = |header: &TrackHeader| match header.kind {
+        TrackKind::Video { pixel_aspect, rotation, .. } => (pixel_aspect, rotation),
+        _ => panic!(),
+    };
+    let wide = with_header(3, [ONE * 4 / 3, 0, 0, ONE]);
+    assert_eq!((aspect(&wide).1, wide.alternate_group), (0, 3));
+    let (h, v) = aspect(&wide).0;
+    assert!((f64::from(h) / f64::from(v) - 4.0 / 3.0).abs() < 1e-4, "{h}:{v}");
+    let pasp = wide.sample_entry.windows(4).filter(|kind| kind == b"pasp").count();
+    let stated = wide.sample_entry.get(wide.sample_entry.len() - 8..).unwrap();
+    assert_eq!((pasp, stated), (1, &words(&[h, v])[..]), "in the init segment too");
+    assert_eq!(wide.sample_entry[..4], (wide.sample_entry.len() as u32).to_be_bytes());
+    // Turned, and with both scales alike.
+    assert_eq!(aspect(&with_header(0, [0, ONE * 2, -ONE, 0])), ((2, 1), 90));
+    assert_eq!(aspect(&with_header(0, [ONE * 2, 0, 0, ONE * 2])), ((1, 1), 0));
+    for odd in [[0; 4], [ONE, 0, 0, 0], [ONE * 100, 0, 0, ONE], [i32::MIN, 0, 0, 1]] {
+        assert_eq!(aspect(&with_header(0, odd)).0, (1, 1), "{odd:?}");
+    }
+}
+
 #[test]
 fn languages() {
     assert_eq!(language(0x15c7), "eng");

@@ -104,6 +104,7 @@ impl Set<'_> {
         }
         protection::elements(w, first);
         range(w, first);
+        objects(w, first);
         w.start("Label").end_with(&self.label());
         accessibility(w, first);
         for role in self.roles(first) {
@@ -266,6 +267,16 @@ fn range(w: &mut Writer, track: &TrackListing<'_>) {
             .number("value", u64::from(transfer))
             .end();
     }
+}
+
+/// Writes the objects of Dolby Atmos in E-AC-3 (ETSI TS 103 420 D.2).
+fn objects(w: &mut Writer, track: &TrackListing<'_>) {
+    let Some(objects) = track.joc_complexity() else { return };
+    let property = |w: &mut Writer, scheme: &str, value: &str| {
+        w.start("SupplementalProperty").attribute("schemeIdUri", scheme).attribute("value", value).end();
+    };
+    property(w, "tag:dolby.com,2018:dash:EC3_ExtensionType:2018", "JOC");
+    property(w, "tag:dolby.com,2018:dash:EC3_ExtensionComplexityIndex:2018", &objects.to_string());
 }
 
 /// Most entries of the segment timeline. The first segment may be shortened.

@@ -169,11 +169,7 @@ impl<'a> Content<'a> {
                 yes_no(out, "DEFAULT", track.is_default);
                 yes_no(out, "AUTOSELECT", is_chosen(track));
                 characteristics(out, track);
-                if let Some(channels) = track.channels().filter(|c| *c > 0) {
-                    out.push_str(",CHANNELS=\"");
-                    digits::push(out, u64::from(channels));
-                    out.push('"');
-                }
+                channels(out, track);
                 uri(out, self.base, track);
             }
         }
@@ -199,6 +195,7 @@ impl<'a> Content<'a> {
         rates(out, rate);
         self.codecs(out, video.or(audio).is_none().then_some(track).or(video), group);
         if let Some(video) = video {
+            supplement(out, video);
             picture(out, video);
         }
         if let Some(group) = group.filter(|_| self.has_audio_media()) {
@@ -229,6 +226,7 @@ impl<'a> Content<'a> {
         out.push_str("#EXT-X-I-FRAME-STREAM-INF:");
         rates(out, bandwidth);
         attribute(out, "CODECS", &video.codec_parameter());
+        supplement(out, video);
         size(out, video);
         range(out, video);
         out.push_str(",URI=\"");
@@ -260,6 +258,25 @@ fn media_head(out: &mut String, kind: &str, group: &str, track: &TrackListing<'_
     attribute(out, "NAME", track.label);
     if let Some(language) = track.language {
         attribute(out, "LANGUAGE", language);
+    }
+}
+
+/// Writes the number of channels, or that of the objects of Dolby Atmos (HLS Authoring Specification 2.11, 9.19).
+fn channels(out: &mut String, track: &TrackListing<'_>) {
+    let (count, is_joc) = match (track.joc_complexity(), track.channels()) {
+        (Some(objects), _) => (u16::from(objects), true),
+        (None, Some(count)) if count > 0 => (count, false),
+        _ => return,
+    };
+    out.push_str(",CHANNELS=\"");
+    digits::push(out, u64::from(count));
+    out.push_str(if is_joc { "/JOC\"" } else { "\"" });
+}
+
+/// Writes what decoders of Dolby Vision show in place of `CODECS` (RFC 8216bis 4.4.6.2).
+fn supplement(out: &mut String, video: &TrackListing<'_>) {
+    if let Some(value) = video.codec().and_then(Codec::supplemental_parameter) {
+        attribute(out, "SUPPLEMENTAL-CODECS", &value);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
 };
 use millpond_media::{
     Codec, Purpose, Work,
-    codec::{Ac3Config, ByteOrder, MpegAudioConfig, PcmCoding, PcmConfig},
+    codec::{Ac3Config, Av1Config, ByteOrder, Color, DolbyVision, Eac3Config, MpegAudioConfig, PcmCoding, PcmConfig},
     movie::{Edit, Movie, Track, TrackKind},
 };
 use std::sync::Arc;
@@ -355,6 +355,56 @@ fn a_still_beside_the_film_is_an_alternative_and_no_variant() {
     // The audio of the film is not muxed into the still's segments, whose boundaries differ.
     let still = p.track("v2").unwrap();
     assert!(still.muxed_stretch(&p, 1).is_none() && p.track("v1").unwrap().muxed_stretch(&p, 1).is_some());
+}
+
+#[test]
+fn a_second_camera_is_an_alternative_and_a_disabled_one_is_absent() {
+    let camera =
+        |id, enabled| Track { id, enabled, ..video(table(&reordered(250, 25, 1000), 48, 0), 12_800, Vec::new()) };
+    let p = presentation(vec![movie(vec![camera(1, true), camera(2, true)])]);
+    assert!(p.track("v2").unwrap().is_alternative());
+    let list = multivariant(&p, Container::Fmp4).unwrap();
+    assert!(list.contains("v1/index.m3u8") && !list.contains("v2/"), "{list}");
+    let mpd = crate::dash::mpd(&p).unwrap();
+    assert!(mpd.contains("value=\"main\"") && mpd.contains("value=\"alternate\""), "{mpd}");
+    let p = presentation(vec![movie(vec![camera(1, true), camera(2, false)])]);
+    assert_eq!(p.tracks().len(), 1);
+    assert_eq!(p.warnings(), ["film.mp4: track 2: its header disables it"]);
+    let only = presentation(vec![movie(vec![camera(2, false)])]);
+    assert_eq!((only.tracks().len(), only.warnings().len()), (1, 0));
+}
+
+#[test]
+fn atmos_and_dolby_vision_are_told() {
+    let mut tracks = film(1000, &["eng"]).tracks.clone();
+    let joc_complexity = Some(16);
+    let config = Eac3Config { channels: 6, sample_rate: 48_000, service: 0, data_rate: 768, joc_complexity };
+    tracks[1].codec = Codec::Eac3(config);
+    let list = multivariant(&presentation(vec![movie(tracks.clone())]), Container::Fmp4).unwrap();
+    assert!(list.contains(",CHANNELS=\"16/JOC\","), "{list}");
+    let mpd = crate::dash::mpd(&presentation(vec![movie(tracks.clone())])).unwrap();
+    for (scheme, value) in [("EC3_ExtensionType:2018", "JOC"), ("EC3_ExtensionComplexityIndex:2018", "16")] {
+        assert!(mpd.contains(&format!("schemeIdUri=\"tag:dolby.com,2018:dash:{scheme}\" value=\"{value}\"")), "{mpd}");
+    }
+    let mut vision = DolbyVision { profile: 8, level: 7, has_base: true, has_enhancement: false, compatibility: 4 };
+    let color = Some(Color { primaries: 9, transfer: 18, matrix: 9, full_range: false });
+    let of = |vision: DolbyVision| {
+        let mut tracks = tracks.clone();
+        let dolby_vision = Some(vision);
+        let (profile, level, high_tier, bit_depth, monochrome) = (0, 4, false, 10, false);
+        let chroma = (true, true, 0);
+        let config = Av1Config { profile, level, high_tier, bit_depth, monochrome, chroma, color, dolby_vision };
+        tracks[0].codec = Codec::Av1(config);
+        multivariant(&presentation(vec![movie(tracks)]), Container::Fmp4).unwrap()
+    };
+    vision.profile = 10;
+    let list = of(vision);
+    assert_eq!(list.matches(",SUPPLEMENTAL-CODECS=\"dav1.10.07/db4h\"").count(), 2, "{list}");
+    assert!(list.contains("CODECS=\"av01.") && list.contains("VIDEO-RANGE=HLG"), "{list}");
+    vision.compatibility = 0;
+    let list = of(vision);
+    assert!(list.contains("CODECS=\"dav1.10.07,ec-3\"") && list.contains("VIDEO-RANGE=PQ"), "{list}");
+    assert!(!list.contains("SUPPLEMENTAL"), "{list}");
 }
 
 #[test]

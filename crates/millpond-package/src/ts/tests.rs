@@ -28,6 +28,7 @@ fn avc(nal_length_size: u8) -> Codec {
 
 fn hevc() -> Codec {
     Codec::Hevc(HevcConfig {
+        dolby_vision: None,
         fourcc: *b"hvc1",
         profile_space: 0,
         profile: 1,
@@ -71,6 +72,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         language: "ger".into(),
         name: None,
         enabled: true,
+        alternate_group: 0,
         purposes: Default::default(),
         codec: codec.clone(),
         sample_entry: Vec::new(),

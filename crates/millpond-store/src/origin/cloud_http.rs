@@ -14,6 +14,8 @@ use object_store::client::{
 };
 use url::Url;
 
+use super::odd_keys::{OddKeys, without_odd_keys};
+
 /// Longest page of a listing, in bytes: as that of an index page of a web server.
 const LONGEST_PAGE: usize = 8 << 20;
 
@@ -35,12 +37,24 @@ pub(super) struct TooLong {
 
 /// Sends the requests of one bucket.
 #[derive(Clone, Debug)]
-pub(super) struct CloudConnector(Client);
+pub(super) struct CloudConnector {
+    client: Client,
+    odd_keys: OddKeys,
+}
 
 impl CloudConnector {
     /// Creates it. `connect` is the time limit of connecting.
     pub(super) fn new(connect: Duration) -> Result<Self, String> {
-        Client::new(&Options { connect, ..Options::default() }).map(Self)
+        let client = Client::new(&Options { connect, ..Options::default() })?;
+        Ok(Self { client, odd_keys: OddKeys::default() })
+    }
+
+    /// Returns a page of a listing without the keys that the library can't read.
+    async fn page(&self, response: HttpResponse, from: &Uri) -> Result<HttpResponse, HttpError> {
+        let (parts, body) = response.into_parts();
+        let (page, odd) = without_odd_keys(body.bytes().await?);
+        self.odd_keys.tell(from.host().unwrap_or_default(), &odd);
+        Ok(HttpResponse::from_parts(parts, page.into()))
     }
 
     /// Sends a request and follows redirects of requests without a body.
@@ -52,12 +66,18 @@ impl CloudConnector {
         let mut body = Some(body);
         for _ in 0..HOPS {
             let request = Request::from_parts(parts.clone(), body.take().unwrap_or_default());
-            let response = self.0.exchange(request).await.map_err(failure)?;
+            let response = self.client.exchange(request).await.map_err(failure)?;
             let target = can_follow.then(|| target(&parts.uri, response.status(), response.headers())).flatten();
             let Some(target) = target else {
                 let refusal = TooLong { most: LONGEST_REPLY, is_listing: false };
-                let bound = if response.status().is_success() { bound } else { refusal };
-                return Ok(response.map(|body| limited(body, bound)));
+                let is_success = response.status().is_success();
+                let bound = if is_success { bound } else { refusal };
+                let response = response.map(|body| limited(body, bound));
+                return if is_success && bound.is_listing {
+                    self.page(response, &parts.uri).await
+                } else {
+                    Ok(response)
+                };
             };
             if target.authority() != parts.uri.authority() {
                 parts.headers.remove(AUTHORIZATION);

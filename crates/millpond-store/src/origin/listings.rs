@@ -1,4 +1,4 @@
-//! Tests of listings of buckets that never end.
+//! Tests of listings of buckets that never end, or have keys that no path names.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -114,4 +114,29 @@ async fn pages_without_keys_end_too() {
         send(format!("<ListBucketResult><IsTruncated>true</IsTruncated>{token}</ListBucketResult>").as_bytes());
     });
     assert!(origin.list(&ObjectPath::root()).await.unwrap().entries.is_empty());
+}
+
+#[tokio::test]
+async fn a_key_that_no_path_names_is_left_out_alone() {
+    let times = "<Size>1</Size><LastModified>2020-01-01T00:00:00.000Z</LastModified><ETag>\"a\"</ETag>";
+    for kind in [CloudKind::S3, CloudKind::Gs] {
+        let (origin, _) = service(kind, move |send, _| {
+            let key = |key: &str| format!("<Contents><Key>films/{key}</Key>{times}</Contents>");
+            let folder = |key: &str| format!("<CommonPrefixes><Prefix>films/{key}/</Prefix></CommonPrefixes>");
+            let parts = [
+                key("a.mp4"),
+                key("b&#x1;.mp4"),
+                key("c &amp; d.mp4"),
+                folder(""),
+                folder("."),
+                folder(".."),
+                folder("e"),
+            ];
+            send(format!("<ListBucketResult>{}</ListBucketResult>", parts.concat()).as_bytes());
+        });
+        let films = ObjectPath::parse("films").unwrap();
+        let listing = origin.list(&films).await.unwrap();
+        let names: Vec<&str> = listing.entries.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["a.mp4", "c & d.mp4", "e"], "{kind:?}");
+    }
 }

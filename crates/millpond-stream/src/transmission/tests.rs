@@ -214,6 +214,7 @@ fn track(outlet: Arc<dyn Outlet>) -> TrackSender {
         language: String::new(),
         name: None,
         enabled: true,
+        alternate_group: 0,
         purposes: Default::default(),
         // Without parameter sets.
         codec: Codec::Tx3g,

@@ -85,6 +85,32 @@ fn a_season_is_many_titles(kind: Kind) {
     assert_eq!(listing["assets"][0]["kind"], "folder", "{listing}");
 }
 
+#[test]
+fn names_with_commas_are_titles_of_several_files() {
+    let names = ["Well, well (360p).mp4", "Well, well (180p).mp4", "100%2C.mp4"].map(|name| format!("Old, odd/{name}"));
+    let [one, two, other] = &names;
+    let root = folder(&[(one, "360p.mp4"), (two, "180p.mp4"), (other, "180p.mp4")]);
+    let server = Server::start(&[root.path().to_str().unwrap()]);
+    let listing = json(&server.get(".millpond/assets?folder=Old,%20odd"));
+    let rows = listing["assets"].as_array().unwrap();
+    let list = rows.iter().find(|row| row["kind"] == "list").unwrap_or_else(|| panic!("{listing}"));
+    assert_eq!(list["title"], "Well, well", "{listing}");
+    assert_eq!(rows.len(), 4, "{listing}");
+    // As the page encodes it, as clients do that encode every comma, and as a person writes it.
+    let path = list["path"].as_str().unwrap();
+    let page = path.replace('%', "%25").replace(' ', "%20");
+    let person = "Old%2C%20odd/Well%2C%20well%20(,360p,180p,).mp4.urlset".to_owned();
+    for path in [page.clone(), page.replace(',', "%2C"), person] {
+        let list = server.get(&format!("{path}/index.m3u8"));
+        assert_eq!(
+            (list.status, list.text().matches("#EXT-X-STREAM-INF").count()),
+            (200, 2),
+            "{path}: {}",
+            list.text()
+        );
+    }
+}
+
 fn searches_find_in_all_folders(kind: Kind) {
     let root = folder(&[
         ("one.mp4", "180p.mp4"),
@@ -261,6 +287,39 @@ fn a_motion_photo_plays_its_film() {
     assert_eq!((&asset["tracks"][0]["alternative"], &asset["tracks"][1]["alternative"]), (&false.into(), &true.into()));
     let rtsp = support::rtsp::Client::new(&server, "photo.mp4").ask("DESCRIBE", "", "");
     assert!(rtsp.status == 200 && rtsp.body.contains("v1"), "{}", rtsp.body);
+}
+
+#[test]
+fn a_second_camera_is_no_rung_and_a_ladder_of_one_file_stays_one() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let rear = "-f lavfi -i mandelbrot=size=320x180:rate=25";
+    let coded = "-t 4 -c:v libx264 -pix_fmt yuv420p -g 50 -c:a aac";
+    for (name, args) in [
+        // ffmpeg disables all pictures but the first.
+        ("disabled.mp4", format!("V S {rear} -map 0:v -map 2:v -map 1:a {coded}")),
+        ("cameras.mp4", format!("V S {rear} -map 0:v -map 2:v -map 1:a {coded} -disposition:v default")),
+        ("ladder.mp4", format!("V S -map 0:v -map 0:v -map 1:a -filter:v:1 scale=160:90 {coded}")),
+    ] {
+        clips::make(&root.path().join(name), &args);
+    }
+    let server = Server::start(&[root.path().to_str().unwrap()]);
+    let pictures = |name: &str| -> (Vec<bool>, String) {
+        let asset = json(&server.get(&format!(".millpond/asset?path={name}")));
+        let tracks = asset["tracks"].as_array().unwrap().iter().filter(|track| track["kind"] == "video");
+        (tracks.map(|track| track["alternative"] == true).collect(), asset["warnings"].to_string())
+    };
+    let (disabled, warnings) = pictures("disabled.mp4");
+    assert_eq!((disabled, variants(&server, "disabled.mp4")), (vec![false], 1));
+    assert!(warnings.contains("its header disables it"), "{warnings}");
+    let (cameras, _) = pictures("cameras.mp4");
+    assert_eq!((cameras, variants(&server, "cameras.mp4")), (vec![false, true], 1));
+    let mpd = server.get("cameras.mp4/index.mpd").text();
+    assert_eq!(mpd.matches("contentType=\"video\"").count(), 2, "{mpd}");
+    let (ladder, _) = pictures("ladder.mp4");
+    assert_eq!((ladder, variants(&server, "ladder.mp4")), (vec![false, false], 2));
 }
 
 fn what_probe_accepts_is_served(kind: Kind) {

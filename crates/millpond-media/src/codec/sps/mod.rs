@@ -11,7 +11,7 @@ mod vui;
 
 pub(super) use avc::HIGH;
 pub use sequence::PictureSequence;
-pub(crate) use usability::fill_usability;
+pub(crate) use usability::{fill_usability, scale};
 
 use super::{Codec, bits::FieldReader};
 use crate::{

@@ -31,6 +31,50 @@ pub(crate) fn fill_usability(kind: &mut TrackKind, codec: &mut Codec, sample_ent
     }
 }
 
+/// Largest ratio between the scales of a matrix that counts; others are mistakes.
+const MOST_SCALE: u32 = 16;
+
+/// Applies the horizontal and vertical scale of a track header's matrix to the pixel aspect of a track and its sample entry:
+/// players of fragments apply no matrix but a rotation.
+pub(crate) fn scale(kind: &mut TrackKind, sample_entry: &mut Vec<u8>, (horizontal, vertical): (u32, u32)) {
+    let TrackKind::Video { pixel_aspect, .. } = kind else { return };
+    let (wide, narrow) = (horizontal.max(vertical), horizontal.min(vertical));
+    // Equal within a hundredth, or none.
+    if narrow == 0 || wide - narrow <= wide / 100 || wide / narrow > MOST_SCALE {
+        return;
+    }
+    let (mut h, mut v) = (
+        u64::from(pixel_aspect.0.max(1)) * u64::from(horizontal),
+        u64::from(pixel_aspect.1.max(1)) * u64::from(vertical),
+    );
+    let common = gcd(h, v).max(1);
+    (h, v) = (h / common, v / common);
+    while h.max(v) > u64::from(u32::MAX) {
+        (h, v) = ((h / 2).max(1), (v / 2).max(1));
+    }
+    let aspect = (h as u32, v as u32);
+    *pixel_aspect = aspect;
+    remove(sample_entry, b"pasp");
+    append(sample_entry, b"pasp", &[aspect.0.to_be_bytes(), aspect.1.to_be_bytes()].concat());
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Removes the boxes of a type from a sample entry. The size of the entry is right after the next [`append`].
+fn remove(sample_entry: &mut Vec<u8>, kind: &[u8; 4]) {
+    let Some(entry) = Node::new(sample_entry, 0, "stsd") else { return };
+    let Some(mut kept) = sample_entry.get(..FIELDS + 8).map(<[u8]>::to_vec) else { return };
+    for child in entry.children_after(FIELDS).filter(|child| &child.kind != kind) {
+        kept.extend_from_slice(child.whole);
+    }
+    *sample_entry = kept;
+}
+
 /// Returns the content of a `colr` box of type `nclx` (ISO/IEC 14496-12 12.1.5).
 fn codes(color: Color) -> Vec<u8> {
     let mut codes = b"nclx".to_vec();

@@ -313,7 +313,7 @@ impl Front {
                     Err(again) => error = again,
                 }
             }
-            let path = percent_encoding::percent_decode_str(request.split().0).decode_utf8_lossy();
+            let path = uri::decode_path(request.split().0).unwrap_or_default();
             let asset = path.trim_start_matches('/');
             let (reply, info) = &mut answer;
             *reply = self.failure(info.id, asset, &AnswerError::of_body(asset, error));

@@ -46,6 +46,7 @@ fn listing(listed: &ListedFolder, copied: &[String]) -> Value {
         let mut asset = json!({ "path": row.path, "kind": row.kind.name(), "bytes": row.bytes });
         if !row.files.is_empty() {
             asset["files"] = json!(row.files);
+            asset["title"] = json!(row.title);
         }
         if row.path.strip_prefix(prefix.as_str()).is_some_and(|name| copied.contains(name)) {
             asset["state"] = "copying".into();

@@ -77,8 +77,8 @@ fn is_in(prefix: &str, path: &str) -> bool {
 /// Describes a row of the result.
 fn row(row: &NameRow) -> Value {
     let mut value = json!({ "path": row.path, "kind": row.kind.name(), "bytes": row.bytes });
-    if let Some((number, first)) = &row.files {
-        value["files"] = json!([first]);
+    if let Some((number, title)) = &row.list {
+        value["title"] = json!(title);
         value["number"] = json!(number);
     }
     value

@@ -1,6 +1,7 @@
 //! URIs of requests: targets, paths and queries (RFC 9112 section 3.2, RFC 3986).
 
 use super::{HeadError, authority::is_authority};
+use crate::library;
 use http::Method;
 use std::borrow::Cow;
 
@@ -45,7 +46,7 @@ pub fn target<'a>(method: &Method, target: &'a str) -> Result<&'a str, HeadError
 
 /// Decodes a percent-encoded path. Returns `None` if it is not UTF-8 text or contains a NUL.
 pub fn decode_path(path: &str) -> Option<Cow<'_, str>> {
-    percent_encoding::percent_decode_str(path).decode_utf8().ok().filter(|path| !path.contains('\0'))
+    library::decode_path(path).filter(|path| !path.contains('\0'))
 }
 
 /// Percent-encodes a path for a URL. Slashes stay.

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     access::{Pass, token},
+    library::decode_path,
     rtsp::reply::Reply,
 };
 use millpond_rtp::{
@@ -89,7 +90,7 @@ pub(super) fn logged(request: &Request<Vec<u8>>) -> Option<String> {
 /// The path of a request's URL, decoded, without a token.
 pub(in crate::rtsp) fn path(request: &Request<Vec<u8>>) -> Option<String> {
     let path = split(request)?.1.trim_matches('/').to_owned();
-    let path = percent_encoding::percent_decode_str(&path).decode_utf8().ok()?.into_owned();
+    let path = decode_path(&path)?.into_owned();
     (!path.contains('\0')).then_some(path)
 }
 

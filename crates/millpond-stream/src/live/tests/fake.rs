@@ -135,6 +135,7 @@ pub(in crate::live) fn pictures(fourcc: [u8; 4]) -> Option<Format> {
         language: String::new(),
         name: None,
         enabled: true,
+        alternate_group: 0,
         purposes: Default::default(),
         codec: Codec::Vp9(config),
         sample_entry: Vec::new(),
