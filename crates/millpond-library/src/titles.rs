@@ -105,7 +105,7 @@ impl Key {
             } else if is_rendition(word) || (!alone && is_language(word)) {
                 // `It.mp4` and `No.mp4` are films, though these are languages too.
                 says_rendition = true;
-            } else if !CODINGS.contains(&word) {
+            } else if !CODINGS.contains(word) {
                 kept.push(without_height(word));
             }
         }
