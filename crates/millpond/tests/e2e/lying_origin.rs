@@ -156,6 +156,8 @@ fn whatever_the_origin_does_nothing_wrong_is_served_and_nothing_leaks() {
     let server = Server::start(&["--config", config.to_str().unwrap()]);
     let (status, body) = read(server.port, 0, 100_000);
     assert!(status == 206 && body == origin.bytes()[..100_000]);
+    // The admin address keeps descriptors for itself once it answers.
+    assert_eq!(server.metric("millpond_origin_requests_in_flight", "{place=\"films\"}"), 0.0);
     let (pipes, others) = descriptors(&server);
     // Each worker keeps a pipe, which has two ends.
     let pipes = pipes.len() + 2 * std::thread::available_parallelism().unwrap().get();
