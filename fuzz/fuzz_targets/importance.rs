@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn av1() -> Codec {
     let chroma = (true, true, 0);
-    Codec::Av1(Av1Config { profile: 0, level: 8, high_tier: false, bit_depth: 8, monochrome: false, chroma, color: None })
+    Codec::Av1(Av1Config { profile: 0, level: 8, high_tier: false, bit_depth: 8, monochrome: false, chroma, color: None, dolby_vision: None })
 }
 
 fn vpx(fourcc: [u8; 4]) -> Codec {
