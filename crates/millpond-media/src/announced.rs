@@ -3,6 +3,7 @@
 use crate::{
     boxes::Node,
     codec::{Av1Config, AvcConfig, Codec, HevcConfig, Vp9Config, iso},
+    in_band::state_completeness,
     movie::TrackKind,
     sample_entries::StoredEntry,
 };
@@ -131,7 +132,8 @@ fn configuration(child: &Node<'_>, codec: &Codec) -> Vec<u8> {
             put(&mut body, 2, &config.compatibility.to_be_bytes());
             put(&mut body, 6, &config.constraints);
             put(&mut body, 12, &[config.level]);
-            open_arrays(&mut body);
+            // Samples hold sets too.
+            state_completeness(&mut body, false);
         }
         (b"av1C", Codec::Av1(config)) => {
             put(&mut body, 1, &[config.profile << 5 | config.level]);
@@ -149,23 +151,5 @@ fn configuration(child: &Node<'_>, codec: &Codec) -> Vec<u8> {
 fn put(body: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(place) = body.get_mut(at..at + bytes.len()) {
         place.copy_from_slice(bytes);
-    }
-}
-
-/// Clears `array_completeness` of all arrays of an `HEVCDecoderConfigurationRecord` (ISO/IEC 14496-15 8.3.3.1.2), because samples hold
-/// sets too.
-fn open_arrays(record: &mut [u8]) {
-    const ARRAYS: usize = 22;
-    let short = |record: &[u8], at: usize| Some(usize::from(*record.get(at)?) << 8 | usize::from(*record.get(at + 1)?));
-    let mut at = ARRAYS + 1;
-    for _ in 0..record.get(ARRAYS).copied().unwrap_or(0) {
-        let Some(first) = record.get_mut(at) else { return };
-        *first &= 0x7f;
-        let Some(count) = short(record, at + 1) else { return };
-        at += 3;
-        for _ in 0..count {
-            let Some(len) = short(record, at) else { return };
-            at += 2 + len;
-        }
     }
 }

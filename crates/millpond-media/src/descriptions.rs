@@ -33,7 +33,7 @@ impl Description {
     /// KiB.
     #[must_use]
     pub fn new(codec: Codec, sample_entry: Vec<u8>) -> Option<Self> {
-        let sets = units(&codec).filter(|sets| sets.len() <= MOST_SETS)?;
+        let sets = sets_with_lengths(&codec).filter(|sets| sets.len() <= MOST_SETS)?;
         Some(Self { codec, sample_entry, sets })
     }
 }
@@ -94,8 +94,10 @@ impl Track {
     }
 }
 
-/// Returns the parameter sets of a codec as NAL units, each after its length.
-fn units(codec: &Codec) -> Option<Vec<u8>> {
+/// Returns the parameter sets of a codec as NAL units of its samples, each after its length. `None` for codecs without NAL units, and
+/// where a set is too long for a length field.
+#[must_use]
+pub fn sets_with_lengths(codec: &Codec) -> Option<Vec<u8>> {
     let (_, size) = NalSyntax::of(codec)?;
     let sets: Vec<&[u8]> = match codec {
         Codec::Avc(config) => config.parameter_sets().collect(),

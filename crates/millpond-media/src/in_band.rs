@@ -12,8 +12,8 @@ const READ: u64 = 2048;
 const MOST_PICTURES: u32 = 8;
 /// Length of the fields of a visual sample entry before its boxes, with the box header (ISO/IEC 14496-12 12.1.3).
 const FIELDS: usize = 86;
-/// Offset of the number of arrays in `hvcC`, with the box header (ISO/IEC 14496-15 8.3.3.1.2).
-const ARRAYS: usize = 30;
+/// Offset of the number of arrays in an `HEVCDecoderConfigurationRecord` (ISO/IEC 14496-15 8.3.3.1.2).
+const ARRAYS: usize = 22;
 
 /// Returns the ranges to read of a track; none where its sample entry can't be renamed.
 pub(crate) fn wanted(track: &Track) -> Vec<ByteRange> {
@@ -106,19 +106,21 @@ fn close_arrays(entry: &mut [u8]) {
     let mut at = FIELDS;
     while let Some(size) = word(entry, at).filter(|size| *size >= 8) {
         if entry.get(at + 4..at + 8) == Some(b"hvcC") {
-            close_arrays_of(entry.get_mut(at..at.saturating_add(size)).unwrap_or_default());
+            state_completeness(entry.get_mut(at + 8..at.saturating_add(size)).unwrap_or_default(), true);
             return;
         }
         at = at.saturating_add(size);
     }
 }
 
-fn close_arrays_of(record: &mut [u8]) {
+/// States in `array_completeness` of all arrays of an `HEVCDecoderConfigurationRecord` (ISO/IEC 14496-15 8.3.3.1.2) whether samples
+/// hold no further parameter sets.
+pub(crate) fn state_completeness(record: &mut [u8], is_complete: bool) {
     let short = |record: &[u8], at: usize| Some(usize::from(*record.get(at)?) << 8 | usize::from(*record.get(at + 1)?));
     let mut at = ARRAYS + 1;
     for _ in 0..record.get(ARRAYS).copied().unwrap_or(0) {
         let Some(first) = record.get_mut(at) else { return };
-        *first |= 0x80;
+        *first = *first & 0x7f | u8::from(is_complete) << 7;
         let Some(count) = short(record, at + 1) else { return };
         at += 3;
         for _ in 0..count {

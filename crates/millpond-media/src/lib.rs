@@ -51,7 +51,7 @@ pub mod units;
 pub mod work;
 
 pub use codec::*;
-pub use descriptions::{Description, Descriptions};
+pub use descriptions::{Description, Descriptions, sets_with_lengths};
 pub use edits::{Hidden, Span, spans};
 pub use error::MediaError;
 pub use foreign::Foreign;

@@ -27,14 +27,14 @@ pub(crate) struct StoredEntry {
     pub(crate) is_encrypted: bool,
 }
 
-/// What becomes of samples.
+/// Whether the samples of a sample entry stay in the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// They belong to the track.
+    /// The samples stay in the track.
     Kept,
-    /// They can't follow those of the other entries.
+    /// The samples can't follow those of the first entry, and are left out.
     LeftOut,
-    /// Their entry is not known.
+    /// `stsd` has no entry of that number.
     Unknown,
 }
 

@@ -1,8 +1,11 @@
 //! Formats whose parameter sets are in band: pictures of several streams can follow each other in one track.
 
 use crate::Format;
-use bytes::{Bytes, BytesMut};
-use millpond_media::codec::{AvcConfig, Codec, HevcConfig};
+use bytes::Bytes;
+use millpond_media::{
+    codec::{AvcConfig, Codec, HevcConfig},
+    sets_with_lengths,
+};
 
 /// Position of the type in a sample entry (ISO/IEC 14496-12 8.5.2.2).
 const TYPE: std::ops::Range<usize> = 4..8;
@@ -12,11 +15,11 @@ const TYPE: std::ops::Range<usize> = 4..8;
 pub(super) fn in_band(format: &Format) -> Option<(Format, Bytes)> {
     let (fourcc, codec, sets) = match &format.track.codec {
         Codec::Avc(config) => {
-            let sets = with_lengths(config.parameter_sets(), config.nal_length_size)?;
+            let sets = sets_with_lengths(&format.track.codec)?.into();
             (Some(*b"avc3"), Codec::Avc(AvcConfig { fourcc: *b"avc3", ..config.clone() }), sets)
         }
         Codec::Hevc(config) => {
-            let sets = with_lengths(config.parameter_sets(), config.nal_length_size)?;
+            let sets = sets_with_lengths(&format.track.codec)?.into();
             (Some(*b"hev1"), Codec::Hevc(HevcConfig { fourcc: *b"hev1", ..config.clone() }), sets)
         }
         // Key frames tell their size.
@@ -48,19 +51,4 @@ pub(super) fn follows(format: &Format, other: &Format) -> bool {
         && profile(a) == profile(b)
         && !format.is_encrypted
         && !other.is_encrypted
-}
-
-/// Returns NAL units, each with its length before it; `None` where one is too long for that.
-fn with_lengths<'a>(units: impl Iterator<Item = &'a [u8]>, size: u8) -> Option<Bytes> {
-    let mut bytes = BytesMut::new();
-    for unit in units {
-        let length = u32::try_from(unit.len()).ok()?.to_be_bytes();
-        let (unused, written) = length.split_at(length.len().checked_sub(size.into())?);
-        if unused.iter().any(|byte| *byte != 0) {
-            return None;
-        }
-        bytes.extend_from_slice(written);
-        bytes.extend_from_slice(unit);
-    }
-    Some(bytes.freeze())
 }
