@@ -4,7 +4,7 @@
 use http::Method;
 use libfuzzer_sys::fuzz_target;
 use millpond_library::Route;
-use millpond_server::http::request::uri;
+use millpond_server::{http::request::target, uri};
 use millpond_store::{ObjectPath, PlaceSpec};
 
 fuzz_target!(|text: &str| {
@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
             assert!(below.as_str().starts_with(path.as_str()) || text.contains(".."));
         }
     }
-    if let Ok(target) = uri::target(&Method::GET, text) {
+    if let Ok(target) = target::path_and_query(&Method::GET, text) {
         assert!(target.starts_with('/') && (target == "/" || text.ends_with(target)), "{target}");
     }
     if let Some(path) = uri::decode_path(text) {

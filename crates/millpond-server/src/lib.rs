@@ -29,6 +29,7 @@ pub mod network;
 pub mod priority;
 pub mod problem;
 pub mod proxies;
+mod random;
 pub mod recordings;
 pub mod reload;
 mod rtmp;
@@ -41,12 +42,15 @@ mod tally;
 pub mod tls;
 pub mod traces;
 pub mod upgrade;
+pub mod uri;
+#[cfg(test)]
+mod walls;
 
 pub(crate) use millpond_library as library;
 pub(crate) use millpond_library::work;
 
-pub use self::http::request::uri::encode;
+pub use access::{BadLine, Users, UsersError};
 pub use doubts::doubts;
-pub use listeners::Inherited;
+pub use listeners::{BindError, Inherited};
 pub use millpond_stream::{Bounds, Groups, Lateness, NoGroups};
-pub use rtsp::{BadLine, Users, UsersError};
+pub use uri::encode;

@@ -1,7 +1,6 @@
 //! Listening sockets. They are bound at the start or taken over from another process, and may change while the server runs.
 
-use crate::{intercept, serve::ServeError};
-use socket2::SockRef;
+use socket2::{SockRef, Socket};
 use std::{
     collections::BTreeMap,
     io,
@@ -48,12 +47,12 @@ impl Listener {
     ///
     /// # Errors
     /// The address can't be listened on.
-    pub(crate) fn open(flag: &'static str, addr: SocketAddr, inherited: &mut Inherited) -> Result<Self, ServeError> {
+    pub(crate) fn open(flag: &'static str, addr: SocketAddr, inherited: &mut Inherited) -> Result<Self, BindError> {
         let bound = match inherited.take(flag, addr) {
             Some(socket) => socket,
             None => bind(flag, addr)?,
         };
-        let failed = |error| ServeError::Bind { flag, addr, error, hint: "" };
+        let failed = |error| BindError { flag, addr, error, hint: "" };
         bound.set_nonblocking(true).map_err(failed)?;
         let socket = TcpListener::from_std(bound).map_err(failed)?;
         Ok(Self { configured: addr, socket: Arc::new(socket), shut: watch::Sender::new(Shut::No) })
@@ -159,15 +158,37 @@ impl Inherited {
 /// The listening sockets of a server, by the settings of their addresses.
 pub(crate) type Listeners = BTreeMap<&'static str, Listener>;
 
+/// Why an address can't be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("--{flag} {addr}: {error}{hint}")]
+pub struct BindError {
+    /// The flag that names the address.
+    pub flag: &'static str,
+    /// The address.
+    pub addr: SocketAddr,
+    /// Error of the system.
+    pub error: io::Error,
+    /// Advice, if there is any.
+    pub hint: &'static str,
+}
+
+/// Lets a socket have addresses of other machines (ip(7), `IP_TRANSPARENT`).
+///
+/// # Errors
+/// The process has no `CAP_NET_ADMIN`.
+pub(crate) fn transparent(socket: &Socket, is_ipv4: bool) -> io::Result<()> {
+    if is_ipv4 { socket.set_ip_transparent_v4(true) } else { socket.set_ip_transparent_v6(true) }
+}
+
 /// Binds an address, without a runtime.
-pub(crate) fn bind(flag: &'static str, addr: SocketAddr) -> Result<StdListener, ServeError> {
+pub(crate) fn bind(flag: &'static str, addr: SocketAddr) -> Result<StdListener, BindError> {
     let open = || -> io::Result<StdListener> {
         let domain = if addr.is_ipv4() { socket2::Domain::IPV4 } else { socket2::Domain::IPV6 };
         let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
         socket.set_nonblocking(true)?;
         if flag == "intercept" {
-            intercept::transparent(&socket, addr.is_ipv4())?;
+            transparent(&socket, addr.is_ipv4())?;
         }
         socket.bind(&addr.into())?;
         socket.listen(4096)?;
@@ -187,7 +208,7 @@ pub(crate) fn bind(flag: &'static str, addr: SocketAddr) -> Result<StdListener, 
             io::ErrorKind::AddrNotAvailable => ": this machine doesn't have that address",
             _ => "",
         };
-        ServeError::Bind { flag, addr, error, hint }
+        BindError { flag, addr, error, hint }
     })
 }
 

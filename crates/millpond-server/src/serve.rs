@@ -19,9 +19,9 @@ use crate::{
     cluster::{Cluster, JoinError, Tasks},
     config::{Config, ConfigError, Inputs, LadderConfig, Loaded, PlaceConfig, Source},
     http::Service,
-    intercept::Intercept,
+    intercept::{Intercept, InterceptOptions},
     library::Survey,
-    listeners::{Inherited, Listener, Listeners, bind},
+    listeners::{BindError, Inherited, Listener, Listeners, bind},
     live::{Ladders, LivePlace, LivePlaceError},
     logging,
     reload::Reloader,
@@ -40,17 +40,8 @@ use tokio::{sync::watch, time::timeout};
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// An address can't be listened on.
-    #[error("--{flag} {addr}: {error}{hint}")]
-    Bind {
-        /// The flag that names the address.
-        flag: &'static str,
-        /// The address.
-        addr: SocketAddr,
-        /// Error of the system.
-        error: io::Error,
-        /// Advice, if there is any.
-        hint: &'static str,
-    },
+    #[error(transparent)]
+    Bind(#[from] BindError),
     /// The socket file of the admin address can't be listened on.
     #[error("--admin unix:{path}: {error}")]
     AdminSocket {
@@ -103,14 +94,6 @@ impl ServeError {
     /// The fault of a place, with the line where it stands.
     pub(crate) fn of_place(place: &PlaceConfig, error: storage::StorageError) -> Self {
         Self::Place { at: place.at.0.clone().into(), place: place.in_errors(), error: error.into() }
-    }
-
-    /// The kind of the system's error, where an address can't be listened on.
-    pub(crate) fn kind(&self) -> Option<io::ErrorKind> {
-        match self {
-            Self::Bind { error, .. } => Some(error.kind()),
-            _ => None,
-        }
     }
 }
 
@@ -177,7 +160,13 @@ impl Server {
         let rtmp = Arc::new(ArcSwap::new(generation.rtmp.clone()));
         let intercept = config.intercept.address.map(|_| {
             let answers = (service.clone(), rtsp.clone());
-            Arc::new(Intercept::new(config, parts.manager.clone(), answers, &parts.metrics.intercept))
+            let options = InterceptOptions {
+                settings: config.intercept.clone(),
+                live: &config.live,
+                max_connections: config.limits.max_connections,
+                access_log: config.log.access.is_on(),
+            };
+            Arc::new(Intercept::new(options, parts.manager.clone(), answers, &parts.metrics.intercept))
         });
         let tasks = match &parts.cluster {
             Some(cluster) => {
@@ -404,7 +393,11 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
         let at = loaded.source("access-log");
         ServeError::Setting(ConfigError::File { at, key: "access-log", path, reason }.into())
     }));
-    let taken = config.listeners().into_iter().filter_map(|(flag, addr)| bind(flag, addr?).err()).collect();
+    let taken = config
+        .listeners()
+        .into_iter()
+        .filter_map(|(flag, addr)| bind(flag, addr?).err().map(ServeError::from))
+        .collect();
     (wrong, taken)
 }
 

@@ -1,7 +1,8 @@
 //! Applies the rules of a place to requests.
 
 use super::{
-    AccessMetrics, AccessSettings, Asker, AuthAction, Pass, Refusal,
+    AccessMetrics, AccessSettings, Asker, AuthAction, HttpClient, HttpRefusal, Pass, Passwords, Refusal, UserFile,
+    Users,
     external::{External, Verdict},
     kept::Kept,
     key_set::{KeySet, Unread},
@@ -9,12 +10,9 @@ use super::{
     question::{self, carried},
     revoked::Revoked,
     token::{Claims, PARAMETERS, TokenError},
+    watch_passwords,
 };
-use crate::{
-    http::request::uri::parameter,
-    network::Network,
-    rtsp::{Access, HttpClient, HttpRefusal, RtspUsers, Users, watch_access},
-};
+use crate::{network::Network, uri::parameter};
 use std::{io, net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
@@ -23,7 +21,7 @@ use tokio::sync::watch;
 pub(crate) struct Gate {
     /// The settings that it was made from.
     pub(super) settings: AccessSettings,
-    users: Option<Arc<Access>>,
+    users: Option<Arc<Passwords>>,
     keys: Option<Arc<Kept<KeySet>>>,
     networks: Vec<Network>,
     revoked: Option<Arc<Kept<Revoked>>>,
@@ -102,7 +100,7 @@ pub(crate) enum RtspDecision {
     /// Nothing more.
     Admitted(Pass),
     /// A user's name and password.
-    Users(Arc<Access>),
+    Users(Arc<Passwords>),
     /// The answer of another server.
     Ask(Question),
     /// It is refused.
@@ -175,7 +173,7 @@ impl Gate {
                 let all: Vec<_> = all.iter().map(ToString::to_string).collect();
                 GateError::File { path: path.clone(), why: all.join("; ") }
             })?;
-            Ok::<_, GateError>(Arc::new(Access::open(RtspUsers { path: path.clone(), users })?))
+            Ok::<_, GateError>(Arc::new(Passwords::open(UserFile { path: path.clone(), users })?))
         });
         let keys = settings.keys.as_ref().map(|source| {
             let same = |gate: &Arc<Self>| gate.keys.clone().filter(|keys| keys.is_of(source, &settings.parties));
@@ -212,7 +210,7 @@ impl Gate {
     /// Starts the tasks that read files and URLs again, until the server stops. Those that run already go on.
     pub(super) fn watch(&self, stop: &watch::Receiver<bool>) {
         if let Some(users) = &self.users {
-            tokio::spawn(watch_access(Arc::downgrade(users), stop.clone()));
+            tokio::spawn(watch_passwords(Arc::downgrade(users), stop.clone()));
         }
         if let Some(keys) = &self.keys {
             keys.keep(|keys| keys.watch(stop.clone()));

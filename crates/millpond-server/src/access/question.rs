@@ -1,7 +1,7 @@
 //! Questions to the server of `auth-url`: a client, its credentials, an action and a path. Their form is that of MediaMTX.
 
 use super::token::{self, PARAMETERS};
-use crate::http::request::uri::parameter;
+use crate::uri::parameter;
 use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},

@@ -1,7 +1,7 @@
 //! The reasons for which requests are refused.
 
+use super::TooManyGuesses;
 use super::token::TokenError;
-use crate::rtsp::TooManyGuesses;
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Settings of access. A place may have its own.
 
+use super::Users;
 use super::{CorsOrigins, ExternalSettings, key_set::read_file, revoked, token::Parties};
 use crate::network::Network;
-use crate::rtsp::Users;
 use crate::settings::{
     At, Host, Setting, Settings,
     value::{self, BadValue, Form, show_duration},

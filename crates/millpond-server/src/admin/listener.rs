@@ -101,7 +101,7 @@ impl AdminListener {
     /// The address can't be listened on.
     pub(crate) fn open(address: &AdminAddress, inherited: &mut Inherited) -> Result<Self, ServeError> {
         match address {
-            AdminAddress::Tcp(addr) => Listener::open("admin", *addr, inherited).map(Self::Tcp),
+            AdminAddress::Tcp(addr) => Ok(Self::Tcp(Listener::open("admin", *addr, inherited)?)),
             AdminAddress::Unix(path) => SocketFile::open(path, inherited.is_from_another())
                 .map(Self::Unix)
                 .map_err(|error| ServeError::AdminSocket { path: path.display().to_string(), error }),

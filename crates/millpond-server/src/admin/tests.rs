@@ -8,11 +8,11 @@ use tokio::{
 
 use super::{plain::answer, *};
 use crate::access::Gates;
+use crate::access::PublishSettings;
 use crate::engine;
 use crate::http::{FrontOptions, Served};
 use crate::library::{Library, LibraryOptions, Places};
 use crate::limits::LimitSettings;
-use crate::live::PublishSettings;
 use crate::live::{SourceConnector, Sources};
 use crate::rtsp::{RtspOptions, RtspSettings};
 use crate::settings::{Host, Settings, machine::Machine};

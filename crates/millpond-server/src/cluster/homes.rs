@@ -1,7 +1,7 @@
 //! Homes of slices: the store asks them before it asks the origin.
 
 use super::Cluster;
-use crate::encode;
+use crate::uri::encode;
 use millpond_cluster::{Node, ObjectKey, RangeGroup, Role, homes};
 use millpond_store::{Homes, ObjectPath};
 use std::{

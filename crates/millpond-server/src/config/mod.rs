@@ -21,19 +21,19 @@ use millpond_store::{OriginOptions, PlaceSpec};
 use std::sync::Arc;
 
 pub use crate::{
-    access::{AccessSettings, ClientLimitSettings},
+    access::{AccessSettings, ClientLimitSettings, PublishSettings},
     admin::{AdminAddress, AdminSettings, AdminToken},
     cluster::ClusterSettings,
     http::{HttpSettings, Lifetimes},
     intercept::InterceptSettings,
     limits::{ConnectionTimeouts, LimitSettings},
-    live::{ChannelConfig, LiveSettings, PublishSettings},
+    live::{ChannelConfig, LiveSettings},
     logging::LogSettings,
     proxies::ProxySettings,
     recordings::RecordSettings,
     reload::ReloadSettings,
     rtmp::RtmpSettings,
-    rtsp::{RtspSettings, RtspUsers},
+    rtsp::RtspSettings,
     settings::{
         At, ConfigError, ConfigErrors, Declaration, Host, Setting, Settings, Source, machine,
         value::{self, BadValue, Form},

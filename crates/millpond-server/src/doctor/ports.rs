@@ -25,7 +25,7 @@ fn finding(flag: &'static str, address: SocketAddr) -> Finding {
     let Err(error) = bind(flag, address) else {
         return Finding::fine(AREA, format!("{flag} {address} is free"));
     };
-    if error.kind() != Some(ErrorKind::AddrInUse) {
+    if error.error.kind() != ErrorKind::AddrInUse {
         return Finding::error(AREA, error.to_string(), "change the setting, or the rights of the service");
     }
     match holder(address.port()) {

@@ -17,8 +17,6 @@ mod cmcd_metrics;
 mod histogram;
 mod lifetimes;
 mod metrics;
-#[cfg(test)]
-mod order;
 mod render;
 pub mod request;
 mod settings;

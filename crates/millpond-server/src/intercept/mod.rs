@@ -18,9 +18,8 @@ mod upstream;
 pub(crate) use listen::accept;
 pub(crate) use metrics::InterceptMetrics;
 pub use settings::InterceptSettings;
-pub(crate) use upstream::transparent;
 
-use crate::{config::Config, http::Service, rtsp::CurrentRtsp, tally::Tally};
+use crate::{http::Service, live::LiveSettings, rtsp::CurrentRtsp, tally::Tally};
 use knowledge::{Fact, Knowledge};
 use millpond_stream::{ClientAddress, Manager};
 use own_addresses::OwnAddresses;
@@ -66,16 +65,24 @@ pub(crate) struct Intercept {
     cut: watch::Sender<bool>,
 }
 
+/// Settings of interception, and settings of the whole server that interception follows.
+pub(crate) struct InterceptOptions<'a> {
+    pub(crate) settings: InterceptSettings,
+    pub(crate) live: &'a LiveSettings,
+    /// Most connections at once.
+    pub(crate) max_connections: usize,
+    /// Whether each connection is logged.
+    pub(crate) access_log: bool,
+}
+
 impl Intercept {
     /// Creates the state. `service` and `rtsp` answer requests that become streams of `manager`.
     pub(crate) fn new(
-        config: &Config,
+        InterceptOptions { settings, live, max_connections, access_log }: InterceptOptions<'_>,
         manager: Arc<Manager>,
         (service, rtsp): (Arc<Service>, CurrentRtsp),
         metrics: &InterceptMetrics,
     ) -> Self {
-        let settings = config.intercept.clone();
-        let most = config.limits.max_connections;
         Self {
             manager,
             service,
@@ -83,14 +90,14 @@ impl Intercept {
             metrics: metrics.clone(),
             own: OwnAddresses::default(),
             clients: Arc::default(),
-            connections: Arc::new(Semaphore::new(most)),
-            connections_most: most,
+            connections: Arc::new(Semaphore::new(max_connections)),
+            connections_most: max_connections,
             knowledge: Mutex::new(Knowledge::new(settings.memory)),
             hasher: RandomState::new(),
-            upstream: Upstream { mark: settings.mark, limit: config.live.timeout },
+            upstream: Upstream { mark: settings.mark, limit: live.timeout },
             threads: FastThreads::new(),
-            sources: SourceOptions::new(&config.live),
-            access_log: config.log.access.is_on(),
+            sources: SourceOptions::new(live),
+            access_log,
             cut: watch::Sender::new(false),
             settings,
         }

@@ -1,13 +1,11 @@
 //! From a GET to a live stream of the server's RTSP port.
 
 use super::{Fact, Intercept};
-use crate::{
-    config::LiveSettings,
-    http::{
-        AnswerError, closed,
-        request::{Request, head::RequestHead},
-    },
+use crate::http::{
+    AnswerError, closed,
+    request::{Request, head::RequestHead},
 };
+use crate::live::LiveSettings;
 use millpond_stream::{
     Linger, LiveRequest, Program, Source,
     reception::{AfterEnd, RtspSource, SourceError, SourceErrorKind, SourceTransport, StoredPolicy},

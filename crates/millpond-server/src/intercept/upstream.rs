@@ -1,5 +1,6 @@
 //! Connections to the servers of intercepted connections.
 
+use crate::listeners::transparent;
 use socket2::{Domain, Socket, Type};
 use std::{
     io,
@@ -45,12 +46,4 @@ impl Upstream {
         }
         Ok(socket)
     }
-}
-
-/// Lets a socket have addresses of other machines (ip(7), `IP_TRANSPARENT`).
-///
-/// # Errors
-/// The process has no `CAP_NET_ADMIN`.
-pub(crate) fn transparent(socket: &Socket, is_ipv4: bool) -> io::Result<()> {
-    if is_ipv4 { socket.set_ip_transparent_v4(true) } else { socket.set_ip_transparent_v6(true) }
 }

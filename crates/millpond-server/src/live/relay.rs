@@ -3,7 +3,7 @@
 use super::Sources;
 use crate::{
     cluster::{Cluster, LaterCluster, MARK, Start},
-    encode,
+    uri::encode,
 };
 use futures_util::future::BoxFuture;
 use millpond_stream::{

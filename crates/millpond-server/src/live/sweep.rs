@@ -1,6 +1,5 @@
 //! Bounds the past of all live streams together.
 
-use crate::config::Config;
 use millpond_store::ring::SweepLimits;
 use millpond_stream::Manager;
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -11,14 +10,6 @@ use tokio::{
 
 /// Time between two sweeps.
 const INTERVAL: Duration = Duration::from_secs(60);
-
-/// Returns the folder of the past of streams and its bounds; `None` where no place keeps any. Pasts that nobody writes stay as
-/// long as the longest `time-shift`.
-pub(crate) fn sweep_limits(config: &Config) -> Option<(PathBuf, SweepLimits)> {
-    let age = config.places.iter().filter(|place| place.spec.is_live()).map(|place| place.live.shift).max()?;
-    let limits = SweepLimits { age, total: config.storage.shift_total };
-    (!age.is_zero()).then(|| (config.storage.shift_folder.clone(), limits))
-}
 
 /// Sweeps the folder at once and then each minute, until `stop` turns true.
 pub(crate) async fn sweep(

@@ -11,9 +11,9 @@ pub(crate) use metrics::RtmpMetrics;
 pub use settings::RtmpSettings;
 
 use crate::{
-    access::Gates,
+    access::{Gates, Publishers},
     limits::{ConnectionTimeouts, LimitSettings},
-    live::{Publishers, Sources},
+    live::Sources,
     slots::Slots,
 };
 use arc_swap::ArcSwap;

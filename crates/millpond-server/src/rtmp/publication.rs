@@ -2,9 +2,8 @@
 
 use super::Rtmp;
 use crate::{
-    access::{Asker, AuthAction},
+    access::{Asker, AuthAction, OpenRefusal, Publishers},
     library::LibraryError,
-    live::{OpenRefusal, Publishers},
 };
 use millpond_rtmp::{Refusal, Target};
 use millpond_stream::{Publication, PublishRefused, PublishRequest, PublishedMedia, Source};

@@ -5,11 +5,10 @@
 //! ([`millpond_stream::Manager`]), which loads and sends frames. [`interleaved`] is the engine's outlet for
 //! packets on a connection.
 //!
-//! [`listen`] accepts connections: plain, over TLS ([`secure`]), or through HTTP ([`tunnel`]). [`access`] checks users.
+//! [`listen`] accepts connections: plain, over TLS ([`secure`]), or through HTTP ([`tunnel`]). [`challenge`] checks users.
 
-mod access;
+mod challenge;
 mod connection;
-mod guesses;
 mod inlet;
 mod interleaved;
 mod listen;
@@ -17,7 +16,6 @@ mod medium;
 mod metrics;
 mod party;
 mod publisher;
-mod random;
 mod record;
 mod reply;
 mod report;
@@ -29,23 +27,18 @@ mod shift;
 mod signalling;
 mod srtp;
 mod tunnel;
-mod users;
 mod wire;
 
-pub(crate) use access::{
-    Access, HttpClient, HttpRefusal, OpenRefusal, Publishers, TooManyGuesses, watch as watch_access,
-};
 pub(crate) use listen::accept;
 pub(crate) use metrics::RtspMetrics;
 pub(crate) use report::{SessionKind, SessionReport};
-pub use settings::{RtspSettings, RtspUsers};
+pub use settings::RtspSettings;
 pub(crate) use shared::{FirstRequest, SharedStream, first_request};
-pub use users::{BadLine, Users, UsersError};
 
-use crate::access::{Gates, Hold, Pass};
+use crate::access::{Gates, Hold, Pass, Passwords, PublishSettings, Publishers, watch_passwords};
 use crate::cluster::Cluster;
 use crate::limits::{ConnectionTimeouts, LimitSettings};
-use crate::live::{PublishSettings, Sources};
+use crate::live::Sources;
 use crate::slots::Slots;
 use arc_swap::ArcSwap;
 use medium::Medium;
@@ -92,7 +85,8 @@ pub(crate) struct Rtsp {
     /// Number of connections refused because too many were open.
     refused: Counter,
     connections: Arc<Slots>,
-    access: Option<Arc<Access>>,
+    /// Passwords of those that may play; `None` admits everyone.
+    passwords: Option<Arc<Passwords>>,
     /// Rules of access, per place.
     gates: Arc<Gates>,
     /// Admission of publishers; `None` where no stream is pushed.
@@ -125,8 +119,8 @@ impl Rtsp {
         let known = before.and_then(|before| before.publishers.as_ref());
         let publishers = sources.has_published().then(|| Publishers::open(publish, known.map(|known| &**known)));
         let publishers = publishers.transpose()?.map(Arc::new);
-        let known = before.and_then(|before| before.access.as_ref());
-        let access = settings.users.clone().map(|users| Access::open_after(users, known)).transpose()?;
+        let known = before.and_then(|before| before.passwords.as_ref());
+        let passwords = settings.users.clone().map(|users| Passwords::open_after(users, known)).transpose()?;
         let shared = before.map(|before| {
             let Self { sessions, connections, tunnels, records, stop, .. } = before;
             (sessions.clone(), connections.clone(), tunnels.clone(), records.clone(), stop.clone())
@@ -145,7 +139,7 @@ impl Rtsp {
             settings,
             refused: metrics.refused.clone(),
             connections,
-            access,
+            passwords,
             gates,
             publishers,
             tunnels,
@@ -162,14 +156,14 @@ impl Rtsp {
         let _ = self.stop.set(stop.clone());
         self.connections.set_most(self.max_connections);
         self.sessions.set_timeout(self.settings.session_timeout);
-        let accesses = |rtsp: &Self| {
-            let publishers = rtsp.publishers.as_ref().and_then(|publishers| publishers.access());
-            rtsp.access.iter().chain(publishers).cloned().collect::<Vec<_>>()
+        let read_files = |rtsp: &Self| {
+            let publishers = rtsp.publishers.as_ref().and_then(|publishers| publishers.passwords());
+            rtsp.passwords.iter().chain(publishers).cloned().collect::<Vec<_>>()
         };
-        let known = before.map(accesses).unwrap_or_default();
-        for access in accesses(self) {
-            if !known.iter().any(|known| Arc::ptr_eq(known, &access)) {
-                tokio::spawn(access::watch(Arc::downgrade(&access), stop.clone()));
+        let known = before.map(read_files).unwrap_or_default();
+        for passwords in read_files(self) {
+            if !known.iter().any(|known| Arc::ptr_eq(known, &passwords)) {
+                tokio::spawn(watch_passwords(Arc::downgrade(&passwords), stop.clone()));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Settings of RTSP, those of the stream engine included.
 
-use super::Users;
+use crate::access::UserFile;
 use crate::limits::LimitSettings;
 use crate::live::ChannelConfig;
 use crate::settings::{
@@ -30,7 +30,7 @@ pub struct RtspSettings {
     /// File of the users.
     pub users_file: Option<PathBuf>,
     /// Users that may play, read from that file; `None` admits everyone.
-    pub users: Option<RtspUsers>,
+    pub users: Option<UserFile>,
     /// Silence of a client after which its session ends.
     pub session_timeout: Duration,
     /// Caching window of interval caching.
@@ -49,28 +49,6 @@ pub struct RtspSettings {
     pub multicast: Option<Groups>,
     /// Server that clients are sent to when this one is full.
     pub overflow: Option<Url>,
-}
-
-/// Users of RTSP: those that may play, or those that may publish.
-#[derive(Debug, Clone)]
-pub struct RtspUsers {
-    /// File of the users, which is read again when it changes.
-    pub path: PathBuf,
-    /// Users of that file.
-    pub users: Users,
-}
-
-impl RtspUsers {
-    /// Reads the file that a setting names.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
-    pub(crate) fn read(path: PathBuf, key: &'static str, sources: &Sources) -> Result<Self, Vec<ConfigError>> {
-        Users::read(&path).map(|users| Self { path: path.clone(), users }).map_err(|all| {
-            let wrong = |reason: String| ConfigError::File { at: sources.of(key), key, path: path.clone(), reason };
-            all.iter().map(|error| wrong(error.to_string())).collect()
-        })
-    }
 }
 
 /// Bounds of `rtsp-session-timeout`: clients report every 5 s and ask twice within the timeout, and lose a packet now and then.
@@ -331,7 +309,7 @@ impl RtspSettings {
     /// Reads the file of users; returns everything that is wrong with it.
     fn read_users(&mut self, sources: &Sources) -> Vec<ConfigError> {
         let Some(path) = self.users_file.clone() else { return Vec::new() };
-        match RtspUsers::read(path, "rtsp-users", sources) {
+        match UserFile::read(path, "rtsp-users", sources) {
             Ok(users) => {
                 self.users = Some(users);
                 Vec::new()

@@ -7,6 +7,7 @@ use crate::{
     config::{Config, PlaceConfig},
     http::{Front, FrontOptions, Served, Thumbnails},
     library::Places,
+    listeners::BindError,
     live::{Sources, window_options},
     rtmp::Rtmp,
     rtsp::{Rtsp, RtspOptions},
@@ -118,7 +119,7 @@ impl Generation {
         };
         let means = (sources.clone(), parts.cluster.clone());
         let rtsp = Rtsp::new(means, options, &parts.metrics.rtsp, before.map(|before| &*before.rtsp));
-        rtsp.map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp.address, error, hint: "" })
+        rtsp.map_err(|error| BindError { flag: "rtsp", addr: config.rtsp.address, error, hint: "" }.into())
     }
 
     /// Names of the places whose media is stored.

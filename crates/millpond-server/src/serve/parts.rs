@@ -11,6 +11,7 @@ use crate::{
     engine,
     http::Thumbnails,
     library::{AssetOptions, Library, LibraryOptions, Places},
+    listeners::BindError,
     live::{LaterSources, OwnerRelay, SourceConnector},
     metrics::Metrics,
     priority::{self, Duty},
@@ -72,7 +73,7 @@ impl Parts {
         let means = (SourceConnector::new(config.intercept.mark), relay);
         let settings = (&config.rtsp, &config.limits);
         let manager = engine::start(store.clone(), pool.clone(), &places, settings, means, &metrics.rtsp);
-        let no_rtsp = |error| ServeError::Bind { flag: "rtsp", addr: config.rtsp.address, error, hint: "" };
+        let no_rtsp = |error| BindError { flag: "rtsp", addr: config.rtsp.address, error, hint: "" };
         let manager = manager.map_err(no_rtsp)?;
         let cluster = node(config, own, &metrics)?;
         if let Some(cluster) = &cluster {

@@ -20,6 +20,7 @@ use crate::{
     upgrade::Upgrader,
 };
 use arc_swap::ArcSwap;
+use millpond_store::ring::SweepLimits;
 use std::{
     collections::HashMap,
     io,
@@ -366,7 +367,7 @@ impl Running {
     /// Bounds the past of live streams as a configuration has it.
     fn sweep(&self, sockets: &mut Sockets, config: &Config) {
         sockets.sweep.take().inspect(AbortHandle::abort);
-        if let Some((folder, limits)) = live::sweep_limits(config) {
+        if let Some((folder, limits)) = sweep_limits(config) {
             let sweep = tokio::spawn(live::sweep(self.parts.manager.clone(), folder, limits, self.stop.clone()));
             sockets.sweep = Some(sweep.abort_handle());
         }
@@ -542,4 +543,12 @@ impl Running {
 pub(super) fn wanted(config: &Config) -> impl Iterator<Item = (&'static str, std::net::SocketAddr)> {
     let listeners = config.listeners().into_iter().filter_map(|(name, address)| Some((name, address?)));
     listeners.filter(|(name, _)| SERVED.contains(name))
+}
+
+/// Returns the folder of the past of streams and its bounds; `None` where no place keeps any. Pasts that nobody writes stay as
+/// long as the longest `time-shift`.
+fn sweep_limits(config: &Config) -> Option<(PathBuf, SweepLimits)> {
+    let age = config.places.iter().filter(|place| place.spec.is_live()).map(|place| place.live.shift).max()?;
+    let limits = SweepLimits { age, total: config.storage.shift_total };
+    (!age.is_zero()).then(|| (config.storage.shift_folder.clone(), limits))
 }

@@ -12,7 +12,7 @@ mod settings;
 pub(crate) use metrics::TraceCollector;
 pub use settings::TraceSettings;
 
-use crate::{http::request::Request, network::Network};
+use crate::network::Network;
 use exporter::CollectorClient;
 use http::{HeaderMap, HeaderValue};
 use millpond_store::trace::{self, TARGET};
@@ -91,17 +91,28 @@ pub(crate) fn flush() {
     }
 }
 
+/// A request, as its span has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Traced<'a> {
+    pub(crate) method: &'a str,
+    /// Path and query, without secrets.
+    pub(crate) target: &'a str,
+    pub(crate) headers: &'a HeaderMap,
+    /// Name of the protocol: `http/1.1` or `h2`.
+    pub(crate) protocol: &'static str,
+}
+
 /// Begins the span of a request. It continues the trace of a trusted client; `peer` is the address of the connection.
-pub(crate) fn of_request(request: &Request, peer: IpAddr, protocol: &'static str) -> Span {
+pub(crate) fn of_request(request: &Traced<'_>, peer: IpAddr) -> Span {
     let span = tracing::info_span!(
         target: TARGET,
         "request",
         otel.kind = "server",
-        otel.name = request.method.as_str(),
+        otel.name = request.method,
         otel.status_code = tracing::field::Empty,
-        http.request.method = request.method.as_str(),
-        url.path = %request.logged_target().split('?').next().unwrap_or_default(),
-        network.protocol.name = protocol,
+        http.request.method = request.method,
+        url.path = %request.target.split('?').next().unwrap_or_default(),
+        network.protocol.name = request.protocol,
         client.address = tracing::field::Empty,
         http.response.status_code = tracing::field::Empty,
         http.response.body.size = tracing::field::Empty,
@@ -111,7 +122,7 @@ pub(crate) fn of_request(request: &Request, peer: IpAddr, protocol: &'static str
     );
     let Some(traces) = TRACES.get().filter(|_| !span.is_disabled()) else { return span };
     if traces.parents.iter().any(|network| network.contains(peer)) {
-        let parent = TraceContextPropagator::new().extract(&Fields(&request.headers));
+        let parent = TraceContextPropagator::new().extract(&Fields(request.headers));
         if parent.span().span_context().is_valid() {
             // A span that has begun can't get a parent; this one has not.
             let _ = span.set_parent(parent);

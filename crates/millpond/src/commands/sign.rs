@@ -6,8 +6,8 @@ use clap::{Arg, ArgMatches, Command};
 use millpond_server::{
     access::{Claims, Parties, keys::Secret, sign},
     config::value,
-    http::request::uri,
     network::Network,
+    uri,
 };
 use std::time::{Duration, SystemTime};
 

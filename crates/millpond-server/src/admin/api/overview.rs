@@ -229,7 +229,7 @@ pub(super) fn version(state: &AdminState) -> Reply {
 #[utoipa::path(get, path = "/api/v1/health", tag = "overview", responses((status = 200, body = Health)))]
 pub(super) fn health(state: &AdminState) -> Reply {
     let waiting_for = state.readiness.waiting_for();
-    let doubts = state.reloader.as_ref().map(|reloader| crate::doubts(&reloader.loaded())).unwrap_or_default();
+    let doubts = state.reloader.as_ref().map(|reloader| crate::doubts::doubts(&reloader.loaded())).unwrap_or_default();
     show(&Health { is_ready: waiting_for.is_empty(), waiting_for, doubts })
 }
 

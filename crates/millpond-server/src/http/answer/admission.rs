@@ -3,9 +3,10 @@
 use super::{Front, Reply, viewers::ConnectionViewers};
 use crate::{
     access::{CorsOrigins, Decision, Hold, Limited, Pass, Refusal, Sight, Viewer, token},
-    http::request::{Request, uri},
+    http::request::Request,
     logging::RequestId,
     problem::Problem,
+    uri,
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use millpond_store::HOME_HEADER;

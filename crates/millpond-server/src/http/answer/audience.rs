@@ -3,13 +3,11 @@
 use super::{Front, Reply, ReplyInfo};
 use crate::{
     audience::{Length, ReadBytes, UnderWay, Viewing},
-    http::{
-        Kind,
-        request::{Request, uri},
-    },
+    http::{Kind, request::Request},
     library::Route,
     logging::RequestId,
     problem::Problem,
+    uri,
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};

@@ -13,20 +13,21 @@ use super::{
     viewers::{ConnectionViewers, Viewers},
 };
 use crate::{
-    access::{Gates, Hold, Pass},
+    access::{Gates, Hold, Pass, Publishers},
     audience::Audience,
     cluster::Cluster,
     http::{
         HttpMetrics, Kind, Lifetimes,
         body::BodyError,
         render::{AnswerError, CodedTexts, Renderer},
-        request::{Request, uri},
+        request::Request,
     },
     library::{Catalogue, Library, LibraryError, Places},
-    live::{Publishers, Sources},
+    live::Sources,
     logging::RequestId,
     problem::Problem,
     storage::PlaceBytes,
+    uri,
     work::Asker,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};

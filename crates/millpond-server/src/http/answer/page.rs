@@ -11,9 +11,10 @@ use crate::{
     http::{
         body::Body,
         render::{AnswerError, TextId},
-        request::{Request, accept::prefers_html, coding::Coding, uri::parameter},
+        request::{Request, accept::prefers_html, coding::Coding},
     },
     library::{LibraryError, fingerprint},
+    uri::parameter,
 };
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header};

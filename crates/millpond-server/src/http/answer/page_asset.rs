@@ -2,8 +2,9 @@
 
 use super::{Front, page_streams};
 use crate::{
-    http::{render::AnswerError, request::uri::encode},
+    http::render::AnswerError,
     library::{Asset, LibraryError, Purpose, Resource, is_media},
+    uri::encode,
 };
 use millpond_package::{MediaKind, PresentedTrack, hls::Container, thumbnails::Thumbnails};
 use serde_json::{Value, json};

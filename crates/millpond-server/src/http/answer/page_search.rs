@@ -3,8 +3,8 @@
 use super::{Front, page_streams};
 use crate::{
     access::Sight,
-    http::request::uri::parameter,
     library::{LibraryError, NameRow, Names, Query, search as search_names},
+    uri::parameter,
 };
 use futures_util::future::join_all;
 use millpond_media::Work;

@@ -1,7 +1,7 @@
 //! Live streams on the web page.
 
 use super::Front;
-use crate::{http::request::uri::encode, library::LibraryError, live::state};
+use crate::{library::LibraryError, live::state, uri::encode};
 use millpond_media::movie::TrackKind;
 use millpond_package::MediaKind;
 use millpond_stream::{Format, Source, StreamReport};

@@ -9,9 +9,10 @@ use crate::{
     http::{
         body::Body,
         render::{AnswerError, TextId},
-        request::{Request, coding::Coding, uri},
+        request::{Request, coding::Coding},
     },
     library::{Asset, Resource, Route, fingerprint},
+    uri,
 };
 use bytes::Bytes;
 use http::HeaderValue;

@@ -6,15 +6,12 @@ use super::{
     upload::{self, UploadFormat},
 };
 use crate::{
-    access::{Asker, AuthAction, Hold, Pass, Refusal},
-    http::{
-        Kind,
-        request::{Request, uri},
-    },
+    access::{Asker, AuthAction, Hold, HttpClient, HttpRefusal, Pass, Publishers, Refusal, TooManyGuesses},
+    http::{Kind, request::Request},
     library::LibraryError,
-    live::{HttpClient, HttpRefusal, Publishers, TooManyGuesses},
     logging::RequestId,
     problem::{self, Problem},
+    uri,
 };
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};

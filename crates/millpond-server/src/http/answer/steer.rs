@@ -7,10 +7,11 @@ use crate::{
         Kind,
         body::{Body, BodyError, ChunkStream},
         render,
-        request::{Request, uri},
+        request::Request,
     },
     library::{LiveResource, Resource, Route},
     proxies::Forwarded,
+    uri,
 };
 use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};

@@ -1,6 +1,6 @@
 //! Request heads of HTTP/1.0 and HTTP/1.1 (RFC 9112).
 
-use super::{HeadError, Request, authority, framing, message::names_token, uri};
+use super::{HeadError, Request, authority, framing, message::names_token, target};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
 /// Largest request head, in bytes.
@@ -109,7 +109,7 @@ fn request(raw: &httparse::Request<'_, '_>, used: usize) -> Result<RequestHead, 
     authority::check_host(&headers, http10)?;
     framing::check_expectation(&headers, http10)?;
     let has_body = framing::has_body(&headers, http10)?;
-    let target = uri::target(&method, target)?.to_owned();
+    let target = target::path_and_query(&method, target)?.to_owned();
     let closes = names_token(&headers, header::CONNECTION, "close");
     let stays = names_token(&headers, header::CONNECTION, "keep-alive");
     let keep_alive = !closes && (stays || !http10);

@@ -15,7 +15,7 @@ pub mod framing;
 pub mod head;
 mod message;
 pub mod range;
-pub mod uri;
+pub mod target;
 
 pub use error::HeadError;
 pub use message::{FieldValue, Request};

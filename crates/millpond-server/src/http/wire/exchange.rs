@@ -9,7 +9,7 @@ use crate::{
         request::{Request, cmcd::Cmcd},
     },
     logging::{self, RequestId},
-    traces,
+    traces::{self, Traced},
 };
 use http::{HeaderValue, StatusCode, header};
 use millpond_store::ReadCounts;
@@ -104,7 +104,11 @@ impl Exchange {
         meter: SendMeter,
     ) -> Self {
         front.note_client(&mut request, peer);
-        let span = traces::of_request(&request, peer.ip(), protocol.name());
+        let span = {
+            let (method, headers, protocol) = (request.method.as_str(), &request.headers, protocol.name());
+            let traced = Traced { method, target: &request.logged_target(), headers, protocol };
+            traces::of_request(&traced, peer.ip())
+        };
         Self { front, request, peer, protocol, started, meter, span, reply: None, under_way: None, is_recorded: false }
     }
 

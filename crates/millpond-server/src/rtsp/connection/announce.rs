@@ -2,15 +2,14 @@
 
 use super::{Connection, Named, failed, refused};
 use crate::rtsp::{
-    access::Publishers,
     medium::NoMedium,
     party::Party,
     publisher::{NoRecord, Publisher},
-    random,
     record::{About, Record},
     reply::Reply,
     signalling::{Announce, Outcome, SetUp},
 };
+use crate::{access::Publishers, random};
 use millpond_rtp::{
     message::StatusCode,
     sdp_reader::SessionDescription,

@@ -54,7 +54,7 @@ pub(super) async fn serve(
         session_timeout: rtsp.settings.session_timeout,
         overflow: rtsp.settings.overflow.clone().filter(|_| own),
         access_log: rtsp.access_log,
-        access: rtsp.access.clone().filter(|_| own),
+        passwords: rtsp.passwords.clone().filter(|_| own),
         gates: if own { rtsp.gates.clone() } else { Arc::new(Gates::none()) },
         publishers: rtsp.publishers.clone().filter(|_| own),
         cluster: rtsp.cluster.clone().filter(|_| own),

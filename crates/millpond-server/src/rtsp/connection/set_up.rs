@@ -2,10 +2,10 @@
 
 use super::{Connection, failed, refused};
 use crate::access::{Hold, Pass};
+use crate::random;
 use crate::rtsp::{
     interleaved::Interleaved,
     party::Party,
-    random,
     record::About,
     reply::Reply,
     session::{Session, Way},

@@ -6,12 +6,15 @@ use super::{
     channels::Channels,
     sessions::{Sessions, Viewer},
 };
-use crate::access::{Asker, AuthAction, Gates, Limited, Pass, Question, Refusal, RtspDecision, query_token};
+use crate::access::{
+    Admission, Asker, AuthAction, Gates, Limited, Pass, Passwords, Publishers, Question, Refusal, RtspDecision,
+    Unproved, query_token,
+};
 use crate::cluster::Cluster;
 use crate::limits::ConnectionTimeouts;
 use crate::logging;
 use crate::rtsp::{
-    access::{Access, Admission, Publishers, Unproved},
+    challenge,
     record::End,
     reply::{self, PUBLIC, PUBLIC_TO_PUBLISHERS, Reply},
 };
@@ -46,7 +49,7 @@ pub(in crate::rtsp) struct Terms {
     /// Whether refusals are logged.
     pub(in crate::rtsp) access_log: bool,
     /// Credentials that clients must present; `None` admits everyone.
-    pub(in crate::rtsp) access: Option<Arc<Access>>,
+    pub(in crate::rtsp) passwords: Option<Arc<Passwords>>,
     /// Rules of access, per place.
     pub(in crate::rtsp) gates: Arc<Gates>,
     /// Admission of publishers; `None` where no stream is pushed.
@@ -389,14 +392,16 @@ impl Dialogue {
             self.wrong += usize::from(matches!(refusal, Refusal::Token(_)));
             return Some(self.turned_away(refusal));
         }
-        let admission = match (&self.terms.publishers, &self.terms.access, ruled) {
+        let admission = match (&self.terms.publishers, &self.terms.passwords, ruled) {
             (Some(publishers), ..) if is_publishers => publishers.admission(self.terms.peer.ip()),
-            (_, _, RtspDecision::Users(access)) | (_, Some(access), RtspDecision::Open) => Admission::Users(access),
+            (_, _, RtspDecision::Users(passwords)) | (_, Some(passwords), RtspDecision::Open) => {
+                Admission::Users(passwords)
+            }
             _ => Admission::Free,
         };
         let refused = match admission {
             Admission::Free => Ok(()),
-            Admission::Users(access) => access.check(request, self.terms.peer.ip(), now),
+            Admission::Users(passwords) => challenge::check(passwords, request, self.terms.peer.ip(), now),
             Admission::Forbidden => {
                 let why = "without publish-users only clients of this machine may publish";
                 return Some(Reply::new(StatusCode::Forbidden).because(why));

@@ -2,8 +2,8 @@
 
 use super::simulation::{Over, SECOND, SESSIONS, World, request};
 use crate::{
-    config::RtspUsers,
-    rtsp::{Users, access::Access, record::End, signalling::Ended},
+    access::{Passwords, UserFile, Users},
+    rtsp::{record::End, signalling::Ended},
 };
 use millpond_rtp::framing::FramingError;
 use std::sync::Arc;
@@ -217,10 +217,10 @@ fn sessions_and_channels_are_bounded() {
 
 #[test]
 fn wrong_passwords_end_the_connection_and_challenges_do_not() {
-    let users = RtspUsers { path: "users".into(), users: Users::parse(b"ann:pass").unwrap() };
-    let access = Arc::new(Access::new(users, &[7; 32]));
+    let users = UserFile { path: "users".into(), users: Users::parse(b"ann:pass").unwrap() };
+    let passwords = Arc::new(Passwords::new(users, &[7; 32]));
     let mut world = World::default();
-    let client = world.connect_with(1, |terms| terms.access = Some(access));
+    let client = world.connect_with(1, |terms| terms.passwords = Some(passwords));
     for _ in 0..20 {
         assert_eq!(world.ask(client, "DESCRIBE", "").status, 401);
         world.pass(SECOND);

@@ -206,7 +206,7 @@ impl World {
             is_secure: false,
             overflow: None,
             access_log: false,
-            access: None,
+            passwords: None,
             gates: Arc::new(Gates::none()),
             publishers: None,
             cluster: None,

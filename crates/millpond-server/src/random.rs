@@ -6,7 +6,7 @@ use std::io;
 ///
 /// # Errors
 /// The system provides none.
-pub(super) fn bytes<const COUNT: usize>() -> io::Result<[u8; COUNT]> {
+pub(crate) fn bytes<const COUNT: usize>() -> io::Result<[u8; COUNT]> {
     let mut bytes = [0; COUNT];
     getrandom::fill(&mut bytes)?;
     Ok(bytes)

@@ -1,11 +1,9 @@
 //! Settings of publishing: who may push streams, and what becomes of a second publisher.
 
-use crate::{
-    rtsp::RtspUsers,
-    settings::{
-        At, ConfigError, Host, Setting, Settings, Sources,
-        value::{self, BadValue, Form},
-    },
+use super::UserFile;
+use crate::settings::{
+    At, ConfigError, Host, Setting, Settings, Sources,
+    value::{self, BadValue, Form},
 };
 use millpond_stream::Conflict;
 use std::{net::IpAddr, path::PathBuf};
@@ -16,7 +14,7 @@ pub struct PublishSettings {
     /// File of the users.
     pub users_file: Option<PathBuf>,
     /// Users that may publish, read from that file.
-    pub users: Option<RtspUsers>,
+    pub users: Option<UserFile>,
     /// Whether everybody may publish where there are no users. Else only clients of the same machine may.
     pub is_open: bool,
     /// What becomes of a second publisher of a stream.
@@ -42,7 +40,7 @@ impl Settings for PublishSettings {
 
     fn complete(&mut self, sources: &Sources) -> Vec<ConfigError> {
         let Some(path) = self.users_file.clone() else { return Vec::new() };
-        match RtspUsers::read(path, "publish-users", sources) {
+        match UserFile::read(path, "publish-users", sources) {
             Ok(users) => {
                 self.users = Some(users);
                 Vec::new()

@@ -1,10 +1,37 @@
-//! Users of RTSP: their names and passwords, read from a file.
+//! Users: their names and passwords, read from a file.
 
+use crate::settings::{ConfigError, Sources};
 use millpond_rtp::digest::{Algorithm, Secret};
-use std::{collections::HashMap, fmt, io, path::Path};
+use std::{
+    collections::HashMap,
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 /// The realm of Digest authentication, which players show to their users.
-pub(super) const REALM: &str = "millpond";
+pub(crate) const REALM: &str = "millpond";
+
+/// A file of users: of those that may play, or of those that may publish.
+#[derive(Debug, Clone)]
+pub struct UserFile {
+    /// File of the users, which is read again when it changes.
+    pub path: PathBuf,
+    /// Users of that file.
+    pub users: Users,
+}
+
+impl UserFile {
+    /// Reads the file that a setting names.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub(crate) fn read(path: PathBuf, key: &'static str, sources: &Sources) -> Result<Self, Vec<ConfigError>> {
+        Users::read(&path).map(|users| Self { path: path.clone(), users }).map_err(|all| {
+            let wrong = |reason: String| ConfigError::File { at: sources.of(key), key, path: path.clone(), reason };
+            all.iter().map(|error| wrong(error.to_string())).collect()
+        })
+    }
+}
 
 /// Users and the hashes of their passwords. The passwords themselves are not kept.
 #[derive(Clone, Default, PartialEq, Eq)]
