@@ -21,7 +21,7 @@ source.
 | LIST | `a,b`; in the file also `[\"a\", \"b\"]` |
 | PATH, TEXT | text |
 
-A change of a setting takes effect at a reload ([operations](operations.md#reload)), or where the last column says so at the next start.
+A change of a setting takes effect at a reload ([operations](../handbook/operations.md#reload)), or where the last column says so at the next start.
 A reload names the settings that wait for a restart.
 
 `just settings` writes this page from the declarations in the source; a test fails when they differ.
@@ -126,7 +126,7 @@ fn assert_written(name: &str, text: &str) {
 
 #[test]
 fn the_page_of_settings_is_that_of_the_declarations() {
-    assert_written("docs/settings.md", &page());
+    assert_written("docs/reference/settings.md", &page());
 }
 
 #[test]
