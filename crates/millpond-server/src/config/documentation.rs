@@ -159,7 +159,11 @@ fn tables_of_the_handbook_name_settings() {
     let mut seen = 0;
     for entry in fs::read_dir(file("docs/handbook")).unwrap() {
         let path = entry.unwrap().path();
-        let page = if path.extension().is_some_and(|ending| ending == "md") { fs::read_to_string(&path).unwrap() } else { continue };
+        let page = if path.extension().is_some_and(|ending| ending == "md") {
+            fs::read_to_string(&path).unwrap()
+        } else {
+            continue;
+        };
         for name in names_in_tables(&page) {
             assert!(Config::find(&name).is_some(), "{}: {name} is not a setting", path.display());
             seen += 1;

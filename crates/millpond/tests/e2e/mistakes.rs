@@ -162,7 +162,9 @@ fn each_mistake_gets_an_answer_that_helps() {
         let told = lines(&answer, case);
         faults.extend(missing.map(|words| format!("{}{}\n  lacks {words:?}: {told}", case.file, case.typed)));
         faults.extend(wrong.map(|words| format!("{}{}\n  has {words:?}: {told}", case.file, case.typed)));
-        faults.extend((!page.has(case)).then(|| format!("{}: no row of docs/handbook/mistakes.md has these words", case.typed)));
+        faults.extend(
+            (!page.has(case)).then(|| format!("{}: no row of docs/handbook/mistakes.md has these words", case.typed)),
+        );
     }
     drop(bench);
     if std::env::var_os("MILLPOND_WRITE_DOCS").is_some() {
