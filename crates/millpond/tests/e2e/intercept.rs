@@ -101,7 +101,8 @@ impl Servers {
 fn documented(language: &str) -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/handbook/interception.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let blocks = page.split(&format!("```{language}")).skip(1).map(|rest| rest.split("```").next().unwrap());
+    let begin = format!("```{language}");
+    let blocks = page.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap());
     // Words behind the language say what becomes of the block.
     let all: String = blocks.map(|block| block.split_once('\n').unwrap().1).collect();
     assert!(!all.is_empty(), "no block of {language}");
