@@ -11,7 +11,7 @@ Usage: amps.py [--bin MILLPOND] [--profiled MILLPOND] [--out FOLDER] [--quick] [
   sessions    delay of requests and late packets while sessions play, by their number and by their rate (section 4.2)
 
 Clients are `millpond load`, on the same machine and over the loopback. `pipes` needs perf and a build with function names:
-`cargo build --profile profiling -p millpond`. Printed are the Markdown tables of docs/rtsp.md, with AMPS's figures beside ours.
+`cargo build --profile profiling -p millpond`. Printed are the Markdown tables of docs/measured/rtsp.md, with AMPS's figures beside ours.
 FOLDER gets them as `amps.md`, all figures as `amps.json`, and plots (SVG).
 """
 

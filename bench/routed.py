@@ -1,6 +1,6 @@
 """Client, edge and server, each in a network namespace: the edge routes, and intercepts where a millpond runs in it.
 
-The rules of the firewall are those of docs/interception.md. Needs root, iproute2 and nftables.
+The rules of the firewall are those of docs/handbook/interception.md. Needs root, iproute2 and nftables.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parent.parent / "docs/interception.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs/handbook/interception.md"
 CLIENT, SERVER = "10.1.0.2", "10.2.0.2"
 
 
@@ -20,8 +20,8 @@ def run(*command, check=True):
 
 
 def documented(language: str) -> str:
-    """The blocks of code of docs/interception.md in a language."""
-    return "\n".join(re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.S))
+    """The blocks of code of docs/handbook/interception.md in a language."""
+    return "\n".join(re.findall(rf"```{language}(?: [^\n]*)?\n(.*?)```", PAGE.read_text(), re.S))
 
 
 class Routed:

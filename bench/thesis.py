@@ -14,7 +14,7 @@ Millpond stands before it; a client asks for segments and manifests. Four states
 Many connections and conversion efficiency are measured with single files, which have no server manifest.
 
 The storage is near (loopback) or a round trip of milliseconds away, over HTTP (nginx) or S3 (versitygw). Printed are the
-Markdown tables of docs/benchmarks.md. FOLDER gets them as `thesis.md`, all figures as `thesis.json`, and plots (SVG).
+Markdown tables of docs/measured/thesis.md. FOLDER gets them as `thesis.md`, all figures as `thesis.json`, and plots (SVG).
 Needs root (network namespaces), nginx, versitygw, ffmpeg, cc; Chromium and node for the startup delay.
 """
 

@@ -200,7 +200,7 @@ pub(crate) fn bind(flag: &'static str, addr: SocketAddr) -> Result<StdListener, 
                 ": another program listens there; stop it, or choose another address with this flag"
             }
             io::ErrorKind::PermissionDenied if flag == "intercept" => {
-                ": interception needs CAP_NET_ADMIN; see docs/interception.md"
+                ": interception needs CAP_NET_ADMIN; see docs/handbook/interception.md"
             }
             io::ErrorKind::PermissionDenied => {
                 ": ports below 1024 need privileges; choose a higher port with this flag"

@@ -34,7 +34,7 @@ const COST: f64 = 2.0;
 const FIRST: u64 = 2;
 
 /// Reads scattered ranges of one object, batch by batch. Gaps between near ranges are read too, within limits:
-/// `docs/decisions/0015-fragment-headers.md`.
+/// `docs/design/decisions/0015-fragment-headers.md`.
 #[derive(Debug)]
 pub struct Scattered {
     store: Store,

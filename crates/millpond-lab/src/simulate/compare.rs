@@ -88,7 +88,7 @@ impl fmt::Display for Row {
 mod tests {
     use super::*;
 
-    /// The promise of docs/simulator.md, on small workloads: in small samples chance takes a larger part.
+    /// The promise of docs/measured/simulator.md, on small workloads: in small samples chance takes a larger part.
     #[test]
     fn the_default_is_near_the_best_other_policy_everywhere_and_leads_on_streams() {
         let rows = compare(0.1, 1, |row| println!("{row}"));

@@ -21,7 +21,7 @@ source.
 | LIST | `a,b`; in the file also `[\"a\", \"b\"]` |
 | PATH, TEXT | text |
 
-A change of a setting takes effect at a reload ([operations](operations.md#reload)), or where the last column says so at the next start.
+A change of a setting takes effect at a reload ([operations](../handbook/operations.md#reload)), or where the last column says so at the next start.
 A reload names the settings that wait for a restart.
 
 `just settings` writes this page from the declarations in the source; a test fails when they differ.
@@ -126,7 +126,7 @@ fn assert_written(name: &str, text: &str) {
 
 #[test]
 fn the_page_of_settings_is_that_of_the_declarations() {
-    assert_written("docs/settings.md", &page());
+    assert_written("docs/reference/settings.md", &page());
 }
 
 #[test]
@@ -146,18 +146,30 @@ fn the_configuration_file_of_packages_is_that_of_the_declarations() {
     assert_eq!(loaded.config.places.len(), 2);
 }
 
+/// The names in the first column of a page's tables of settings.
+fn names_in_tables(page: &str) -> Vec<String> {
+    let tables = page.split("| setting | default | is |").skip(1);
+    let rows = tables.flat_map(|table| table.lines().skip(2).take_while(|line| line.starts_with('|')));
+    let names = rows.flat_map(|row| row.split('|').nth(1).unwrap().split(','));
+    names.map(|name| name.trim().trim_matches('`').to_owned()).collect()
+}
+
 #[test]
-fn the_table_of_the_readme_names_settings() {
-    let readme = fs::read_to_string(file("README.md")).unwrap();
-    let table = readme.split("| setting | default | is |").nth(1).unwrap();
-    let rows: Vec<_> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
-    assert!(rows.len() > 20, "{rows:?}");
-    for row in rows {
-        let names = row.split('|').nth(1).unwrap();
-        for name in names.split(',').map(|name| name.trim().trim_matches('`')) {
-            assert!(Config::find(name).is_some(), "README.md: {name} is not a setting");
+fn tables_of_the_handbook_name_settings() {
+    let mut seen = 0;
+    for entry in fs::read_dir(file("docs/handbook")).unwrap() {
+        let path = entry.unwrap().path();
+        let page = if path.extension().is_some_and(|ending| ending == "md") {
+            fs::read_to_string(&path).unwrap()
+        } else {
+            continue;
+        };
+        for name in names_in_tables(&page) {
+            assert!(Config::find(&name).is_some(), "{}: {name} is not a setting", path.display());
+            seen += 1;
         }
     }
+    assert!(seen > 60, "{seen} names");
 }
 
 #[test]

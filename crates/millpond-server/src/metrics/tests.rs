@@ -165,7 +165,7 @@ fn indexes_and_assets() {
 const PAGE_HEAD: &str = "\
 # Metrics
 
-`/metrics` on the admin address has these families. Histograms have the samples `_bucket`, `_sum` and `_count` of their name. [Logs and metrics](operations.md) says which
+`/metrics` on the admin address has these families. Histograms have the samples `_bucket`, `_sum` and `_count` of their name. [Logs and metrics](../handbook/operations.md) says which
 are the most useful.
 
 `just settings` writes this page from the declarations in the source; a test fails when they differ.
@@ -209,10 +209,10 @@ fn the_page_of_metrics_is_that_of_the_declarations() {
         assert!(!help.is_empty(), "{name} has no help");
         writeln!(page, "| `{name}` | {kind} | {} |", help.trim_end_matches('.').replace('|', "\\|")).unwrap();
     }
-    let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");
     if std::env::var_os("MILLPOND_WRITE_DOCS").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == page, "docs/metrics.md differs from the declarations: run `just settings`");
+    assert!(found == page, "docs/reference/metrics.md differs from the declarations: run `just settings`");
 }

@@ -2,7 +2,7 @@
 //!
 //! Each part has a file with its settings: a struct of their values and a list of declarations ([`Settings::LIST`]). A declaration
 //! has name, form, default, help, the moment at which a new value takes effect ([`At`]), and how its value is read and shown.
-//! Flags, environment, file, `millpond check`, `--help` and `docs/settings.md` are made from it. The configuration ([`crate::config`]) is composed of the structs.
+//! Flags, environment, file, `millpond check`, `--help` and `docs/reference/settings.md` are made from it. The configuration ([`crate::config`]) is composed of the structs.
 
 mod error;
 pub mod machine;

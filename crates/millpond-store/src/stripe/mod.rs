@@ -3,7 +3,7 @@
 //!
 //! A [`StripeMap`] beside the place's other objects says how the units lie. [`StripedOrigin`](origin::StripedOrigin) presents
 //! a striped object as an ordinary one, and reads units of several stores at the same time. A map names its stores; where
-//! they are, only the operator says: `docs/decisions/0022-striping.md`.
+//! they are, only the operator says: `docs/design/decisions/0022-striping.md`.
 
 mod batch;
 pub(crate) mod group;

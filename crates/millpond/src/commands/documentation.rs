@@ -69,10 +69,10 @@ fn the_page_of_commands_is_that_of_the_declarations() {
         section(&mut page, command, "millpond", &settings);
     }
     let page = format!("{}\n", page.trim_end());
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/commands.md");
     if std::env::var_os("MILLPOND_WRITE_DOCS").is_some() {
         fs::write(&path, &page).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == page, "docs/commands.md differs from the declarations: run `just settings`");
+    assert!(found == page, "docs/reference/commands.md differs from the declarations: run `just settings`");
 }

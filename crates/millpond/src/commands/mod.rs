@@ -50,7 +50,7 @@ fn with_negative_numbers(command: Command) -> Command {
 
 fn commands() -> Command {
     Command::new("millpond")
-        .about("A streaming media edge: MP4 files in, HLS, DASH and plain HTTP out, packaged on the fly")
+        .about("A streaming media edge: MP4 files and live streams in, HLS, DASH and RTSP out, packaged on the fly")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)

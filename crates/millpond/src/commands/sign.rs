@@ -16,7 +16,7 @@ const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 pub(crate) fn command() -> Command {
     Command::new("sign")
-        .about("Prints a URL with a signed token in its path, which playlists and segments carry on")
+        .about("Prints a signed URL: players send its token with every playlist and segment")
         .arg_required_else_help(true)
         .arg(
             Arg::new("url")

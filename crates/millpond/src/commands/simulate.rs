@@ -31,7 +31,7 @@ pub(crate) fn command() -> Command {
         .long_about(
             "Plays a workload against the cache's own policies and prefetch modes, on a virtual clock and a modelled \
              link. Prints server traffic, hits, false prefetch and stalls. Lists of values make a run for each \
-             combination. docs/simulator.md explains each figure.",
+             combination. docs/handbook/simulator.md explains each figure.",
         )
         .arg(
             option("preset", "NAME", "sproxy", "A generated workload")

@@ -16,7 +16,7 @@ use std::{
 
 /// Some segments, and a key frame every other second.
 const CLIP: &str = "h264_aac.mp4";
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/openapi.json");
 
 fn millpond(args: &[&str], env: &[(&str, &str)]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_millpond")).args(args).envs(env.iter().copied()).output().unwrap()

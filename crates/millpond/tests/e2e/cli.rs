@@ -162,9 +162,10 @@ fn help_lists_choices_and_the_options_of_places() {
         assert!(words.contains(part), "no {part:?} in {out}");
     }
     assert!(out.lines().all(|line| line.chars().count() <= 160), "{out}");
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/handbook/configuration.md");
+    let page = std::fs::read_to_string(page).unwrap();
     for setting in millpond_server::config::PLACE_SETTINGS {
-        assert!(readme.contains(&format!("| `{}` |", setting.name)), "README.md doesn't have {}", setting.name);
+        assert!(page.contains(&format!("| `{}` |", setting.name)), "configuration.md doesn't have {}", setting.name);
     }
 }
 

@@ -1,5 +1,5 @@
 //! Interception: clients and servers in namespaces of their own, neither of which knows of the edge between them. The rules of the
-//! firewall are those of docs/interception.md.
+//! firewall are those of docs/handbook/interception.md.
 
 use crate::{
     metrics::{By, watch::Watch},
@@ -97,12 +97,14 @@ impl Servers {
     }
 }
 
-/// The blocks of code of docs/interception.md in a language.
+/// The blocks of code of docs/handbook/interception.md in a language.
 fn documented(language: &str) -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/interception.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/handbook/interception.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let begin = format!("```{language}\n");
-    let all: String = page.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let begin = format!("```{language}");
+    let blocks = page.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap());
+    // Words behind the language say what becomes of the block.
+    let all: String = blocks.map(|block| block.split_once('\n').unwrap().1).collect();
     assert!(!all.is_empty(), "no block of {language}");
     all
 }

@@ -1,4 +1,4 @@
-//! Mistakes of users: each is typed as docs/mistakes.md shows it, and the answer has the words that help.
+//! Mistakes of users: each is typed as docs/handbook/mistakes.md shows it, and the answer has the words that help.
 //!
 //! `MILLPOND_WRITE_DOCS=1` writes the page; `MILLPOND_BEFORE=PROGRAM` also fills the column of what an earlier build prints.
 
@@ -162,7 +162,9 @@ fn each_mistake_gets_an_answer_that_helps() {
         let told = lines(&answer, case);
         faults.extend(missing.map(|words| format!("{}{}\n  lacks {words:?}: {told}", case.file, case.typed)));
         faults.extend(wrong.map(|words| format!("{}{}\n  has {words:?}: {told}", case.file, case.typed)));
-        faults.extend((!page.has(case)).then(|| format!("{}: no row of docs/mistakes.md has these words", case.typed)));
+        faults.extend(
+            (!page.has(case)).then(|| format!("{}: no row of docs/handbook/mistakes.md has these words", case.typed)),
+        );
     }
     drop(bench);
     if std::env::var_os("MILLPOND_WRITE_DOCS").is_some() {
@@ -181,7 +183,7 @@ struct Page {
 
 impl Page {
     fn path() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/mistakes.md")
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/handbook/mistakes.md")
     }
 
     fn read() -> Self {

@@ -50,7 +50,7 @@ type Outcome = Result<Reply, Problem>;
 /// The list of operations.
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Millpond admin API", description = "Shows and changes a running server. docs/api.md explains it."),
+    info(title = "Millpond admin API", description = "Shows and changes a running server. docs/reference/api.md explains it."),
     paths(
         overview::version, overview::health, overview::overview, overview::history, events::events, openapi,
         sessions::list_sessions, sessions::get_session, sessions::end_session, sessions::list_blocks, sessions::end_block,
@@ -88,7 +88,7 @@ async fn perform(request: Request<Incoming>, state: &Arc<AdminState>) -> Outcome
     let route = match ROUTES.find(request.method(), request.uri().path()) {
         Ok(route) => route,
         Err(NoRoute::Path) => {
-            return Err(Problem::new(StatusCode::NOT_FOUND).detail("the API has no such path: docs/api.md"));
+            return Err(Problem::new(StatusCode::NOT_FOUND).detail("the API has no such path: docs/reference/api.md"));
         }
         Err(NoRoute::Component) => return Err(bad("a component of the path is not percent-encoded UTF-8")),
         Err(NoRoute::Method(allowed)) => {

@@ -26,7 +26,7 @@ pub(super) struct SettingList {
     file: Option<String>,
     /// Whether there is one that can be changed.
     is_writable: bool,
-    /// The settings, in the order of docs/settings.md.
+    /// The settings, in the order of docs/reference/settings.md.
     settings: Vec<ShownSetting>,
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Simulation {
     outcomes: Option<Value>,
 }
 
-/// The run to start. docs/simulator.md explains each field.
+/// The run to start. docs/handbook/simulator.md explains each field.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct NewSimulation {

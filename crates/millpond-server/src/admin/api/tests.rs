@@ -4,7 +4,7 @@ use http::Method;
 use std::collections::BTreeSet;
 
 /// Where the document is kept for readers.
-const COPY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+const COPY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/openapi.json");
 
 fn state() -> Arc<AdminState> {
     desk().state()
@@ -19,7 +19,7 @@ fn the_committed_document_is_that_of_the_code() {
     let is_same = std::fs::read_to_string(COPY).is_ok_and(|copy| copy == text);
     assert!(
         is_same,
-        "docs/openapi.json is out of date: MILLPOND_WRITE_DOCS=1 cargo test -p millpond-server --lib -- documentation:: api::"
+        "docs/reference/openapi.json is out of date: MILLPOND_WRITE_DOCS=1 cargo test -p millpond-server --lib -- documentation:: api::"
     );
 }
 

@@ -18,7 +18,7 @@ pub(super) fn command() -> Command {
         .long_about(
             "Plays viewers of a cluster, on a virtual clock, against the code that assigns and admits them. Viewers come \
              and go for two and a half minutes. Then nodes are killed, others join, and a crowd comes to a cold asset. \
-             docs/cluster.md explains each figure.",
+             docs/measured/cluster.md explains each figure.",
         )
         .arg(option("nodes", "NUMBERS", "10,100,1000", "Numbers of nodes, up to 10,000 each"))
         .arg(option("assignment", "NAMES", "sosd", "How streams are assigned to nodes: sosd, rr"))

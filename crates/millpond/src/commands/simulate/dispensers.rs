@@ -26,7 +26,7 @@ pub(super) fn command() -> Command {
             "Plays streams of dispensers before throttled storages, on a virtual clock, as Srinilta and Choudhary did: \
              round robin and same object, same dispenser; with and without interval caching and delayed deadlines. \
              Prints the shares of cached requests, missed packets and delayed deadlines, and how many streams each \
-             combination carries. Lists of values make a run for each combination. docs/cluster.md has the model.",
+             combination carries. Lists of values make a run for each combination. docs/measured/cluster.md has the model.",
         )
         .arg(option(
             "streams",

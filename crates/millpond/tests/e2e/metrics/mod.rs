@@ -314,8 +314,8 @@ fn constants_are_what_they_say() {
 
 #[test]
 fn the_page_of_metrics_has_every_family() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
     let page = std::fs::read_to_string(page).unwrap();
     let missing: Vec<_> = TABLE.iter().filter(|(name, _)| !page.contains(&format!("| `{name}` |"))).collect();
-    assert!(missing.is_empty(), "docs/metrics.md: {missing:?}");
+    assert!(missing.is_empty(), "docs/reference/metrics.md: {missing:?}");
 }

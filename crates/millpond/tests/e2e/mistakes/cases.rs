@@ -1,4 +1,4 @@
-//! The mistakes of docs/mistakes.md: what is typed, and the words of the answer that help.
+//! The mistakes of docs/handbook/mistakes.md: what is typed, and the words of the answer that help.
 
 /// One mistake.
 pub(super) struct Case {
