@@ -111,6 +111,7 @@ impl Sending {
             if let (Allowance::Later(at), 0) = (Allowance::of(track, now.at), self.sent) {
                 let position = position(epochs.current(), now, last);
                 self.report_in_time(position, now, packets);
+                self.transmission.frames.hold(now.at);
                 return Next::At(at);
             }
             // Frames that are missing were dropped so that the others can be decoded: there is nothing to skip.
@@ -133,6 +134,7 @@ impl Sending {
                     // Frames wait in the queue of the branch, which drops those that wait for too long.
                     let position = position(epochs.current(), now, last);
                     self.report_in_time(position, now, packets);
+                    self.transmission.frames.hold(now.at);
                     return Next::At(at);
                 }
                 Sent::Stuck => {
