@@ -53,8 +53,7 @@ impl QueueLimits {
         // Two of the largest key frames always fit.
         let bytes = self.bytes.max(keys.largest.saturating_mul(2));
         let waits = load.span().min(held);
-        let free = if held.is_zero() { 3 } else { 2 };
-        if load.runs <= runs / 4 * free && load.bytes <= bytes / 4 * free && waits <= span / 4 {
+        if load.runs <= runs / 4 * 3 && load.bytes <= bytes / 4 * 3 && waits <= span / 4 {
             Pressure::None
         } else if load.runs > runs || load.bytes > bytes || waits > span * 2 {
             Pressure::Full
