@@ -39,6 +39,9 @@ use request::{Exchange, Numbers, Request};
 use std::{collections::VecDeque, time::Duration};
 use target::Target;
 
+/// Most bytes that are no message between two packets.
+const MOST_SKIPPED: usize = 256 << 10;
+
 /// A client of one presentation.
 ///
 /// Call [`poll`](RtspClient::poll) until it returns `None` after [`new`](RtspClient::new) and after every other call
@@ -67,6 +70,8 @@ pub struct RtspClient {
     session: Option<SessionHeader>,
     tracks: Tracks,
     redirects: u32,
+    /// Bytes that were skipped since the last packet.
+    skipped: usize,
 }
 
 /// Progress of a session.
@@ -102,6 +107,21 @@ struct Tracks {
     agreed: Vec<ClientTrack>,
 }
 
+impl Tracks {
+    /// Whether media of a track arrives on the connection.
+    fn has_channels(&self) -> bool {
+        self.agreed.iter().any(|track| matches!(track.transport, TrackTransport::Interleaved { .. }))
+    }
+
+    /// Whether a track uses a channel of the connection.
+    fn has_channel(&self, channel: u8) -> bool {
+        self.agreed.iter().any(|track| match track.transport {
+            TrackTransport::Interleaved { channels: (rtp, rtcp) } => channel == rtp || channel == rtcp,
+            _ => false,
+        })
+    }
+}
+
 impl RtspClient {
     /// Creates a client for a URL, whose credentials are ignored in favour of those in `options`.
     ///
@@ -121,6 +141,7 @@ impl RtspClient {
             session: None,
             tracks: Tracks::default(),
             redirects: 0,
+            skipped: 0,
             target,
             options,
         };
@@ -200,6 +221,7 @@ impl RtspClient {
             Ok(None) => None,
             Ok(Some(ServerMessage::Data(channel, bytes))) => {
                 self.media_arrived();
+                self.skipped = 0;
                 Some(Received::Media { channel, bytes })
             }
             Ok(Some(ServerMessage::Response(reply))) => {
@@ -210,6 +232,11 @@ impl RtspClient {
                 self.requested(&request, now);
                 Some(Received::Control)
             }
+            Err(_) if self.may_skip() => {
+                let bytes = framing::skip(input, |channel| self.tracks.has_channel(channel));
+                self.skipped += bytes;
+                Some(Received::Skipped(bytes))
+            }
             Err(error) => {
                 let (request, url) = self.last.clone();
                 self.fail(ClientError::Framing { request, url, error });
@@ -217,6 +244,12 @@ impl RtspClient {
                 Some(Received::Control)
             }
         }
+    }
+
+    /// Whether bytes that are no message may be skipped. Cameras lose parts of packets on the connection, or send others' bytes between
+    /// them; other players skip those too.
+    fn may_skip(&self) -> bool {
+        self.state == State::Open && self.skipped < MOST_SKIPPED && self.tracks.has_channels()
     }
 
     /// Records that media arrived by UDP: a server that sends media is alive, even if it ignores keep-alives.

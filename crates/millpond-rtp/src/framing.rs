@@ -18,6 +18,8 @@ struct Limits {
 const REQUEST: Limits = Limits { head: 16 << 10, body: 16 << 10, lenient: false };
 /// Replies may contain long descriptions. Heads of cameras have many forms.
 const REPLY: Limits = Limits { head: 64 << 10, body: 64 << 10, lenient: true };
+/// First bytes of a reply.
+const REPLY_BEGINS: &[u8] = b"RTSP/";
 /// Longest first word of a message, in bytes.
 const WORD: usize = 40;
 
@@ -86,6 +88,21 @@ pub fn take_reply(input: &mut BytesMut) -> Result<Option<ServerMessage>, Framing
     }))
 }
 
+/// Skips bytes of a server that are no message, up to what looks like the next packet of one of its channels, or like a reply.
+/// Returns their number, which is at least 1 where there are any.
+pub(crate) fn skip(input: &mut BytesMut, has_channel: impl Fn(u8) -> bool) -> usize {
+    let begins = |at: &usize| match input[*at..] {
+        // Packets of RTP and RTCP begin with their version, 2.
+        [b'$', channel, _, _, first, ..] => has_channel(channel) && first >> 6 == 2,
+        [b'$', channel, ..] => has_channel(channel),
+        [b'$'] => true,
+        ref rest => rest.starts_with(REPLY_BEGINS) || REPLY_BEGINS.starts_with(rest),
+    };
+    let count = (1..input.len()).find(begins).unwrap_or(input.len());
+    input.advance(count);
+    count
+}
+
 /// A part of the input. Interleaved data is not copied.
 enum Part {
     Data(u8, Bytes),
@@ -111,9 +128,9 @@ fn split(input: &mut BytesMut, limits: &Limits) -> Result<Option<Part>, FramingE
     // The parser has no state, but runs only once per message, however its bytes arrive.
     let Some(length) = length(input, limits)? else { return Ok(None) };
     if limits.lenient {
-        let regular = lenient::regular(&input[..length]);
+        let message = parse(&lenient::regular(&input[..length]))?;
         input.advance(length);
-        return Ok(Some(Part::Message(parse(&regular)?)));
+        return Ok(Some(Part::Message(message)));
     }
     let message = parse(&input[..length])?;
     input.advance(length);

@@ -69,6 +69,10 @@ impl Connection {
             match received {
                 Received::Media { channel, bytes } => frames.frame(arrival, channel, &bytes),
                 Received::Control => has_messages = true,
+                Received::Skipped(bytes) => {
+                    let why = format!("{bytes} bytes between packets that are no RTSP message");
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+                }
             }
         }
         self.rest.clear();

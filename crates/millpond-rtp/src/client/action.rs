@@ -17,7 +17,7 @@ pub enum ClientAction {
     Send(Bytes),
     /// The server's description: call [`set_up`](super::RtspClient::set_up). Comes again after a redirect.
     Described(SessionDescription),
-    /// All tracks are set up, in the order of the call.
+    /// The tracks are set up, in the order of the call. One that the server refused behind another one is missing.
     Opened(Vec<ClientTrack>),
     /// The server plays.
     Playing(ClientPlayback),
@@ -70,4 +70,6 @@ pub enum Received {
     },
     /// A reply or a request of the server: there may be actions.
     Control,
+    /// Some bytes between packets were no message, and were skipped.
+    Skipped(usize),
 }

@@ -139,6 +139,7 @@ impl RtspClient {
             // A server need not have OPTIONS.
             (RequestKind::Options, 400 | 405 | 501 | 551) => self.describe(now),
             (RequestKind::Setup, 461) if self.fall_back(now) => {}
+            (RequestKind::Setup, _) if self.go_without(now) => {}
             // The session is gone, or the server still has it but not the method.
             (RequestKind::KeepAlive, status) if status != 454 => {
                 if self.keep_alive.failed() > self.options.most_unanswered {
@@ -165,6 +166,17 @@ impl RtspClient {
                 true
             }
         }
+    }
+
+    /// Goes on without a track whose SETUP was refused, where another one is set up: some cameras describe sound that they don't have.
+    fn go_without(&mut self, now: Duration) -> bool {
+        let place = self.tracks.agreed.len();
+        if place == 0 || place >= self.tracks.offers.len() {
+            return false;
+        }
+        self.tracks.offers.remove(place);
+        self.set_up_next(now);
+        true
     }
 
     /// Continues at another URL. `status` is that of the reply, if it was one.

@@ -198,8 +198,13 @@ impl Depacketizer {
         let Some(skipped) = self.skipped(header.sequence) else { return Ok(()) };
         self.lost |= skipped > 0;
         self.turn(header.timestamp, skipped, units);
-        self.resume(header.timestamp, skipped, payload);
-        let result = self.add(header, payload, units);
+        // Packets without a payload fill up a connection, or keep it open.
+        let result = if payload.is_empty() {
+            Ok(())
+        } else {
+            self.resume(header.timestamp, skipped, payload);
+            self.add(header, payload, units)
+        };
         if result.is_err() {
             self.give_up();
             self.at = At::Broken(header.timestamp);

@@ -321,8 +321,10 @@ impl<N: Nal> NalJoin<N> {
 
     /// Takes an aggregation packet (RFC 6184 5.7.1, RFC 7798 4.4.2).
     fn aggregate(&self, payload: &[u8], unit: &mut Building) -> Result<(), PayloadError> {
+        // Zeros at the end fill the packet up, in violation of both.
+        let end = payload.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let mut at = N::HEADER;
-        while at < payload.len() {
+        while at < end {
             let size = payload.get(at..at + 2).map_or(0, |size| usize::from(u16::from_be_bytes([size[0], size[1]])));
             let nal = payload.get(at + 2..at + 2 + size).filter(|nal| nal.len() >= N::HEADER);
             let nal = nal.ok_or_else(|| {

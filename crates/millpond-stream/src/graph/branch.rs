@@ -20,7 +20,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Longest time that one run counts: times of a source may jump.
@@ -84,7 +84,8 @@ impl BranchWriter {
 
     /// How hard it is for the reader to take the frames.
     pub(super) fn strain(&self) -> Strain {
-        let waits = self.queue.change(|waiting| waiting.load().span()).unwrap_or_default();
+        let now = Instant::now();
+        let waits = self.queue.change(|waiting| waiting.load().span().min(waiting.held(now))).unwrap_or_default();
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Strain { waits, dropped: of(&self.lost), losses: of(&self.losses_reported) }
     }
@@ -103,21 +104,22 @@ impl BranchWriter {
         run: &Run,
         (bytes, keys): (usize, &KeyInterval),
         stream: Option<&Splicer>,
+        now: Instant,
     ) -> Result<usize, Closed> {
         match (self.splicer.get().cloned(), stream) {
             (Some(splicer), Some(stream)) if self.queue.has_reader() => {
                 BranchSplicer::follow(&splicer, stream, run);
                 let this = RefCell::new(self);
-                Ok(splicer.pass(run, &|run| this.borrow_mut().give_again(run, keys)))
+                Ok(splicer.pass(run, &|run| this.borrow_mut().give_again(run, keys, now)))
             }
-            _ => self.give(run, bytes, keys),
+            _ => self.give(run, (bytes, keys), now),
         }
     }
 
     /// Gives a run that a splicer lets pass. A reader that was dropped is found later.
-    pub(super) fn give_again(&mut self, run: &Run, keys: &KeyInterval) -> usize {
+    pub(super) fn give_again(&mut self, run: &Run, keys: &KeyInterval, now: Instant) -> usize {
         let bytes = run.iter().map(|frame| frame.data.len()).sum();
-        self.give(run, bytes, keys).unwrap_or(0)
+        self.give(run, (bytes, keys), now).unwrap_or(0)
     }
 
     /// Gives a run of `bytes`, or those of its frames that the branch can keep. Returns the number of frames that were lost, of
@@ -125,13 +127,18 @@ impl BranchWriter {
     ///
     /// # Errors
     /// The reader was dropped.
-    pub(super) fn give(&mut self, run: &Run, bytes: usize, keys: &KeyInterval) -> Result<usize, Closed> {
+    pub(super) fn give(
+        &mut self,
+        run: &Run,
+        (bytes, keys): (usize, &KeyInterval),
+        now: Instant,
+    ) -> Result<usize, Closed> {
         let Some(due) = run.last().map(|frame| frame.due) else { return Ok(0) };
         let span = self.last.map_or(Duration::ZERO, |last| due.saturating_sub(last).min(LONGEST));
         let weight = Weight::new(bytes, span);
         let (limits, losses) = (&self.limits, &mut self.losses);
         let (is_given, lost) = self.queue.change(|waiting| {
-            let pressure = limits.pressure(waiting.load().and(weight), due, keys);
+            let pressure = limits.pressure(waiting.load().and(weight), waiting.held(now), due, keys);
             if pressure == Pressure::None && losses.is_empty() {
                 waiting.push((run.clone(), weight));
                 return (true, 0);

@@ -99,10 +99,10 @@ impl Inner {
             self.kept.push(given, bytes, has_key, limits);
             of_lead().for_each(|frame| self.tempo.take(frame, timescale.unwrap_or(1)));
         }
-        let (keys, mut lost) = (self.keys, 0);
+        let (keys, mut lost, now) = (self.keys, 0, Instant::now());
         self.branches.retain_mut(|branch| {
             let frames = match run {
-                Ok(run) => branch.pass(run, (bytes, &keys), splicer),
+                Ok(run) => branch.pass(run, (bytes, &keys), splicer, now),
                 Err(run) => branch.lose(run),
             };
             lost += frames.unwrap_or(0);
@@ -111,7 +111,6 @@ impl Inner {
         self.figures.frames += given.len() as u64;
         self.figures.bytes += bytes as u64;
         self.figures.lost += lost as u64;
-        let now = Instant::now();
         self.figures.last = Some(now);
         self.rate.add(bytes, now);
         (has_key, lost)
@@ -219,7 +218,7 @@ impl Fork {
         act(&splicer, &|run| {
             let held = self.memory.as_ref().map_or_else(|| Some(run.clone()), |memory| memory.hold(run));
             match held {
-                Some(run) => branch.borrow_mut().give_again(&run, &keys),
+                Some(run) => branch.borrow_mut().give_again(&run, &keys, Instant::now()),
                 None => branch.borrow_mut().lose(run).unwrap_or(0),
             }
         });

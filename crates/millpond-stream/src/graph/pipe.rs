@@ -9,6 +9,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
+use std::time::Instant;
 use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 
 /// The module at the other end has left.
@@ -131,11 +132,25 @@ impl PipeReader {
         self.current.is_none() && self.runs.is_empty()
     }
 
-    /// Waits for the next whole run and returns its permit at once. For modules that pass runs on. Cancel safe.
+    /// Waits for the next whole run and returns its permit at once. For modules that pass runs on: one that takes runs is behind until
+    /// none waits. Cancel safe.
     ///
     /// # Errors
     /// All runs were taken and the writer was dropped.
     pub async fn next(&mut self) -> Result<Run, Closed> {
+        let run = self.next_to_send().await?;
+        self.hold(Instant::now());
+        Ok(run)
+    }
+
+    /// Notes that what was taken can't be passed on now: the receiver's connection takes no bytes. Frames are dropped for the time from
+    /// then on, until no run waits, and for no other time.
+    pub fn hold(&self, now: Instant) {
+        self.runs.hold(now);
+    }
+
+    /// The same as [`next`](Self::next) for readers that tell when they are [held up](Self::hold).
+    pub(super) async fn next_to_send(&mut self) -> Result<Run, Closed> {
         let run = self.runs.take().await?;
         if let Room::Permits { permits, .. } = &self.room {
             permits.add_permits(1);

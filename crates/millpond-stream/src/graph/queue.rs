@@ -5,7 +5,7 @@ use crate::{Frame, Run};
 use std::{
     collections::VecDeque,
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::sync::Notify;
 
@@ -74,12 +74,19 @@ pub(super) struct Waiting {
     load: Weight,
     /// Time of the newest runs that were dropped: it counts for the next one.
     owed: u64,
+    /// Time at which the reader could first not pass a run on, since it last found the queue empty; `None` where it could.
+    held: Option<Instant>,
 }
 
 impl Waiting {
     /// The sum of the weights of all runs that wait. Its span is the time from the first one to the last one.
     pub(super) fn load(&self) -> Weight {
         self.load
+    }
+
+    /// Time for which the reader has been behind because it could not pass runs on.
+    pub(super) fn held(&self, now: Instant) -> Duration {
+        self.held.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
     /// The runs, in their order.
@@ -220,9 +227,17 @@ impl QueueReader {
         let mut state = self.0.lock();
         match state.waiting.pop() {
             Some(run) => Ok(Some(run)),
-            None if state.has_writer => Ok(None),
+            None if state.has_writer => {
+                state.waiting.held = None;
+                Ok(None)
+            }
             None => Err(Closed),
         }
+    }
+
+    /// Notes that the reader can't pass a run on now, until it finds the queue empty.
+    pub(super) fn hold(&self, now: Instant) {
+        self.0.lock().waiting.held.get_or_insert(now);
     }
 
     /// Whether no run waits.

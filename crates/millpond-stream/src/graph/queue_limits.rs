@@ -40,17 +40,20 @@ impl QueueLimits {
 
     /// The pressure where `load` waits with a run that is due at `due`. An empty queue has room for any run.
     ///
+    /// The reader answers for the time `held` in which it could not pass runs on. What waits for longer came in a burst, or waits
+    /// for a thread of this process, and is no reason to drop frames.
+    ///
     /// A group of pictures loses its end: the later in its group a frame is, the less time may wait. So each group loses a
     /// little, instead of one group nearly all.
-    pub(super) fn pressure(&self, load: Weight, due: Duration, keys: &KeyInterval) -> Pressure {
+    pub(super) fn pressure(&self, load: Weight, held: Duration, due: Duration, keys: &KeyInterval) -> Pressure {
         if load.runs <= 1 {
             return Pressure::None;
         }
         let Self { runs, span, .. } = *self;
         // Two of the largest key frames always fit.
         let bytes = self.bytes.max(keys.largest.saturating_mul(2));
-        let waits = load.span();
-        if load.runs <= runs / 2 && load.bytes <= bytes / 2 && waits <= span / 4 {
+        let waits = load.span().min(held);
+        if load.runs <= runs / 4 * 3 && load.bytes <= bytes / 4 * 3 && waits <= span / 4 {
             Pressure::None
         } else if load.runs > runs || load.bytes > bytes || waits > span * 2 {
             Pressure::Full

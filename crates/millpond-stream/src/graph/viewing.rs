@@ -2,7 +2,7 @@
 
 use super::{CannotOpen, Closed, Manager, NodeGuard, PipeReader, Program, Tempo, session::SessionFeed};
 use crate::Run;
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 /// Kind of the readers in the registry.
 pub(crate) const KIND: &str = "viewing";
@@ -33,12 +33,18 @@ impl Viewing {
         self.reader.is_drained()
     }
 
-    /// Waits for the next frames. A reader that is slow loses frames: those that are needed least first. Cancel safe.
+    /// Waits for the next frames. A reader that is slow, as [`hold`](Self::hold) tells, loses frames: those that are
+    /// needed least first. Cancel safe.
     ///
     /// # Errors
     /// The channel has ended.
     pub async fn next(&mut self) -> Result<Run, Closed> {
-        self.reader.next().await
+        self.reader.next_to_send().await
+    }
+
+    /// Notes that the reader's connection takes no bytes now. A reader is slow from then on, until all frames were taken.
+    pub fn hold(&self) {
+        self.reader.hold(Instant::now());
     }
 }
 

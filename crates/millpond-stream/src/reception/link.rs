@@ -42,6 +42,8 @@ pub(super) struct Link {
     connector: Arc<dyn Connector>,
     carrier: Carrier,
     watch: Stopwatch,
+    /// Whether bytes were skipped.
+    has_skipped: bool,
 }
 
 /// The connection of a client.
@@ -80,7 +82,7 @@ impl Link {
     ) -> Result<Self, ClientError> {
         let options = source.client_options(fastrand::u64(..));
         let client = RtspClient::new(source.url(), options, watch.now())?;
-        Ok(Self { client, connector, carrier: Carrier::None, watch })
+        Ok(Self { client, connector, carrier: Carrier::None, watch, has_skipped: false })
     }
 
     /// Returns the next event that needs no waiting.
@@ -107,6 +109,7 @@ impl Link {
             match self.client.receive(&mut wire.input, self.watch.now())? {
                 Received::Media { channel, bytes } => return Some(LinkEvent::Media { channel, bytes }),
                 Received::Control => {}
+                Received::Skipped(bytes) => self.skipped(bytes),
             }
         }
     }
@@ -136,6 +139,16 @@ impl Link {
         }
         let connector = self.connector.clone();
         self.carrier = Carrier::Opening(Box::pin(async move { connector.connect(&endpoint).await }));
+    }
+
+    /// Tells of the first bytes that are no message.
+    fn skipped(&mut self, bytes: usize) {
+        if !std::mem::replace(&mut self.has_skipped, true) {
+            tracing::warn!(
+                bytes,
+                "a source sends bytes between packets that are no message; all such bytes are skipped"
+            );
+        }
     }
 
     /// See [`RtspClient::set_up`].

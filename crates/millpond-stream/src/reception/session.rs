@@ -231,7 +231,19 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Leaves out the tracks that the server did not set up.
+    fn leave_out(&mut self, agreed: &[ClientTrack]) {
+        let is_agreed = |chosen: &Chosen| agreed.iter().any(|track| track.stream == chosen.stream);
+        let kept: Vec<bool> = self.chosen.iter().map(is_agreed).collect();
+        for chosen in self.chosen.iter().filter(|chosen| !is_agreed(chosen)) {
+            tracing::warn!(source = %self.source, section = chosen.stream, "the source refuses to set up a track, which is left out");
+        }
+        self.chosen.retain(is_agreed);
+        self.udp.keep(&kept);
+    }
+
     fn opened(&mut self, agreed: &[ClientTrack]) -> Result<(), End> {
+        self.leave_out(agreed);
         let transports: Vec<TrackTransport> = agreed.iter().map(|track| track.transport).collect();
         if transports.iter().any(|transport| !matches!(transport, TrackTransport::Interleaved { .. })) {
             let agreed = self.guard.link().addresses();

@@ -3,6 +3,7 @@
 use super::{
     Now,
     allowance::Allowance,
+    burst::Burst,
     packets::{Packetizing, Sent},
     sending::{Next, Sending},
     track::octets,
@@ -31,13 +32,15 @@ pub(crate) struct Arrival {
     /// Time at which the last frame was ready; `None` once it has caught up.
     behind: Option<Instant>,
     has_begun: bool,
+    /// What left at once, by UDP.
+    burst: Burst,
 }
 
 impl Arrival {
     /// A transmission of frames from a fork. It begins `span` before the newest frame.
     pub(crate) fn new(fork: NodeId, span: Duration) -> Self {
         let speed = span.div_duration_f64(BEHIND).max(CATCH_UP);
-        Self { fork, speed, behind: None, has_begun: false }
+        Self { fork, speed, behind: None, has_begun: false, burst: Burst::default() }
     }
 
     /// The fork that gives the frames.
@@ -92,7 +95,8 @@ impl Sending {
                     return self.end(position, now, packets);
                 }
             };
-            let ready = arrival.ready(frame.due.saturating_sub(last), now.at);
+            let step = frame.due.saturating_sub(last);
+            let ready = arrival.ready(step, now.at);
             if ready > now.at {
                 return Next::At(ready);
             }
@@ -105,12 +109,19 @@ impl Sending {
                 transmission.frames.advance();
                 continue;
             };
+            let is_datagrams = track.outlet.reports_from().is_some();
+            if let Some(at) = arrival.burst.until(arrival.speed, now.at).filter(|_| is_datagrams && self.sent == 0) {
+                let position = position(epochs.current(), now, last);
+                self.report_in_time(position, now, packets);
+                return Next::At(at);
+            }
             if !arrival.has_begun {
                 track.outlet.keep_buffers_short();
             }
             if let (Allowance::Later(at), 0) = (Allowance::of(track, now.at), self.sent) {
                 let position = position(epochs.current(), now, last);
                 self.report_in_time(position, now, packets);
+                self.transmission.frames.hold(now.at);
                 return Next::At(at);
             }
             // Frames that are missing were dropped so that the others can be decoded: there is nothing to skip.
@@ -125,6 +136,7 @@ impl Sending {
                     self.sent = 0;
                     self.last = frame.due;
                     arrival.sent(ready);
+                    arrival.burst.take(step, arrival.speed, now.at);
                     transmission.frames.advance();
                     transmission.progress.set_sent(octets(&transmission.tracks));
                 }
@@ -133,6 +145,7 @@ impl Sending {
                     // Frames wait in the queue of the branch, which drops those that wait for too long.
                     let position = position(epochs.current(), now, last);
                     self.report_in_time(position, now, packets);
+                    self.transmission.frames.hold(now.at);
                     return Next::At(at);
                 }
                 Sent::Stuck => {

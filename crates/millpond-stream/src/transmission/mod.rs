@@ -7,6 +7,7 @@
 mod allowance;
 mod arrival;
 mod batch;
+mod burst;
 mod deadline;
 mod epochs;
 mod history;

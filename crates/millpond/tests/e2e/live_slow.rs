@@ -1,6 +1,10 @@
 //! Viewers of a running stream whose link is too narrow: what they lose, and that all the rest is whole.
 
-use crate::support::{Server, clips, rtsp::Client};
+use crate::{
+    live_publish,
+    support::{Server, clips, rtsp::Client},
+};
+use rustix::process::{Pid, Signal, kill_process};
 use std::{
     collections::HashSet,
     fs,
@@ -156,4 +160,28 @@ fn a_slow_viewer_by_rtsp_gets_whole_pictures() {
     assert!(lost > 20.0 && received > 60, "{received} received, {lost} lost");
     // The last picture may be cut off.
     assert!(whole + 1 >= received && received + 1 >= pictures.len(), "{whole} of {received} of {}", pictures.len());
+}
+
+/// A publisher that stands still and then sends what it missed at once, and a server that has no processor for a while: both give
+/// viewers seconds of frames in one burst.
+#[test]
+fn a_burst_costs_no_viewer_a_picture() {
+    clips::folder();
+    let server = live_publish::serve(&[]);
+    let url = format!("rtsp://127.0.0.1:{}/live/cam", server.rtsp);
+    let publisher = live_publish::push_clip("tcp", &url);
+    live_publish::until_published(&server, "live/cam");
+    let by_http = ["stream.mp4", "stream.ts"].map(|name| server.url(&format!("live/cam/{name}")));
+    let mut readers = Vec::from(by_http.map(|url| live_publish::reader(&["-i", &url], "0:v", 250)));
+    readers.push(live_publish::reader(&["-rtsp_transport", "tcp", "-i", &url], "0:v", 250));
+    for process in [&publisher.0, &server.process.0] {
+        std::thread::sleep(Duration::from_secs(2));
+        kill_process(Pid::from_child(process), Signal::STOP).unwrap();
+        std::thread::sleep(Duration::from_secs(2));
+        kill_process(Pid::from_child(process), Signal::CONT).unwrap();
+    }
+    for reader in readers {
+        live_publish::assert_of_clip(&live_publish::hashes(reader), 250);
+    }
+    assert_eq!(server.metric("millpond_live_dropped_frames_total", ""), 0.0);
 }

@@ -125,6 +125,43 @@ fn a_server_may_name_no_session() {
 }
 
 #[test]
+fn bytes_between_packets_are_skipped() {
+    let mut peer = Peer::new(URL, options());
+    peer.playing();
+    let packet = [&b"$\x00\x00\x0c\x80\x60"[..], &[7; 10]].concat();
+    for junk in [&b"junk"[..], b"\xff\x00$\x05\x00\x01", b"$\x00\x00\x01x\x93\x94", b"half of a reply\xfe"] {
+        let media = peer.hear([&packet, junk, &packet].concat());
+        assert!(
+            media.iter().filter(|(channel, bytes)| *channel == 0 && bytes.len() == 12).count() == 2,
+            "{junk:?}: {media:?}"
+        );
+    }
+    // A reply behind such bytes is read.
+    peer.client.pause(peer.now);
+    let asked = peer.request();
+    peer.hear([b"\xfe\xfe", format!("RTSP/1.0 200 OK\r\nCSeq: {}\r\n\r\n", asked.number).as_bytes()].concat());
+    peer.requests();
+    assert!(peer.actions.contains(&ClientAction::Paused), "{:?}", peer.actions);
+    // Nothing else comes.
+    (0..20).for_each(|_| _ = peer.hear([0xfe; 16 << 10]));
+    assert!(peer.error().to_string().contains("no RTSP message"));
+}
+
+#[test]
+fn a_track_that_is_refused_behind_another_one_is_left_out() {
+    for status in ["404 Not Found", "461 Unsupported Transport", "500 Internal Server Error", "454 Session Not Found"] {
+        let mut peer = Peer::new(URL, options());
+        peer.described();
+        peer.client.set_up(&[(0, TCP), (1, TCP)], peer.now);
+        peer.expect("SETUP", "200 OK\r\nSession: s1\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1");
+        peer.expect("SETUP", status);
+        assert!(peer.requests().is_empty());
+        let Some(ClientAction::Opened(tracks)) = peer.actions.last() else { panic!("{:?}", peer.actions) };
+        assert_eq!(tracks.iter().map(|track| track.stream).collect::<Vec<_>>(), [0], "{status}");
+    }
+}
+
+#[test]
 fn unusable_replies_are_named() {
     let mut peer = Peer::new(URL, options());
     peer.described();

@@ -103,10 +103,13 @@ impl Body {
         self.left += pieces.rewind(rest);
     }
 
-    /// Releases buffers that can be read again, while the client takes nothing.
-    pub(crate) fn release_buffers(&mut self) {
-        if let Content::Rewriting(rewriting) = &mut self.content {
-            rewriting.release_buffers();
+    /// Tells the body that the client takes nothing now: buffers that can be read again are released, and streams drop frames
+    /// that wait for too long.
+    pub(crate) fn held_up(&mut self) {
+        match &mut self.content {
+            Content::Rewriting(rewriting) => rewriting.release_buffers(),
+            Content::Stream(stream) => stream.held_up(),
+            Content::Pieces(_) => {}
         }
     }
 

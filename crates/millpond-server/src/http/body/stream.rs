@@ -11,6 +11,9 @@ pub(crate) trait ChunkStream: Send {
     /// # Errors
     /// A failure of the source. The response is broken off.
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, BodyError>>;
+
+    /// Is told that the client takes no bytes now.
+    fn held_up(&mut self) {}
 }
 
 /// A stream of chunks as the content of a body.
@@ -24,6 +27,13 @@ impl Stream {
     /// Returns one without chunks.
     pub(super) fn ended() -> Self {
         Self(None)
+    }
+
+    /// Tells the stream that the client takes no bytes now.
+    pub(super) fn held_up(&mut self) {
+        if let Some(chunks) = &mut self.0 {
+            chunks.held_up();
+        }
     }
 
     /// Returns the next chunk that has bytes. The stream is dropped at its end.

@@ -167,6 +167,10 @@ impl ChunkStream for LongResponse {
             }
         })
     }
+
+    fn held_up(&mut self) {
+        self.viewing.hold();
+    }
 }
 
 /// The parts of a fragment, in the order of sending.

@@ -3,6 +3,7 @@
 use super::{error::SendError, socket::ClientSocket};
 use crate::http::body::{Body, BodyError, Chunk, residency};
 use bytes::Bytes;
+use futures_util::future::poll_immediate;
 use std::{
     fs::File,
     io::{self, IoSlice},
@@ -142,9 +143,16 @@ impl<'a> BodyWriter<'a> {
 
     /// Returns the next chunk of the body. Queued chunks are sent before a wait.
     async fn next(&mut self, body: &mut Body) -> Result<Option<Chunk>, SendError> {
+        if body.is_stream() {
+            if let Some(chunk) = poll_immediate(body.next()).await {
+                return Ok(chunk?);
+            }
+            // The stream is told where its client takes nothing.
+            self.flush(Some(body)).await?;
+        }
         let next = body.next();
         tokio::pin!(next);
-        if let Some(chunk) = futures_util::future::poll_immediate(&mut next).await {
+        if let Some(chunk) = poll_immediate(&mut next).await {
             return Ok(chunk?);
         }
         self.flush(None).await?;
@@ -201,7 +209,7 @@ impl<'a> BodyWriter<'a> {
         }
     }
 
-    /// Writes the queued chunks. A body releases buffers while the client takes nothing.
+    /// Writes the queued chunks. The body is told where the client takes nothing.
     async fn flush(&mut self, mut body: Option<&mut Body>) -> io::Result<()> {
         self.queued_bytes = 0;
         if self.queue.is_empty() {
@@ -219,11 +227,11 @@ impl<'a> BodyWriter<'a> {
         {
             let write = self.socket.write_all(&mut slices);
             tokio::pin!(write);
-            match futures_util::future::poll_immediate(&mut write).await {
+            match poll_immediate(&mut write).await {
                 Some(written) => written?,
                 None => {
                     if let Some(body) = &mut body {
-                        body.release_buffers();
+                        body.held_up();
                     }
                     write.await?;
                 }

@@ -125,6 +125,9 @@ impl<'a> StreamBody<'a> {
             if granted > 0 {
                 return Ok(granted.min(want));
             }
+            if self.body.is_stream() {
+                self.body.held_up();
+            }
             let more = poll_fn(|cx| self.stream.poll_capacity(cx));
             match timeout_at(self.deadline.at, more).await {
                 Ok(Some(Ok(_))) => {}

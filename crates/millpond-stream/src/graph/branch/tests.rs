@@ -40,8 +40,12 @@ fn pair(limits: QueueLimits, kept: &[Run]) -> (Registry, BranchWriter, PipeReade
 }
 
 fn give(writer: &mut BranchWriter, frame: Frame, keys: &KeyInterval) -> usize {
+    give_at(writer, frame, keys, Instant::now())
+}
+
+fn give_at(writer: &mut BranchWriter, frame: Frame, keys: &KeyInterval, now: Instant) -> usize {
     let bytes = frame.data.len();
-    writer.give(&[frame].into(), bytes, keys).unwrap()
+    writer.give(&[frame].into(), (bytes, keys), now).unwrap()
 }
 
 fn taken(reader: &mut PipeReader, most: usize) -> Vec<Frame> {
@@ -64,17 +68,22 @@ fn numbers(frames: &[Frame]) -> Vec<(u16, u32)> {
 fn slow(limits: QueueLimits, rate: u32, count: u32) -> Vec<(Frame, u32)> {
     let (_registry, mut writer, mut reader) = pair(limits, &[]);
     let (mut keys, mut credit, mut seen) = (KeyInterval::default(), 0, Vec::new());
+    let began = Instant::now();
     for number in 0..count {
+        let now = began + Duration::from_millis(40) * number;
         let picture = picture(number);
         if picture.is_sync {
             keys.take(&picture);
         }
-        give(&mut writer, picture, &keys);
-        give(&mut writer, frame(1, number), &keys);
+        give_at(&mut writer, picture, &keys, now);
+        give_at(&mut writer, frame(1, number), &keys, now);
         credit += 2 * rate;
         let some = taken(&mut reader, credit as usize / 100);
         credit -= 100 * some.len() as u32;
         credit = credit.min(200);
+        if !reader.is_drained() {
+            reader.hold(now);
+        }
         seen.extend(some.into_iter().map(|frame| (frame, number)));
     }
     seen
@@ -96,6 +105,37 @@ fn assert_whole(seen: &[(Frame, u32)]) {
 fn a_reader_that_keeps_up_loses_nothing() {
     let seen = slow(LIMITS, 100, 1000);
     assert_eq!(seen.len(), 2000);
+}
+
+/// A burst of seconds: of a publisher that was late, or because a thread of this process was.
+#[test]
+fn a_burst_is_not_the_readers_fault() {
+    let (_registry, mut writer, mut reader) = pair(LIMITS, &[]);
+    let (keys, began) = (KeyInterval::default(), Instant::now());
+    let at = |number: u32| began + Duration::from_millis(40) * number;
+    // For 4 s nobody looks: the reader's thread has no turn.
+    let lost: usize = (0..100).map(|number| give_at(&mut writer, picture(number), &keys, at(number))).sum();
+    assert_eq!(lost, 0);
+    // It has one, but its connection takes a part only, and the rest a moment later.
+    assert_eq!(taken(&mut reader, 50).len(), 50);
+    reader.hold(at(100));
+    assert_eq!(give_at(&mut writer, picture(100), &keys, at(100) + SPAN / 8), 0);
+    assert_eq!(taken(&mut reader, 1000).len(), 51);
+    // What comes much later finds a reader that waits.
+    let lost: usize = (101..200).map(|number| give_at(&mut writer, picture(number), &keys, at(300))).sum();
+    assert_eq!((lost, taken(&mut reader, 1000).len()), (0, 99));
+}
+
+#[test]
+fn a_connection_that_takes_nothing_counts_from_its_first_refusal() {
+    let (_registry, mut writer, reader) = pair(LIMITS, &[]);
+    let (keys, began) = (KeyInterval::default(), Instant::now());
+    (0..50).for_each(|number| assert_eq!(give_at(&mut writer, picture(number), &keys, began), 0));
+    reader.hold(began);
+    assert_eq!(give_at(&mut writer, picture(50), &keys, began + SPAN / 4), 0);
+    assert!(give_at(&mut writer, picture(51), &keys, began + SPAN / 2) > 0);
+    reader.hold(began + SPAN);
+    assert!(give_at(&mut writer, picture(52), &keys, began + SPAN) > 0, "later refusals change nothing");
 }
 
 #[test]
@@ -163,7 +203,7 @@ fn bytes_are_bounded_whatever_arrives() {
     assert_eq!(numbers(&taken(&mut reader, 100)), (0..10).map(|number| (1, number)).collect::<Vec<_>>());
     assert_eq!(give(&mut writer, frame(1, 100), &keys), 0, "there is room again");
     drop(reader);
-    assert_eq!(writer.give(&[frame(0, 101)].into(), 100, &keys), Err(Closed));
+    assert_eq!(writer.give(&[frame(0, 101)].into(), (100, &keys), Instant::now()), Err(Closed));
 }
 
 #[test]
@@ -172,7 +212,7 @@ fn runs_lose_some_of_their_frames() {
     let keys = KeyInterval::default();
     writer.lose(&[frame(0, 0)].into()).unwrap();
     let run: Run = [frame(0, 6), frame(1, 7)].into();
-    assert_eq!(writer.give(&run, 200, &keys), Ok(1));
+    assert_eq!(writer.give(&run, (200, &keys), Instant::now()), Ok(1));
     assert_eq!(numbers(&taken(&mut reader, 100)), [(1, 7)]);
 }
 

@@ -9,6 +9,7 @@ mod align;
 mod decode_times;
 mod delays;
 mod drift;
+mod given;
 mod interval;
 mod reports;
 mod slew;

@@ -181,9 +181,9 @@ impl Timeline {
         }
         self.number(begins);
         let source = self.tracks[track].source(media)?;
-        let time = self.stream_time(&self.tracks[track], source).max(self.tracks[track].least(source));
+        let time = self.tracks[track].bound(source, self.stream_time(&self.tracks[track], source));
         self.tracks[track].take(source, arrival);
-        self.tracks[track].give(time);
+        self.tracks[track].give(source, time);
         if leads {
             self.observe(track, time, arrival);
             self.reference = Some(Known { track, source, arrival });

@@ -1,6 +1,6 @@
 //! The clock of one track.
 
-use super::{SECOND, interval::Interval, reports::Reports, slew::Slew, unwrap::Unwrap};
+use super::{SECOND, given::Given, interval::Interval, reports::Reports, slew::Slew, unwrap::Unwrap};
 use millpond_media::units::Timescale;
 
 /// Least forward jump of timestamps, beyond the time that passed.
@@ -63,6 +63,8 @@ pub(super) struct TrackTimes {
     given: Option<i64>,
     /// Greatest stream time given in the present place.
     given_here: Option<i64>,
+    /// Stream times given to the last frames of the present place.
+    recent: Given,
     /// Least stream time that may be given.
     pub(super) floor: i64,
     /// Source time of the last frame, and the greatest one.
@@ -91,6 +93,7 @@ impl TrackTimes {
             reports: Reports::default(),
             given: None,
             given_here: None,
+            recent: Given::default(),
             floor: 0,
             last: 0,
             greatest: 0,
@@ -153,6 +156,7 @@ impl TrackTimes {
         (self.last, self.greatest) = (media.saturating_add(offset), media.saturating_add(offset));
         (self.arrival, self.moved, self.repeated) = (arrival, arrival, 0);
         self.given_here = None;
+        self.recent.clear();
     }
 
     /// Removes the track's place. Times that it gives later are greater than those given.
@@ -227,15 +231,17 @@ impl TrackTimes {
     }
 
     /// Takes the stream time given to a frame.
-    pub(super) fn give(&mut self, time: i64) {
+    pub(super) fn give(&mut self, source: i64, time: i64) {
+        self.recent.push(source, time);
         self.given = self.given.max(Some(time));
         self.given_here = self.given_here.max(Some(time));
     }
 
-    /// Least stream time of a frame. Of a frame behind all others of its place it is the greatest one given: the correction keeps a
-    /// bounded past, and a track that was silent for longer would fall back.
-    pub(super) fn least(&self, source: i64) -> i64 {
-        self.given_here.filter(|_| source >= self.greatest).unwrap_or(i64::MIN)
+    /// Returns the stream time of a frame: `time`, unless frames of its place bound it. That of a frame behind all others is no less
+    /// than the greatest one given: the correction keeps a bounded past, and a track that was silent for longer would fall back.
+    pub(super) fn bound(&self, source: i64, time: i64) -> i64 {
+        let least = self.given_here.filter(|_| source >= self.greatest);
+        least.map_or_else(|| self.recent.bound(source, time), |least| time.max(least))
     }
 
     /// Stream time after the last frame; `None` before the first.
@@ -259,6 +265,7 @@ impl TrackTimes {
         *offset = offset.saturating_add(by);
         self.last = self.last.saturating_add(by);
         self.greatest = self.greatest.saturating_add(by);
+        self.recent.shift(by);
     }
 
     /// Approaches a place that sender reports tell: `deviation` is its distance from the offset.

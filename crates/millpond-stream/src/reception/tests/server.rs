@@ -196,6 +196,11 @@ impl Peer {
         self.stream.write_all(&[&[b'$', channel, high, low], packet].concat()).await.unwrap();
     }
 
+    /// Sends bytes that are no message.
+    pub(super) async fn junk(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+
     /// Sends a frame on the connection.
     pub(super) async fn frame(&mut self, track: usize, frame: &[u8], timestamp: u32) {
         for packet in self.packets(track, frame, timestamp) {

@@ -62,6 +62,12 @@ impl UdpMedia {
         Some(self.tracks.get(place)?.as_ref()?.ports.numbers)
     }
 
+    /// Keeps some of the tracks, by place. Those without a place have no ports.
+    pub(super) fn keep(&mut self, kept: &[bool]) {
+        let mut kept = kept.iter();
+        self.tracks.retain(|_| kept.next().copied().unwrap_or_default());
+    }
+
     /// Takes note of the transports that a server at `peer` chose, and joins its groups. Sockets that it does not use are
     /// closed. `local` is the local address of the connection.
     pub(super) fn agree(&mut self, transports: &[TrackTransport], local: IpAddr, peer: IpAddr) -> io::Result<()> {

@@ -108,6 +108,26 @@ fn frames_from_before_it_joined_leave_faster_but_not_at_once() {
 }
 
 #[test]
+fn a_burst_leaves_faster_but_not_at_once() {
+    let mut net = Simulation::new();
+    let fork = net.fork();
+    net.play_live(fork, Duration::ZERO);
+    for number in 0..10 {
+        net.arrive(fork, live(number));
+        net.run(INTERVAL);
+    }
+    assert_eq!(net.got.len(), 10);
+    // The source stood still for 2 s.
+    net.run(INTERVAL * 50);
+    (10..60).for_each(|number| net.arrive(fork, live(number)));
+    assert!((15..=19).contains(&net.got.len()), "{}", net.got.len());
+    net.run(INTERVAL * 13);
+    assert_eq!(net.got.len(), 60);
+    net.arrive(fork, live(60));
+    assert_eq!(net.got.len(), 61, "at once again");
+}
+
+#[test]
 fn jumps_of_due_times_delay_nothing() {
     let mut net = Simulation::new();
     let fork = net.fork();

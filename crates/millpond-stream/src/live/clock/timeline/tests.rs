@@ -379,3 +379,21 @@ fn a_track_that_was_silent_for_long_goes_on_and_not_back() {
         assert!(after.at >= before.at, "{seconds} s: {:?} after {:?}", after.at, before.at);
     }
 }
+
+/// Found by fuzzing: frames out of order have times in the order of their timestamps, however late they arrive.
+#[test]
+fn a_late_frame_out_of_order_keeps_its_place_among_its_neighbours() {
+    for seconds in (300..4000).step_by(100) {
+        let mut timeline = timeline();
+        let [_, after, before] = [0, 9600, 480].map(|ticks| stamp(&mut timeline, SOUND, ticks, 0));
+        let mut ticks = 0_f64;
+        for second in 0..seconds {
+            let ppm = if second / 100 % 2 == 0 { 400e-6 } else { -400e-6 };
+            ticks += 90_000.0 * (1.0 + ppm);
+            stamp(&mut timeline, 0, ticks as u32, second * 1000);
+        }
+        let between = stamp(&mut timeline, SOUND, 960, seconds * 1000);
+        let is_between = (before.at..=after.at).contains(&between.at);
+        assert!(is_between, "{seconds} s: {:?} between {:?} and {:?}", between.at, before.at, after.at);
+    }
+}

@@ -48,16 +48,21 @@ impl Camera {
         let mut peer = server.accept().await;
         loop {
             let request = peer.request().await.expect("a request");
-            let (mut lines, mut body) = (String::new(), "");
+            let (mut status, mut lines, mut body) = ("200 OK", String::new(), "");
             match request.method() {
                 Method::Describe => body = &sdp,
+                Method::Setup if scenario.habits.contains(&Habit::NoSound) && peer.transports.len() == 1 => {
+                    status = "404 Stream Not Found";
+                }
                 Method::Setup => {
                     let session = if scenario.habits.contains(&Habit::NoSession) { "" } else { "Session: 7\r\n" };
-                    lines = format!("{session}Transport: {}\r\n", header(&request, &headers::TRANSPORT));
+                    let transport = header(&request, &headers::TRANSPORT);
+                    lines = format!("{session}Transport: {transport}\r\n");
+                    peer.transports.push(transport);
                 }
                 _ => {}
             }
-            peer.reply(&request, "200 OK", &lines, body).await;
+            peer.reply(&request, status, &lines, body).await;
             if matches!(request.method(), Method::Play) {
                 break;
             }
@@ -81,6 +86,9 @@ impl Camera {
                     let time = timestamp(self.began.elapsed(), 90_000);
                     for packet in self.packets.of_picture(&units, time) {
                         self.peer.data(0, &packet).await;
+                    }
+                    if self.packets.has(Habit::Junk) {
+                        self.peer.junk(b"junk\xff\x00$\x00").await;
                     }
                     self.sent[0].push(frame);
                 }

@@ -2,8 +2,8 @@
 
 use super::scenario::{
     Habit::{
-        self, Changed, LoneMessages, MarkedSlices, NoSession, OtherPayloadType, StartCodes, StartCodesInFragments,
-        WholeFragments,
+        self, Changed, EmptyPackets, Junk, LoneMessages, MarkedSlices, NoSession, NoSound, OtherPayloadType,
+        StartCodes, StartCodesInFragments, WholeFragments,
     },
     Scenario,
     Step::{self, LateSound, OtherSource, Picture, Report, Sound, Times, Wait},
@@ -59,6 +59,15 @@ pub(super) const ODDITIES: &[Scenario] = &[
     habit("start codes in fragments", &[StartCodesInFragments]),
     habit("fragments that are whole", &[WholeFragments]),
     habit("delimiters and messages alone", &[LoneMessages]),
+    habit("markers on packets without a payload", &[EmptyPackets]),
+    habit("bytes between packets that are no message", &[Junk]),
+    Scenario {
+        steps: &[Times(10, PICTURES)],
+        tracks: &["v1"],
+        frames: [10, 0],
+        apart: None,
+        ..habit("a microphone that can't be set up", &[NoSound])
+    },
     Scenario {
         steps: &[Times(100, BOTH)],
         tracks: &["v1"],

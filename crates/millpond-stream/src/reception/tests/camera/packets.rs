@@ -21,7 +21,8 @@ impl Packets {
         Self { habits, sequence: [100; 2], ssrc: [70, 71] }
     }
 
-    fn has(&self, habit: Habit) -> bool {
+    /// Whether the camera has a habit.
+    pub(super) fn has(&self, habit: Habit) -> bool {
         self.habits.contains(&habit)
     }
 
@@ -52,8 +53,12 @@ impl Packets {
         let units = if is_joined { vec![&joined[..]] } else { units.to_vec() };
         let last = units.len() - 1;
         for (place, unit) in units.into_iter().enumerate() {
-            let is_marked = place == last || self.has(Habit::MarkedSlices);
+            let is_last = place == last && !self.has(Habit::EmptyPackets);
+            let is_marked = is_last || self.has(Habit::MarkedSlices);
             packets.extend(self.of_unit(unit, is_marked, timestamp));
+        }
+        if self.has(Habit::EmptyPackets) {
+            packets.push(self.packet(0, true, timestamp, &[]));
         }
         packets
     }

@@ -33,6 +33,12 @@ pub(super) enum Habit {
     LoneMessages,
     /// Packets of sound have another payload type than the description says.
     OtherPayloadType,
+    /// A packet without a payload has the marker of each picture.
+    EmptyPackets,
+    /// Bytes that are no message follow each picture.
+    Junk,
+    /// SETUP of sound is refused.
+    NoSound,
     /// Frames are not compared with those that were sent.
     Changed,
 }
