@@ -9,10 +9,10 @@ pub(crate) const SPARE_HEADS: u64 = 64;
 pub(crate) const SPARE_FRAMES: u64 = 4096;
 
 /// Heads for each request: interim replies, the reply, trailers.
-const HEADS_A_REQUEST: u64 = 16;
+pub(crate) const HEADS_A_REQUEST: u64 = 16;
 
 /// Frames without content for each request.
-const FRAMES_A_REQUEST: u64 = 64;
+pub(crate) const FRAMES_A_REQUEST: u64 = 64;
 
 /// Length of a client's preface (RFC 9113 3.4).
 const PREFACE: u32 = 24;
@@ -48,19 +48,23 @@ impl Frames {
     /// # Errors
     /// They exceed a bound.
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), Excess> {
-        let (heads, idle) = (&mut self.heads, &mut self.idle);
-        self.received.each(bytes, |head| match head.kind {
-            Kind::Headers => *heads += 1,
-            Kind::Data if head.length > 0 => *idle = idle.saturating_sub(1),
-            _ => *idle += 1,
+        let most_heads = SPARE_HEADS + HEADS_A_REQUEST * self.requests;
+        let most_idle = SPARE_FRAMES + FRAMES_A_REQUEST * self.requests;
+        let (heads, idle, mut result) = (&mut self.heads, &mut self.idle, Ok(()));
+        // Each frame is compared, so that the result does not depend on how the bytes arrive.
+        self.received.each(bytes, |head| {
+            match head.kind {
+                Kind::Headers => *heads += 1,
+                Kind::Data if head.length > 0 => *idle = idle.saturating_sub(1),
+                _ => *idle += 1,
+            }
+            if *heads > most_heads {
+                result = result.and(Err(Excess::Heads));
+            } else if *idle > most_idle {
+                result = result.and(Err(Excess::Frames));
+            }
         });
-        if self.heads > SPARE_HEADS + HEADS_A_REQUEST * self.requests {
-            return Err(Excess::Heads);
-        }
-        if self.idle > SPARE_FRAMES + FRAMES_A_REQUEST * self.requests {
-            return Err(Excess::Frames);
-        }
-        Ok(())
+        result
     }
 }
 
@@ -136,6 +140,17 @@ mod tests {
             let mut frames = with_requests(1);
             let results: Vec<_> = heads.chunks(length).map(|piece| frames.read(piece)).collect();
             assert!(results.contains(&Err(Excess::Heads)), "pieces of {length}");
+        }
+    }
+
+    #[test]
+    fn content_after_an_excess_excuses_nothing() {
+        let (empty, content) = (frame(6, 0).repeat(5000), frame(0, 1).repeat(5000));
+        let whole = [empty, content].concat();
+        for length in [1, 1000, whole.len()] {
+            let mut frames = with_requests(1);
+            let mut pieces = whole.chunks(length);
+            assert_eq!(pieces.try_for_each(|piece| frames.read(piece)), Err(Excess::Frames), "pieces of {length}");
         }
     }
 

@@ -12,6 +12,9 @@ mod client;
 mod connector;
 mod error;
 mod frames;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod guard;
 mod heads;
 mod request;

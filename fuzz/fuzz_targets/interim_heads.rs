@@ -1,0 +1,58 @@
+//! What an HTTP/1 server sends after a request: the same verdict however it is cut, and the verdict of the HTTP client's own
+//! parser. The first byte is the size of the pieces; then come parts, each with a byte of repetitions and one of length.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use millpond_outbound::Excess;
+use millpond_outbound::fuzzing::{INTERIM, INTERIM_BYTES, Part, heads};
+
+const MOST: usize = 1 << 17;
+
+/// What the parser of the client makes of the bytes: interim replies, the offset behind them, whether the reply follows.
+fn parsed(bytes: &[u8]) -> (u32, usize, bool) {
+    let (mut count, mut at) = (0, 0);
+    loop {
+        let mut fields = [httparse::EMPTY_HEADER; 100];
+        let mut reply = httparse::Response::new(&mut fields);
+        match reply.parse(&bytes[at..]) {
+            Ok(httparse::Status::Complete(length)) if reply.code.is_some_and(|code| code / 100 == 1) => {
+                count += 1;
+                at += length;
+            }
+            Ok(httparse::Status::Complete(_)) => return (count, at, true),
+            Ok(httparse::Status::Partial) | Err(_) => return (count, at, false),
+        }
+    }
+}
+
+fn verdict(bytes: &[u8], size: usize, exchanges: usize) -> Result<(), Excess> {
+    let exchange = || std::iter::once(Part::Sent(b"")).chain(bytes.chunks(size).map(Part::Received));
+    heads((0..exchanges).flat_map(|_| exchange()))
+}
+
+fuzz_target!(|input: &[u8]| {
+    let [size, rest @ ..] = input else { return };
+    let (mut bytes, mut rest) = (Vec::new(), rest);
+    while let [times, length, after @ ..] = rest
+        && bytes.len() < MOST
+    {
+        let (part, after) = after.split_at(usize::from(*length).min(after.len()));
+        bytes.extend_from_slice(&part.repeat((*times).into()));
+        rest = after;
+    }
+    bytes.truncate(MOST);
+    let verdict = |size, exchanges| verdict(&bytes, size, exchanges);
+    let found = verdict(MOST, 1);
+    assert_eq!(found, verdict(usize::from(*size) + 1, 1), "the verdict depends on the pieces");
+    let (count, interim, is_reply) = parsed(&bytes);
+    match found {
+        Ok(()) => assert!(count <= INTERIM && interim <= INTERIM_BYTES, "{count} replies of {interim} bytes"),
+        // The status line of the reply may count, up to the class of its status.
+        Err(Excess::Interim) => assert!(count >= INTERIM),
+        Err(_) => assert!(!is_reply || interim + 10 > INTERIM_BYTES, "{interim} bytes"),
+    }
+    // Each request begins anew.
+    if is_reply {
+        assert_eq!(found, verdict(MOST, 3));
+    }
+});
