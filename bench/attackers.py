@@ -387,9 +387,58 @@ idle_connections.files = 1024
 idle_connections.own_files = True
 
 
+def without_pause(target, stop, ports: list, request: bytes):
+    """Four connections that ask again and again without waiting, and read all replies."""
+
+    def client(port: int):
+        while not stop.is_set():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+                threading.Thread(target=read_all, args=(connection,), daemon=True).start()
+                while not stop.is_set():
+                    connection.sendall(request * 200)
+
+    running = [threading.Thread(target=client, args=(port,), daemon=True) for port in ports]
+    for thread in running:
+        thread.start()
+    stop.wait()
+
+
+def read_all(connection: socket.socket):
+    with contextlib.suppress(OSError):
+        while connection.recv(1 << 18):
+            pass
+
+
+def http_requests(target, stop, extras):
+    without_pause(target, stop, [target.http] * 4, b"GET /nothing/x HTTP/1.1\r\nHost: a\r\n\r\n")
+
+
+def rtsp_requests(target, stop, extras):
+    without_pause(target, stop, [target.rtsp] * 4, b"OPTIONS rtsp://127.0.0.1/films/a.mp4 RTSP/1.0\r\nCSeq: 1\r\n\r\n")
+
+
+def h2_pings(target, stop, extras):
+    """HTTP/2 clients that send PING without a pause, and read the answers."""
+
+    def client():
+        while not stop.is_set():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", target.http), timeout=60) as connection:
+                threading.Thread(target=read_all, args=(connection,), daemon=True).start()
+                connection.sendall(PREFACE + frame(4, 0, 0, b""))
+                while not stop.is_set():
+                    connection.sendall(frame(6, 0, 0, b"12345678") * 1000)
+
+    for _ in range(4):
+        threading.Thread(target=client, daemon=True).start()
+    stop.wait()
+
+
+http_requests.own_files = rtsp_requests.own_files = h2_pings.own_files = True
+
+
 FILES = ["edits", "constant_sizes", "tracks", "empty_samples", "zero_durations", "alternating_durations", "nested_sidx"]
 ALL = [
     quiet, *(of_file(f"{name}.mp4") for name in FILES), hostile_files, folder_of_3000, index_pages, tls_idle, tls_unread,
     h2_window_0, h2_window_1, rtsp_sessions, blocked_log, hang_ups, truncated_slabs, interim_replies, endless_listing,
-    idle_connections, thumbnails, guesses, registrations,
+    idle_connections, thumbnails, guesses, registrations, http_requests, rtsp_requests, h2_pings,
 ]
