@@ -2,7 +2,10 @@
 
 A function's attributes say what it needs: `arguments` (of the server), `origin` (a handler of a hostile web server that becomes
 the place `far`), `cached` (the place `far` is an honest nginx that the honest viewer plays too), `blocked_log`, `plain` (no TLS), `bucket` (a
-handler of a hostile S3), `files` (limit of open files), `own_files` (needs no hostile files).
+handler of a hostile S3), `files` (limit of open files), `own_files` (needs no hostile files), `folders` (a function that makes further
+places in a folder), `protected` (the place `private` has users), `cluster` (the server is a node with a secret).
+
+What an attack itself measures, it leaves in `extras.measured`.
 """
 
 import contextlib
@@ -13,12 +16,15 @@ import select
 import signal
 import socket
 import ssl
+import shutil
 import struct
 import subprocess
 import threading
 import time
 from pathlib import Path
 
+from attack_access import etcd, guesses, registrations
+from attack_pictures import thumbnails
 from servers import nginx
 
 OUTPUTS = ["index.m3u8", "ts/index.m3u8", "index.mpd", "v1/index.m3u8", "v1/iframes.m3u8", "ts/v1/index.m3u8", "v1/1.m4s", "ts/v1/1.ts"]
@@ -43,6 +49,7 @@ class Extras:
         self.stack = stack
         self.hostile = hostile
         self.files = sorted(path.name for path in hostile.glob("*.mp4") if path.name != "copy.mp4")
+        self.measured = {}
 
     def places(self, attack, folders: dict) -> list:
         """Arguments that name the places: folders, and a hostile or an honest origin."""
@@ -52,7 +59,30 @@ class Extras:
             folders = "".join(f'[places.{name}]\nurl = "{folder}"\n' for name, folder in folders.items())
             config.write_text(f'{folders}[places.far]\nurl = "s3://bucket"\nendpoint = "{url}"\nretries = 0\n')
             return ["--config", config]
-        return [f"{name}={folder}" for name, folder in folders.items()] + self.of_web(attack)
+        if getattr(attack, "protected", False):
+            return ["--config", self.protected(folders)]
+        if make := getattr(attack, "folders", None):
+            folders = {**folders, **make(self.hostile.parent / f"{attack.__name__}-films")}
+        return [f"{name}={folder}" for name, folder in folders.items()] + self.of_web(attack) + self.of_cluster(attack)
+
+    def protected(self, folders: dict) -> Path:
+        """A configuration with the place `private`, which has a user."""
+        users, config = self.hostile.parent / "users", self.hostile.parent / "protected.toml"
+        users.write_text("ann:a-password-that-nobody-guesses\n")
+        places = "".join(f'[places.{name}]\nurl = "{folder}"\n' for name, folder in folders.items())
+        config.write_text(f'{places}[places.private]\nurl = "{folders["films"]}"\naccess-users = "{users}"\n')
+        return config
+
+    def of_cluster(self, attack) -> list:
+        if not getattr(attack, "cluster", False):
+            return []
+        folder = self.hostile.parent / f"{attack.__name__}-etcd"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        secret = folder / "secret"
+        secret.write_text("the secret of the cluster: thirty-two bytes")
+        self.etcd = etcd(self.stack, folder / "etcd")
+        return ["--cluster", self.etcd, "--node", "own", "--cluster-steering", "none", "--cluster-secret", secret]
 
     def of_web(self, attack) -> list:
         if getattr(attack, "cached", False):
@@ -357,9 +387,58 @@ idle_connections.files = 1024
 idle_connections.own_files = True
 
 
+def without_pause(target, stop, ports: list, request: bytes):
+    """Four connections that ask again and again without waiting, and read all replies."""
+
+    def client(port: int):
+        while not stop.is_set():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+                threading.Thread(target=read_all, args=(connection,), daemon=True).start()
+                while not stop.is_set():
+                    connection.sendall(request * 200)
+
+    running = [threading.Thread(target=client, args=(port,), daemon=True) for port in ports]
+    for thread in running:
+        thread.start()
+    stop.wait()
+
+
+def read_all(connection: socket.socket):
+    with contextlib.suppress(OSError):
+        while connection.recv(1 << 18):
+            pass
+
+
+def http_requests(target, stop, extras):
+    without_pause(target, stop, [target.http] * 4, b"GET /nothing/x HTTP/1.1\r\nHost: a\r\n\r\n")
+
+
+def rtsp_requests(target, stop, extras):
+    without_pause(target, stop, [target.rtsp] * 4, b"OPTIONS rtsp://127.0.0.1/films/a.mp4 RTSP/1.0\r\nCSeq: 1\r\n\r\n")
+
+
+def h2_pings(target, stop, extras):
+    """HTTP/2 clients that send PING without a pause, and read the answers."""
+
+    def client():
+        while not stop.is_set():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", target.http), timeout=60) as connection:
+                threading.Thread(target=read_all, args=(connection,), daemon=True).start()
+                connection.sendall(PREFACE + frame(4, 0, 0, b""))
+                while not stop.is_set():
+                    connection.sendall(frame(6, 0, 0, b"12345678") * 1000)
+
+    for _ in range(4):
+        threading.Thread(target=client, daemon=True).start()
+    stop.wait()
+
+
+http_requests.own_files = rtsp_requests.own_files = h2_pings.own_files = True
+
+
 FILES = ["edits", "constant_sizes", "tracks", "empty_samples", "zero_durations", "alternating_durations", "nested_sidx"]
 ALL = [
     quiet, *(of_file(f"{name}.mp4") for name in FILES), hostile_files, folder_of_3000, index_pages, tls_idle, tls_unread,
     h2_window_0, h2_window_1, rtsp_sessions, blocked_log, hang_ups, truncated_slabs, interim_replies, endless_listing,
-    idle_connections,
+    idle_connections, thumbnails, guesses, registrations, http_requests, rtsp_requests, h2_pings,
 ]

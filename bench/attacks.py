@@ -147,7 +147,7 @@ def trial(attack, args, site: Path, hostile: Path, work: Path) -> dict:
         stop.set()
     rtsp = json.loads(report.read_text()) if report.exists() else {}
     return {
-        "attack": name, **seen, "rtsp": rtsp, "livez_ms": round(max(slowest) * 1000, 1) if slowest else None,
+        "attack": name, **seen, "measured": extras.measured, "rtsp": rtsp, "livez_ms": round(max(slowest) * 1000, 1) if slowest else None,
         "resident_mb": round(target.most_resident), "cpu_s": round(cpu, 1), "sigterm_s": None if ended is None else round(ended, 2),
     }
 
@@ -190,6 +190,8 @@ def main():
     for attack in chosen:
         results.append(trial(attack, args, site, hostile, args.work))
         print(row(results[-1]), flush=True)
+        for what, value in results[-1]["measured"].items():
+            print(f"  {what}: {value}", flush=True)
         for error in results[-1]["errors"]:
             print(f"  {error}", flush=True)
     if args.json:

@@ -105,12 +105,17 @@ impl Asset {
         self.made.get(self.presentation.tracks().iter().position(|t| t.name() == track)?)
     }
 
-    /// Returns the bytes of memory that it takes now.
+    /// Returns the bytes of memory that it takes now, without its open files.
     pub(crate) fn heap_bytes(&self) -> u64 {
         let listed = self.listed.iter().flat_map(|(_, entries)| entries);
         let listed: usize = listed.map(|entry| size_of::<Entry>() + entry.name.len()).sum();
         let left_out: usize = self.left_out.iter().map(String::len).sum();
         (self.presentation.heap_bytes() + listed + left_out + self.made.len()) as u64 + 4096
+    }
+
+    /// Returns the number of files that it keeps open.
+    pub(crate) fn open_files(&self) -> u64 {
+        self.depends.iter().filter(|object| object.file().is_some()).count() as u64
     }
 }
 

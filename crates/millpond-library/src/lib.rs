@@ -55,6 +55,7 @@ mod listed;
 mod live_name;
 mod live_route;
 mod names;
+mod open_files;
 mod options;
 mod places;
 mod recipes;

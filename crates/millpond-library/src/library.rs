@@ -8,6 +8,7 @@ use crate::{
     former::Formers,
     index::Indexes,
     index_files::IndexFiles,
+    open_files,
     options::{AssetOptions, LibraryOptions},
     version::AssetVersion,
     work::WorkPool,
@@ -223,15 +224,19 @@ impl Library {
         let known = asset.weight.load(Ordering::Relaxed);
         // A former version is kept elsewhere.
         let is_current = || self.assets.get(&asset.key).is_some_and(|current| current.id == asset.id);
-        if asset.heap_bytes() > known && is_current() {
+        if self.weight(asset) > known && is_current() {
             self.keep(asset);
         }
     }
 
     fn keep(&self, asset: &Arc<Asset>) {
-        let weight = asset.heap_bytes();
+        let weight = self.weight(asset);
         asset.weight.store(weight, Ordering::Relaxed);
         self.assets.insert(asset.key.clone(), asset.clone(), weight);
+    }
+
+    fn weight(&self, asset: &Asset) -> u64 {
+        open_files::weight(asset.heap_bytes(), asset.open_files(), self.store.memory().budget())
     }
 
     pub(crate) fn now_ms(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! The frames of an HTTP/2 connection.
 
 use crate::error::Excess;
+use crate::frame_walk::{FrameKind, FrameWalk};
 
 /// Heads of replies that a server may send beyond [`HEADS_A_REQUEST`].
 pub(crate) const SPARE_HEADS: u64 = 64;
@@ -9,19 +10,16 @@ pub(crate) const SPARE_HEADS: u64 = 64;
 pub(crate) const SPARE_FRAMES: u64 = 4096;
 
 /// Heads for each request: interim replies, the reply, trailers.
-const HEADS_A_REQUEST: u64 = 16;
+pub(crate) const HEADS_A_REQUEST: u64 = 16;
 
 /// Frames without content for each request.
-const FRAMES_A_REQUEST: u64 = 64;
-
-/// Length of a client's preface (RFC 9113 3.4).
-const PREFACE: u32 = 24;
+pub(crate) const FRAMES_A_REQUEST: u64 = 64;
 
 /// Counter of the frames on a connection, in both directions (RFC 9113 4.1).
 #[derive(Debug)]
 pub(crate) struct Frames {
-    sent: Walk,
-    received: Walk,
+    sent: FrameWalk,
+    received: FrameWalk,
     requests: u64,
     heads: u64,
     /// Frames without content, less one for each frame with content.
@@ -30,8 +28,7 @@ pub(crate) struct Frames {
 
 impl Default for Frames {
     fn default() -> Self {
-        let sent = Walk { left: PREFACE, ..Walk::default() };
-        Self { sent, received: Walk::default(), requests: 0, heads: 0, idle: 0 }
+        Self { sent: FrameWalk::of_client(), received: FrameWalk::default(), requests: 0, heads: 0, idle: 0 }
     }
 }
 
@@ -39,7 +36,7 @@ impl Frames {
     /// Takes notice of bytes that were sent.
     pub(crate) fn wrote(&mut self, bytes: &[u8]) {
         let mut requests = 0;
-        self.sent.each(bytes, |head| requests += u64::from(head.kind == Kind::Headers));
+        self.sent.each(bytes, |head| requests += u64::from(head.kind == FrameKind::Headers));
         self.requests += requests;
     }
 
@@ -48,67 +45,23 @@ impl Frames {
     /// # Errors
     /// They exceed a bound.
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), Excess> {
-        let (heads, idle) = (&mut self.heads, &mut self.idle);
-        self.received.each(bytes, |head| match head.kind {
-            Kind::Headers => *heads += 1,
-            Kind::Data if head.length > 0 => *idle = idle.saturating_sub(1),
-            _ => *idle += 1,
-        });
-        if self.heads > SPARE_HEADS + HEADS_A_REQUEST * self.requests {
-            return Err(Excess::Heads);
-        }
-        if self.idle > SPARE_FRAMES + FRAMES_A_REQUEST * self.requests {
-            return Err(Excess::Frames);
-        }
-        Ok(())
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Data,
-    Headers,
-    Other,
-}
-
-#[derive(Clone, Copy)]
-struct Head {
-    kind: Kind,
-    length: u32,
-}
-
-/// A walk over the frames of one direction.
-#[derive(Debug, Default)]
-struct Walk {
-    head: [u8; 9],
-    /// Bytes of the head that are here.
-    have: usize,
-    /// Bytes to skip before the next head.
-    left: u32,
-}
-
-impl Walk {
-    fn each(&mut self, mut bytes: &[u8], mut visit: impl FnMut(Head)) {
-        while !bytes.is_empty() {
-            let skipped = bytes.len().min(self.left as usize);
-            bytes = &bytes[skipped..];
-            self.left -= u32::try_from(skipped).unwrap_or(self.left);
-            let taken = bytes.len().min(self.head.len() - self.have);
-            self.head[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
-            self.have += taken;
-            bytes = &bytes[taken..];
-            if self.have == self.head.len() {
-                let [a, b, c, kind, ..] = self.head;
-                let length = u32::from_be_bytes([0, a, b, c]);
-                let kind = match kind {
-                    0 => Kind::Data,
-                    1 => Kind::Headers,
-                    _ => Kind::Other,
-                };
-                visit(Head { kind, length });
-                (self.have, self.left) = (0, length);
+        let most_heads = SPARE_HEADS + HEADS_A_REQUEST * self.requests;
+        let most_idle = SPARE_FRAMES + FRAMES_A_REQUEST * self.requests;
+        let (heads, idle, mut result) = (&mut self.heads, &mut self.idle, Ok(()));
+        // Each frame is compared, so that the result does not depend on how the bytes arrive.
+        self.received.each(bytes, |head| {
+            match head.kind {
+                FrameKind::Headers => *heads += 1,
+                FrameKind::Data if head.length > 0 => *idle = idle.saturating_sub(1),
+                _ => *idle += 1,
             }
-        }
+            if *heads > most_heads {
+                result = result.and(Err(Excess::Heads));
+            } else if *idle > most_idle {
+                result = result.and(Err(Excess::Frames));
+            }
+        });
+        result
     }
 }
 
@@ -136,6 +89,17 @@ mod tests {
             let mut frames = with_requests(1);
             let results: Vec<_> = heads.chunks(length).map(|piece| frames.read(piece)).collect();
             assert!(results.contains(&Err(Excess::Heads)), "pieces of {length}");
+        }
+    }
+
+    #[test]
+    fn content_after_an_excess_excuses_nothing() {
+        let (empty, content) = (frame(6, 0).repeat(5000), frame(0, 1).repeat(5000));
+        let whole = [empty, content].concat();
+        for length in [1, 1000, whole.len()] {
+            let mut frames = with_requests(1);
+            let mut pieces = whole.chunks(length);
+            assert_eq!(pieces.try_for_each(|piece| frames.read(piece)), Err(Excess::Frames), "pieces of {length}");
         }
     }
 

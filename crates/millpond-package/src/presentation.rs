@@ -74,8 +74,8 @@ pub struct Sidecar {
 
 impl Sidecar {
     pub(crate) fn heap_bytes(&self) -> usize {
-        let cue = |c: &Cue| size_of::<Cue>() + c.text.len() + c.settings.len() + c.id.as_ref().map_or(0, String::len);
-        self.language.len() + self.name.len() + self.cues.iter().map(cue).sum::<usize>()
+        let cues = self.cues.capacity() * size_of::<Cue>() + self.cues.iter().map(Cue::heap_bytes).sum::<usize>();
+        self.language.len() + self.name.len() + cues
     }
 }
 

@@ -77,6 +77,7 @@ pub use origin::http::{HttpOrigin, loop_id};
 pub use origin::index_page::entries as index_page_entries;
 pub use origin::memory::MemoryOrigin;
 pub use origin::neighbours::NeighbourStats;
+pub use origin::odd_keys::without_odd_keys;
 pub use origin::retry::{RetryOrigin, RetryPolicy};
 pub use origin::{Body, BoxFuture, Entry, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, Version};
 pub use path::{ObjectPath, PathError};

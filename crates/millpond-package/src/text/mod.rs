@@ -35,6 +35,21 @@ pub struct Cue {
     pub id: Option<String>,
 }
 
+impl Cue {
+    /// Bytes of heap held, with what the allocator adds to short texts.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        allocated(&self.settings) + allocated(&self.text) + self.id.as_ref().map_or(0, allocated)
+    }
+}
+
+/// Bytes that a text takes of the heap: a word more than its capacity, in steps of 16, and 32 at least (malloc(3) of glibc).
+fn allocated(text: &String) -> usize {
+    match text.capacity() {
+        0 => 0,
+        capacity => (capacity + size_of::<usize>()).next_multiple_of(16).max(32),
+    }
+}
+
 /// Content of a subtitle file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Subtitles {
@@ -57,5 +72,18 @@ impl Subtitles {
     fn sorted(mut self) -> Self {
         self.cues.sort_by_key(|cue| cue.start);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cue;
+
+    #[test]
+    fn short_texts_count_as_what_the_allocator_takes() {
+        let cue = |text: &str, id: Option<&str>| Cue { text: text.into(), id: id.map(String::from), ..Cue::default() };
+        assert_eq!(cue("", None).heap_bytes(), 0);
+        assert_eq!(cue("x", Some("1")).heap_bytes(), 64);
+        assert_eq!(cue(&"x".repeat(100), None).heap_bytes(), 112);
     }
 }

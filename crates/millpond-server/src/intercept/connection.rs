@@ -23,6 +23,7 @@ use std::{
 use tokio::{
     io::AsyncWriteExt as _,
     net::TcpStream,
+    task::consume_budget,
     time::{Instant as Deadline, timeout, timeout_at},
 };
 
@@ -154,6 +155,7 @@ impl Connection<'_> {
 
     async fn read_more(&mut self) -> io::Result<usize> {
         loop {
+            consume_budget().await;
             self.stream.readable().await?;
             self.read.reserve(READ);
             match self.stream.try_read_buf(&mut self.read) {

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 use thread::Link;
-use tokio::{io::Interest, net::TcpStream, sync::OwnedSemaphorePermit, time::sleep};
+use tokio::{io::Interest, net::TcpStream, sync::OwnedSemaphorePermit, task::consume_budget, time::sleep};
 
 /// Counters of passed bytes: to the server, and to the client.
 pub(super) struct Passed<'a> {
@@ -122,6 +122,8 @@ async fn carry(
     threads: &FastThreads,
 ) -> Result<(), Stop> {
     loop {
+        // The attempts take no budget themselves: a fast transfer would hold the thread.
+        consume_budget().await;
         let step = match direction.wait() {
             Wait::Nothing => return Ok(()),
             Wait::Input => {

@@ -9,7 +9,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::{net::TcpStream, sync::Notify, time::timeout};
+use tokio::{net::TcpStream, sync::Notify, task::consume_budget, time::timeout};
 use tokio_rustls::server::TlsStream;
 
 /// Queued bytes above which frames of live streams wait in their graph.
@@ -177,6 +177,8 @@ impl Wire {
             }
         }
         loop {
+            // The attempts take no budget themselves: a client that sends without end would hold the thread.
+            consume_budget().await;
             self.stream.readable().await?;
             match self.try_read(input) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -31,7 +31,7 @@ pub(crate) mod http_reply;
 pub(crate) mod index_page;
 pub(crate) mod memory;
 pub(crate) mod neighbours;
-mod odd_keys;
+pub(crate) mod odd_keys;
 pub(crate) mod resolve;
 pub(crate) mod retry;
 pub(crate) mod signing;

@@ -1,12 +1,15 @@
-//! Keys of buckets that no path of a place can name: `films//a.mp4`, `films/../a.mp4`, control characters.
+//! Keys of buckets that no path of a place can name: `films//a.mp4`, `films/../a.mp4`, `/a.mp4`, control characters.
 //!
 //! The client library refuses a whole page for one of them. They are taken out of the page before it reads it.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use object_store::path::Path;
+use quick_xml::events::{BytesRef, Event};
+use quick_xml::reader::Reader;
 
 /// Elements of an object or folder, and the element in each that holds its key: S3 and Google's service, then Azure's.
 const ELEMENTS: [(&str, &str); 4] =
@@ -31,73 +34,94 @@ impl OddKeys {
     }
 }
 
-/// Returns a page of a listing without odd keys, and those keys. A page that is no XML text stays as it is.
-pub(super) fn without_odd_keys(page: Bytes) -> (Bytes, Vec<String>) {
-    let Ok(text) = std::str::from_utf8(&page) else { return (page, Vec::new()) };
-    let (mut kept, mut odd) = (String::new(), Vec::new());
-    // `from` is the end of what was kept or left out.
-    let (mut from, mut at) = (0, 0);
-    while let Some(start) = text.get(at..).and_then(|rest| rest.find('<')).map(|place| at + place) {
-        let rest = text.get(start..).unwrap_or_default();
-        let Some((element, key)) = opened(rest) else {
-            at = start + 1;
-            continue;
-        };
-        let end = format!("</{element}>");
-        // Without an end here there is none behind either.
-        let Some(length) = rest.find(&end).map(|place| place + end.len()) else { break };
-        at = start + length;
-        let key = rest.get(..length).and_then(|whole| inside(whole, key)).map(unescaped).unwrap_or_default();
-        if Path::parse(&key).is_err() {
-            kept.push_str(text.get(from..start).unwrap_or_default());
-            from = at;
-            odd.push(key);
+/// An element with an odd key.
+struct OddElement {
+    range: Range<usize>,
+    key: String,
+}
+
+/// Returns a page of a listing without odd keys, and those keys. A page that is no XML stays as it is.
+pub fn without_odd_keys(page: Bytes) -> (Bytes, Vec<String>) {
+    let odd = std::str::from_utf8(&page).ok().and_then(odd_elements).unwrap_or_default();
+    if odd.is_empty() {
+        return (page, Vec::new());
+    }
+    let (mut kept, mut from) = (Vec::with_capacity(page.len()), 0);
+    for element in &odd {
+        kept.extend_from_slice(page.get(from..element.range.start).unwrap_or_default());
+        from = element.range.end;
+    }
+    kept.extend_from_slice(page.get(from..).unwrap_or_default());
+    (kept.into(), odd.into_iter().map(|element| element.key).collect())
+}
+
+/// Returns the elements with odd keys in the order of the page, or `None` where it is no XML.
+fn odd_elements(text: &str) -> Option<Vec<OddElement>> {
+    // Azure's pages begin with a byte order mark, which the reader does not count.
+    let xml = text.trim_start_matches('\u{feff}');
+    let mark = text.len() - xml.len();
+    let mut reader = Reader::from_str(xml);
+    let mut odd = Vec::new();
+    loop {
+        let start = mark + position(&reader)?;
+        match reader.read_event().ok()? {
+            Event::Start(tag) => {
+                let Some((_, name)) = ELEMENTS.into_iter().find(|(name, _)| tag.local_name().as_ref() == *name) else {
+                    continue;
+                };
+                let key = key(&mut reader, name)?;
+                if is_odd(&key) {
+                    odd.push(OddElement { range: start..mark + position(&reader)?, key });
+                }
+            }
+            Event::Eof => return Some(odd),
+            _ => {}
         }
     }
-    if odd.is_empty() {
-        return (page, odd);
+}
+
+/// Reads the rest of an element. Returns the text of its children of a name.
+fn key(reader: &mut Reader<&[u8]>, name: &str) -> Option<String> {
+    let (mut key, mut depth, mut is_key) = (String::new(), 0_usize, false);
+    loop {
+        match reader.read_event().ok()? {
+            Event::Start(tag) => {
+                depth += 1;
+                is_key |= depth == 1 && tag.local_name().as_ref() == name;
+            }
+            Event::End(_) if depth == 0 => return Some(key),
+            Event::End(_) => {
+                depth -= 1;
+                is_key &= depth > 0;
+            }
+            Event::Text(text) if is_key => key.push_str(&text.xml10_content()),
+            Event::CData(text) if is_key => key.push_str(&text.xml10_content()),
+            Event::GeneralRef(reference) if is_key => key.push(character(&reference)),
+            Event::Eof => return None,
+            _ => {}
+        }
     }
-    kept.push_str(text.get(from..).unwrap_or_default());
-    (kept.into(), odd)
 }
 
-/// Returns the name of the element of an object or folder that a text begins with, and that of the element of its key.
-fn opened(text: &str) -> Option<(&'static str, &'static str)> {
-    let rest = text.strip_prefix('<')?;
-    let begins = |name: &str| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with(['>', ' ']));
-    ELEMENTS.into_iter().find(|(name, _)| begins(name))
-}
-
-/// Returns the text of the first element of a name.
-fn inside<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = text.split_once(&format!("<{name}"))?;
-    let (_, rest) = rest.split_once('>')?;
-    rest.split_once("</").map(|(value, _)| value)
-}
-
-/// Resolves the references of XML in a key.
-fn unescaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, from)) = rest.split_once('&') {
-        out.push_str(before);
-        let (name, after) = from.split_once(';').unwrap_or((from, ""));
-        let number = || match name.strip_prefix("#x") {
-            Some(digits) => u32::from_str_radix(digits, 16).ok(),
-            None => name.strip_prefix('#')?.parse().ok(),
-        };
-        out.push(match name {
-            "lt" => '<',
-            "gt" => '>',
-            "quot" => '"',
-            "apos" => '\'',
-            "amp" => '&',
-            _ => number().and_then(char::from_u32).unwrap_or('\u{fffd}'),
-        });
-        rest = after;
+/// Returns the character of a reference. An unknown one becomes NUL, which no path has.
+fn character(reference: &BytesRef<'_>) -> char {
+    match &**reference {
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        "amp" => '&',
+        _ => reference.resolve_char_ref().ok().flatten().unwrap_or('\0'),
     }
-    out.push_str(rest);
-    out
+}
+
+fn position(reader: &Reader<&[u8]>) -> Option<usize> {
+    usize::try_from(reader.buffer_position()).ok()
+}
+
+/// Tells whether no path names the object of a key. The library takes `/a` for `a`.
+fn is_odd(key: &str) -> bool {
+    key.starts_with('/') || Path::parse(key).is_err()
 }
 
 #[cfg(test)]
@@ -121,6 +145,19 @@ mod tests {
         let (left, odd) = split(&page(&["a//b.mp4", "a/b.mp4", "a/./c.mp4", "a/d&#10;.mp4", "a/e.mp4", "a/.."]));
         assert_eq!(left, page(&["a/b.mp4", "a/e.mp4"]));
         assert_eq!(odd, ["a//b.mp4", "a/./c.mp4", "a/d\n.mp4", "a/.."]);
+        let (left, odd) = split(&page(&["/a.mp4", "/", "a/&#0;", "a/&what;", "a/x"]));
+        assert_eq!(left, page(&["a/x"]));
+        assert_eq!(odd, ["/a.mp4", "/", "a/\0", "a/\0"]);
+    }
+
+    #[test]
+    fn other_forms_of_the_same_text_are_read() {
+        let odd = "<s:Contents a='>'><!-- <Key>a</Key> --><Owner><Key>a</Key></Owner><s:Key><![CDATA[a/]]>&#x2f;b</s:Key></s:Contents>";
+        let commented = "<!-- <Contents><Key>a//c</Key></Contents> -->";
+        let page = |element: &str| {
+            format!("\u{feff}<?xml version=\"1.0\"?>\r\n<L xmlns:s='x'>{element}{commented}<Contents/></L>\n")
+        };
+        assert_eq!(split(&page(odd)), (page(""), vec!["a//b".to_owned()]));
     }
 
     #[test]

@@ -83,5 +83,6 @@ mod time_shift_clips;
 mod traces;
 mod traffic;
 mod trimmed;
+mod turns;
 mod upgrade;
 mod versions;

@@ -23,7 +23,7 @@ use std::{
     net::SocketAddr,
     time::Instant,
 };
-use tokio::{sync::watch, time::timeout};
+use tokio::{sync::watch, task::yield_now, time::timeout};
 use tracing::Instrument as _;
 
 /// The end of HTTP/1.1 on a connection.
@@ -55,6 +55,10 @@ pub(super) async fn serve(
                 // The box keeps the task of an idle connection small.
                 if Box::pin(connection.answer(*head)).await.is_err() || !keep_alive {
                     break;
+                }
+                // Requests that are here already take turns with other connections.
+                if !connection.input.is_empty() {
+                    yield_now().await;
                 }
             }
             Input::Http2 => return ConnectionEnd::Http2(connection.socket, connection.input),

@@ -3,6 +3,7 @@
 
 use super::{
     budget::{ConnectionBudget, Reservation},
+    client_frames::BoundedFrames,
     error::SendError,
     exchange::{Exchange, Protocol},
     http2_body::StreamBody,
@@ -84,7 +85,7 @@ where
         .max_concurrent_streams(STREAMS_MOST)
         .max_header_list_size(MAX_HEAD as u32)
         .max_send_buffer_size(SEND_BUFFER);
-    let connection = match timeout(service.timeouts().head, builder.handshake(io)).await {
+    let connection = match timeout(service.timeouts().head, builder.handshake(BoundedFrames::new(io))).await {
         Ok(Ok(connection)) => connection,
         Ok(Err(error)) => return tracing::debug!(%peer, %error, "HTTP/2 handshake failed"),
         Err(_) => return tracing::debug!(%peer, "the HTTP/2 preface did not arrive in time"),

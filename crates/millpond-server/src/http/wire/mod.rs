@@ -3,6 +3,7 @@
 
 mod body_writer;
 mod budget;
+mod client_frames;
 mod error;
 mod exchange;
 mod h1;

@@ -18,6 +18,7 @@ use std::{
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, Interest},
     net::TcpStream,
+    task::consume_budget,
     time::{sleep, timeout},
 };
 use tokio_rustls::server::TlsStream;
@@ -111,6 +112,8 @@ impl ClientSocket {
     pub(super) async fn read(&mut self, input: &mut BytesMut) -> io::Result<bool> {
         match &mut self.io {
             SocketIo::Plain(stream) => loop {
+                // The attempts take no budget themselves: a client that sends without end would hold the thread.
+                consume_budget().await;
                 stream.readable().await?;
                 input.reserve(2048);
                 match stream.try_read_buf(input) {
@@ -132,6 +135,7 @@ impl ClientSocket {
     /// Writes all bytes.
     pub(super) async fn write_all(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
         while !slices.is_empty() {
+            consume_budget().await;
             let written = match &mut self.io {
                 SocketIo::Plain(stream) => match stream.try_write_vectored(slices) {
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -172,6 +176,7 @@ impl ClientSocket {
         let stream = self.stream();
         let mut at = range.start;
         while at < range.end {
+            consume_budget().await;
             let want = (range.end - at).min(SENDFILE_MOST) as usize;
             let sent = stream.try_io(Interest::WRITABLE, || {
                 rustix::fs::sendfile(stream, file, Some(&mut at), want).map_err(io::Error::from)
@@ -215,6 +220,7 @@ impl ClientSocket {
         let stream = self.stream();
         let mut splice = Splice::new(ranges);
         loop {
+            consume_budget().await;
             let before = splice.sent();
             let progress = stream.try_io(Interest::WRITABLE, || match splice.advance(stream)? {
                 Progress::Blocked => Err(io::ErrorKind::WouldBlock.into()),
@@ -312,6 +318,7 @@ impl ClientSocket {
         let mut scratch = [0; 512];
         let drain = async {
             while stream.readable().await.is_ok() {
+                consume_budget().await;
                 match stream.try_read(&mut scratch) {
                     Ok(0) => return,
                     Ok(_) => {}

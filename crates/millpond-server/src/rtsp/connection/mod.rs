@@ -32,7 +32,10 @@ use std::{
     net::SocketAddr,
     sync::{Arc, atomic::AtomicUsize},
 };
-use tokio::time::timeout_at;
+use tokio::{
+    task::{consume_budget, yield_now},
+    time::timeout_at,
+};
 
 /// Serves a connection until it ends. Sessions whose packets go over it end with it, and those that never played. `input` has the
 /// bytes that came already. Where the connection is for a shared stream, it is for nothing else, and admits everyone.
@@ -136,13 +139,16 @@ impl Connection<'_> {
                 Step::Send(reply) => {
                     self.send(&reply);
                     self.sent()?;
+                    self.take_turns().await;
                 }
                 Step::Perform(action) => {
                     self.perform(action).await;
                     self.sent()?;
+                    self.take_turns().await;
                 }
                 Step::Hear { session, channel, packet } => {
                     self.hear(session, channel, packet).await?;
+                    consume_budget().await;
                 }
                 Step::Refuse { reply, error } => {
                     self.send(reply.as_bytes());
@@ -151,6 +157,13 @@ impl Connection<'_> {
                 // An answer leads to no other question.
                 Step::Ask(_) => return Err(io::ErrorKind::InvalidData.into()),
             }
+        }
+    }
+
+    /// Lets other connections run before a request that is here already.
+    async fn take_turns(&mut self) {
+        if !self.dialogue.input().is_empty() {
+            yield_now().await;
         }
     }
 

@@ -112,6 +112,8 @@ async fn read(socket: Arc<UdpSocket>, address: TransportAddress, subscribers: Ar
     let (watch, mut batch) = (Stopwatch::start(), Batch::default());
     let (mut datagrams, mut out) = (Datagrams::new(address.is_rtp), Vec::new());
     loop {
+        // The attempts take no budget themselves: a sender without end would hold the thread.
+        tokio::task::yield_now().await;
         tokio::select! {
             ready = socket.readable() => if let Err(error) = ready {
                 tracing::error!(source = %address, %error, "socket of a source");
