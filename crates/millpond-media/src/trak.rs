@@ -294,10 +294,8 @@ impl<'a> Source<'a, '_> {
             other => other,
         };
         let mut sample_entry = iso::sample_entry(&entry, &parsed.codec, kind);
-        if let (Some(name), Some(written)) = (parsed.codec.entry_type(), sample_entry.get_mut(4..8))
-            && entry.kind != *b"encv"
-        {
-            written.copy_from_slice(&name);
+        if let Some(name) = parsed.codec.entry_type() {
+            protection::rename_format(&mut sample_entry, name);
         }
         if let Some(size) = sps::configured_size(&parsed.codec).filter(|_| sps::lacks_size(&kind)) {
             sps::fill_size(&mut kind, &mut sample_entry, size);

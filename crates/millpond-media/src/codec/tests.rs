@@ -288,7 +288,8 @@ fn dolby_vision_has_the_name_that_players_know() {
     ] {
         let codec = read(&vision(entry, name, record)).codec;
         assert_eq!(codec.parameter(), parameter, "{record:?}");
-        assert_eq!(codec.supplemental_parameter().as_deref(), supplemental, "{record:?}");
+        let supplement = codec.supplement().map(|(codec, brand)| format!("{codec}/{brand}"));
+        assert_eq!(supplement.as_deref(), supplemental, "{record:?}");
         assert_eq!((codec.entry_type(), transfer(&codec)), (Some(*kind), range), "{record:?}");
     }
 }
