@@ -3,6 +3,7 @@
 use crate::{
     codec::parse_sample_entry,
     movie::{Edit, Movie, Track, TrackKind},
+    orientation::Orientation,
     sample_table::SampleTable,
     units::Timescale,
 };
@@ -81,7 +82,7 @@ pub(crate) fn track(id: u32, entry: &str, edits: Vec<Edit>, samples: SampleTable
     let parsed = parse_sample_entry(&sample_entry, handler, "stsd", 0).unwrap();
     let kind = match parsed.kind {
         TrackKind::Video { width, height, pixel_aspect, .. } => {
-            TrackKind::Video { width, height, pixel_aspect, rotation: 0 }
+            TrackKind::Video { width, height, pixel_aspect, orientation: Orientation::UPRIGHT }
         }
         kind => kind,
     };

@@ -251,7 +251,7 @@ impl Codec {
 pub(crate) struct SampleEntry {
     /// Codec and its configuration.
     pub(crate) codec: Codec,
-    /// Kind of the track. The rotation is 0: the track header states it.
+    /// Kind of the track. Pictures are upright: the track header states their orientation.
     pub(crate) kind: TrackKind,
 }
 

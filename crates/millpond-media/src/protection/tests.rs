@@ -212,6 +212,22 @@ fn seig(groups: &[Vec<u8>], runs: &[(u32, u32)]) -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn groups_of_the_second_version_state_a_length_and_a_default() {
+    let index = |default: u32| {
+        let group = parameters(1, 8, &OTHER);
+        let [_, sbgp] = &seig(&[], &[(2, 0x1_0001)])[..] else { panic!() };
+        let described = words(&[group.len() as u32, default, 1]);
+        let sgpd = bx(b"sgpd", &[&words(&[0x0200_0000]), b"seig", &described, &group]);
+        let boxes = [senc(2), sgpd, sbgp.clone()];
+        index_bytes(&fragmented(&[video(8)], &[moof(2, 1, &[], &boxes)]))
+    };
+    let movie = index(0).unwrap();
+    assert_eq!(protection(&movie).groups[0].key_id, Uuid(OTHER));
+    let told = index(1).unwrap_err().to_string();
+    assert!(told.contains("sgpd at byte ") && told.contains("a default group of encryption parameters"), "{told}");
+}
+
+#[test]
 fn keys_change_with_groups_and_headers_come_with_fragments() {
     let (clear, other) = (parameters(0, 0, &[0; 16]), parameters(1, 8, &OTHER));
     let first = [vec![senc(2)], seig(&[clear, other], &[(1, 0x1_0001), (1, 0x1_0002)])].concat();
