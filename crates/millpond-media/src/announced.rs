@@ -85,11 +85,14 @@ fn with(a: &Codec, b: &Codec) -> Codec {
 fn larger(a: TrackKind, b: TrackKind) -> TrackKind {
     match (a, b) {
         (
-            TrackKind::Video { width, height, rotation, pixel_aspect },
+            TrackKind::Video { width, height, orientation, pixel_aspect },
             TrackKind::Video { width: other_width, height: other_height, .. },
-        ) => {
-            TrackKind::Video { width: width.max(other_width), height: height.max(other_height), rotation, pixel_aspect }
-        }
+        ) => TrackKind::Video {
+            width: width.max(other_width),
+            height: height.max(other_height),
+            orientation,
+            pixel_aspect,
+        },
         (a, _) => a,
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     edits::media_end,
     error::MediaError,
     movie::{Edit, Movie, Track, TrackKind},
+    orientation::Orientation,
     sample_table::{Sample, SampleTable},
     units::ByteRange,
 };
@@ -124,16 +125,9 @@ impl Writer {
         })
     }
 
-    /// Writes the matrix (6.2.2) of a clockwise rotation.
-    fn matrix(&mut self, rotation: u16) {
-        const ONE: u32 = 0x1_0000;
-        const MINUS: u32 = 0xffff_0000;
-        let (a, b, c, d) = match rotation {
-            90 => (0, ONE, MINUS, 0),
-            180 => (MINUS, 0, 0, MINUS),
-            270 => (0, MINUS, ONE, 0),
-            _ => (ONE, 0, 0, ONE),
-        };
+    /// Writes the matrix (6.2.2) of an orientation.
+    fn matrix(&mut self, orientation: Orientation) {
+        let [a, b, c, d] = orientation.matrix().map(|number| (number << 16).cast_unsigned());
         for field in [a, b, 0, c, d, 0, 0, 0, 0x4000_0000] {
             self.u32(field);
         }
@@ -150,7 +144,7 @@ fn movie_header(out: &mut Writer, movie: &Movie) -> Written {
         out.u32(0x1_0000);
         out.u16(0x100);
         out.zeros(10);
-        out.matrix(0);
+        out.matrix(Orientation::UPRIGHT);
         out.zeros(24);
         out.u32(movie.tracks.iter().map(|track| track.id).max().unwrap_or(0).saturating_add(1));
         Ok(())
@@ -165,9 +159,9 @@ fn shown(movie: &Movie, track: &Track) -> u64 {
 }
 
 fn trak(out: &mut Writer, movie: &Movie, track: &Track, reference: Reference<'_>) -> Written {
-    let (rotation, width, height) = match track.kind {
-        TrackKind::Video { width, height, rotation, .. } => (rotation, width, height),
-        TrackKind::Audio { .. } | TrackKind::Text => (0, 0, 0),
+    let (orientation, width, height) = match track.kind {
+        TrackKind::Video { width, height, orientation, .. } => (orientation, width, height),
+        TrackKind::Audio { .. } | TrackKind::Text => (Orientation::UPRIGHT, 0, 0),
     };
     let sound = matches!(track.kind, TrackKind::Audio { .. });
     out.full(b"tkhd", 1, 6 | u32::from(track.enabled), |out| {
@@ -178,7 +172,7 @@ fn trak(out: &mut Writer, movie: &Movie, track: &Track, reference: Reference<'_>
         out.zeros(12);
         out.u16(if sound { 0x100 } else { 0 });
         out.zeros(2);
-        out.matrix(rotation);
+        out.matrix(orientation);
         out.u32(u32::from(width) << 16);
         out.u32(u32::from(height) << 16);
         Ok(())

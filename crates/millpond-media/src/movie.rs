@@ -3,6 +3,7 @@
 use crate::{
     codec::{Codec, make::Made},
     descriptions::Descriptions,
+    orientation::Orientation,
     protection::{Protection, SystemHeader},
     purpose::Purposes,
     sample_table::SampleTable,
@@ -111,8 +112,8 @@ pub enum TrackKind {
         width: u16,
         /// Coded height in pixels.
         height: u16,
-        /// Clockwise rotation for display in degrees: 0, 90, 180 or 270 (from the `tkhd` matrix).
-        rotation: u16,
+        /// Orientation for display (from the `tkhd` matrix).
+        orientation: Orientation,
         /// Pixel aspect ratio (`pasp`), horizontal and vertical spacing.
         pixel_aspect: (u32, u32),
     },

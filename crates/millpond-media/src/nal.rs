@@ -1,6 +1,6 @@
 //! Types of NAL units, and the messages (SEI) about entry points, closed captions and display orientation.
 
-use crate::codec::Codec;
+use crate::{codec::Codec, orientation::Orientation};
 
 /// Payload type of a recovery point message (H.264 D.1.8).
 const RECOVERY_POINT: u32 = 6;
@@ -111,25 +111,24 @@ impl NalSyntax {
         messages(&payload).any(|(kind, body)| kind == USER_DATA && is_captions(body))
     }
 
-    /// Returns a NAL unit that tells decoders to turn pictures by `rotation` degrees clockwise, until the next such
-    /// unit. `None` for upright pictures.
+    /// Returns a NAL unit that tells decoders how to turn pictures, until the next such unit. `None` for upright pictures.
     #[must_use]
-    pub fn orientation(self, rotation: u16) -> Option<Vec<u8>> {
+    pub fn orientation(self, orientation: Orientation) -> Option<Vec<u8>> {
         // `anticlockwise_rotation`, in 65,536ths of a full turn.
-        let turn: u32 = match rotation % 360 {
-            90 => 0xc000,
-            180 => 0x8000,
-            270 => 0x4000,
-            _ => return None,
+        let turn: u32 = match orientation.quarters() {
+            0 if !orientation.is_mirrored() => return None,
+            0 => 0,
+            quarters => 0x1_0000 - (u32::from(quarters) << 14),
         };
-        // Neither cancel nor flip flags, then the rotation, then the persistence fields and alignment (D.1.1, D.2.1).
+        let flip = u32::from(orientation.is_mirrored()) << 22;
+        // No cancel flag, `hor_flip`, no `ver_flip`, the rotation that follows, then the persistence fields and alignment (D.1.1, D.2.1).
         let (header, validity): (&[u8], u32) = match self {
             // `display_orientation_repetition_period` 1 as ue(v), no extension.
             Self::Avc => (&[0x06], 0b0_1001),
             // `display_orientation_persistence_flag`.
             Self::Hevc => (&[0x4e, 0x01], 0b1_1000),
         };
-        let [_, payload @ ..] = (turn << 5 | validity).to_be_bytes();
+        let [_, payload @ ..] = (flip | turn << 5 | validity).to_be_bytes();
         let mut unit = header.to_vec();
         unit.extend([DISPLAY_ORIENTATION, payload.len() as u8]);
         unit.extend(payload);
@@ -229,10 +228,15 @@ mod tests {
 
     #[test]
     fn orientation_is_the_turn_back() {
-        assert_eq!(NalSyntax::Avc.orientation(90).unwrap(), [6, 47, 3, 0x18, 0, 9, 0x80]);
-        assert_eq!(NalSyntax::Avc.orientation(180).unwrap(), [6, 47, 3, 0x10, 0, 9, 0x80]);
-        assert_eq!(NalSyntax::Hevc.orientation(270).unwrap(), [0x4e, 1, 47, 3, 0x08, 0, 0x18, 0x80]);
-        assert_eq!(NalSyntax::Avc.orientation(0), None);
+        assert_eq!(NalSyntax::Avc.orientation(Orientation::rotated(90)).unwrap(), [6, 47, 3, 0x18, 0, 9, 0x80]);
+        assert_eq!(NalSyntax::Avc.orientation(Orientation::rotated(180)).unwrap(), [6, 47, 3, 0x10, 0, 9, 0x80]);
+        assert_eq!(
+            NalSyntax::Hevc.orientation(Orientation::rotated(270)).unwrap(),
+            [0x4e, 1, 47, 3, 0x08, 0, 0x18, 0x80]
+        );
+        let mirrored = Orientation::UPRIGHT.mirrored();
+        assert_eq!(NalSyntax::Avc.orientation(mirrored).unwrap(), [6, 47, 3, 0x40, 0, 9, 0x80]);
+        assert_eq!(NalSyntax::Avc.orientation(Orientation::UPRIGHT), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::{
     codec::{Codec, iso, parse_sample_entry, sps},
     error::MediaError,
     movie::{Edit, TrackKind},
+    orientation::Orientation,
     protection::{self, Protection},
     purpose::Purposes,
     sample_entries::{MOST_ENTRIES, SampleEntries, StoredEntry},
@@ -72,7 +73,7 @@ pub(crate) struct Tkhd {
     pub(crate) enabled: bool,
     /// `alternate_group`: tracks of one group replace each other. 0 says nothing.
     pub(crate) alternate_group: u16,
-    pub(crate) rotation: u16,
+    pub(crate) orientation: Orientation,
     /// Horizontal and vertical scale of the matrix in 16.16, before rotation.
     pub(crate) scale: (u32, u32),
 }
@@ -90,8 +91,8 @@ impl Tkhd {
         fields.skip(4)?;
         // A header that ends before its matrix counts as upright.
         let matrix = Matrix::read(&mut fields).unwrap_or(Matrix::UNIT);
-        let (rotation, scale) = (rotation(matrix.a, matrix.b), matrix.scale());
-        Ok(Self { id, enabled: flags & 1 != 0, alternate_group, rotation, scale })
+        let (orientation, scale) = (matrix.orientation(), matrix.scale());
+        Ok(Self { id, enabled: flags & 1 != 0, alternate_group, orientation, scale })
     }
 }
 
@@ -114,22 +115,14 @@ impl Matrix {
         Ok(Self { a, b, c, d })
     }
 
+    fn orientation(&self) -> Orientation {
+        Orientation::of_matrix([self.a, self.b, self.c, self.d])
+    }
+
     /// Returns the lengths of the rows, for turns by multiples of 90 degrees.
     fn scale(&self) -> (u32, u32) {
         let length = |x: i32, y: i32| x.unsigned_abs().max(y.unsigned_abs());
         (length(self.a, self.b), length(self.c, self.d))
-    }
-}
-
-/// Returns the clockwise rotation of a matrix whose first row is `a`, `b` (6.2.2): it moves a point on the right to (a,
-/// b), with y pointing down.
-fn rotation(a: i32, b: i32) -> u16 {
-    let (wide, high) = (a.unsigned_abs(), b.unsigned_abs());
-    match (wide >= high, a < 0, b < 0) {
-        (true, false, _) => 0,
-        (true, true, _) => 180,
-        (false, _, false) => 90,
-        (false, _, true) => 270,
     }
 }
 
@@ -289,15 +282,13 @@ impl<'a> Source<'a, '_> {
         let protection = protection::parse(&entry)?;
         let mut kind = match parsed.kind {
             TrackKind::Video { width, height, pixel_aspect, .. } => {
-                TrackKind::Video { width, height, pixel_aspect, rotation: self.tkhd.rotation }
+                TrackKind::Video { width, height, pixel_aspect, orientation: self.tkhd.orientation }
             }
             other => other,
         };
         let mut sample_entry = iso::sample_entry(&entry, &parsed.codec, kind);
-        if let (Some(name), Some(written)) = (parsed.codec.entry_type(), sample_entry.get_mut(4..8))
-            && entry.kind != *b"encv"
-        {
-            written.copy_from_slice(&name);
+        if let Some(name) = parsed.codec.entry_type() {
+            protection::rename_format(&mut sample_entry, name);
         }
         if let Some(size) = sps::configured_size(&parsed.codec).filter(|_| sps::lacks_size(&kind)) {
             sps::fill_size(&mut kind, &mut sample_entry, size);

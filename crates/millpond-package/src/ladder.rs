@@ -88,10 +88,10 @@ impl VideoShape {
     /// Returns the shape of a video track.
     #[must_use]
     pub fn of(track: &Track, movie: &Movie) -> Option<Self> {
-        let TrackKind::Video { rotation, .. } = track.kind else { return None };
+        let TrackKind::Video { orientation, .. } = track.kind else { return None };
         let (width, height) = display_size(track)?;
         let aspect = width.max(1.0) / height.max(1.0);
-        let aspect = if rotation % 180 == 90 { 1.0 / aspect } else { aspect };
+        let aspect = if orientation.is_sideways() { 1.0 / aspect } else { aspect };
         let media = media_seconds(track);
         let rate = f64::from(track.samples.len()) / media.max(1e-3);
         Some(Self { seconds: seconds(track, movie), aspect, rate })
@@ -312,7 +312,7 @@ fn seconds(track: &Track, movie: &Movie) -> f64 {
 mod tests {
     use super::*;
 
-    use millpond_media::SampleTable;
+    use millpond_media::{Orientation, SampleTable};
 
     const fn film(seconds: f64, aspect: f64, rate: f64) -> Shape {
         Shape::Video(VideoShape { seconds, aspect, rate })
@@ -353,7 +353,7 @@ mod tests {
     fn picture(frames: u32, ticks: u32, width: u16, height: u16) -> Track {
         let mut samples = SampleTable::builder();
         (0..frames).for_each(|frame| samples.push(u64::from(frame), 1, ticks, 0, frame % 25 == 0));
-        let kind = TrackKind::Video { width, height, rotation: 0, pixel_aspect: (1, 1) };
+        let kind = TrackKind::Video { width, height, orientation: Orientation::UPRIGHT, pixel_aspect: (1, 1) };
         Track { kind, ..crate::testing::video(samples.finish(), 1000, Vec::new()) }
     }
 

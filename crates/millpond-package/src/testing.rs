@@ -5,7 +5,7 @@ use crate::{
     presentation::{Presentation, PresentationOptions, SourceObject},
 };
 use millpond_media::{
-    Codec, Description, Descriptions, Timescale, Work,
+    Codec, Description, Descriptions, Orientation, Timescale, Work,
     codec::{AacConfig, AvcConfig},
     movie::{Edit, Movie, Track, TrackKind},
     sample_table::SampleTable,
@@ -63,7 +63,7 @@ fn aac_entry() -> Vec<u8> {
 pub(crate) fn video(samples: SampleTable, timescale: u32, edits: Vec<Edit>) -> Track {
     Track {
         id: 1,
-        kind: TrackKind::Video { width: 640, height: 360, rotation: 0, pixel_aspect: (1, 1) },
+        kind: TrackKind::Video { width: 640, height: 360, orientation: Orientation::UPRIGHT, pixel_aspect: (1, 1) },
         timescale: Timescale::new(timescale).unwrap(),
         language: "und".into(),
         name: None,

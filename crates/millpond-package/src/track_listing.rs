@@ -145,9 +145,9 @@ impl<'a> TrackListing<'a> {
 /// Returns width and height of a video in square pixels as displayed, with pixel aspect and rotation applied; `None` where
 /// unknown.
 pub(crate) fn displayed(track: &Track) -> Option<(u32, u32)> {
-    let TrackKind::Video { rotation, .. } = track.kind else { return None };
+    let TrackKind::Video { orientation, .. } = track.kind else { return None };
     // Manifests state no size where it is unknown.
     let (width, height) = display_size(track).filter(|(w, h)| *w >= 1.0 && *h >= 1.0)?;
     let (width, height) = (width.round() as u32, height.round() as u32);
-    Some(if rotation % 180 == 90 { (height, width) } else { (width, height) })
+    Some(if orientation.is_sideways() { (height, width) } else { (width, height) })
 }

@@ -56,6 +56,12 @@ impl Picture {
         Self { planes }
     }
 
+    /// Returns the picture mirrored from left to right.
+    #[must_use]
+    pub fn mirrored(self) -> Self {
+        Self { planes: self.planes.map(|plane| plane.mirrored()) }
+    }
+
     /// Returns the picture turned clockwise by quarters.
     #[must_use]
     pub fn turned(self, quarters: u8) -> Self {
@@ -81,6 +87,11 @@ impl Plane {
         let rows = self.samples.chunks_exact(self.width.max(1)).skip(top).take(height);
         let samples = rows.flat_map(|row| row.get(left..left + width).unwrap_or_default()).copied().collect();
         Self { width, height, samples }
+    }
+
+    fn mirrored(mut self) -> Self {
+        self.samples.chunks_exact_mut(self.width.max(1)).for_each(<[u8]>::reverse);
+        self
     }
 
     /// Returns the plane turned clockwise by a quarter.

@@ -86,6 +86,9 @@ fn pictures_are_scaled_put_together_and_coded() {
     let turned = picture.clone().turned(1);
     assert_eq!((turned.width(), turned.height(), turned.luma()[37]), (38, 50, picture.luma()[0]));
     assert_eq!(turned.turned(3), picture);
+    let mirrored = picture.clone().mirrored();
+    assert_eq!((mirrored.luma()[0], mirrored.luma()[49]), (picture.luma()[49], picture.luma()[0]));
+    assert_eq!(mirrored.mirrored(), picture);
     let small = picture.scaled(10, 7);
     assert_eq!((small.width(), small.height()), (10, 7));
     let mean = |picture: &Picture| picture.luma().iter().map(|s| usize::from(*s)).sum::<usize>() / picture.luma().len();

@@ -1,6 +1,8 @@
 //! AV1 in `av01` sample entries: AV1 Codec ISO Media File Format Binding 2.2, 2.3 and 5.
 
-use super::{Codec, SampleEntry, bits::FieldReader, color::Color, dolby_vision::DolbyVision, visual::Visual};
+use super::{
+    Codec, SampleEntry, bits::FieldReader, color::Color, dolby_vision::DolbyVision, make::av1_color, visual::Visual,
+};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +21,7 @@ pub struct Av1Config {
     pub monochrome: bool,
     /// `chroma_subsampling_x`, `chroma_subsampling_y` and `chroma_sample_position`.
     pub chroma: (bool, bool, u8),
-    /// Colours, where the sample entry states them.
+    /// Colours, where the sample entry or its sequence header states them.
     pub color: Option<Color>,
     /// Dolby Vision, where the sample entry states it.
     pub dolby_vision: Option<DolbyVision>,
@@ -81,7 +83,9 @@ pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> 
     };
     let monochrome = fields.flag()?;
     let chroma = (fields.flag()?, fields.flag()?, fields.small(2)?);
-    let color = visual.color;
+    // Whether a presentation delay is stated, and the delay.
+    fields.skip(8)?;
+    let color = visual.color.or_else(|| av1_color(fields.rest()).filter(|color| !color.is_default()));
     let config = Av1Config { profile, level, high_tier, bit_depth, monochrome, chroma, color, dolby_vision };
     Ok(visual.entry(Codec::Av1(config)))
 }

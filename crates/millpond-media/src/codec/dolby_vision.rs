@@ -57,7 +57,7 @@ impl DolbyVision {
         format!("{name}.{:02}.{:02}", self.profile, self.level)
     }
 
-    /// Returns the brand of the pictures that other decoders show, as `SUPPLEMENTAL-CODECS` states it.
+    /// Returns the brand of the pictures that other decoders show, as manifests state it.
     pub(super) fn brand(&self) -> Option<&'static str> {
         let is_one_layer = matches!(self.profile, 8..=10);
         match self.compatibility {

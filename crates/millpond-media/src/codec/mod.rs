@@ -209,13 +209,13 @@ impl Codec {
         }
     }
 
-    /// Returns the value of `SUPPLEMENTAL-CODECS` in HLS, such as `dvh1.08.07/db4h`: what decoders of Dolby Vision show in
-    /// place of the codec that [`parameter`](Self::parameter) states.
+    /// Returns what decoders of Dolby Vision show in place of the codec that [`parameter`](Self::parameter) states: the element of a
+    /// `codecs` parameter, such as `dvh1.08.07`, and the brand of the pictures, such as `db4h`.
     #[must_use]
-    pub fn supplemental_parameter(&self) -> Option<String> {
+    pub fn supplement(&self) -> Option<(String, &'static str)> {
         let vision = self.dolby_vision().filter(|vision| !vision.stands_alone())?;
         let name = if matches!(self, Self::Av1(_)) { "dav1" } else { "dvh1" };
-        Some(format!("{}/{}", vision.parameter(name), vision.brand()?))
+        Some((vision.parameter(name), vision.brand()?))
     }
 
     /// Returns the type of the sample entry in init segments, where it differs from the one that the file may have: devices
@@ -251,7 +251,7 @@ impl Codec {
 pub(crate) struct SampleEntry {
     /// Codec and its configuration.
     pub(crate) codec: Codec,
-    /// Kind of the track. The rotation is 0: the track header states it.
+    /// Kind of the track. Pictures are upright: the track header states their orientation.
     pub(crate) kind: TrackKind,
 }
 

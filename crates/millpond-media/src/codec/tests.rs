@@ -2,7 +2,7 @@ mod entries;
 mod making;
 
 use super::*;
-use crate::units::Timescale;
+use crate::{orientation::Orientation, units::Timescale};
 use entries as e;
 use proptest::prelude::*;
 
@@ -42,7 +42,7 @@ fn refused(entry: &[u8]) -> String {
 }
 
 const fn video(width: u16, height: u16, pixel_aspect: (u32, u32)) -> TrackKind {
-    TrackKind::Video { width, height, rotation: 0, pixel_aspect }
+    TrackKind::Video { width, height, orientation: Orientation::UPRIGHT, pixel_aspect }
 }
 
 const fn audio(channels: u16, sample_rate: u32) -> TrackKind {
@@ -288,7 +288,8 @@ fn dolby_vision_has_the_name_that_players_know() {
     ] {
         let codec = read(&vision(entry, name, record)).codec;
         assert_eq!(codec.parameter(), parameter, "{record:?}");
-        assert_eq!(codec.supplemental_parameter().as_deref(), supplemental, "{record:?}");
+        let supplement = codec.supplement().map(|(codec, brand)| format!("{codec}/{brand}"));
+        assert_eq!(supplement.as_deref(), supplemental, "{record:?}");
         assert_eq!((codec.entry_type(), transfer(&codec)), (Some(*kind), range), "{record:?}");
     }
 }
@@ -319,6 +320,24 @@ fn parameter_sets_come_in_decoding_order() {
     let kinds: Vec<u8> = hevc.parameter_sets().map(|unit| unit[0] >> 1).collect();
     assert_eq!((kinds, hevc.nal_length_size), (vec![32, 33, 34], 4));
     assert_eq!(hevc.vps[0].len() + hevc.sps[0].len() + hevc.pps[0].len(), 24 + 43 + 7);
+}
+
+#[test]
+fn colours_of_the_sequence_header_of_av1_reach_the_sample_entry() {
+    let stated = bytes(e::AV1_HDR);
+    let mut entry = stated.clone();
+    let colr = entry.windows(4).position(|four| four == b"colr").unwrap();
+    entry[colr..colr + 4].copy_from_slice(b"free");
+    let SampleEntry { mut codec, mut kind } = read(&entry);
+    assert_eq!((codec.color(), codec.parameter()), (read(&stated).codec.color(), read(&stated).codec.parameter()));
+    sps::fill_usability(&mut kind, &mut codec, &mut entry);
+    let written = &stated[colr - 4..colr + 15];
+    assert!(entry.ends_with(written), "{entry:?}");
+    assert_eq!(entry[..4], (entry.len() as u32).to_be_bytes());
+    let usual = bytes(e::AV1);
+    let (SampleEntry { mut codec, mut kind }, mut entry) = (read(&usual), usual.clone());
+    sps::fill_usability(&mut kind, &mut codec, &mut entry);
+    assert_eq!((codec.color(), entry), (None, usual), "usual colours are left out");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::{
     boxes::{Node, show},
     error::MediaError,
     movie::TrackKind,
+    orientation::Orientation,
 };
 
 /// Length in bytes of the fields before the boxes.
@@ -70,7 +71,7 @@ impl<'n, 'a> Visual<'n, 'a> {
     pub(super) fn entry(&self, codec: Codec) -> SampleEntry {
         let (width, height) = (self.width, self.height);
         let pixel_aspect = self.pixel_aspect().unwrap_or((1, 1));
-        SampleEntry { codec, kind: TrackKind::Video { width, height, rotation: 0, pixel_aspect } }
+        SampleEntry { codec, kind: TrackKind::Video { width, height, orientation: Orientation::UPRIGHT, pixel_aspect } }
     }
 
     fn child(&self, kind: &[u8; 4]) -> Option<Node<'a>> {

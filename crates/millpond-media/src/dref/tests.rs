@@ -2,6 +2,7 @@ use super::*;
 use crate::{
     fixture::{AAC, AVC, PCM, movie, track},
     indexer::index_bytes,
+    orientation::Orientation,
     sample_table::SampleTable,
 };
 use proptest::prelude::*;
@@ -24,7 +25,12 @@ fn what_is_written_reads_the_same() {
     first.language = "deu".to_owned();
     first.enabled = false;
     first.name = Some("Angle 2".to_owned());
-    first.kind = TrackKind::Video { width: 320, height: 180, rotation: 270, pixel_aspect: (1, 1) };
+    first.kind = TrackKind::Video {
+        width: 320,
+        height: 180,
+        orientation: Orientation::rotated(270).mirrored(),
+        pixel_aspect: (1, 1),
+    };
     let mut second = track(4, AAC, Vec::new(), table(&[(1 << 40, 5, 20, 0, true)]));
     second.language = "pt-BR".to_owned();
     let mut before = movie(vec![first, second]);

@@ -1,5 +1,8 @@
 use super::*;
-use crate::fixture::{AAC, AVC, movie, track};
+use crate::{
+    fixture::{AAC, AVC, movie, track},
+    orientation::Orientation,
+};
 
 const IDR: &[u8] = &[0x65, 0x88];
 const OTHER: &[u8] = &[0x41, 0x9a];
@@ -133,7 +136,8 @@ fn a_size_that_only_the_samples_tell_is_taken() {
     let units: &'static [&'static [u8]] = Box::leak(vec![set, IDR].into_boxed_slice());
     let pictures = (0..50).map(|i| Picture { units: if i == 0 { units } else { &[OTHER] }, flagged: i == 0, ..KEY });
     let (mut movie, object) = made(pictures);
-    movie.tracks[0].kind = TrackKind::Video { width: 0, height: 0, rotation: 90, pixel_aspect: (1, 1) };
+    movie.tracks[0].kind =
+        TrackKind::Video { width: 0, height: 0, orientation: Orientation::rotated(90), pixel_aspect: (1, 1) };
     movie.tracks[0].sample_entry[32..36].fill(0);
     let mut search = EntrySearch::of(movie, Work::unlimited()).unwrap();
     let mut arrived = Arrived::default();
@@ -142,6 +146,9 @@ fn a_size_that_only_the_samples_tell_is_taken() {
     arrived.put(wanted[0], Bytes::copy_from_slice(&object[..512]));
     assert_eq!(search.step(&mut arrived).unwrap(), []);
     let track = search.finish().unwrap().tracks.remove(0);
-    assert_eq!(track.kind, TrackKind::Video { width: 320, height: 180, rotation: 90, pixel_aspect: (1, 1) });
+    assert_eq!(
+        track.kind,
+        TrackKind::Video { width: 320, height: 180, orientation: Orientation::rotated(90), pixel_aspect: (1, 1) }
+    );
     assert_eq!(track.sample_entry[32..36], [1, 64, 0, 180]);
 }

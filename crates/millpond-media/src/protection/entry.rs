@@ -24,6 +24,23 @@ pub(crate) fn clear_format(entry: Node<'_>) -> Result<Node<'_>, MediaError> {
     Ok(Node { kind, ..entry })
 }
 
+/// Sets the type of a visual sample entry: that before encryption where it is encrypted.
+pub(crate) fn rename_format(entry: &mut [u8], name: FourCc) {
+    let field = match Node::new(entry, 0, "") {
+        Some(node) if is_protected(&node) => node
+            .children_after(BOXES_AT[0])
+            .filter_map(|child| child.child(b"frma").filter(|_| child.kind == *b"sinf"))
+            .map(|frma| frma.body_offset() as usize)
+            .collect(),
+        _ => vec![4],
+    };
+    for at in field {
+        if let Some(kind) = entry.get_mut(at..at + 4) {
+            kind.copy_from_slice(&name);
+        }
+    }
+}
+
 /// Reads the protection of a sample entry; `None` where the entry is not protected.
 pub(crate) fn parse(entry: &Node<'_>) -> Result<Option<Protection>, MediaError> {
     if !is_protected(entry) {

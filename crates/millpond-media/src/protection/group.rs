@@ -17,16 +17,21 @@ pub(super) const OF_FRAGMENT: u32 = 0x1_0000;
 pub(super) fn descriptions(container: &Node<'_>, budget: &mut Budget) -> Result<Vec<KeyParameters>, MediaError> {
     let Some(sgpd) = of_type(container, b"sgpd") else { return Ok(Vec::new()) };
     let (version, _, mut fields) = sgpd.full()?;
-    if version > 1 {
+    if version > 2 {
         return Err(sgpd.unsupported(format!("version {version} of a 'seig' group description")));
     }
     fields.skip(4)?;
-    let default_length = if version == 1 { fields.u32()? } else { 0 };
+    let default_length = if version >= 1 { fields.u32()? } else { 0 };
+    // The group of samples that no `sbgp` counts; 0 is none.
+    let default_group = if version == 2 { fields.u32()? } else { 0 };
+    if default_group > 0 {
+        return Err(sgpd.unsupported("a default group of encryption parameters"));
+    }
     let count = fields.u32()?;
     let mut entries = Vec::new();
     for _ in 0..count {
         budget.step(&sgpd, 1)?;
-        let length = if version == 1 && default_length == 0 { fields.u32()? } else { default_length };
+        let length = if version >= 1 && default_length == 0 { fields.u32()? } else { default_length };
         if length == 0 {
             entries.push(key_parameters(&sgpd, true, &mut fields)?);
             continue;

@@ -15,7 +15,7 @@ mod tests;
 
 pub use auxiliary::{Auxiliary, AuxiliaryTable, Cursor};
 pub(crate) use draft::{Container, ProtectionDraft};
-pub(crate) use entry::{clear_format, parse};
+pub(crate) use entry::{clear_format, parse, rename_format};
 pub(crate) use system::SystemHeaders;
 pub use system::{FragmentHeader, SystemHeader};
 

@@ -1,6 +1,6 @@
 use super::{auxiliary::Form, *};
 use crate::{
-    fixture::{AAC, AVC, bx, fields, hex, mvhd, tables, trak, words},
+    fixture::{AAC, AVC, HEVC, bx, fields, hex, mvhd, tables, trak, words},
     index_bytes,
     movie::Movie,
 };
@@ -89,6 +89,40 @@ fn entries_of_a_progressive_file_are_in_senc() {
     assert_eq!(movie.system_headers[0].system.to_string(), "66656463-6261-3938-3736-353433323130");
 }
 
+/// An entry of HEVC of type `name`, with Dolby Vision of profile 8.1 or 5.
+fn vision(name: &[u8; 4], profile: u8) -> String {
+    let mut entry = hex(HEVC);
+    let level = 6 << 3 | 5;
+    let compatibility = u8::from(profile == 8) << 4;
+    entry.extend(bx(b"dvvC", &[&[1, 0, profile << 1, level, compatibility], &[0; 19]]));
+    let size = entry.len() as u32;
+    entry[..4].copy_from_slice(&size.to_be_bytes());
+    entry[4..8].copy_from_slice(name);
+    encrypted(
+        &entry.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+        b"encv",
+        b"cenc",
+        &parameters(1, 8, &KEY),
+    )
+}
+
+#[test]
+fn encrypted_dolby_vision_is_named_as_without_encryption() {
+    for (name, profile, parameter, supplement, format) in [
+        (b"dvh1", 8, "hvc1.1.6.L60.90", Some(("dvh1.08.06".to_owned(), "db1p")), b"hvc1"),
+        (b"dvhe", 8, "hev1.1.6.L60.90", Some(("dvh1.08.06".to_owned(), "db1p")), b"hev1"),
+        (b"hvc1", 5, "dvh1.05.06", None, b"dvh1"),
+        (b"dvhe", 5, "dvhe.05.06", None, b"dvhe"),
+    ] {
+        let movie = index_bytes(&progressive(&vision(name, profile), &[senc(10)])).unwrap();
+        let track = &movie.tracks[0];
+        assert_eq!((track.codec.parameter(), track.codec.supplement()), (parameter.to_owned(), supplement));
+        assert_eq!(&track.sample_entry[4..8], b"encv");
+        let format = [&b"frma"[..], format].concat();
+        assert!(track.sample_entry.windows(8).any(|bytes| bytes == format), "{:?}", track.sample_entry);
+    }
+}
+
 #[test]
 fn an_index_file_refuses_encrypted_tracks() {
     let movie = index_bytes(&progressive(&video(8), &[senc(10)])).unwrap();
@@ -175,6 +209,22 @@ fn seig(groups: &[Vec<u8>], runs: &[(u32, u32)]) -> Vec<Vec<u8>> {
     let sgpd = bx(b"sgpd", &[&words(&[0x0100_0000]), b"seig", &words(&[0, groups.len() as u32]), &described]);
     let runs: Vec<u32> = runs.iter().flat_map(|(count, group)| [*count, *group]).collect();
     vec![sgpd, bx(b"sbgp", &[&words(&[0]), b"seig", &words(&[runs.len() as u32 / 2]), &words(&runs)])]
+}
+
+#[test]
+fn groups_of_the_second_version_state_a_length_and_a_default() {
+    let index = |default: u32| {
+        let group = parameters(1, 8, &OTHER);
+        let [_, sbgp] = &seig(&[], &[(2, 0x1_0001)])[..] else { panic!() };
+        let described = words(&[group.len() as u32, default, 1]);
+        let sgpd = bx(b"sgpd", &[&words(&[0x0200_0000]), b"seig", &described, &group]);
+        let boxes = [senc(2), sgpd, sbgp.clone()];
+        index_bytes(&fragmented(&[video(8)], &[moof(2, 1, &[], &boxes)]))
+    };
+    let movie = index(0).unwrap();
+    assert_eq!(protection(&movie).groups[0].key_id, Uuid(OTHER));
+    let told = index(1).unwrap_err().to_string();
+    assert!(told.contains("sgpd at byte ") && told.contains("a default group of encryption parameters"), "{told}");
 }
 
 #[test]

@@ -30,13 +30,6 @@ fn handlers_that_nobody_plays_are_unsupported() {
     assert!(matches!(error, MediaError::Unsupported { .. }));
 }
 
-#[test]
-fn turns_are_clockwise() {
-    const ONE: i32 = 0x1_0000;
-    assert_eq!([(ONE, 0), (0, ONE), (-ONE, 0), (0, -ONE)].map(|(a, b)| rotation(a, b)), [0, 90, 180, 270]);
-    assert_eq!(rotation(i32::MIN, i32::MIN), 180);
-}
-
 /// Returns a picture track whose header has this group and matrix.
 fn with_header(group: u32, [a, b, c, d]: [i32; 4]) -> TrackHeader {
     let mut bytes = crate::fixture::trak(1, b"vide", AVC, &tables(1, 1, 0));
@@ -52,7 +45,7 @@ fn with_header(group: u32, [a, b, c, d]: [i32; 4]) -> TrackHeader {
 fn the_scale_of_the_matrix_is_an_aspect_of_pixels() {
     const ONE: i32 = 0x1_0000;
     let aspect = |header: &TrackHeader| match header.kind {
-        TrackKind::Video { pixel_aspect, rotation, .. } => (pixel_aspect, rotation),
+        TrackKind::Video { pixel_aspect, orientation, .. } => (pixel_aspect, orientation.degrees()),
         _ => panic!(),
     };
     let wide = with_header(3, [ONE * 4 / 3, 0, 0, ONE]);
@@ -69,6 +62,18 @@ fn the_scale_of_the_matrix_is_an_aspect_of_pixels() {
     for odd in [[0; 4], [ONE, 0, 0, 0], [ONE * 100, 0, 0, ONE], [i32::MIN, 0, 0, 1]] {
         assert_eq!(aspect(&with_header(0, odd)).0, (1, 1), "{odd:?}");
     }
+}
+
+#[test]
+fn mirrored_pictures_stay_mirrored() {
+    const ONE: i32 = 0x1_0000;
+    let orientation = |matrix| match with_header(0, matrix).kind {
+        TrackKind::Video { orientation, .. } => orientation,
+        _ => panic!(),
+    };
+    assert_eq!(orientation([-ONE, 0, 0, ONE]), Orientation::UPRIGHT.mirrored());
+    assert_eq!(orientation([0, ONE, ONE, 0]), Orientation::rotated(270).mirrored());
+    assert_eq!(orientation([0, ONE, -ONE, 0]), Orientation::rotated(90));
 }
 
 #[test]

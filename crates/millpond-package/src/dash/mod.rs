@@ -8,6 +8,7 @@ pub mod live;
 
 mod protection;
 mod sets;
+mod supplement;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Adaptation sets: tracks that players choose among or switch between.
 
-use super::protection;
+use super::{protection, supplement};
 use crate::{
     first_picture, presentation::Presentation, segmentation::Segments, selection::family, track::MediaKind,
     track_listing::TrackListing, xml::Writer,
@@ -87,6 +87,7 @@ impl Set<'_> {
             w.attribute("lang", language);
         }
         w.attribute("mimeType", mime_type(first));
+        supplement::name_space(w, &self.tracks);
         if !first.is_webvtt() {
             let aligned = self.aligned && (first.ladder == 0 || self.shares_times(templates));
             w.attribute("segmentAlignment", if aligned { "true" } else { "false" });
@@ -204,6 +205,7 @@ fn representation(w: &mut Writer, track: &TrackListing<'_>, own_template: bool, 
         return;
     }
     w.attribute("codecs", &track.codec_parameter());
+    supplement::attributes(w, track);
     picture(w, track);
     if let Some(TrackKind::Audio { sample_rate, .. }) = track.track.map(|t| t.kind) {
         w.number("audioSamplingRate", u64::from(sample_rate));

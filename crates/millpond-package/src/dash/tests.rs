@@ -1,6 +1,9 @@
 use super::*;
 use crate::testing::{audio, frames, movie, presentation, reordered, table, video};
-use millpond_media::movie::{Edit, TrackKind};
+use millpond_media::{
+    Orientation,
+    movie::{Edit, TrackKind},
+};
 
 #[test]
 fn durations_are_xs_durations() {
@@ -56,7 +59,8 @@ fn two_renditions_share_a_timeline() {
 #[test]
 fn rotated_pictures_are_within_their_limits() {
     let mut picture = video(table(&reordered(250, 25, 1000), 48, 0), 12_800, Vec::new());
-    picture.kind = TrackKind::Video { width: 640, height: 360, rotation: 90, pixel_aspect: (4, 3) };
+    picture.kind =
+        TrackKind::Video { width: 640, height: 360, orientation: Orientation::rotated(90), pixel_aspect: (4, 3) };
     let mpd = mpd(&presentation(vec![movie(vec![picture])])).unwrap();
     assert!(mpd.contains("maxWidth=\"640\" maxHeight=\"360\""), "{mpd}");
     assert!(mpd.contains("width=\"640\" height=\"360\" frameRate=\"25\" sar=\"4:3\""), "{mpd}");

@@ -8,6 +8,7 @@ use crate::{
 };
 use bytes::Bytes;
 use millpond_media::{
+    Orientation,
     movie::{Track, TrackKind},
     units::Timescale,
 };
@@ -136,7 +137,7 @@ fn movie_header(w: &mut BoxWriter, tracks: &[TrackHeader<'_>]) {
         w.u32(ONE);
         w.u16(0x0100);
         w.zeros(10);
-        matrix(w, [ONE as i32, 0, 0, ONE as i32], (0, 0));
+        matrix(w, Orientation::UPRIGHT, (0, 0));
         w.zeros(24);
         w.u32(tracks.iter().map(|header| header.id).max().unwrap_or(0).saturating_add(1));
     });
@@ -156,17 +157,11 @@ fn track_header(w: &mut BoxWriter, header: &TrackHeader<'_>) {
         w.zeros(2);
         let (width, height) = display_size(track).unwrap_or((0.0, 0.0));
         let (width, height) = (fixed(width), fixed(height));
-        let one = ONE as i32;
-        let rotation = match track.kind {
-            TrackKind::Video { rotation, .. } => rotation,
-            _ => 0,
+        let orientation = match track.kind {
+            TrackKind::Video { orientation, .. } => orientation,
+            _ => Orientation::UPRIGHT,
         };
-        match rotation {
-            90 => matrix(w, [0, one, -one, 0], (height, 0)),
-            180 => matrix(w, [-one, 0, 0, -one], (width, height)),
-            270 => matrix(w, [0, -one, one, 0], (0, width)),
-            _ => matrix(w, [one, 0, 0, one], (0, 0)),
-        }
+        matrix(w, orientation, (width, height));
         w.u32(width);
         w.u32(height);
     });
@@ -177,16 +172,28 @@ fn fixed(pixels: f64) -> u32 {
     (pixels * f64::from(ONE)).round() as u32
 }
 
-/// Writes the transformation matrix (8.2.2.3): a, b, c, d, and the translation back into view.
-fn matrix(w: &mut BoxWriter, [a, b, c, d]: [i32; 4], (x, y): (u32, u32)) {
-    w.i32(a);
-    w.i32(b);
+/// Writes the transformation matrix (8.2.2.3): a, b, c, d, and the translation back into view of pictures of a size.
+fn matrix(w: &mut BoxWriter, orientation: Orientation, (width, height): (u32, u32)) {
+    let [a, b, c, d] = orientation.matrix();
+    // What lies left of the view, or above it.
+    let hidden = |across: i32, down: i32| {
+        if across < 0 {
+            width
+        } else if down < 0 {
+            height
+        } else {
+            0
+        }
+    };
+    let one = ONE as i32;
+    w.i32(a * one);
+    w.i32(b * one);
     w.u32(0);
-    w.i32(c);
-    w.i32(d);
+    w.i32(c * one);
+    w.i32(d * one);
     w.u32(0);
-    w.u32(x);
-    w.u32(y);
+    w.u32(hidden(a, c));
+    w.u32(hidden(b, d));
     w.u32(0x4000_0000);
 }
 

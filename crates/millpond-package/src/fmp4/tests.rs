@@ -6,7 +6,7 @@ use crate::{
     track::PresentedTrack,
 };
 use millpond_media::{
-    Work, index_bytes,
+    Orientation, Work, index_bytes,
     movie::{Edit, Movie, TrackKind},
 };
 use proptest::prelude::*;
@@ -112,9 +112,11 @@ fn priming_is_taken_off_by_an_edit_list() {
 
 #[test]
 fn rotation_and_pixel_aspect_come_back() {
-    for rotation in [0, 90, 180, 270] {
+    for orientation in
+        [0, 90, 180, 270].map(Orientation::rotated).into_iter().flat_map(|turned| [turned, turned.mirrored()])
+    {
         let mut track = testing::video(table(&reordered(25, 25, 100), 48, 0), 12_800, Vec::new());
-        track.kind = TrackKind::Video { width: 640, height: 360, rotation, pixel_aspect: (1, 1) };
+        track.kind = TrackKind::Video { width: 640, height: 360, orientation, pixel_aspect: (1, 1) };
         let p = presentation(vec![movie(vec![track])]);
         assert_same(&p, p.track("v1").unwrap());
     }

@@ -275,8 +275,8 @@ fn channels(out: &mut String, track: &TrackListing<'_>) {
 
 /// Writes what decoders of Dolby Vision show in place of `CODECS` (RFC 8216bis 4.4.6.2).
 fn supplement(out: &mut String, video: &TrackListing<'_>) {
-    if let Some(value) = video.codec().and_then(Codec::supplemental_parameter) {
-        attribute(out, "SUPPLEMENTAL-CODECS", &value);
+    if let Some((codec, brand)) = video.codec().and_then(Codec::supplement) {
+        attribute(out, "SUPPLEMENTAL-CODECS", &format!("{codec}/{brand}"));
     }
 }
 

@@ -395,16 +395,19 @@ fn atmos_and_dolby_vision_are_told() {
         let chroma = (true, true, 0);
         let config = Av1Config { profile, level, high_tier, bit_depth, monochrome, chroma, color, dolby_vision };
         tracks[0].codec = Codec::Av1(config);
-        multivariant(&presentation(vec![movie(tracks)]), Container::Fmp4).unwrap()
+        let film = presentation(vec![movie(tracks)]);
+        (multivariant(&film, Container::Fmp4).unwrap(), crate::dash::mpd(&film).unwrap())
     };
     vision.profile = 10;
-    let list = of(vision);
+    let (list, mpd) = of(vision);
+    let stated = "scte214:supplementalCodecs=\"dav1.10.07\" scte214:supplementalProfiles=\"db4h\"";
+    assert!(mpd.contains(stated) && mpd.contains("xmlns:scte214=\"urn:scte:dash:scte214-extensions\""), "{mpd}");
     assert_eq!(list.matches(",SUPPLEMENTAL-CODECS=\"dav1.10.07/db4h\"").count(), 2, "{list}");
     assert!(list.contains("CODECS=\"av01.") && list.contains("VIDEO-RANGE=HLG"), "{list}");
     vision.compatibility = 0;
-    let list = of(vision);
+    let (list, mpd) = of(vision);
     assert!(list.contains("CODECS=\"dav1.10.07,ec-3\"") && list.contains("VIDEO-RANGE=PQ"), "{list}");
-    assert!(!list.contains("SUPPLEMENTAL"), "{list}");
+    assert!(!list.contains("SUPPLEMENTAL") && !mpd.contains("scte214"), "{list}{mpd}");
 }
 
 #[test]

@@ -68,8 +68,8 @@ fn with_start_codes<'a>(sets: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 
 /// Returns the message that tells decoders to turn the track's pictures, with a start code; empty for upright ones.
 pub(super) fn orientation(track: &Track) -> Vec<u8> {
-    let TrackKind::Video { rotation, .. } = track.kind else { return Vec::new() };
-    let unit = NalSyntax::of(&track.codec).and_then(|(syntax, _)| syntax.orientation(rotation));
+    let TrackKind::Video { orientation, .. } = track.kind else { return Vec::new() };
+    let unit = NalSyntax::of(&track.codec).and_then(|(syntax, _)| syntax.orientation(orientation));
     unit.map_or_else(Vec::new, |unit| with_start_codes(std::iter::once(&unit[..])))
 }
 

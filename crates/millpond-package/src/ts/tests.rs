@@ -3,7 +3,7 @@
 use super::*;
 use crate::{ObjectRange, Rewrite};
 use millpond_media::{
-    AacConfig, AvcConfig, Codec, HevcConfig, MpegAudioConfig, SampleTable, Timescale, Track, TrackKind,
+    AacConfig, AvcConfig, Codec, HevcConfig, MpegAudioConfig, Orientation, SampleTable, Timescale, Track, TrackKind,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -497,7 +497,8 @@ fn rotated_pictures_say_so_before_their_first_slice() {
         let samples = (0..60).map(|n| sample(&[&sei, &nal(slice, 40 + n)])).collect();
         let input = Input::new(samples, 900_000, 3600, 20);
         let mut movie = Arc::unwrap_or_clone(movie(std::slice::from_ref(&codec)));
-        movie.tracks[0].kind = TrackKind::Video { width: 640, height: 360, rotation: 90, pixel_aspect: (1, 1) };
+        movie.tracks[0].kind =
+            TrackKind::Video { width: 640, height: 360, orientation: Orientation::rotated(90), pixel_aspect: (1, 1) };
         let out = run_movie(Arc::new(movie), std::slice::from_ref(&input), &[0], 0, None).unwrap();
         let found = demultiplex(&out, &mut BTreeMap::new());
         for (n, (_, pes)) in found[&0x100].pes.iter().enumerate() {

@@ -268,10 +268,10 @@ pub fn parameter_sets(track: &Track) -> Option<Vec<u8>> {
 /// frame preceded by its length; `None` for upright pictures.
 #[must_use]
 pub fn orientation(track: &Track) -> Option<Vec<u8>> {
-    let TrackKind::Video { rotation, .. } = track.kind else { return None };
+    let TrackKind::Video { orientation, .. } = track.kind else { return None };
     let (syntax, size) = NalSyntax::of(&track.codec)?;
     let mut bytes = Vec::new();
-    push_unit(&mut bytes, size, &syntax.orientation(rotation)?);
+    push_unit(&mut bytes, size, &syntax.orientation(orientation)?);
     (!bytes.is_empty()).then_some(bytes)
 }
 

@@ -14,6 +14,7 @@ use futures_util::stream;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, fstat, statat};
 use rustix::io::{ReadWriteFlags, preadv2};
 
+use super::odd_keys::OddKeys;
 use super::resolve::{ResolveError, Root};
 use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, Version};
 use crate::error::{At, OriginError};
@@ -30,6 +31,7 @@ const CHUNK: u64 = 256 * 1024;
 pub struct DiskOrigin {
     root: Arc<Root>,
     name: Arc<str>,
+    odd_names: OddKeys,
 }
 
 impl DiskOrigin {
@@ -41,7 +43,7 @@ impl DiskOrigin {
     pub fn new(folder: &Path) -> io::Result<Self> {
         let root = Root::new(folder)?;
         let name = Arc::from(root.path().display().to_string());
-        Ok(Self { root: Arc::new(root), name })
+        Ok(Self { root: Arc::new(root), name, odd_names: OddKeys::default() })
     }
 
     /// Returns the real path of the folder.
@@ -91,17 +93,21 @@ impl DiskOrigin {
             return Err(self.not_a(folder, "a folder", kind));
         }
         let dir = Dir::read_from(&fd).map_err(|errno| self.error(folder, errno.into()))?;
-        let mut entries = Vec::new();
+        let (mut entries, mut odd) = (Vec::new(), Vec::new());
         for entry in dir {
             let entry = entry.map_err(|errno| self.error(folder, errno.into()))?;
-            // A name that is not UTF-8 cannot be named in a URL path.
+            // No URL path has a name that is not UTF-8.
             let Ok(name) = entry.file_name().to_str() else {
+                odd.push(entry.file_name().to_string_lossy().into_owned());
                 continue;
             };
-            if !name.starts_with('.') {
+            if ObjectPath::parse(name).is_err() && !matches!(name, "." | "..") {
+                odd.push(name.to_owned());
+            } else if !name.starts_with('.') {
                 entries.extend(self.entry(&fd, folder, name));
             }
         }
+        self.odd_names.tell(&self.name, &odd);
         entries.sort();
         Ok(entries)
     }
@@ -346,6 +352,18 @@ mod tests {
         assert!(matches!(origin.list(&path("file")).await, Err(OriginError::NotAFile { .. })));
         let names = origin.list(&ObjectPath::root()).await.unwrap().entries;
         assert_eq!(names.len(), 2, "the FIFO and the socket are left out");
+    }
+
+    #[tokio::test]
+    async fn names_that_no_path_has_are_left_out_alone() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        for name in [&b"a\\b.mp4"[..], b"caf\xe9.mp4", b"c.mp4"] {
+            std::fs::write(dir.path().join(std::ffi::OsStr::from_bytes(name)), "1").unwrap();
+        }
+        let entries = DiskOrigin::new(dir.path()).unwrap().list(&ObjectPath::root()).await.unwrap().entries;
+        let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["c.mp4"]);
     }
 
     #[tokio::test]

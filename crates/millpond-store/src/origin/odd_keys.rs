@@ -1,6 +1,6 @@
-//! Keys of buckets that no path of a place can name: `films//a.mp4`, `films/../a.mp4`, `/a.mp4`, control characters.
+//! Names of objects that no path of a place can have: `films//a.mp4`, `films/../a.mp4`, `/a.mp4`, backslashes, control characters.
 //!
-//! The client library refuses a whole page for one of them. They are taken out of the page before it reads it.
+//! The client library of clouds refuses a whole page for most of them. They are taken out of the page before it reads it.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -18,17 +18,17 @@ const ELEMENTS: [(&str, &str); 4] =
 /// Most keys that are remembered as told.
 const MOST_TOLD: usize = 256;
 
-/// Keys that the log has named. A lock: several listings of a bucket may run at once.
+/// Keys that the log has named. A lock: several listings of a place may run at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OddKeys(Arc<Mutex<HashSet<String>>>);
 
 impl OddKeys {
-    /// Logs keys that are left out of a listing, each once.
+    /// Logs keys that are left out of a listing, each once. `host` is the place's host or folder.
     pub(super) fn tell(&self, host: &str, keys: &[String]) {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for key in keys {
             if told.len() < MOST_TOLD && told.insert(key.clone()) {
-                tracing::warn!(host, key, "a key that no path can name is left out of its folder: rename the object");
+                tracing::warn!(host, key, "a name that no path can have is left out of its folder: rename the object");
             }
         }
     }
@@ -121,7 +121,7 @@ fn position(reader: &Reader<&[u8]>) -> Option<usize> {
 
 /// Tells whether no path names the object of a key. The library takes `/a` for `a`.
 fn is_odd(key: &str) -> bool {
-    key.starts_with('/') || Path::parse(key).is_err()
+    key.starts_with('/') || key.contains('\\') || Path::parse(key).is_err()
 }
 
 #[cfg(test)]
@@ -142,9 +142,10 @@ mod tests {
         };
         let plain = ["a/b.mp4", "a/x &amp; y.mp4", "a/ä.mp4", "a/"];
         assert_eq!(split(&page(&plain)), (page(&plain), vec![]));
-        let (left, odd) = split(&page(&["a//b.mp4", "a/b.mp4", "a/./c.mp4", "a/d&#10;.mp4", "a/e.mp4", "a/.."]));
+        let (left, odd) =
+            split(&page(&["a//b.mp4", "a/b.mp4", "a/./c.mp4", "a/d&#10;.mp4", "a/e.mp4", "a\\f.mp4", "a/.."]));
         assert_eq!(left, page(&["a/b.mp4", "a/e.mp4"]));
-        assert_eq!(odd, ["a//b.mp4", "a/./c.mp4", "a/d\n.mp4", "a/.."]);
+        assert_eq!(odd, ["a//b.mp4", "a/./c.mp4", "a/d\n.mp4", "a\\f.mp4", "a/.."]);
         let (left, odd) = split(&page(&["/a.mp4", "/", "a/&#0;", "a/&what;", "a/x"]));
         assert_eq!(left, page(&["a/x"]));
         assert_eq!(odd, ["/a.mp4", "/", "a/\0", "a/\0"]);

@@ -9,7 +9,7 @@ use crate::{
 };
 use futures_util::future::{BoxFuture, join_all};
 use millpond_store::{Store, Watch, schedule::Course};
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
 pub(super) const KIND: ModuleKind =
     ModuleKind { name: "loader", about: "loads the frames of a stored title", inputs: 0, outputs: 1 };
@@ -61,6 +61,7 @@ impl Loader {
         let mut lanes = Lanes::new(&media, length, &tracks, &next);
         let mut watches = Vec::new();
         let mut given = 0;
+        let mut is_told = false;
         let mut following = lanes.following();
         // Blocks are the same for all sessions from the end of the first one on, or from the very beginning.
         let mut is_shared = next.iter().all(|next| *next == 0);
@@ -71,6 +72,9 @@ impl Loader {
             let mut read = async |lanes: &mut Lanes<'_>| {
                 let planned = lanes.plan(number)?;
                 follow(&reader.store, &media, &planned, &mut watches);
+                if planned.left_out > 0 && !mem::replace(&mut is_told, true) {
+                    tell(&media, length.begin_of(number), planned.left_out);
+                }
                 Ok::<_, LoadError>(planned.read(&reader, &media).await?)
             };
             let block = if is_shared {
@@ -113,6 +117,12 @@ impl Module for Loader {
             Ok(())
         })
     }
+}
+
+/// Logs that a title has more frames in a block than a session can be sent.
+fn tell(media: &StoredMedia, at: Duration, left_out: u64) {
+    let (asset, at) = (media.path(), at.as_secs_f64());
+    tracing::warn!(asset, at, left_out, "more than 20,480 frames of a track in a second: the rest is left out of RTSP");
 }
 
 /// Tells the fetch scheduler the session's position in each object, so that the next slices arrive in time.

@@ -9,8 +9,9 @@ use millpond_rtp::payload::Conversion;
 use millpond_store::{Hold, OriginError};
 use std::{collections::VecDeque, ops::Range, sync::Arc, time::Duration};
 
-/// Most bytes and frames of a block. For 200 ms these are 671 Mbit/s and 20,480 frames a second.
+/// Most bytes of a block. For 200 ms these are 671 Mbit/s.
 const BYTES: u64 = 16 << 20;
+/// Most frames of a track in 200 ms: 20,480 a second. Files that a broken writer made have all sound in an instant.
 const FRAMES: usize = 4096;
 /// Ranges with a smaller gap between them are read as one.
 const GAP: u64 = 16 << 10;
@@ -27,14 +28,12 @@ pub(crate) enum LoadError {
     #[error("{0}")]
     Refused(Box<dyn std::error::Error + Send + Sync>),
     /// The asset is too dense to be sent.
-    #[error("at {at:.1?}: {bytes} bytes in {frames} frames of one block, expected at most {BYTES} in {FRAMES}")]
+    #[error("at {at:.1?}: {bytes} bytes of one block, expected at most {BYTES}")]
     TooDense {
         /// Decode time of the frame that exceeds the limit.
         at: Duration,
         /// Bytes up to that frame.
         bytes: u64,
-        /// Number of frames before it.
-        frames: usize,
     },
 }
 
@@ -68,6 +67,8 @@ struct Lane<'a> {
     /// The next sample to look up.
     next: u32,
     waiting: VecDeque<Timed>,
+    /// Frames in the block that is planned.
+    taken: usize,
 }
 
 /// Converts ticks to a time. Times before the beginning become 0.
@@ -84,7 +85,8 @@ impl<'a> Lanes<'a> {
             let source = track.source_track()?;
             let (timescale, conversion) = (source.timescale.get(), Conversion::of(&source.codec));
             let object = track.object()?;
-            Some(Lane { object, track, number: *number, timescale, conversion, next: *next, waiting: VecDeque::new() })
+            let (number, next, waiting) = (*number, *next, VecDeque::new());
+            Some(Lane { track, number, timescale, conversion, object, next, waiting, taken: 0 })
         };
         Self { lanes: tracks.iter().zip(next).filter_map(lane).collect(), length }
     }
@@ -99,30 +101,38 @@ impl<'a> Lanes<'a> {
         self.lanes.iter().map(|lane| lane.waiting.front().map_or(lane.next, |timed| timed.ordinal)).collect()
     }
 
-    /// Takes all samples that are due before the end of a block.
+    /// Takes all samples that are due before the end of a block. Those of a track beyond the limit are left out.
     ///
     /// # Errors
-    /// They exceed the limits of a block.
+    /// They have too many bytes.
     pub(crate) fn plan(&mut self, block: u64) -> Result<PlannedBlock, LoadError> {
         let until = self.length.begin_of(block.saturating_add(1));
         let mut frames: Vec<Planned> = Vec::new();
         let mut bytes: u64 = 0;
+        let most = FRAMES.saturating_mul(self.length.periods() as usize);
+        let mut left_out = 0;
+        self.lanes.iter_mut().for_each(|lane| lane.taken = 0);
         loop {
             let first = self.lanes.iter_mut().filter_map(|lane| Some((lane.due()?, lane))).min_by_key(|(due, _)| *due);
             let Some((due, lane)) = first.filter(|(due, _)| *due < until) else { break };
             let Some(timed) = lane.waiting.pop_front() else { break };
+            lane.taken += 1;
+            if lane.taken > most {
+                left_out += 1;
+                continue;
+            }
             let range = ObjectRange { object: lane.object, range: timed.sample.range };
             let sets = lane.track.sets_of(&timed.sample);
             bytes = bytes.saturating_add(range.range.len() + sets.len() as u64);
-            if bytes > BYTES || frames.len() >= FRAMES {
-                return Err(LoadError::TooDense { at: due, bytes, frames: frames.len() });
+            if bytes > BYTES {
+                return Err(LoadError::TooDense { at: due, bytes });
             }
             let (is_sync, conversion) = (timed.sample.sync, lane.conversion);
             let (track, number) = (lane.number, timed.ordinal);
             frames.push(Planned { track, number, due, pts: timed.pts, is_sync, range, conversion, sets });
         }
         let spans = spans(&frames);
-        Ok(PlannedBlock { frames, spans, next: self.next(), following: self.following() })
+        Ok(PlannedBlock { frames, spans, next: self.next(), following: self.following(), left_out })
     }
 }
 
@@ -144,6 +154,8 @@ pub(crate) struct PlannedBlock {
     pub(crate) spans: Vec<(ObjectIndex, Range<u64>)>,
     next: Vec<u32>,
     following: Option<u64>,
+    /// Number of frames beyond the limit.
+    pub(crate) left_out: u64,
 }
 
 /// A frame whose bytes were not read yet.
@@ -163,7 +175,7 @@ impl PlannedBlock {
     /// Makes a block of one frame.
     pub(crate) fn single(frame: Planned) -> Self {
         let frames = vec![frame];
-        Self { spans: spans(&frames), frames, next: Vec::new(), following: None }
+        Self { spans: spans(&frames), frames, next: Vec::new(), following: None, left_out: 0 }
     }
 
     /// Reads the bytes.

@@ -22,6 +22,11 @@ impl BlockLength {
         Self(NonZeroU32::new(periods).unwrap_or(NonZeroU32::MIN))
     }
 
+    /// The number of [periods](PERIOD) that a block covers.
+    pub(crate) fn periods(self) -> u32 {
+        self.0.get()
+    }
+
     /// The time that a block covers.
     pub(crate) fn duration(self) -> Duration {
         PERIOD * self.0.get()

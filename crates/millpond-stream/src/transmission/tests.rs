@@ -12,7 +12,7 @@ use crate::{
 };
 use bytes::Bytes;
 use millpond_media::{
-    Importance,
+    Importance, Orientation,
     codec::Codec,
     movie::{Track, TrackKind},
     sample_table::SampleTable,
@@ -206,7 +206,7 @@ fn picture(number: u32, size: usize) -> Frame {
 }
 
 fn track(outlet: Arc<dyn Outlet>) -> TrackSender {
-    let kind = TrackKind::Video { width: 16, height: 16, rotation: 0, pixel_aspect: (1, 1) };
+    let kind = TrackKind::Video { width: 16, height: 16, orientation: Orientation::UPRIGHT, pixel_aspect: (1, 1) };
     let track = Track {
         id: 1,
         kind,

@@ -18,7 +18,25 @@ over_every_storage! {
     what_probe_accepts_is_served
     searches_find_in_all_folders
     other_formats_are_named_with_the_command_that_helps
+    odd_names_are_listed_and_played
 }
+
+/// Names that some URL code takes apart, with the last two composed and decomposed.
+const ODD_NAMES: [&str; 12] = [
+    "a~b.mp4",
+    "a+b.mp4",
+    "a%2Fb.mp4",
+    "a%b.mp4",
+    "a b.mp4",
+    "a#b.mp4",
+    "a?b.mp4",
+    "a&b=c.mp4",
+    "a*b.mp4",
+    "a;b:c@d$e.mp4",
+    "\u{e4}.mp4",
+    "a\u{308}.mp4",
+];
+const ODD_FOLDER: &str = "p+r \u{e4}%2F#?";
 
 fn millpond(args: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_millpond")).args(args).env("RUST_LOG", "off").output().unwrap();
@@ -83,6 +101,55 @@ fn a_season_is_many_titles(kind: Kind) {
     assert_eq!(variants(server, episode["path"].as_str().unwrap()), 2, "{listing}");
     let listing = json(&server.get(".millpond/assets?folder=shows/told"));
     assert_eq!(listing["assets"][0]["kind"], "folder", "{listing}");
+}
+
+/// A folder with each of [`ODD_NAMES`], and an odd folder with the same.
+fn odd_folder() -> tempfile::TempDir {
+    let below = ODD_NAMES.map(|name| format!("{ODD_FOLDER}/{name}"));
+    let names = ODD_NAMES.into_iter().chain(below.iter().map(String::as_str));
+    let files: Vec<_> = names.zip(["180p.mp4", "360p.mp4"].into_iter().cycle()).collect();
+    folder(&files)
+}
+
+/// Encodes a path as the page does.
+fn encoded(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!~*'()/".contains(&byte);
+    path.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+/// Asserts that all odd names of a folder are listed, and that their segments and bytes are served.
+fn odd_names_play(server: &Server, root: &Path, folder: &str) {
+    let listing = json(&server.get(&format!(".millpond/assets?folder={}", encoded(folder.trim_end_matches('/')))));
+    let rows = listing["assets"].as_array().unwrap();
+    for name in ODD_NAMES {
+        let path = format!("{folder}{name}");
+        assert!(rows.iter().any(|row| row["path"] == *path && row["kind"] == "file"), "{path}: {listing}");
+        assert_eq!(variants(server, &encoded(&path)), 1, "{path}");
+        let list = server.get(&format!("{}/index.m3u8", encoded(&path))).text();
+        let media = list.lines().find(|line| line.ends_with("v1/index.m3u8")).unwrap().to_owned();
+        let segment = media.replace("index.m3u8", "1.m4s");
+        assert_eq!(server.get(&format!("{}/{segment}", encoded(&path))).status, 200, "{path}");
+        let whole = server.get(&encoded(&path));
+        assert_eq!((whole.status, whole.body), (200, std::fs::read(root.join(name)).unwrap()), "{path}");
+    }
+}
+
+fn odd_names_are_listed_and_played(kind: Kind) {
+    let root = odd_folder();
+    let Some(Stack { server, .. }) = &origins::start(kind, root.path(), &[]) else { return };
+    odd_names_play(server, root.path(), "");
+    odd_names_play(server, &root.path().join(ODD_FOLDER), &format!("{ODD_FOLDER}/"));
+}
+
+#[test]
+fn odd_names_below_a_prefix_of_a_bucket_play() {
+    let root = odd_folder();
+    let scratch = tempfile::tempdir().unwrap();
+    let Some((_running, port)) = origins::versitygw(root.path(), scratch.path()) else { return };
+    let env = origins::credentials(&format!("http://127.0.0.1:{port}"), origins::SECRET);
+    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let server = Server::start_with(&[&format!("s3://media/{ODD_FOLDER}")], &env);
+    odd_names_play(&server, &root.path().join(ODD_FOLDER), "");
 }
 
 #[test]

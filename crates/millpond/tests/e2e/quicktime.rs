@@ -267,6 +267,75 @@ fn samples_of_no_duration_share_the_time_they_have() {
 }
 
 #[test]
+fn sound_that_a_broken_writer_put_into_an_instant_stops_no_session() {
+    let sound = "-f lavfi -i sine=frequency=440:sample_rate=48000:duration=15 -map 1:a -map 0:v";
+    let coded = "-c:v libx264 -preset ultrafast -g 25 -c:a libopus -frame_duration 2.5 -frames:v 75";
+    let Some(clips) = Clips::of(&[("dense.mp4", &format!("V {sound} {coded}"))]) else { return };
+    if !support::have("ffprobe") {
+        return;
+    }
+    let bytes = std::fs::read(clips.file("dense.mp4")).unwrap();
+    let sizes = place(&bytes, b"stsz");
+    let frames = u32::from_be_bytes(bytes[sizes + 12..sizes + 16].try_into().unwrap());
+    // Five thousand frames in a tenth of a second. The others have their times.
+    set_durations(&clips.file("dense.mp4"), &[(5000, 1), (frames - 5000, 120)]);
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    let url = format!("rtsp://127.0.0.1:{}/dense.mp4", clips.server.rtsp);
+    for (url, more) in [(url, &["-rtsp_transport", "tcp"][..]), (clips.server.url("dense.mp4/index.m3u8"), &[])] {
+        let found = packets(&url, more);
+        assert_eq!(found.len(), 75, "{url}: {}", clips.server.log_text());
+    }
+}
+
+#[test]
+fn durations_of_no_header_are_needed() {
+    let coded = "V S -t 4 -c:v libx264 -preset ultrafast -g 25 -bf 2 -c:a aac -aac_pns 0";
+    let Some(clips) = Clips::of(&[
+        ("plain.mp4", coded),
+        ("fragments.mp4", &format!("{coded} -movflags +frag_keyframe+empty_moov+default_base_moof+delay_moov")),
+    ]) else {
+        return;
+    };
+    for name in ["plain.mp4", "fragments.mp4"] {
+        let whole = std::fs::read(clips.file(name)).unwrap();
+        // All zeros are no duration, all ones an unknown one. The edits of `elst` are left out where they last no time.
+        for (value, kinds) in [(0, &[b"mvhd", b"tkhd", b"mdhd", b"elst"][..]), (0xff, &[b"mvhd", b"tkhd", b"mdhd"])] {
+            let mut bytes = whole.clone();
+            kinds.iter().for_each(|kind| set_header(&mut bytes, kind, value));
+            std::fs::write(clips.file(&format!("{value}_{name}")), &bytes).unwrap();
+        }
+    }
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    for name in ["plain.mp4", "fragments.mp4"] {
+        let file = clips.file(name);
+        let pictures = decode::video(&["-i", file.to_str().unwrap()], "0:v").unwrap();
+        for name in [0, 255].map(|value| format!("{value}_{name}")) {
+            for (tail, base) in [("index.m3u8", 0.0), ("ts/index.m3u8", 10.0)] {
+                let url = clips.server.url(&format!("{name}/{tail}"));
+                let ours = decode::video(&["-i", &url], "0:v").unwrap();
+                decode::same_video(&ours, &pictures, base, 0.001).unwrap_or_else(|e| panic!("{name}/{tail}: {e}"));
+            }
+            let mpd = clips.text(&format!("{name}/index.mpd"));
+            assert!(mpd.contains("mediaPresentationDuration=\"PT4"), "{mpd}");
+        }
+    }
+}
+
+/// Fills the duration of all headers of a kind, of version 0, with a byte.
+fn set_header(bytes: &mut [u8], kind: &[u8; 4], value: u8) {
+    let at = match kind {
+        b"tkhd" => 24,
+        b"elst" => 12,
+        _ => 20,
+    };
+    let places: Vec<usize> = (0..bytes.len() - 4).filter(|place| bytes[*place..].starts_with(kind)).collect();
+    assert!(!places.is_empty() || kind == b"elst", "no {}", kind.escape_ascii());
+    for place in places {
+        bytes[place + at..place + at + 4].fill(value);
+    }
+}
+
+#[test]
 fn a_file_of_subtitles_alone_is_an_asset() {
     if !support::have("ffmpeg") {
         return;

@@ -50,6 +50,12 @@ pub fn av1(unit: &[u8]) -> Result<Made, MediaError> {
     Made::parsed(entry::visual(b"av01", &picture, (b"av1C", &av1c)), b"vide")
 }
 
+/// Returns the colours that the sequence header in `configOBUs` of `av1C` states.
+pub(crate) fn av1_color(obus: &[u8]) -> Option<Color> {
+    let (_, body) = sequence_header(obus)?;
+    Sequence::read(&mut FieldReader::new(body, 0, PATH)).ok()?.color
+}
+
 /// Returns the sequence header OBU, and its body.
 fn sequence_header(unit: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut rest = unit;

@@ -19,6 +19,7 @@ pub use aac::{aac, aac_lc};
 pub use ac3::{ac3, eac3};
 pub(crate) use ac3::{dac3, dec3};
 pub use av1::av1;
+pub(crate) use av1::av1_color;
 pub use avc::{avc, avc_in_band};
 pub use hevc::{hevc, hevc_in_band};
 pub use mpeg_audio::mpeg_audio;

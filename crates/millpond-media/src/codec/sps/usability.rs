@@ -11,8 +11,15 @@ use crate::{
 const FIELDS: usize = 78;
 
 /// Adds colours and pixel aspect of the usability information (H.264 and H.265, annex E) to a track and its sample entry,
-/// where the entry has no `colr` and `pasp`. Players and manifests look for them there. Usual colours are left out.
+/// where the entry has no `colr` and `pasp`. Players and manifests look for them there. Usual colours are left out. Colours of
+/// AV1, which were read with its configuration, are added to the entry.
 pub(crate) fn fill_usability(kind: &mut TrackKind, codec: &mut Codec, sample_entry: &mut Vec<u8>) {
+    if let Codec::Av1(config) = codec {
+        if let Some(stated) = config.color.filter(|stated| !stated.is_default() && !has(sample_entry, b"colr")) {
+            append(sample_entry, b"colr", &codes(stated));
+        }
+        return;
+    }
     let Some(sequence) = PictureSequence::of(codec) else { return };
     let color = match codec {
         Codec::Avc(config) => &mut config.color,

@@ -171,7 +171,7 @@ impl Making {
         let (Codec::Avc(config), Some(source)) = (codec.clone(), track.source_track()) else {
             return Err(self.none(format!("pictures of {} are not decoded here", track.codec_parameter())));
         };
-        let TrackKind::Video { width, height, rotation, .. } = source.kind else { return Err(none()) };
+        let TrackKind::Video { width, height, orientation, .. } = source.kind else { return Err(none()) };
         let object = self.asset.objects.get(usize::from(frame.object.0)).ok_or_else(none)?;
         let undecodable = Undecodable { version: self.version, track: track.name().to_owned(), number };
         let why = |error: DecodeError| self.none(format!("picture {number} of track {}: {error}", track.name()));
@@ -193,7 +193,8 @@ impl Making {
             let units = units(&bytes, usize::from(config.nal_length_size));
             let picture = millpond_picture::decode(parameters.chain(units), most)?;
             let (width, height) = (size.0 as usize, size.1 as usize);
-            Ok(picture.turned((rotation / 90) as u8).scaled(width, height))
+            let picture = if orientation.is_mirrored() { picture.mirrored() } else { picture };
+            Ok(picture.turned(orientation.quarters()).scaled(width, height))
         };
         let decoded = self.library.pool().run_kind(JobKind::Picture, &Work::unlimited(), job).await;
         decoded.map_err(|error| self.refused(error))?.map_err(|error| {

@@ -10,7 +10,7 @@ use crate::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use millpond_media::{
-    Importance,
+    Importance, Orientation,
     codec::{Codec, Color, Vp9Config},
     movie::{Track, TrackKind},
     sample_table::SampleTable,
@@ -126,7 +126,7 @@ impl Fake {
 
 /// Pictures in VP8, of a track with ticks of 90 kHz.
 pub(in crate::live) fn pictures(fourcc: [u8; 4]) -> Option<Format> {
-    let kind = TrackKind::Video { width: 16, height: 16, rotation: 0, pixel_aspect: (1, 1) };
+    let kind = TrackKind::Video { width: 16, height: 16, orientation: Orientation::UPRIGHT, pixel_aspect: (1, 1) };
     let config = Vp9Config { fourcc, profile: 0, level: 10, bit_depth: 8, chroma: 1, color: Color::UNSPECIFIED };
     let track = Track {
         id: 1,

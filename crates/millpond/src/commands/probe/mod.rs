@@ -6,7 +6,7 @@ use super::{Outcome, runtime};
 use crate::out::{self, say};
 use crate::target;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use millpond_media::{Movie, Track, TrackKind, Work, spans};
+use millpond_media::{Movie, Orientation, Track, TrackKind, Work, spans};
 use millpond_package::{Presentation, PresentationOptions, PresentedTrack, SourceObject, dash, hls};
 use serde_json::{Value, json};
 use std::{ops::RangeInclusive, sync::Arc};
@@ -92,8 +92,9 @@ fn output(made: Result<String, millpond_package::PackageError>) -> String {
 fn track(track: &Track, movie: &Movie) -> Value {
     let seconds = track.timescale.seconds(track.samples.end_dts() - track.samples.start_dts());
     let what = match track.kind {
-        TrackKind::Video { width, height, rotation, .. } if rotation != 0 => {
-            format!("{width}x{height}, rotated {rotation}")
+        TrackKind::Video { width, height, orientation, .. } if orientation != Orientation::UPRIGHT => {
+            let mirrored = if orientation.is_mirrored() { ", mirrored" } else { "" };
+            format!("{width}x{height}{mirrored}, rotated {}", orientation.degrees())
         }
         TrackKind::Video { width, height, .. } => format!("{width}x{height}"),
         TrackKind::Audio { channels, sample_rate } => format!("{channels} channels, {sample_rate} Hz"),
