@@ -8,6 +8,7 @@ mod groups;
 mod keys;
 pub mod live;
 mod media;
+mod parts;
 mod multivariant;
 
 #[cfg(test)]
