@@ -23,7 +23,8 @@ pub(crate) fn wanted(movie: &Movie) -> Vec<ByteRange> {
         return Vec::new();
     }
     let headers = movie.tracks.iter().filter_map(header).take(MOST);
-    let pictures = movie.tracks.iter().chain(&movie.clips).map(in_band::wanted).filter(|ranges| !ranges.is_empty()).take(MOST);
+    let pictures =
+        movie.tracks.iter().chain(&movie.clips).map(in_band::wanted).filter(|ranges| !ranges.is_empty()).take(MOST);
     let mut ranges: Vec<ByteRange> = headers.chain(pictures.flatten()).collect();
     ranges.sort_unstable();
     ranges.dedup();

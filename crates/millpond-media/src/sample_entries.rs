@@ -178,7 +178,8 @@ impl SampleEntries {
         let Some(first) = self.kept.first() else { return Vec::new() };
         let line = |Refused { number, what, samples }: &Refused| {
             let is_clip = has_clips && self.others.iter().any(|other| other.has(*number));
-            let fate = if is_clip { "they are played by HLS and DASH, and left out of RTSP" } else { "they are left out" };
+            let fate =
+                if is_clip { "they are played by HLS and DASH, and left out of RTSP" } else { "they are left out" };
             format!(
                 "{path} at byte {offset}: found {samples} samples of sample entry {number} ({what}), expected entries \
                  whose samples can follow those of entry {} ({}): {fate}",

@@ -25,7 +25,8 @@ pub(crate) struct Joint {
 /// Returns the joints of the tracks of an asset, in order. At joints without a clip of a video, the period begins with the
 /// nearest of `entries`, the times at which the main video can be entered. Empty where there is no such time for each joint.
 pub(crate) fn joints(tracks: &[Joined], entries: Option<Vec<i64>>) -> Vec<Joint> {
-    let starts = |(place, track): (usize, &Joined)| track.starts.iter().map(move |time| (*time, place)).collect::<Vec<_>>();
+    let starts =
+        |(place, track): (usize, &Joined)| track.starts.iter().map(move |time| (*time, place)).collect::<Vec<_>>();
     let mut all: Vec<(i64, usize)> = tracks.iter().enumerate().flat_map(starts).collect();
     all.sort_unstable();
     let mut groups: Vec<Vec<(i64, usize)>> = Vec::new();
@@ -88,7 +89,11 @@ mod tests {
     #[test]
     fn sound_alone_divides_at_the_nearest_key_frame() {
         assert_eq!(times(&[(true, &[]), (false, &[1400])], Some(&[0, 1000, 2000])), [(1000, vec![1])]);
-        assert_eq!(times(&[(true, &[]), (false, &[400])], Some(&[0, 1000])), [(1000, vec![1])], "the first is the start");
+        assert_eq!(
+            times(&[(true, &[]), (false, &[400])], Some(&[0, 1000])),
+            [(1000, vec![1])],
+            "the first is the start"
+        );
         assert_eq!(times(&[(true, &[]), (false, &[400])], Some(&[0])), [], "one group of pictures");
         assert_eq!(times(&[(false, &[1400])], None), [(1400, vec![0])]);
     }

@@ -3,10 +3,7 @@
 //! Each period is a presentation with formats, init segments and segments of its own. Times go on from period to period. HLS has
 //! a discontinuity and another map where a period begins, and DASH has a `Period`. In live streams an epoch is the same.
 
-use crate::{
-    presentation::Presentation,
-    track::PresentedTrack,
-};
+use crate::{presentation::Presentation, track::PresentedTrack};
 
 /// One of the periods of an asset that has several.
 #[derive(Debug)]

@@ -54,13 +54,13 @@ pub(super) fn divided(
         return Ok(whole);
     }
     budget.tracks(whole.tracks.len().saturating_mul(joints.len() + 2))?;
-    let parts: Vec<Vec<Option<Picked>>> = strands.iter().enumerate().map(|(place, s)| s.parts(place, &joints)).collect();
+    let parts: Vec<Vec<Option<Picked>>> =
+        strands.iter().enumerate().map(|(place, s)| s.parts(place, &joints)).collect();
     let ends = joints.iter().map(|joint| joint.time).chain([i64::MAX]);
     let mut start = 0;
     for (place, end) in ends.enumerate() {
-        let of_period = strands.iter().zip(&parts).filter_map(|(strand, parts)| {
-            Some((strand.kind, parts.get(place)?.clone()?))
-        });
+        let of_period =
+            strands.iter().zip(&parts).filter_map(|(strand, parts)| Some((strand.kind, parts.get(place)?.clone()?)));
         let shown = start..end;
         let presentation = presentation(&whole, (place + 1, shown), of_period.collect(), budget)?;
         whole.periods.push(Period { number: place + 1, start, presentation });

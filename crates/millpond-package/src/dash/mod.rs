@@ -13,8 +13,8 @@ mod sets;
 mod tests;
 
 use crate::{
-    PackageError, bandwidth::seconds, delivery::is_webvtt, digits, hls::Container, period::Period, presentation::Presentation,
-    thumbnails::Thumbnails, track::MediaKind, track_listing::TrackListing, xml::Writer,
+    PackageError, bandwidth::seconds, delivery::is_webvtt, digits, hls::Container, period::Period,
+    presentation::Presentation, thumbnails::Thumbnails, track::MediaKind, track_listing::TrackListing, xml::Writer,
 };
 
 use sets::{entries, sets};

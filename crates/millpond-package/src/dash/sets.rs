@@ -2,8 +2,8 @@
 
 use super::protection;
 use crate::{
-    first_picture, grid::nanos_to, period::Period, presentation::Presentation, segmentation::Segments, selection::family, track::MediaKind,
-    track_listing::TrackListing, xml::Writer,
+    first_picture, grid::nanos_to, period::Period, presentation::Presentation, segmentation::Segments,
+    selection::family, track::MediaKind, track_listing::TrackListing, xml::Writer,
 };
 use millpond_media::{Purpose, codec::Codec, movie::TrackKind, units::Timescale};
 use std::collections::{HashMap, HashSet};
@@ -309,8 +309,7 @@ fn template(w: &mut Writer, segments: &Segments, (begin, start): (i64, Option<u6
     if let Ok(offset @ 1..) = u64::try_from(nanos_to(begin, segments.timescale())) {
         w.number("presentationTimeOffset", offset);
     }
-    w
-        .attribute("initialization", &format!("{base}$RepresentationID$/init.mp4"))
+    w.attribute("initialization", &format!("{base}$RepresentationID$/init.mp4"))
         .attribute("media", &format!("{base}$RepresentationID$/$Number$.m4s"))
         .attribute("startNumber", "1");
     let times = segments.times();

@@ -8,8 +8,8 @@ mod groups;
 mod keys;
 pub mod live;
 mod media;
-mod parts;
 mod multivariant;
+mod parts;
 
 #[cfg(test)]
 mod tests;

@@ -5,12 +5,7 @@ use super::{
     media::{FRAGMENT, IFRAME, entry, has_independent, head, start},
 };
 use crate::{
-    delivery::is_webvtt,
-    digits,
-    period::Period,
-    presentation::Presentation,
-    track::PresentedTrack,
-    transport,
+    delivery::is_webvtt, digits, period::Period, presentation::Presentation, track::PresentedTrack, transport,
 };
 
 /// Returns the part of a track in each period, where its playlist lists several.
@@ -37,7 +32,8 @@ pub(super) fn joined(
     (suffix, prefix): (&str, &str),
 ) -> String {
     let is_trick_play = prefix == IFRAME;
-    let lists: Vec<Vec<u64>> = parts.iter().map(|(_, part)| part.map(|part| micros(part, is_trick_play)).unwrap_or_default()).collect();
+    let lists: Vec<Vec<u64>> =
+        parts.iter().map(|(_, part)| part.map(|part| micros(part, is_trick_play)).unwrap_or_default()).collect();
     let is_mapped = suffix == FRAGMENT;
     let all = parts.iter().filter_map(|(_, part)| *part);
     let independent = all.clone().all(has_independent) && !is_webvtt(track);

@@ -28,8 +28,8 @@ mod tests;
 pub use continuation::Continuation;
 pub use memory::Sample;
 pub use memory::clock_of;
-pub use psi::TableNumbers;
 pub(crate) use memory::{MemoryStream, movie_of, units, write};
+pub use psi::TableNumbers;
 
 use crate::{ObjectIndex, PackageError, Plan};
 use millpond_media::{Movie, Track, units::ByteRange};

@@ -62,7 +62,10 @@ pub(super) fn tables(entries: &[StreamEntry], clock_pid: u16, numbers: TableNumb
             return None;
         }
     }
-    Some([packet(0, counter, &section(0x00, version, &association))?, packet(PMT_PID, counter, &section(0x02, version, &map))?])
+    Some([
+        packet(0, counter, &section(0x00, version, &association))?,
+        packet(PMT_PID, counter, &section(0x02, version, &map))?,
+    ])
 }
 
 /// Returns the only section of a table, for transport stream 1 or program 1 (2.4.4.3 and 2.4.4.8).
@@ -111,7 +114,8 @@ mod tests {
 
     #[test]
     fn other_streams_have_another_version() {
-        let version = |version| tables(&[entry(0x101)], 0x101, TableNumbers { counter: 0, version }).unwrap().map(|t| t[10]);
+        let version =
+            |version| tables(&[entry(0x101)], 0x101, TableNumbers { counter: 0, version }).unwrap().map(|t| t[10]);
         assert_eq!((version(0), version(1), version(33)), ([0xc1; 2], [0xc3; 2], [0xc3; 2]));
     }
 

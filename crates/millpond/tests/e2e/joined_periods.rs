@@ -90,7 +90,10 @@ fn joined_clips_of_other_codecs_and_sounds_are_periods() {
         let stated = variants.split("CODECS=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
         let stated: Vec<&str> = stated.split(',').map(|codec| codec.get(..7).unwrap_or(codec)).collect();
         let wanted: Vec<&str> = codecs.iter().map(|codec| codec.get(..7).unwrap_or(codec)).collect();
-        assert!(wanted.iter().all(|codec| stated.iter().any(|s| s.starts_with(&codec[..codec.len().min(6)]))), "{name}: {variants}");
+        assert!(
+            wanted.iter().all(|codec| stated.iter().any(|s| s.starts_with(&codec[..codec.len().min(6)]))),
+            "{name}: {variants}"
+        );
         let video = stretches(&server, name, "v1/index.m3u8");
         let audio = stretches(&server, name, "a1/index.m3u8");
         assert_eq!((video.len(), audio.len()), (all.len(), all.len()), "{name}");
@@ -115,7 +118,8 @@ fn joined_clips_of_other_codecs_and_sounds_are_periods() {
         assert_eq!(ts.len(), *in_ts, "{name}");
         for (place, bytes) in ts.iter().enumerate().filter(|_| *in_ts > 1) {
             let ours = decoded(scratch, bytes, |input| decode::video(input, "0:v"));
-            same(&ours, &pictures[place * 100..][..100]).unwrap_or_else(|error| panic!("{name} in TS, clip {place}: {error}"));
+            same(&ours, &pictures[place * 100..][..100])
+                .unwrap_or_else(|error| panic!("{name} in TS, clip {place}: {error}"));
         }
     }
     told(folder, "codecs.mp4");

@@ -67,11 +67,20 @@ fn each_period_has_its_own_init_segment_and_times_go_on() {
 fn the_mpd_has_a_period_for_each() {
     let p = presentation(vec![clips()]).below("~1/");
     let mpd = dash::mpd(&p).unwrap();
-    assert!(mpd.contains("<Period id=\"1\" start=\"PT0S\">") && mpd.contains("<Period id=\"2\" start=\"PT5.04S\">"), "{mpd}");
+    assert!(
+        mpd.contains("<Period id=\"1\" start=\"PT0S\">") && mpd.contains("<Period id=\"2\" start=\"PT5.04S\">"),
+        "{mpd}"
+    );
     let (first, second) = mpd.split_once("<Period id=\"2\"").unwrap();
     assert!(!first.contains("presentationTimeOffset") && first.contains("audioSamplingRate=\"48000\""), "{mpd}");
-    assert!(second.contains("presentationTimeOffset=\"64512\"") && second.contains("audioSamplingRate=\"44100\""), "{mpd}");
-    assert!(second.contains("id=\"v1p2\"") && second.contains("initialization=\"~1/$RepresentationID$/init.mp4\""), "{mpd}");
+    assert!(
+        second.contains("presentationTimeOffset=\"64512\"") && second.contains("audioSamplingRate=\"44100\""),
+        "{mpd}"
+    );
+    assert!(
+        second.contains("id=\"v1p2\"") && second.contains("initialization=\"~1/$RepresentationID$/init.mp4\""),
+        "{mpd}"
+    );
     assert!(!mpd.contains("id=\"v1\""), "{mpd}");
 }
 
@@ -85,7 +94,8 @@ fn cues_are_in_the_periods_in_which_they_are_shown() {
     let p = Presentation::build(sources, vec![sidecar], &PresentationOptions::default(), &Work::unlimited()).unwrap();
     let text = |name: &str| {
         let track = p.track(name).unwrap();
-        let plans = (1..=track.segment_count()).map(|n| delivery::segment(&p, track, n, Container::Fmp4).unwrap().unwrap());
+        let plans =
+            (1..=track.segment_count()).map(|n| delivery::segment(&p, track, n, Container::Fmp4).unwrap().unwrap());
         String::from_utf8(plans.flat_map(testing::bytes).collect()).unwrap()
     };
     let shown = |text: &str| ["one", "two", "three"].map(|cue| text.contains(cue));
