@@ -8,7 +8,7 @@ use crate::{
     joints::{Joined, Joint, joints, nearest},
     period::{self, Period},
     presentation::Presentation,
-    scan::sync_points,
+    scan::{Facts, sync_points},
     segmentation::nanos,
     selection::{Picked, Selection, family, of_movie},
     timeline::Timeline,
@@ -56,19 +56,38 @@ pub(super) fn divided(
     budget.tracks(whole.tracks.len().saturating_mul(joints.len() + 2))?;
     let parts: Vec<Vec<Option<Picked>>> =
         strands.iter().enumerate().map(|(place, s)| s.parts(place, &joints)).collect();
+    let of = |place: usize, kind: MediaKind| {
+        let parts = strands.iter().zip(&parts).filter(move |(strand, _)| strand.kind == kind);
+        parts.filter_map(move |(_, parts)| parts.get(place)?.clone()).collect::<Vec<_>>()
+    };
+    let mut scanned = Vec::with_capacity(joints.len() + 1);
+    for place in 0..=joints.len() {
+        scanned.push(scan(of(place, MediaKind::Video), budget)?);
+    }
+    order_alike(&mut scanned);
     let ends = joints.iter().map(|joint| joint.time).chain([i64::MAX]);
     let mut start = 0;
-    for (place, end) in ends.enumerate() {
-        let of_period =
-            strands.iter().zip(&parts).filter_map(|(strand, parts)| Some((strand.kind, parts.get(place)?.clone()?)));
-        let shown = start..end;
-        let presentation = presentation(&whole, (place + 1, shown), of_period.collect(), budget)?;
+    for ((place, end), video) in ends.enumerate().zip(scanned) {
+        let parts = Parts { video, audio: of(place, MediaKind::Audio), text: of(place, MediaKind::Text) };
+        let presentation = presentation(&whole, (place + 1, start..end), parts, budget)?;
         whole.periods.push(Period { number: place + 1, start, presentation });
         start = end;
     }
     let last = whole.periods.iter().map(|period| period.presentation.duration);
     whole.duration = last.fold(whole.duration, f64::max);
     Ok(whole)
+}
+
+/// Gives all parts of videos the decode times of those whose pictures are reordered most, so that decode times go on over periods
+/// too. Fragments begin with the time of their first picture, by which players place a period; its edit list makes up for it.
+fn order_alike(scanned: &mut [Vec<(Picked, Facts)>]) {
+    let nanos = |(part, facts): &(Picked, Facts)| nanos(facts.reorder, part.track().timescale);
+    let most = scanned.iter().flatten().map(nanos).max().unwrap_or(0);
+    for (part, facts) in scanned.iter_mut().flatten() {
+        let timescale = part.track().timescale;
+        facts.reorder = facts.reorder.max(nanos_to(most, timescale));
+        facts.early = facts.early.max(facts.reorder);
+    }
 }
 
 /// Returns the times at which the main video can be entered, in nanoseconds; `None` without video.
@@ -167,25 +186,30 @@ impl Strand {
     }
 }
 
+/// The parts of all tracks in one period.
+struct Parts {
+    video: Vec<(Picked, Facts)>,
+    audio: Vec<Picked>,
+    text: Vec<Picked>,
+}
+
 /// Builds the presentation of period `number`, which lasts for `shown`, in nanoseconds.
 fn presentation(
     whole: &Presentation,
     (number, shown): (usize, Range<i64>),
-    parts: Vec<(MediaKind, Picked)>,
+    parts: Parts,
     budget: &mut Budget<'_>,
 ) -> Result<Presentation, PackageError> {
-    let of = |kind| parts.iter().filter(move |(of, _)| *of == kind).map(|(_, picked)| picked.clone());
-    let scanned = scan(of(MediaKind::Video).collect(), budget)?;
-    let (mut tracks, aligned) = videos(scanned, whole.target, &mut Vec::new(), budget)?;
+    let (mut tracks, aligned) = videos(parts.video, whole.target, &mut Vec::new(), budget)?;
     let grid = Grid::new(tracks.first().map(|track| &track.segments), whole.target).from(shown.start);
-    for picked in of(MediaKind::Audio) {
+    for picked in parts.audio {
         tracks.extend(timed(picked, MediaKind::Audio, &grid, budget)?);
     }
     let end_of = |track: &PresentedTrack| track.segments.timescale().seconds(track.segments.end());
     let seconds = |nanos: i64| nanos as f64 / 1e9;
     let start = seconds(shown.start);
     let end = if shown.end == i64::MAX { tracks.iter().map(end_of).fold(start, f64::max) } else { seconds(shown.end) };
-    for picked in of(MediaKind::Text) {
+    for picked in parts.text {
         tracks.extend(texts(picked, &grid, start..end, budget)?);
     }
     for track in whole.tracks.iter() {
