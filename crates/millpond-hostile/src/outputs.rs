@@ -70,8 +70,9 @@ fn render(p: &Presentation, done: &mut dyn FnMut(&'static str)) -> u64 {
     for container in [hls::Container::Fmp4, hls::Container::Ts] {
         made("multivariant playlist", text(hls::multivariant(p, container).ok()));
     }
-    let tracks = p.tracks();
+    let tracks: Vec<&PresentedTrack> = p.all_tracks().collect();
     for track in tracks.iter().step_by(tracks.len().div_ceil(TRACKS).max(1)).chain(tracks.last()) {
+        let p = p.of_track(track.name());
         for container in [hls::Container::Fmp4, hls::Container::Ts] {
             made("media playlist", text(hls::media(p, track, container)));
             made("I-frame playlist", text(hls::iframes(p, track, container)));

@@ -102,7 +102,7 @@ impl Asset {
     }
 
     fn made_of(&self, track: &str) -> Option<&AtomicU8> {
-        self.made.get(self.presentation.tracks().iter().position(|t| t.name() == track)?)
+        self.made.get(self.presentation.all_tracks().position(|t| t.name() == track)?)
     }
 
     /// Returns the bytes of memory that it takes now, without its open files.

@@ -80,7 +80,7 @@ impl Library {
             edition,
             modified: building.depends.iter().filter_map(|o| o.meta().modified).max(),
             objects: std::mem::take(&mut building.objects),
-            made: presentation.tracks().iter().map(|_| AtomicU8::new(0)).collect(),
+            made: presentation.all_tracks().map(|_| AtomicU8::new(0)).collect(),
             presentation: Arc::new(
                 presentation.with_key_address(key_address).with_thumbnails(self.options().lists_thumbnails),
             ),

@@ -142,9 +142,13 @@ pub(crate) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// `v1`, `a2`, `s3`: a letter for the kind and a number from 1.
+/// `v1`, `a2`, `s3`: a letter for the kind and a number from 1; `v1p2`: the same in the second period.
 pub(crate) fn is_track(name: &str) -> bool {
-    name.strip_prefix(['v', 'a', 's']).is_some_and(|n| number::<u32>(n).is_some())
+    let numbers = |rest: &str| match rest.split_once('p') {
+        Some((track, period)) => number::<u32>(track).is_some() && number::<u32>(period).is_some(),
+        None => number::<u32>(rest).is_some(),
+    };
+    name.strip_prefix(['v', 'a', 's']).is_some_and(numbers)
 }
 
 /// A number from 1 in its only form: no sign, no leading zero.
@@ -185,6 +189,7 @@ mod tests {
         assert_eq!(asset("/films/a.mp4/s1/3.vtt"), film(TextSegment(Fmp4, "s1".to_owned(), 3)));
         assert_eq!(asset("/films/a.mp4/ts/s1/3.vtt"), film(TextSegment(Ts, "s1".to_owned(), 3)));
         assert_eq!(asset("/films/a.mp4/s1/all.vtt"), film(Text("s1".to_owned())));
+        assert_eq!(asset("/films/a.mp4/v1p2/12.m4s"), film(Segment("v1p2".to_owned(), 12)));
         assert_eq!(asset("/index.m3u8"), Some((String::new(), Multivariant(Fmp4))));
     }
 
@@ -226,6 +231,9 @@ mod tests {
             "/a/v1/1.ts",
             "/a/v1/1.mp4",
             "/a/v1/i0.mp4",
+            "/a/v1p0/1.m4s",
+            "/a/v1p/1.m4s",
+            "/a/vp1/1.m4s",
         ] {
             assert_eq!(asset(path), None, "{path}");
         }

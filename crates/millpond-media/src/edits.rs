@@ -7,9 +7,11 @@ use crate::{
 };
 use std::ops::Range;
 
+mod clips;
 mod hidden;
 mod preroll;
 
+pub use clips::clip_spans;
 pub use hidden::Hidden;
 
 /// Number of samples at the end of a track that are searched for the last one shown: more than any reordering spans.

@@ -18,7 +18,7 @@ const FINEST: u32 = 1_000_000_000;
 /// Gives such tracks of `movie` a multiple of their clock: at least 90 kHz, which all outputs can express. Tracks whose
 /// times would not fit in 32 bits keep theirs.
 pub(crate) fn refine(movie: &mut Movie, work: &Work) -> Result<(), MediaError> {
-    for track in &mut movie.tracks {
+    for track in movie.tracks.iter_mut().chain(&mut movie.clips) {
         if track.edits.is_empty() || !matches!(track.kind, TrackKind::Video { .. }) {
             continue;
         }

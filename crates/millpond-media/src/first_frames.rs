@@ -23,7 +23,8 @@ pub(crate) fn wanted(movie: &Movie) -> Vec<ByteRange> {
         return Vec::new();
     }
     let headers = movie.tracks.iter().filter_map(header).take(MOST);
-    let pictures = movie.tracks.iter().map(in_band::wanted).filter(|ranges| !ranges.is_empty()).take(MOST);
+    let pictures =
+        movie.tracks.iter().chain(&movie.clips).map(in_band::wanted).filter(|ranges| !ranges.is_empty()).take(MOST);
     let mut ranges: Vec<ByteRange> = headers.chain(pictures.flatten()).collect();
     ranges.sort_unstable();
     ranges.dedup();
@@ -32,7 +33,7 @@ pub(crate) fn wanted(movie: &Movie) -> Vec<ByteRange> {
 
 /// Corrects the tracks by the frames that arrived.
 pub(crate) fn learn(movie: &mut Movie, arrived: &Arrived) {
-    for track in &mut movie.tracks {
+    for track in movie.tracks.iter_mut().chain(&mut movie.clips) {
         in_band::learn(track, arrived);
         let read =
             header(track).and_then(|range| arrived.get(range)).and_then(|bytes| MpegAudioConfig::of_frame(bytes));

@@ -111,6 +111,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Movie {
         duration: 0,
         fragmented: false,
         tracks,
+        clips: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),

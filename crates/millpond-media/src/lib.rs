@@ -12,6 +12,7 @@ mod bit_reader;
 mod bits;
 mod boxes;
 mod budget;
+mod clips;
 pub mod codec;
 pub mod descriptions;
 pub mod dref;

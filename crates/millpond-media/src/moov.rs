@@ -3,6 +3,7 @@
 use crate::{
     boxes::Node,
     budget::{Budget, MOST_SKIPPED, MOST_TRACKS},
+    clips::Clips,
     edits,
     error::MediaError,
     movie::{Movie, SkippedTrack, Track, TrackKind},
@@ -55,6 +56,8 @@ pub(crate) struct TrackDraft {
     fragment_start: i64,
     /// Warning about the first fragment that overlaps the one before.
     overlap: Option<String>,
+    /// The clips of the track, where they need decoders of several kinds.
+    clips: Option<Clips>,
 }
 
 /// Defaults for the fragments of a track (`trex`, 8.8.3).
@@ -135,7 +138,7 @@ impl MovieDraft {
 
     /// Returns the movie, or an error where no track has a sample.
     pub(crate) fn finish(mut self) -> Result<Movie, MediaError> {
-        let mut tracks = Vec::with_capacity(self.tracks.len());
+        let (mut tracks, mut clips) = (Vec::with_capacity(self.tracks.len()), Vec::new());
         for mut draft in std::mem::take(&mut self.tracks) {
             draft.open_edits();
             let id = draft.header.id;
@@ -156,10 +159,12 @@ impl MovieDraft {
                 }
                 None => {}
             }
-            for warning in draft.header.entries.warnings() {
+            let own = draft.clips.map(|clips| clips.finish(&draft.header)).unwrap_or_default();
+            for warning in draft.header.entries.warnings(!own.is_empty()) {
                 self.skip(id, warning);
             }
             if !empty {
+                clips.extend(own);
                 let track = draft.header.with_samples(draft.samples.finish(), draft.protection);
                 match self.check_edits(&track, &path, offset) {
                     Ok(()) => tracks.push(track),
@@ -178,6 +183,7 @@ impl MovieDraft {
             duration: self.duration,
             fragmented: self.fragmented,
             tracks,
+            clips,
             skipped: self.skipped,
             external_media: self.external_media,
             system_headers: self.system_headers.movie,
@@ -259,9 +265,10 @@ impl MovieDraft {
         }
         let mut pcm = PcmUnits::of(&header.codec);
         let (end, budget) = (self.media_end(), &mut self.budget);
+        let mut clips = Clips::of(&header);
         let cut = match &mut pcm {
             Some(units) => tables.fill_pcm(units, &mut samples, end, budget)?,
-            None => tables.fill(&mut samples, &mut header.entries, end, budget)?,
+            None => tables.fill(&mut samples, (&mut header.entries, &mut clips), end, budget)?,
         };
         let mut protection = None;
         if let Some(found) = header.protection.take() {
@@ -277,7 +284,7 @@ impl MovieDraft {
         let place = (trak.path.clone(), trak.offset);
         let unfragmented = samples.len();
         let (fragment_start, overlap) = (samples.next_dts(), None);
-        Ok(TrackDraft { header, samples, pcm, protection, place, cut, unfragmented, fragment_start, overlap })
+        Ok(TrackDraft { header, samples, pcm, protection, place, cut, unfragmented, fragment_start, overlap, clips })
     }
 
     /// Checks that all tracks have their media in one object: that of the first track.
@@ -292,7 +299,7 @@ impl MovieDraft {
 }
 
 impl TrackHeader {
-    fn with_samples(self, samples: SampleTable, protection: Option<ProtectionDraft>) -> Track {
+    pub(crate) fn with_samples(self, samples: SampleTable, protection: Option<ProtectionDraft>) -> Track {
         let (entry, descriptions) = self.entries.finish();
         let (codec, kind, sample_entry) = match entry {
             Some(entry) => (entry.codec, entry.kind, entry.sample_entry),

@@ -22,6 +22,9 @@ pub struct Movie {
     pub fragmented: bool,
     /// Playable tracks in file order.
     pub tracks: Vec<Track>,
+    /// The clips of tracks whose samples need decoders of several kinds, in order: each a track of its own with the `id` of its
+    /// track, and with all samples up to the next clip. The track itself has only the samples of its main kind.
+    pub clips: Vec<Track>,
     /// Tracks left out, and tracks whose samples end early (also in `tracks`), each with the reason. Other tracks are
     /// not affected.
     pub skipped: Vec<SkippedTrack>,
@@ -147,10 +150,22 @@ pub struct SkippedTrack {
 }
 
 impl Movie {
+    /// Returns a track by its place: the tracks are followed by the clips.
+    #[must_use]
+    pub fn track(&self, place: usize) -> Option<&Track> {
+        self.tracks.get(place).or_else(|| self.clips.get(place.checked_sub(self.tracks.len())?))
+    }
+
+    /// Returns the places of the clips of a track; none where all its samples need one kind of decoder.
+    pub fn clips_of(&self, id: u32) -> impl Iterator<Item = usize> + '_ {
+        let places = (self.tracks.len()..).zip(&self.clips);
+        places.filter(move |(_, clip)| clip.id == id).map(|(place, _)| place)
+    }
+
     /// Bytes of heap that the index holds, for memory budgets.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.tracks.iter().map(Track::heap_bytes).sum::<usize>()
+        self.tracks.iter().chain(&self.clips).map(Track::heap_bytes).sum::<usize>()
             + self.system_headers.iter().chain(&self.fragment_headers).map(SystemHeader::heap_bytes).sum::<usize>()
             + self.skipped.iter().map(|s| std::mem::size_of::<SkippedTrack>() + s.reason.len()).sum::<usize>()
     }

@@ -7,6 +7,7 @@
 use crate::{
     boxes::{Entries, Node},
     budget::Budget,
+    clips::Clips,
     error::MediaError,
     sample_entries::{Fate, MOST_ENTRIES, SampleEntries},
     sample_table::SampleTableBuilder,
@@ -124,7 +125,7 @@ impl<'a> Tables<'a> {
     pub(crate) fn fill(
         &self,
         out: &mut SampleTableBuilder,
-        entries: &mut SampleEntries,
+        (entries, clips): (&mut SampleEntries, &mut Option<Clips>),
         object_len: Option<u64>,
         budget: &mut Budget,
     ) -> Result<Option<Cut>, MediaError> {
@@ -144,6 +145,9 @@ impl<'a> Tables<'a> {
                 let before = std::mem::replace(&mut fate, entries.begin(described, out.len()));
                 if fate == Fate::Kept && before != Fate::Kept {
                     out.set_start_dts(dts);
+                }
+                if let Some(clips) = clips {
+                    clips.begin(described, dts);
                 }
             }
             for _ in 0..in_chunk {
@@ -165,6 +169,9 @@ impl<'a> Tables<'a> {
                     out.push(offset, size, duration, composition, is_sync);
                 } else {
                     entries.leave_out(described, 1);
+                }
+                if let Some(clips) = clips {
+                    clips.push(offset, size, duration, composition, is_sync);
                 }
                 dts = dts.saturating_add(i64::from(duration));
                 offset = end;

@@ -49,6 +49,8 @@ pub(crate) struct SampleEntries {
     alike: Vec<u16>,
     /// Entries whose samples are left out.
     refused: Vec<Refused>,
+    /// Those of them whose samples can be a clip of their own, by the samples that can follow each other.
+    others: Vec<SampleEntries>,
     /// First sample of each stretch, and the place of its entry in `kept`.
     stretches: Vec<(u32, u16)>,
 }
@@ -64,7 +66,12 @@ impl SampleEntries {
     /// Creates the entries of a track; samples of most others must be able to follow those of `first`.
     pub(crate) fn new(stsd: &Node<'_>, first: StoredEntry) -> Self {
         let place = (stsd.path.clone(), stsd.offset);
-        Self { place, kept: vec![first], alike: vec![0], refused: Vec::new(), stretches: Vec::new() }
+        Self::of(place, first)
+    }
+
+    fn of(place: (String, u64), first: StoredEntry) -> Self {
+        let (refused, stretches, others) = (Vec::new(), Vec::new(), Vec::new());
+        Self { place, kept: vec![first], alike: vec![0], refused, stretches, others }
     }
 
     /// Adds an entry, or the reason why it can't be read.
@@ -74,7 +81,11 @@ impl SampleEntries {
                 self.keep(entry);
                 return;
             }
-            Ok(entry) => shown(&entry),
+            Ok(entry) => {
+                let what = shown(&entry);
+                self.add_other(entry);
+                what
+            }
             Err(error) => error.to_string(),
         };
         self.refused.push(Refused { number, what, samples: 0 });
@@ -85,6 +96,37 @@ impl SampleEntries {
         if let Some(first) = self.kept.first() {
             self.keep(StoredEntry { number, ..first.clone() });
         }
+    }
+
+    /// Notes an entry whose samples can't follow those of the first, but can be a clip of their own.
+    fn add_other(&mut self, entry: StoredEntry) {
+        if !self.kept.first().is_some_and(|first| stands_alone(&entry, first)) {
+            return;
+        }
+        let has_place = |other: &&mut Self| other.kept.first().is_some_and(|first| follows(&entry, first));
+        match self.others.iter_mut().find(has_place) {
+            Some(other) => other.keep(entry),
+            None => self.others.push(Self::of(self.place.clone(), entry)),
+        }
+    }
+
+    /// Leaves out all samples that can't follow those of the first entry.
+    pub(crate) fn forget_others(&mut self) {
+        self.others.clear();
+    }
+
+    /// Returns the entries of each kind of clip: samples of one kind can follow each other. Empty where all samples can.
+    pub(crate) fn kinds(&self) -> Vec<Self> {
+        if self.others.is_empty() {
+            return Vec::new();
+        }
+        let main = Self { refused: Vec::new(), others: Vec::new(), stretches: Vec::new(), ..self.clone() };
+        std::iter::once(main).chain(self.others.iter().cloned()).collect()
+    }
+
+    /// Whether samples of entry `number` are of this kind.
+    pub(crate) fn has(&self, number: u32) -> bool {
+        self.kept.iter().any(|entry| entry.number == number)
     }
 
     fn keep(&mut self, entry: StoredEntry) {
@@ -99,6 +141,7 @@ impl SampleEntries {
         self.kept.truncate(1);
         self.alike.truncate(1);
         self.refused.clear();
+        self.others.clear();
     }
 
     /// Notes that samples from `first` on have entry `number`.
@@ -129,14 +172,17 @@ impl SampleEntries {
         }
     }
 
-    /// Returns a line for each entry whose samples are left out.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    /// Returns a line for each entry whose samples are left out: everywhere, or only in RTSP where the track `has_clips`.
+    pub(crate) fn warnings(&self, has_clips: bool) -> Vec<String> {
         let (path, offset) = &self.place;
         let Some(first) = self.kept.first() else { return Vec::new() };
         let line = |Refused { number, what, samples }: &Refused| {
+            let is_clip = has_clips && self.others.iter().any(|other| other.has(*number));
+            let fate =
+                if is_clip { "they are played by HLS and DASH, and left out of RTSP" } else { "they are left out" };
             format!(
                 "{path} at byte {offset}: found {samples} samples of sample entry {number} ({what}), expected entries \
-                 whose samples can follow those of entry {} ({}): they are left out",
+                 whose samples can follow those of entry {} ({}): {fate}",
                 first.number,
                 shown(first)
             )
@@ -194,6 +240,21 @@ fn follows(entry: &StoredEntry, first: &StoredEntry) -> bool {
         }
         (a, b) => is_same(a, b) && entry.kind == first.kind,
     }
+}
+
+/// Whether samples of `entry` can be a clip of their own beside those of `first`. MPEG audio is told by its frames, which are
+/// not read for clips.
+fn stands_alone(entry: &StoredEntry, first: &StoredEntry) -> bool {
+    let is_kind = match (entry.kind, first.kind) {
+        (TrackKind::Video { .. }, TrackKind::Video { .. }) => true,
+        (TrackKind::Audio { .. }, TrackKind::Audio { .. }) => {
+            let plays = |codec: &Codec| codec.fits_fmp4() && codec.fits_beside_video();
+            let is_told = |codec: &Codec| !matches!(codec, Codec::MpegAudio(_) | Codec::Pcm(_));
+            [&entry.codec, &first.codec].into_iter().all(|codec| plays(codec) && is_told(codec))
+        }
+        _ => false,
+    };
+    is_kind && entry.location == first.location && !entry.is_encrypted && !first.is_encrypted
 }
 
 /// Whether decoders need no other configuration for the one than for the other. Bit rates are no part of it.

@@ -20,7 +20,7 @@ const MAX_EDITS: usize = 10_000;
 const MAX_NAME: usize = 256;
 
 /// All properties of a track except its samples.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct TrackHeader {
     pub(crate) id: u32,
     pub(crate) enabled: bool,
@@ -325,6 +325,9 @@ impl<'a> Source<'a, '_> {
                 let what = format!("a change from sample entry {number} to {other} within the track");
                 return Err(self.stsd.unsupported(what));
             }
+        }
+        if is_fragmented {
+            entries.forget_others();
         }
         Ok(entries)
     }

@@ -17,7 +17,7 @@
 //! Every sample walked over, edit and segment is also a step of the job's [`Work`].
 
 use crate::{PackageError, presentation::SourceObject, segmentation::Segments, timeline::Timeline};
-use millpond_media::{Track, Work};
+use millpond_media::{Movie, Track, Work};
 
 /// Most tracks of an asset.
 const MOST_TRACKS: u64 = 1024;
@@ -56,7 +56,11 @@ pub fn building_bytes(sources: &[SourceObject]) -> u64 {
         let names = track.name.as_ref().map_or(0, String::len) as u64;
         TRACK_BYTES + 4 * names + edits * EDIT_BYTES + segments * SEGMENT_BYTES
     };
-    tracks().map(of_track).fold(0, u64::saturating_add)
+    let clips = sources.iter().map(|source| source.movie.clips.len() as u64).fold(0, u64::saturating_add);
+    let all = tracks().map(of_track).fold(0, u64::saturating_add);
+    // The tracks of periods have as many segments together as the whole, and two more each.
+    let periods = (MOST_TRACKS * (TRACK_BYTES + EDIT_BYTES + 2 * SEGMENT_BYTES)).min(all.saturating_mul(clips));
+    if clips == 0 { all } else { all.saturating_mul(2).saturating_add(periods) }
 }
 
 /// Remaining allowance of one asset.
@@ -81,6 +85,12 @@ impl<'a> Budget<'a> {
         // The samples of edits are found by the times of all samples.
         let samples = if track.edits.is_empty() { 0 } else { u64::from(track.samples.len()) };
         Ok(self.work.spend(1 + 64 * track.edits.len() as u64 + samples)?)
+    }
+
+    /// Takes the steps of finding the samples of a track's clips that are presented.
+    pub(crate) fn clips(&self, movie: &Movie, track: &Track) -> Result<(), PackageError> {
+        let steps = |place| movie.track(place).map_or(0, |clip| 64 + 2 * u64::from(clip.samples.len()));
+        Ok(self.work.spend(movie.clips_of(track.id).map(steps).sum())?)
     }
 
     /// Takes the steps of walking `times` times over all samples.

@@ -1,5 +1,7 @@
 //! Builds a presentation from the objects of an asset.
 
+mod periods;
+
 use crate::{
     PackageError,
     bandwidth::Bandwidth,
@@ -16,6 +18,7 @@ use crate::{
 use millpond_media::{Purpose, Work};
 use std::{
     collections::{HashMap, HashSet, hash_map},
+    ops::Range,
     sync::OnceLock,
 };
 
@@ -27,14 +30,18 @@ pub(crate) fn presentation(
 ) -> Result<Presentation, PackageError> {
     let target = target(options)?;
     let mut budget = Budget::new(&sources, work);
-    let Selection { video, audio, text, skipped } = Selection::of(&sources, &budget)?;
+    let selection = Selection::of(&sources, &budget)?;
+    let strands = periods::strands(&selection);
+    let Selection { video, audio, text, skipped } = selection;
     if video.is_empty() && audio.is_empty() && text.is_empty() {
         let labels: Vec<&str> = sources.iter().map(|s| s.label.as_str()).collect();
         return Err(PackageError::NoTracks { sources: labels.join(", "), skipped });
     }
     let mut warnings = skipped;
     warnings.extend(audio.iter().filter_map(|picked| unlisted(picked, !video.is_empty())));
-    let (mut tracks, aligned) = videos(video, target, &mut warnings, &mut budget)?;
+    let mut scanned = scan(video, &mut budget)?;
+    scanned.sort_by_key(|(p, facts)| (p.ladder, p.bandwidth.unwrap_or_else(|| average(p, facts))));
+    let (mut tracks, aligned) = videos(scanned, target, &mut warnings, &mut budget)?;
     let grid = Grid::new(tracks.first().map(|t| &t.segments), target);
     for picked in audio {
         tracks.extend(timed(picked, MediaKind::Audio, &grid, &mut budget)?);
@@ -49,14 +56,14 @@ pub(crate) fn presentation(
             warnings.push(format!("{}: track {}: {error}", picked.label, picked.track().id));
             continue;
         }
-        tracks.extend(texts(picked, &grid, duration, &mut budget)?);
+        tracks.extend(texts(picked, &grid, 0.0..duration, &mut budget)?);
     }
     for picked in unrepeated(sidecars, &tracks) {
-        tracks.push(sidecar(picked, &grid, duration, &mut budget)?);
+        tracks.push(sidecar(picked, &grid, 0.0..duration, &mut budget)?);
     }
     budget.tracks(tracks.len())?;
     name(&mut tracks);
-    Ok(Presentation {
+    let whole = Presentation {
         tracks,
         warnings,
         duration,
@@ -66,7 +73,11 @@ pub(crate) fn presentation(
         key_address: None,
         base: String::new(),
         lists_thumbnails: false,
-    })
+        shown: None,
+        table_version: 0,
+        periods: Vec::new(),
+    };
+    periods::divided(whole, strands, &mut budget)
 }
 
 /// Returns the end of a track's last sample, or of its last edit if that is earlier, in seconds.
@@ -99,14 +110,8 @@ fn target(options: &PresentationOptions) -> Result<i64, PackageError> {
     Ok((seconds * 1e9).round() as i64)
 }
 
-/// Returns the video tracks by rising bandwidth, those of the main ladder first, and whether the main ladder has common
-/// boundaries.
-fn videos(
-    picked: Vec<Picked>,
-    target: i64,
-    warnings: &mut Vec<String>,
-    budget: &mut Budget<'_>,
-) -> Result<(Vec<PresentedTrack>, bool), PackageError> {
+/// Returns the videos that present a sample, with their facts.
+fn scan(picked: Vec<Picked>, budget: &mut Budget<'_>) -> Result<Vec<(Picked, Facts)>, PackageError> {
     let mut scanned: Vec<(Picked, Facts)> = Vec::with_capacity(picked.len());
     for p in picked {
         // One walk each for the facts, the common points, and the track's own points.
@@ -115,7 +120,17 @@ fn videos(
             scanned.push((p, facts));
         }
     }
-    scanned.sort_by_key(|(p, facts)| (p.ladder, p.bandwidth.unwrap_or_else(|| average(p, facts))));
+    Ok(scanned)
+}
+
+/// Returns the video tracks in the same order, and whether the main ladder has common boundaries. Videos of one ladder follow
+/// each other.
+fn videos(
+    scanned: Vec<(Picked, Facts)>,
+    target: i64,
+    warnings: &mut Vec<String>,
+    budget: &mut Budget<'_>,
+) -> Result<(Vec<PresentedTrack>, bool), PackageError> {
     let (mut aligned, room) = (true, budget.room(scanned.len()));
     let mut chosen: Vec<Vec<SyncPoint>> = Vec::with_capacity(scanned.len());
     for ladder in scanned.chunk_by(|(a, _), (b, _)| a.ladder == b.ladder) {
@@ -225,7 +240,7 @@ fn timed(
 fn texts(
     picked: Picked,
     grid: &Grid,
-    duration: f64,
+    shown: Range<f64>,
     budget: &mut Budget<'_>,
 ) -> Result<Option<PresentedTrack>, PackageError> {
     if family(&picked.track().codec) == "stpp" {
@@ -234,9 +249,9 @@ fn texts(
     budget.walk(&picked.timeline, 1)?;
     budget.convert(grid.len())?;
     let timescale = picked.track().timescale;
-    let end = seconds_to(duration, timescale.get());
+    let (start, end) = (seconds_to(shown.start, timescale.get()), seconds_to(shown.end, timescale.get()));
     let boundaries = grid.boundaries(timescale, end, usize::MAX);
-    let mut cut = TimeCut::by_time(&boundaries, 0);
+    let mut cut = TimeCut::by_time(&boundaries, start);
     let Some(facts) = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t)) else { return Ok(None) };
     let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), end);
     budget.segments(&segments)?;
@@ -246,14 +261,14 @@ fn texts(
 fn sidecar(
     sidecar: Sidecar,
     grid: &Grid,
-    duration: f64,
+    shown: Range<f64>,
     budget: &mut Budget<'_>,
 ) -> Result<PresentedTrack, PackageError> {
     budget.convert(grid.len())?;
     let timescale = grid.timescale();
-    let end = seconds_to(duration, timescale.get());
+    let (start, end) = (seconds_to(shown.start, timescale.get()), seconds_to(shown.end, timescale.get()));
     let boundaries = grid.boundaries(timescale, end, usize::MAX);
-    let (segments, _) = TimeCut::by_time(&boundaries, 0).finish(timescale, 0, end);
+    let (segments, _) = TimeCut::by_time(&boundaries, start).finish(timescale, 0, end);
     budget.segments(&segments)?;
     Ok(PresentedTrack {
         name: String::new(),
@@ -294,7 +309,7 @@ fn present(
     // The bit rate of a manifest may raise the peak but never lowers it (RFC 8216 4.3.4.2).
     bandwidth.peak = bandwidth.peak.max(picked.bandwidth.unwrap_or(0));
     PresentedTrack {
-        name: String::new(),
+        name: picked.name.clone(),
         kind,
         language: picked.language.clone(),
         label: track.name.clone().unwrap_or_default(),

@@ -45,19 +45,25 @@ pub fn segment(
     }
 }
 
-/// Returns a whole text track as one WebVTT file; `None` for tracks that aren't delivered as WebVTT.
+/// Returns a whole text track, or that of a period, as one WebVTT file; `None` for tracks that aren't delivered as WebVTT.
 ///
 /// # Errors
 /// As [`text::segment`].
-pub fn whole(_presentation: &Presentation, track: &PresentedTrack) -> Result<Option<Plan>, PackageError> {
+pub fn whole(presentation: &Presentation, track: &PresentedTrack) -> Result<Option<Plan>, PackageError> {
     if !is_webvtt(track) {
         return Ok(None);
     }
+    let millis = |nanos: &i64| nanos / 1_000_000;
+    let period = presentation.shown.as_ref().map(|shown| millis(&shown.start)..millis(&shown.end));
     match &track.content {
-        Content::Sidecar(sidecar) => Ok(Some(generated(webvtt::whole(&sidecar.cues)))),
+        Content::Sidecar(sidecar) => Ok(Some(generated(match period {
+            Some(window) => webvtt::period(&sidecar.cues, window),
+            None => webvtt::whole(&sidecar.cues),
+        }))),
         Content::Media(media) => {
             let units = units(media, track.all_samples());
-            text::segment(&media.movie, media.index, media.object, units, Window::Whole).map(Some)
+            let window = period.map_or(Window::Whole, Window::Period);
+            text::segment(&media.movie, media.index, media.object, units, window).map(Some)
         }
     }
 }

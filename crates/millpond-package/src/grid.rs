@@ -16,13 +16,15 @@ pub(crate) struct Grid {
     end: Option<i64>,
     /// Target duration in nanoseconds.
     target: i64,
+    /// Time from which the multiples count without video, in nanoseconds.
+    start: i64,
 }
 
 impl Grid {
     /// Creates the grid of a video's segments, or without video that of multiples of the target.
     pub(crate) fn new(video: Option<&Segments>, target: i64) -> Self {
         let Some(video) = video else {
-            return Self { timescale: Timescale::MILLIS, boundaries: Vec::new(), end: None, target };
+            return Self { timescale: Timescale::MILLIS, boundaries: Vec::new(), end: None, target, start: 0 };
         };
         let inner = video.times().split_first().and_then(|(_, rest)| rest.split_last());
         Self {
@@ -30,7 +32,13 @@ impl Grid {
             boundaries: inner.map_or_else(Vec::new, |(_, inner)| inner.to_vec()),
             end: Some(video.end()),
             target,
+            start: 0,
         }
+    }
+
+    /// Returns the same grid for tracks that begin at `start`, in nanoseconds.
+    pub(crate) fn from(self, start: i64) -> Self {
+        Self { start, ..self }
     }
 
     pub(crate) const fn timescale(&self) -> Timescale {
@@ -52,7 +60,8 @@ impl Grid {
     /// remain. At most `most` boundaries follow those of the video.
     pub(crate) fn boundaries(&self, timescale: Timescale, end: i64, most: usize) -> Vec<i64> {
         let mut all = self.inner(timescale);
-        let base = self.end.map_or(0, |e| self.timescale.convert(e, timescale));
+        let start = || nanos_to(self.start, timescale);
+        let base = self.end.map_or_else(start, |e| self.timescale.convert(e, timescale));
         let first = i64::from(self.end.is_none());
         for k in 0..most.min(MOST_EXTRA) {
             let steps = i64::try_from(k).unwrap_or(i64::MAX).saturating_add(first);
@@ -70,7 +79,7 @@ impl Grid {
     }
 }
 
-fn nanos_to(nanos: i64, timescale: Timescale) -> i64 {
+pub(crate) fn nanos_to(nanos: i64, timescale: Timescale) -> i64 {
     let ticks = i128::from(nanos) * i128::from(timescale.get()) / 1_000_000_000;
     i64::try_from(ticks).unwrap_or(i64::MAX)
 }

@@ -16,7 +16,8 @@ impl Presentation {
     pub fn is_continued_by(&self, longer: &Self) -> bool {
         let mut media = self.tracks.iter().map(PresentedTrack::media);
         let is_told = self.tracks.iter().filter_map(PresentedTrack::media).any(|media| is_telling(media.track()));
-        is_told && media.all(|media| media.is_some_and(|media| longer.continues(media)))
+        let is_one = self.periods.is_empty() && longer.periods.is_empty();
+        is_one && is_told && media.all(|media| media.is_some_and(|media| longer.continues(media)))
     }
 
     fn continues(&self, former: &MediaTrack) -> bool {

@@ -3,12 +3,16 @@
 use crate::{
     PackageError, build,
     keys::KeyAddress,
+    period::Period,
     text::Cue,
     track::{MediaKind, PresentedTrack},
     transport::MuxedAudio,
 };
 use millpond_media::{Work, movie::Movie};
-use std::sync::{Arc, OnceLock};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 /// One object of an asset.
 #[derive(Clone, Debug)]
@@ -109,6 +113,12 @@ pub struct Presentation {
     pub(crate) base: String,
     /// Whether manifests list thumbnails.
     pub(crate) lists_thumbnails: bool,
+    /// Times of a period, in nanoseconds; `None` for a whole asset.
+    pub(crate) shown: Option<Range<i64>>,
+    /// Version of the tables of transport streams: periods have other streams.
+    pub(crate) table_version: u8,
+    /// The periods of the timeline, in order; none where all of it is one.
+    pub(crate) periods: Vec<Period>,
 }
 
 impl Presentation {
@@ -131,7 +141,8 @@ impl Presentation {
 
     /// Returns the same presentation with addresses of its keys, for HLS.
     #[must_use]
-    pub fn with_key_address(self, key_address: Option<Arc<KeyAddress>>) -> Self {
+    pub fn with_key_address(mut self, key_address: Option<Arc<KeyAddress>>) -> Self {
+        self.periods.iter_mut().for_each(|period| period.presentation.key_address.clone_from(&key_address));
         Self { key_address, ..self }
     }
 
@@ -147,6 +158,7 @@ impl Presentation {
     #[must_use]
     pub fn below(mut self, base: impl Into<String>) -> Self {
         self.base = base.into();
+        self.periods.iter_mut().for_each(|period| period.presentation.base.clone_from(&self.base));
         self
     }
 
@@ -156,10 +168,22 @@ impl Presentation {
         &self.tracks
     }
 
-    /// Returns the track of a name such as `v1`.
+    /// Returns all tracks, then those of all periods where there are several.
+    pub fn all_tracks(&self) -> impl Iterator<Item = &PresentedTrack> {
+        self.tracks.iter().chain(self.periods.iter().flat_map(|period| &period.presentation.tracks))
+    }
+
+    /// Returns the track of a name such as `v1`, or `v1p2` for that of the second period.
     #[must_use]
     pub fn track(&self, name: &str) -> Option<&PresentedTrack> {
-        self.tracks.iter().find(|t| t.name == name)
+        self.all_tracks().find(|t| t.name == name)
+    }
+
+    /// Returns the presentation that has the track of a name: that of a period for names such as `v1p2`, else this one.
+    #[must_use]
+    pub fn of_track(&self, name: &str) -> &Self {
+        let has = |presentation: &&Self| presentation.tracks.iter().any(|track| track.name == name);
+        self.periods.iter().map(|period| &period.presentation).find(has).unwrap_or(self)
     }
 
     /// Returns the tracks of one kind.
@@ -203,8 +227,9 @@ impl Presentation {
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         let muxed = self.muxed.get().and_then(Option::as_ref).map_or(0, MuxedAudio::heap_bytes);
+        let periods: usize = self.periods.iter().map(|period| period.presentation.heap_bytes()).sum();
         let warnings: usize = self.warnings.iter().map(String::len).sum();
-        self.tracks.iter().map(PresentedTrack::heap_bytes).sum::<usize>() + muxed + warnings + self.base.len()
+        self.tracks.iter().map(PresentedTrack::heap_bytes).sum::<usize>() + muxed + warnings + self.base.len() + periods
     }
 
     /// Warnings for the operator: tracks left out, renditions without common boundaries.

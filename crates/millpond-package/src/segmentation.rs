@@ -241,7 +241,7 @@ fn common<'a>(renditions: &'a [Candidates<'_>], tolerance: i64) -> impl Iterator
 }
 
 /// Converts ticks to nanoseconds, rounded down.
-fn nanos(ticks: i64, timescale: Timescale) -> i64 {
+pub(crate) fn nanos(ticks: i64, timescale: Timescale) -> i64 {
     let scale = i64::from(timescale.get());
     match ticks.checked_mul(1_000_000_000) {
         Some(scaled) => scaled.div_euclid(scale),

@@ -11,6 +11,7 @@ use crate::{
 };
 use millpond_media::{
     codec::Codec,
+    edits::clip_spans,
     movie::{Movie, Track, TrackKind},
     units::Timescale,
 };
@@ -20,6 +21,7 @@ use std::{
 };
 
 /// A track to present.
+#[derive(Clone)]
 pub(crate) struct Picked {
     pub(crate) object: ObjectIndex,
     pub(crate) movie: Arc<Movie>,
@@ -31,11 +33,23 @@ pub(crate) struct Picked {
     pub(crate) bandwidth: Option<u64>,
     /// Ladder of a video: 0 for the main one, others for the alternatives of one file.
     pub(crate) ladder: u16,
+    /// Places and timelines of its clips in the movie, in order; none where one decoder plays all its samples.
+    pub(crate) clips: Vec<(usize, Timeline)>,
+    /// Name in URLs, of a track of one period; empty before the track has one.
+    pub(crate) name: String,
 }
 
 impl Picked {
     pub(crate) fn track(&self) -> &Track {
-        &self.movie.tracks[self.index]
+        of_movie(&self.movie, self.index)
+    }
+}
+
+/// Returns a track or clip that a movie is known to have.
+pub(crate) fn of_movie(movie: &Movie, place: usize) -> &Track {
+    match place.checked_sub(movie.tracks.len()) {
+        Some(clip) => &movie.clips[clip],
+        None => &movie.tracks[place],
     }
 }
 
@@ -107,6 +121,7 @@ impl Selection {
             let kinds = NamedKinds::of(source);
             for (index, track) in source.movie.tracks.iter().enumerate() {
                 budget.pick(track)?;
+                budget.clips(&source.movie, track)?;
                 if let Some(picked) = pick(source, &kinds, ObjectIndex(object), index, origin, &mut selection.skipped) {
                     selection.add(picked, &seen, &mut own);
                     budget.tracks(selection.video.len() + selection.audio.len() + selection.text.len())?;
@@ -207,7 +222,23 @@ fn pick(
         label: source.label.clone(),
         bandwidth: source.bandwidth.filter(|_| video || !source.use_video || !kinds.has_video),
         ladder: 0,
+        clips: clips(&source.movie, track, origin),
+        name: String::new(),
     })
+}
+
+/// Returns places and timelines of the clips of a track that its edit list presents, if these are several.
+fn clips(movie: &Movie, track: &Track, origin: i64) -> Vec<(usize, Timeline)> {
+    let places: Vec<usize> = movie.clips_of(track.id).collect();
+    let tracks: Vec<&Track> = places.iter().map(|place| of_movie(movie, *place)).collect();
+    let spans = clip_spans(&tracks, movie.timescale);
+    let timelines = places.into_iter().zip(tracks).zip(spans).filter_map(|((place, clip), span)| {
+        let origin = track.timescale.convert(origin, clip.timescale);
+        let timeline = Timeline::of(clip, span, origin);
+        (!timeline.is_empty()).then_some((place, timeline))
+    });
+    let timelines: Vec<_> = timelines.collect();
+    if timelines.len() > 1 { timelines } else { Vec::new() }
 }
 
 /// Returns the time, in milliseconds, at which the clocks of all sources begin, where that is at least a second and no

@@ -97,6 +97,24 @@ pub(crate) fn joined(track: Track, at: u32, back: u32) -> Track {
     Track { descriptions: Some(Box::new(Descriptions::new(entries.into(), stretches))), ..track }
 }
 
+/// Returns a movie of pictures of 10 s, and of sound whose second half needs another decoder.
+pub(crate) fn clips() -> Arc<Movie> {
+    let pictures = video(table(&reordered(250, 25, 900), 48, 0), 12_800, Vec::new());
+    let sound = audio(table(&frames(234), 1 << 24, 0), "eng", Vec::new());
+    let mut rest = SampleTable::builder();
+    rest.set_start_dts(sound.samples.end_dts());
+    for (number, made) in (0_u64..).zip(frames(234)) {
+        rest.push((1 << 25) + number * 400, made.size, made.duration, 0, true);
+    }
+    let Codec::Aac(config) = &sound.codec else { panic!("{:?}", sound.codec) };
+    let other = Codec::Aac(AacConfig { sample_rate: 44_100, ..config.clone() });
+    let kind = TrackKind::Audio { channels: 2, sample_rate: 44_100 };
+    let second = Track { codec: other, kind, samples: rest.finish(), ..sound.clone() };
+    let mut made = movie(vec![pictures, sound.clone()]);
+    Arc::make_mut(&mut made).clips = vec![sound, second];
+    made
+}
+
 pub(crate) fn audio(samples: SampleTable, language: &str, edits: Vec<Edit>) -> Track {
     Track {
         id: 2,
@@ -135,6 +153,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Arc<Movie> {
         duration: 0,
         fragmented: false,
         tracks,
+        clips: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),

@@ -87,9 +87,14 @@ impl Timeline {
     /// Creates the timeline of `track`, with `origin` ticks of the track subtracted from every time.
     #[must_use]
     pub fn new(track: &Track, movie_timescale: Timescale, origin: i64) -> Self {
+        Self::of(track, spans(track, movie_timescale), origin)
+    }
+
+    /// Creates the timeline of spans of `track`, with `origin` ticks of the track subtracted from every time.
+    pub(crate) fn of(track: &Track, spans: impl IntoIterator<Item = Span>, origin: i64) -> Self {
         let mut runs: Vec<Run> = Vec::new();
         let mut len = 0_u32;
-        for span in spans(track, movie_timescale) {
+        for span in spans {
             let span = moved(span, origin);
             let Some(count) = span.samples.end.checked_sub(span.samples.start).filter(|c| *c > 0) else { continue };
             let Some(next) = len.checked_add(count) else { break };
@@ -98,6 +103,22 @@ impl Timeline {
             runs.push(run);
             len = next;
         }
+        Self { runs: runs.into(), len }
+    }
+
+    /// Returns the part of the timeline with the samples of `ordinals`, which are counted anew. Their times stay.
+    pub(crate) fn part(&self, ordinals: Range<u32>) -> Self {
+        let mut len = 0_u32;
+        let part = |run: &Run| {
+            let from = ordinals.start.clamp(run.first, run.end_ordinal()) - run.first;
+            let to = ordinals.end.clamp(run.first + from, run.end_ordinal()) - run.first;
+            let samples = run.samples.start + from..run.samples.start + to;
+            let dts_floor = run.dts_floor.saturating_add(i64::from(from).saturating_mul(run.step));
+            let first = len;
+            len += to - from;
+            (from < to).then(|| Run { first, samples, dts_floor, ..run.clone() })
+        };
+        let runs: Vec<Run> = self.runs.iter().filter_map(part).collect();
         Self { runs: runs.into(), len }
     }
 

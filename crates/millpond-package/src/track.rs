@@ -8,6 +8,7 @@ use crate::{
     presentation::Sidecar,
     scan::Facts,
     segmentation::{SegmentInfo, Segments, SyncPoint},
+    selection::of_movie,
     timeline::{Timed, Timeline},
     track_listing::displayed,
 };
@@ -129,7 +130,7 @@ impl MediaTrack {
 
     /// Returns the track in the index.
     pub(crate) fn track(&self) -> &Track {
-        &self.movie.tracks[self.index]
+        of_movie(&self.movie, self.index)
     }
 }
 

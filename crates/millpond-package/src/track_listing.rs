@@ -3,6 +3,7 @@
 use crate::{
     bandwidth::Bandwidth,
     hls::Container,
+    period::Period,
     presentation::Presentation,
     track::{MediaKind, PresentedTrack, StreamAccess, display_size},
     transport,
@@ -46,6 +47,8 @@ pub(crate) struct TrackListing<'a> {
     pub(crate) source: Option<&'a PresentedTrack>,
     /// Index in the presentation or window.
     pub(crate) place: usize,
+    /// Periods of the asset in the container; none where it has one.
+    pub(crate) periods: &'a [Period],
 }
 
 impl<'a> TrackListing<'a> {
@@ -61,17 +64,45 @@ impl<'a> TrackListing<'a> {
             is_default: track.default,
             is_forced: track.forced,
             ladder: track.ladder,
-            bandwidth: match container {
-                Container::Ts if track.kind != MediaKind::Text => transport::bandwidth(presentation, track),
-                _ => track.bandwidth,
-            },
+            bandwidth: bandwidth(presentation, track, container),
             track: track.source_track(),
             frame_rate: track.frame_rate(),
             sap_type: media.map_or(Some(1), |media| media.access.sap_type()),
+            periods: match container {
+                Container::Fmp4 => &presentation.periods,
+                Container::Ts => transport::periods(presentation),
+            },
             headers: media.map_or(&[], |media| &media.movie.system_headers),
             source: Some(track),
             place,
         })
+        .map(|listing| listing.across(container))
+    }
+
+    /// Returns the listing with the largest values of all its periods.
+    fn across(mut self, container: Container) -> Self {
+        let Some(track) = self.source else { return self };
+        let value = |rate: &(u32, u32)| f64::from(rate.0) / f64::from(rate.1.max(1));
+        for period in self.periods {
+            let Some(part) = period.part_of(track) else { continue };
+            self.bandwidth = self.bandwidth.larger(bandwidth(&period.presentation, part, container));
+            let rates = self.frame_rate.into_iter().chain(part.frame_rate());
+            self.frame_rate = rates.max_by(|a, b| value(a).total_cmp(&value(b)));
+            let access = part.media().map_or(Some(1), |media| media.access.sap_type());
+            self.sap_type = self.sap_type.zip(access).map(|(a, b)| a.max(b));
+        }
+        self
+    }
+
+    /// Returns the parts of the track in the periods; none where the asset has one.
+    fn parts(&self) -> impl Iterator<Item = &'a PresentedTrack> {
+        let source = self.source;
+        self.periods.iter().filter_map(move |period| period.part_of(source?))
+    }
+
+    /// Returns the codecs of all periods, that of most samples first; none for sidecars.
+    pub(crate) fn codecs(&self) -> impl Iterator<Item = &'a Codec> {
+        self.codec().into_iter().chain(self.parts().filter_map(PresentedTrack::codec))
     }
 
     /// Returns the listings of the tracks of a presentation that `is_listed` chooses.
@@ -117,7 +148,9 @@ impl<'a> TrackListing<'a> {
     /// Bits per second of its pictures for trick play, where it is a video that has some.
     pub(crate) fn iframes(&self) -> Option<Bandwidth> {
         let source = self.source.filter(|source| source.kind == MediaKind::Video)?;
-        Some(source.media()?.iframes(source.segments.end()).bandwidth)
+        let rate = |track: &PresentedTrack| Some(track.media()?.iframes(track.segments.end()).bandwidth);
+        let rates = self.parts().filter_map(rate);
+        Some(rates.fold(rate(source)?, Bandwidth::larger))
     }
 
     /// Channels; `None` except for audio.
@@ -138,7 +171,15 @@ impl<'a> TrackListing<'a> {
 
     /// Width and height in square pixels as displayed; `None` where unknown, and except for video.
     pub(crate) fn display_size(&self) -> Option<(u32, u32)> {
-        displayed(self.track?)
+        let sizes = self.parts().filter_map(|part| displayed(part.source_track()?));
+        sizes.chain(displayed(self.track?)).max_by_key(|(width, height)| u64::from(*width) * u64::from(*height))
+    }
+}
+
+fn bandwidth(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Bandwidth {
+    match container {
+        Container::Ts if track.kind != MediaKind::Text => transport::bandwidth(presentation, track),
+        _ => track.bandwidth,
     }
 }
 

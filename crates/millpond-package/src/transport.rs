@@ -11,10 +11,11 @@ use crate::{
     budget::MOST_SEGMENT_SAMPLES,
     counters::{Role, TsLayout, last_decoded, units},
     grid::Grid,
+    period::Period,
     presentation::Presentation,
     segmentation::partition,
     track::{MediaKind, MediaTrack, PresentedTrack},
-    ts::{self, Continuity, ElementaryStream},
+    ts::{self, Continuity, ElementaryStream, TableNumbers},
 };
 use std::ops::Range;
 
@@ -60,7 +61,7 @@ pub(crate) fn carried(presentation: &Presentation, kind: MediaKind) -> impl Iter
 
 /// Whether a transport stream can carry the track, which is tried with an empty segment.
 fn fits(track: &PresentedTrack) -> bool {
-    let empty = |m: &MediaTrack| ts::segment(vec![stream(m, 0..0, 0, Role::Muxed)], 0).is_ok();
+    let empty = |m: &MediaTrack| ts::segment(vec![stream(m, 0..0, 0, Role::Muxed)], TableNumbers::default()).is_ok();
     // Start codes, ADTS headers and parameter sets can be inserted only into clear bytes.
     let is_clear = track.protection().is_none();
     is_clear && track.kind != MediaKind::Text && track.media().is_some_and(|m| *m.fits_ts.get_or_init(|| empty(m)))
@@ -83,6 +84,19 @@ pub fn is_carried(presentation: &Presentation, track: &PresentedTrack) -> bool {
     fits(track) && (track.kind != MediaKind::Audio || !is_muxed())
 }
 
+/// Returns the periods of transport streams: those of the asset, if in each the same tracks are carried in the same way; none
+/// otherwise.
+pub(crate) fn periods(presentation: &Presentation) -> &[Period] {
+    let is_same = |period: &Period| {
+        let carriage = |of: &Presentation, track: &PresentedTrack| (fits(track), is_carried(of, track));
+        presentation.tracks.iter().filter(|track| track.kind != MediaKind::Text).all(|track| {
+            let part = period.part_of(track);
+            part.is_none_or(|part| carriage(&period.presentation, part) == carriage(presentation, track))
+        })
+    };
+    if presentation.periods.iter().all(is_same) { &presentation.periods } else { &[] }
+}
+
 /// Returns segment `number` of a video or audio track as a transport stream; `None` where there is no such segment.
 ///
 /// The first call for a track walks over its samples to compute the continuity counters of all segments.
@@ -99,7 +113,8 @@ pub fn segment(presentation: &Presentation, track: &PresentedTrack, number: u32)
     if let (Some((audio, samples)), Some(muxed)) = (muxed_samples(presentation, track, number), muxed(presentation)) {
         streams.push(stream(audio, samples, muxed.layout.first(number), Role::Muxed));
     }
-    ts::segment(streams, (number.wrapping_sub(1) % 16) as u8).map(Some)
+    let counter = (number.wrapping_sub(1) % 16) as u8;
+    ts::segment(streams, TableNumbers { counter, version: presentation.table_version }).map(Some)
 }
 
 fn stream(media: &MediaTrack, ordinals: Range<u32>, first_counter: u8, role: Role) -> ElementaryStream {

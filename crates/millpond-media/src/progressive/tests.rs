@@ -22,7 +22,8 @@ fn fill(tables: &[Vec<u8>], len: Option<u64>) -> Result<(Vec<Sample>, Option<Str
         is_encrypted: false,
     };
     let mut entries = SampleEntries::new(&stbl, entry);
-    let cut = Tables::parse(&stbl)?.fill(&mut out, &mut entries, len, &mut Budget::new(Work::unlimited()))?;
+    let cut =
+        Tables::parse(&stbl)?.fill(&mut out, (&mut entries, &mut None), len, &mut Budget::new(Work::unlimited()))?;
     Ok((out.finish().iter().collect(), cut.map(|cut| cut.reason)))
 }
 

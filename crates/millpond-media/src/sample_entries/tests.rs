@@ -1,8 +1,10 @@
 use crate::{
     dref,
+    edits::clip_spans,
     fixture::{AAC, AVC, PCM, bx, fields, joined_trak, mvhd, trak},
     index_bytes,
-    movie::{Movie, Track},
+    movie::{Edit, Movie, Track, TrackKind},
+    units::Timescale,
 };
 
 /// An `avc1` sample entry with a higher level in its configuration and its sequence parameter set.
@@ -98,11 +100,55 @@ fn samples_that_cannot_follow_are_left_out_and_named() {
     assert_eq!(
         skipped.reason.split_once(": ").unwrap().1,
         "found 3 samples of sample entry 2 (mp4a.40.2, 44100 Hz, 1 channels), expected entries whose samples can follow \
-         those of entry 1 (mp4a.40.2, 48000 Hz, 1 channels): they are left out"
+         those of entry 1 (mp4a.40.2, 48000 Hz, 1 channels): they are played by HLS and DASH, and left out of RTSP"
     );
     let movie = index(b"vide", &[AVC, &AVC.replace("61766331", "6a706567")], &[(3, 1), (2, 2)]);
     assert_eq!((movie.tracks[0].samples.len(), movie.tracks[0].codec.parameter()), (3, "avc1.64000c".into()));
     assert!(movie.skipped[0].reason.contains("found 2 samples of sample entry 2 (moov"), "{:?}", movie.skipped);
+}
+
+#[test]
+fn samples_that_need_another_decoder_are_clips() {
+    let (other, again) = (other_aac(), denser_aac());
+    let movie = index(b"soun", &[AAC, &other, &again], &[(1, 2), (3, 1), (1, 3), (2, 2), (1, 1)]);
+    let rate = |track: &Track| match track.kind {
+        TrackKind::Audio { sample_rate, .. } => sample_rate,
+        _ => 0,
+    };
+    let clips = movie.clips.iter().map(|clip| (clip.id, rate(clip), clip.samples.start_dts() / 40, clip.samples.len()));
+    assert_eq!(clips.collect::<Vec<_>>(), [(1, 44_100, 0, 1), (1, 48_000, 1, 4), (1, 44_100, 5, 2), (1, 48_000, 7, 1)]);
+    assert_eq!(movie.tracks[0].samples.len(), 5);
+    assert_eq!(movie.clips_of(1).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(movie.track(2), Some(&movie.clips[1]));
+    // Entries with other parameter sets are one clip.
+    let other = other_avc();
+    let hevc = AVC.replace("61766331", "61763031").replace("61766343", "61763143");
+    let movie = index(b"vide", &[AVC, &other, &hevc], &[(2, 1), (2, 2)]);
+    assert!(movie.clips.is_empty() && movie.tracks[0].descriptions.is_some());
+    // A stranger's file changes its entry as often as it likes.
+    let movie = index(b"soun", &[AAC, &other_aac()], &[[(1, 1), (1, 2)]; 40].concat());
+    assert_eq!((movie.clips.len(), movie.tracks[0].samples.len()), (0, 40));
+    assert!(movie.skipped[0].reason.ends_with("they are left out"), "{:?}", movie.skipped);
+}
+
+#[test]
+fn clips_have_the_edit_list_of_their_track() {
+    let movie = index(b"soun", &[AAC, &other_aac()], &[(3, 1), (3, 2), (3, 1)]);
+    let spans = |edits: Vec<Edit>| {
+        let clips: Vec<Track> = movie.clips.iter().map(|clip| Track { edits: edits.clone(), ..clip.clone() }).collect();
+        let spans = clip_spans(&clips.iter().collect::<Vec<_>>(), Timescale::MILLIS);
+        spans.into_iter().map(|span| span.map(|span| (span.samples, span.start))).collect::<Vec<_>>()
+    };
+    let scale = i64::from(movie.tracks[0].timescale.get());
+    let at = |samples: std::ops::Range<u32>, start: i64| Some((samples, start));
+    assert_eq!(spans(Vec::new()), [at(0..3, 0), at(0..3, 120), at(0..3, 240)]);
+    let edit = |duration, media_time| Edit { duration, media_time };
+    let delay = scale / 1000 * 500;
+    let found = spans(vec![edit(500, None), edit(0, Some(40))]);
+    assert_eq!(found, [at(0..3, delay), at(0..3, delay + 80), at(0..3, delay + 200)], "priming is kept");
+    let found = spans(vec![edit(0, Some(160))]);
+    assert_eq!(found[0], None, "the first clip is over");
+    assert_eq!((found[1].as_ref().unwrap().1, found[2].as_ref().unwrap().1), (0, 80));
 }
 
 #[test]

@@ -14,8 +14,8 @@ mod supplement;
 mod tests;
 
 use crate::{
-    PackageError, bandwidth::seconds, delivery::is_webvtt, digits, hls::Container, presentation::Presentation,
-    thumbnails::Thumbnails, track::MediaKind, track_listing::TrackListing, xml::Writer,
+    PackageError, bandwidth::seconds, delivery::is_webvtt, digits, hls::Container, period::Period,
+    presentation::Presentation, thumbnails::Thumbnails, track::MediaKind, track_listing::TrackListing, xml::Writer,
 };
 
 use sets::{entries, sets};
@@ -32,7 +32,6 @@ pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
         return Err(presentation.not_carried("DASH", "video, or audio other than G.711 and PCM of 8 bits"));
     }
     let tracks = TrackListing::of_presentation(presentation, Container::Fmp4, |track| presentation.lists(track));
-    let sets = sets(&tracks, presentation.aligned);
     let longest = presentation.listed().flat_map(|t| t.segments.micros()).max().unwrap_or(0);
     let entries: usize = presentation.listed().filter(|t| !is_webvtt(t)).map(|t| entries(&t.segments)).sum();
     let mut w = Writer::new(1024 + 512 * presentation.tracks.len() + ENTRY * entries);
@@ -44,6 +43,13 @@ pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
         .attribute("maxSegmentDuration", &duration(seconds(longest.saturating_add(499_999)).saturating_mul(1_000_000)))
         .attribute("minBufferTime", "PT2S");
     protection::name_space(&mut w, &tracks);
+    for period in &presentation.periods {
+        write_period(&mut w, period);
+    }
+    if !presentation.periods.is_empty() {
+        return Ok(w.finish());
+    }
+    let sets = sets(&tracks, presentation.aligned);
     w.start("Period").attribute("id", "0").attribute("start", "PT0S");
     for (id, set) in (0..).zip(&sets) {
         set.write(&mut w, id, presentation);
@@ -52,6 +58,18 @@ pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
         thumbnails.adaptation_set(&mut w, sets.len() as u64, &presentation.base);
     }
     Ok(w.finish())
+}
+
+/// Writes one of several periods (5.3.2).
+fn write_period(w: &mut Writer, period: &Period) {
+    let presentation = &period.presentation;
+    let tracks = TrackListing::of_presentation(presentation, Container::Fmp4, |track| presentation.lists(track));
+    let micros = u64::try_from((period.start + 500) / 1000).unwrap_or(0);
+    w.start("Period").number("id", period.number as u64).attribute("start", &duration(micros));
+    for (id, set) in (0..).zip(&sets(&tracks, presentation.aligned)) {
+        set.write(w, id, period);
+    }
+    w.end();
 }
 
 /// Formats an `xs:duration` in seconds.

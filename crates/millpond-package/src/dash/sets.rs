@@ -2,8 +2,8 @@
 
 use super::{protection, supplement};
 use crate::{
-    first_picture, presentation::Presentation, segmentation::Segments, selection::family, track::MediaKind,
-    track_listing::TrackListing, xml::Writer,
+    first_picture, grid::nanos_to, period::Period, presentation::Presentation, segmentation::Segments,
+    selection::family, track::MediaKind, track_listing::TrackListing, xml::Writer,
 };
 use millpond_media::{Purpose, codec::Codec, movie::TrackKind, units::Timescale};
 use std::collections::{HashMap, HashSet};
@@ -37,7 +37,24 @@ impl Templates for Presentation {
 
     fn template(&self, w: &mut Writer, track: &TrackListing<'_>) {
         if let Some(track) = self.tracks.get(track.place) {
-            template(w, &track.segments, first_picture::micros(self), &self.base);
+            template(w, &track.segments, (0, first_picture::micros(self)), &self.base);
+        }
+    }
+}
+
+impl Templates for Period {
+    fn base(&self) -> &str {
+        &self.presentation.base
+    }
+
+    fn same_times(&self, a: &TrackListing<'_>, b: &TrackListing<'_>) -> bool {
+        self.presentation.same_times(a, b)
+    }
+
+    fn template(&self, w: &mut Writer, track: &TrackListing<'_>) {
+        if let Some(track) = self.presentation.tracks.get(track.place) {
+            let times = (self.start, first_picture::micros(&self.presentation));
+            template(w, &track.segments, times, &self.presentation.base);
         }
     }
 }
@@ -287,12 +304,14 @@ pub(super) fn entries(segments: &Segments) -> usize {
     2 + lengths().zip(lengths().skip(1)).filter(|(a, b)| a != b).count()
 }
 
-/// Writes the segment template (5.3.9.4) and timeline of a stored track. Players start where the first segment of all
-/// tracks begins, which is at `start` in millionths of a second.
-fn template(w: &mut Writer, segments: &Segments, start: Option<u64>, base: &str) {
-    w.start("SegmentTemplate")
-        .number("timescale", u64::from(segments.timescale().get()))
-        .attribute("initialization", &format!("{base}$RepresentationID$/init.mp4"))
+/// Writes the segment template (5.3.9.4) and timeline of a stored track, in a period that begins at `begin` nanoseconds. Players
+/// start where the first segment of all tracks begins, which is at `start` in millionths of a second.
+fn template(w: &mut Writer, segments: &Segments, (begin, start): (i64, Option<u64>), base: &str) {
+    w.start("SegmentTemplate").number("timescale", u64::from(segments.timescale().get()));
+    if let Ok(offset @ 1..) = u64::try_from(nanos_to(begin, segments.timescale())) {
+        w.number("presentationTimeOffset", offset);
+    }
+    w.attribute("initialization", &format!("{base}$RepresentationID$/init.mp4"))
         .attribute("media", &format!("{base}$RepresentationID$/$Number$.m4s"))
         .attribute("startNumber", "1");
     let times = segments.times();

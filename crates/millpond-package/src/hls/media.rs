@@ -1,6 +1,9 @@
 //! Media playlists.
 
-use super::{Container, keys};
+use super::{
+    Container, keys,
+    parts::{joined, parts},
+};
 use crate::{
     bandwidth::seconds,
     delivery::is_webvtt,
@@ -25,20 +28,14 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
     if !carried {
         return None;
     }
-    let suffix = match container {
-        _ if text => ".vtt\n",
-        Container::Fmp4 => ".m4s\n",
-        Container::Ts => ".ts\n",
-    };
-    let mapped = suffix == ".m4s\n";
-    let independent = match track.kind {
-        MediaKind::Video => is_independent(track),
-        MediaKind::Audio => true,
-        MediaKind::Text => false,
-    };
+    if let Some(parts) = parts(presentation, track, container) {
+        return Some(joined(presentation, track, &parts, (suffix(container, text), "")));
+    }
+    let suffix = suffix(container, text);
+    let mapped = suffix == FRAGMENT;
     let micros = track.segments.micros();
     let mut out = String::with_capacity(256 + micros.len() * ENTRY);
-    head(&mut out, if mapped { 7 } else { 3 }, track.segments.micros(), independent);
+    head(&mut out, if mapped { 7 } else { 3 }, track.segments.micros(), has_independent(track));
     start(&mut out, presentation);
     if mapped {
         out.push_str("#EXT-X-MAP:URI=\"init.mp4\"\n");
@@ -51,6 +48,29 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
     Some(out)
 }
 
+/// Begin of the names of pictures for trick play.
+pub(super) const IFRAME: &str = "i";
+/// End of the names of fragments.
+pub(super) const FRAGMENT: &str = ".m4s\n";
+
+/// Returns the end of the names of segments.
+fn suffix(container: Container, is_text: bool) -> &'static str {
+    match container {
+        _ if is_text => ".vtt\n",
+        Container::Fmp4 => FRAGMENT,
+        Container::Ts => ".ts\n",
+    }
+}
+
+/// Whether a playlist says that each segment can be decoded without others.
+pub(super) fn has_independent(track: &PresentedTrack) -> bool {
+    match track.kind {
+        MediaKind::Video => is_independent(track),
+        MediaKind::Audio => true,
+        MediaKind::Text => false,
+    }
+}
+
 /// Returns the I-frame playlist of a video track (4.3.3.6), with a resource for each sync sample shown in trick play.
 /// `None` for other tracks, and for transport streams, where I-frames are no resources of their own.
 #[must_use]
@@ -59,6 +79,9 @@ pub fn iframes(presentation: &Presentation, track: &PresentedTrack, container: C
         return None;
     }
     let media = track.media()?;
+    if let Some(parts) = parts(presentation, track, container) {
+        return Some(joined(presentation, track, &parts, (FRAGMENT, IFRAME)));
+    }
     let scale = media.track().timescale.get();
     let iframes = media.iframes(track.segments.end());
     let micros = || iframes.durations().map(|ticks| digits::micros(ticks, scale));
@@ -67,7 +90,7 @@ pub fn iframes(presentation: &Presentation, track: &PresentedTrack, container: C
     out.push_str("#EXT-X-I-FRAMES-ONLY\n#EXT-X-MAP:URI=\"init.mp4\"\n");
     keys::of_track(&mut out, presentation, track);
     for (number, micros) in (1..).zip(micros()) {
-        entry(&mut out, micros, "i", number, ".m4s\n");
+        entry(&mut out, micros, IFRAME, number, FRAGMENT);
     }
     out.push_str("#EXT-X-ENDLIST\n");
     Some(out)
@@ -80,7 +103,7 @@ pub(super) fn is_independent(track: &PresentedTrack) -> bool {
 
 /// Writes where players start (4.3.5.2), if that is not the beginning. Multivariant playlists don't say it: ffmpeg 5.1
 /// takes them for media playlists then, and plays each track twice.
-fn start(out: &mut String, presentation: &Presentation) {
+pub(super) fn start(out: &mut String, presentation: &Presentation) {
     if let Some(micros) = first_picture::micros(presentation) {
         out.push_str("#EXT-X-START:TIME-OFFSET=");
         digits::push_micros(out, micros);
@@ -90,7 +113,7 @@ fn start(out: &mut String, presentation: &Presentation) {
 
 /// Writes the head with its version (RFC 8216 7): 3 for decimal durations, 6 with `EXT-X-MAP`, and 7 as is usual for
 /// fragmented MP4.
-fn head(out: &mut String, version: u64, micros: impl Iterator<Item = u64>, independent: bool) {
+pub(super) fn head(out: &mut String, version: u64, micros: impl Iterator<Item = u64>, independent: bool) {
     out.push_str("#EXTM3U\n#EXT-X-VERSION:");
     digits::push(out, version);
     out.push_str("\n#EXT-X-TARGETDURATION:");
@@ -101,7 +124,7 @@ fn head(out: &mut String, version: u64, micros: impl Iterator<Item = u64>, indep
     }
 }
 
-fn entry(out: &mut String, micros: u64, prefix: &str, number: u64, suffix: &str) {
+pub(super) fn entry(out: &mut String, micros: u64, prefix: &str, number: u64, suffix: &str) {
     out.push_str("#EXTINF:");
     digits::push_micros(out, micros);
     out.push_str(",\n");

@@ -9,6 +9,7 @@ mod keys;
 pub mod live;
 mod media;
 mod multivariant;
+mod parts;
 
 #[cfg(test)]
 mod tests;

@@ -214,8 +214,8 @@ impl<'a> Content<'a> {
     }
 
     fn codecs(&self, out: &mut String, own: Option<&TrackListing<'_>>, group: Option<&Group<'_>>) {
-        let own = own.map(|track| parameter(track, self.container));
-        let others = group.map_or(&self.codecs, |g| &g.codecs).iter().filter(|codec| Some(*codec) != own.as_ref());
+        let own = own.map(|track| parameters(track, self.container)).unwrap_or_default();
+        let others = group.map_or(&self.codecs, |g| &g.codecs).iter().filter(|codec| !own.contains(codec));
         let all: Vec<&str> = own.iter().chain(others).map(String::as_str).collect();
         attribute(out, "CODECS", &all.join(","));
     }
@@ -225,7 +225,7 @@ impl<'a> Content<'a> {
         let Some(bandwidth) = video.iframes() else { return };
         out.push_str("#EXT-X-I-FRAME-STREAM-INF:");
         rates(out, bandwidth);
-        attribute(out, "CODECS", &video.codec_parameter());
+        attribute(out, "CODECS", &parameters(video, self.container).join(","));
         supplement(out, video);
         size(out, video);
         range(out, video);
@@ -239,16 +239,25 @@ impl<'a> Content<'a> {
 /// Returns the codecs of tracks, without duplicates.
 fn codecs<'a>(tracks: impl Iterator<Item = TrackListing<'a>>, container: Container) -> Vec<String> {
     let mut seen = HashSet::new();
-    tracks.map(|track| parameter(&track, container)).filter(|codec| seen.insert(codec.clone())).collect()
+    tracks.flat_map(|track| parameters(&track, container)).filter(|codec| seen.insert(codec.clone())).collect()
 }
 
-/// Returns the codec parameter of a track in a container.
-fn parameter(track: &TrackListing<'_>, container: Container) -> String {
-    match (container, track.codec()) {
-        (Container::Ts, Some(Codec::MpegAudio(config))) => config.ts_parameter(),
-        _ if track.is_webvtt() => "wvtt".to_owned(),
-        _ => track.codec_parameter(),
+/// Returns the codec parameters of a track in a container, without duplicates: several where its periods differ.
+fn parameters(track: &TrackListing<'_>, container: Container) -> Vec<String> {
+    if track.is_webvtt() {
+        return vec!["wvtt".to_owned()];
     }
+    let mut all = Vec::new();
+    for codec in track.codecs() {
+        let parameter = match (container, codec) {
+            (Container::Ts, Codec::MpegAudio(config)) => config.ts_parameter(),
+            _ => codec.parameter(),
+        };
+        if !all.contains(&parameter) {
+            all.push(parameter);
+        }
+    }
+    all
 }
 
 fn media_head(out: &mut String, kind: &str, group: &str, track: &TrackListing<'_>) {

@@ -21,6 +21,8 @@ pub struct TextUnit {
 pub enum Window {
     /// The whole track in one file.
     Whole,
+    /// A period in one file: its time range in milliseconds.
+    Period(Range<i64>),
     /// An HLS segment: its time range in milliseconds, and presentation time 0 on the 90 kHz clock of the media.
     Segment(Range<i64>, u64),
 }
@@ -37,9 +39,8 @@ pub fn segment(
     units: Vec<TextUnit>,
     window: Window,
 ) -> Result<Plan, PackageError> {
-    let tracks = &movie.tracks;
-    let missing = || PackageError::Track { object, track, found: tracks.len() };
-    let codec = &tracks.get(track).ok_or_else(missing)?.codec;
+    let missing = || PackageError::Track { object, track, found: movie.tracks.len() };
+    let codec = &movie.track(track).ok_or_else(missing)?.codec;
     let form = match codec {
         Codec::Tx3g => Form::Tx3g(Vec::new()),
         Codec::Wvtt(_) => Form::Wvtt(wvtt::Joiner::default()),
@@ -149,6 +150,7 @@ impl Rewrite for Rewriter {
         };
         let text = match &self.window {
             Window::Whole => webvtt::whole(&cues),
+            Window::Period(window) => webvtt::period(&cues, window.clone()),
             Window::Segment(window, base) => webvtt::segment(&cues, window.clone(), *base),
         };
         out.extend_from_slice(text.as_bytes());

@@ -25,6 +25,17 @@ pub fn whole(cues: &[Cue]) -> String {
     out
 }
 
+/// Returns the cues of a period in one file: those shown in `window` (milliseconds), with times from its start on.
+#[must_use]
+pub fn period(cues: &[Cue], window: Range<i64>) -> String {
+    let mut out = "WEBVTT\n".to_owned();
+    for cue in cues.iter().filter(|cue| cue.start < window.end && cue.end > window.start) {
+        let time = |time: i64| time.min(window.end).saturating_sub(window.start);
+        push(&mut out, &Cue { start: time(cue.start), end: time(cue.end), ..cue.clone() });
+    }
+    out
+}
+
 /// Appends a cue, unless it ends before the presentation begins.
 fn push(out: &mut String, cue: &Cue) {
     if cue.end <= 0 || cue.end <= cue.start || cue.text.is_empty() {
@@ -64,6 +75,13 @@ mod tests {
             "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000\n\n\
              00:00:03.000 --> 00:00:05.000\nover\n\n00:00:07.000 --> 00:00:09.000\nout\n"
         );
+    }
+
+    #[test]
+    fn times_of_a_period_begin_with_it() {
+        let cues = [cue(0, 4000, "before"), cue(3000, 5000, "over"), cue(7000, 9000, "out"), cue(8000, 9000, "after")];
+        let expected = "WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nover\n\n00:00:03.000 --> 00:00:04.000\nout\n";
+        assert_eq!(period(&cues, 4000..8000), expected);
     }
 
     #[test]

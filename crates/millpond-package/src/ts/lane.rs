@@ -192,9 +192,9 @@ impl Lane {
 
 /// Returns the track of a stream.
 pub(super) fn track(stream: &ElementaryStream) -> Result<&Track, PackageError> {
-    let tracks = &stream.movie.tracks;
-    let missing = || PackageError::Track { object: stream.object, track: stream.track, found: tracks.len() };
-    tracks.get(stream.track).ok_or_else(missing)
+    let found = stream.movie.tracks.len();
+    let missing = || PackageError::Track { object: stream.object, track: stream.track, found };
+    stream.movie.track(stream.track).ok_or_else(missing)
 }
 
 fn refused(codec: &Codec) -> PackageError {

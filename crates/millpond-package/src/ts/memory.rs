@@ -1,6 +1,6 @@
 //! Transport streams of samples that are in memory.
 
-use super::{Continuity, ElementaryStream, Unit, mux::Muxer};
+use super::{Continuity, ElementaryStream, TableNumbers, Unit, mux::Muxer};
 use crate::{ObjectIndex, PackageError, Rewrite, counters::BASE};
 use bytes::Bytes;
 use millpond_media::{
@@ -59,6 +59,7 @@ pub(crate) fn movie_of(tracks: Vec<Track>) -> Arc<Movie> {
         duration: 0,
         fragmented: true,
         tracks,
+        clips: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),
@@ -100,7 +101,8 @@ pub(crate) fn write(
         continuity: stream.continuity,
         until: stream.until,
     };
-    let mut muxer = Muxer::new(streams.iter().enumerate().map(stream).collect(), table_counter)?;
+    let numbers = table_counter.map(|counter| TableNumbers { counter, version: 0 });
+    let mut muxer = Muxer::new(streams.iter().enumerate().map(stream).collect(), numbers)?;
     let clock = muxer.last_clock(clock);
     out.reserve(muxer.len().and_then(|len| usize::try_from(len).ok()).unwrap_or(0));
     let mut samples: Vec<_> =

@@ -29,6 +29,7 @@ pub use continuation::Continuation;
 pub use memory::Sample;
 pub use memory::clock_of;
 pub(crate) use memory::{MemoryStream, movie_of, units, write};
+pub use psi::TableNumbers;
 
 use crate::{ObjectIndex, PackageError, Plan};
 use millpond_media::{Movie, Track, units::ByteRange};
@@ -55,7 +56,7 @@ pub struct Unit {
 pub struct ElementaryStream {
     /// Index that describes the track.
     pub movie: Arc<Movie>,
-    /// Index of the track in [`Movie::tracks`].
+    /// Place of the track in the index ([`Movie::track`]).
     pub track: usize,
     /// Object that contains the bytes.
     pub object: ObjectIndex,
@@ -91,8 +92,7 @@ pub struct Packets {
 }
 
 /// Returns a transport stream segment of the given streams. The first video stream (or the first stream where there is
-/// no video) carries the clock: a PCR at least every 100 ms (ISO/IEC 13818-1 2.7.2). `table_counter` is the continuity
-/// counter of PAT and PMT, one packet each.
+/// no video) carries the clock: a PCR at least every 100 ms (ISO/IEC 13818-1 2.7.2).
 ///
 /// The plan's length is known, except where a video stream has NAL unit lengths of 1 or 2 bytes. Start codes are longer
 /// than those, and the number of NAL units is only known from the media. A [counted](Continuity::Counted) counter may then
@@ -101,8 +101,8 @@ pub struct Packets {
 /// # Errors
 /// A track that doesn't exist, a codec that transport streams don't carry, too many streams, or an audio frame beyond
 /// the size limits of ADTS or PES packets.
-pub fn segment(streams: Vec<ElementaryStream>, table_counter: u8) -> Result<Plan, PackageError> {
-    Ok(Plan::Rewrite(Box::new(mux::Muxer::new(streams, Some(table_counter))?)))
+pub fn segment(streams: Vec<ElementaryStream>, numbers: TableNumbers) -> Result<Plan, PackageError> {
+    Ok(Plan::Rewrite(Box::new(mux::Muxer::new(streams, Some(numbers))?)))
 }
 
 /// Returns the number of transport packets of a track's units in one segment, without PAT and PMT. Audio frames share

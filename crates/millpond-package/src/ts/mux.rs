@@ -4,7 +4,8 @@ use super::{
     ElementaryStream, carriage,
     lane::{self, Lane},
     packet::SIZE,
-    psi, reads,
+    psi::{self, TableNumbers},
+    reads,
     sizes::{Planned, Sizes},
 };
 use crate::{ObjectIndex, ObjectRange, PackageError, Rewrite};
@@ -34,8 +35,8 @@ pub(super) struct Muxer {
 }
 
 impl Muxer {
-    /// Plans the segment. Without a `table_counter` it has no PAT and PMT.
-    pub(super) fn new(streams: Vec<ElementaryStream>, table_counter: Option<u8>) -> Result<Self, PackageError> {
+    /// Plans the segment. Without `numbers` it has no PAT and PMT.
+    pub(super) fn new(streams: Vec<ElementaryStream>, numbers: Option<TableNumbers>) -> Result<Self, PackageError> {
         let found = streams.len() as u64;
         let too_many = || PackageError::TooMany { what: "streams of a transport stream", found, limit: 9 };
         if streams.len() > MOST_STREAMS {
@@ -61,8 +62,8 @@ impl Muxer {
         }
         // 0x1fff means that there is no clock (2.4.4.9).
         let clock_pid = lanes.get(clock).map_or(0x1fff, Lane::pid);
-        let tables = psi::tables(&entries, clock_pid, table_counter.unwrap_or(0)).ok_or_else(too_many)?;
-        let tables = table_counter.map(|_| tables);
+        let tables = psi::tables(&entries, clock_pid, numbers.unwrap_or_default()).ok_or_else(too_many)?;
+        let tables = numbers.map(|_| tables);
         let queue = interleave(queues, &videos);
         let packets = tables.map_or(0, |tables| tables.len()) as u64
             + queue.iter().map(|pes| u64::from(pes.planned.packets)).sum::<u64>();

@@ -8,6 +8,15 @@ const PMT_PID: u16 = 0x1000;
 /// Most bytes of a section in one packet, after its header and the pointer field.
 const MAX_SECTION: usize = SIZE - 5;
 
+/// Numbers in PAT and PMT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableNumbers {
+    /// Continuity counter of both, one packet each; only the low 4 bits count.
+    pub counter: u8,
+    /// `version_number` of both (2.4.4.5), by which demultiplexers see other streams; only the low 5 bits count.
+    pub version: u8,
+}
+
 /// A stream's entry in the program map table.
 #[derive(Clone, Debug)]
 pub(super) struct StreamEntry {
@@ -41,7 +50,8 @@ impl StreamEntry {
 }
 
 /// Returns the packets of both tables; `None` where one packet can't list all streams.
-pub(super) fn tables(entries: &[StreamEntry], clock_pid: u16, counter: u8) -> Option<[[u8; SIZE]; 2]> {
+pub(super) fn tables(entries: &[StreamEntry], clock_pid: u16, numbers: TableNumbers) -> Option<[[u8; SIZE]; 2]> {
+    let TableNumbers { counter, version } = numbers;
     let mut association = 1_u16.to_be_bytes().to_vec();
     association.extend_from_slice(&(0xe000 | PMT_PID).to_be_bytes());
     let mut map = (0xe000 | clock_pid).to_be_bytes().to_vec();
@@ -52,14 +62,17 @@ pub(super) fn tables(entries: &[StreamEntry], clock_pid: u16, counter: u8) -> Op
             return None;
         }
     }
-    Some([packet(0, counter, &section(0x00, &association))?, packet(PMT_PID, counter, &section(0x02, &map))?])
+    Some([
+        packet(0, counter, &section(0x00, version, &association))?,
+        packet(PMT_PID, counter, &section(0x02, version, &map))?,
+    ])
 }
 
-/// Returns the only section of a table, version 0, for transport stream 1 or program 1 (2.4.4.3 and 2.4.4.8).
-fn section(table_id: u8, body: &[u8]) -> Vec<u8> {
+/// Returns the only section of a table, for transport stream 1 or program 1 (2.4.4.3 and 2.4.4.8).
+fn section(table_id: u8, version: u8, body: &[u8]) -> Vec<u8> {
     let mut section = vec![table_id];
     section.extend_from_slice(&(0xb000 | (body.len() + 9) as u16).to_be_bytes());
-    section.extend_from_slice(&[0, 1, 0xc1, 0, 0]);
+    section.extend_from_slice(&[0, 1, 0xc1 | (version & 0x1f) << 1, 0, 0]);
     section.extend_from_slice(body);
     let crc = checksum(&section);
     section.extend_from_slice(&crc.to_be_bytes());
@@ -83,7 +96,7 @@ mod tests {
 
     #[test]
     fn sections_end_in_their_crc() {
-        let [pat, pmt] = tables(&[entry(0x101)], 0x101, 0x15).unwrap();
+        let [pat, pmt] = tables(&[entry(0x101)], 0x101, TableNumbers { counter: 0x15, version: 0 }).unwrap();
         for (packet, pid) in [(pat, 0), (pmt, PMT_PID)] {
             assert_eq!(u16::from_be_bytes([packet[1], packet[2]]), 0x4000 | pid);
             assert_eq!(packet[3], 0x15);
@@ -95,14 +108,21 @@ mod tests {
 
     #[test]
     fn the_map_lists_descriptors() {
-        let [_, pmt] = tables(&[entry(0x101)], 0x101, 0).unwrap();
+        let [_, pmt] = tables(&[entry(0x101)], 0x101, TableNumbers::default()).unwrap();
         assert_eq!(pmt[13..34], *b"\xe1\x01\xf0\x00\x87\xe1\x01\xf0\x0c\x05\x04EAC3\x0a\x04deu\x00");
+    }
+
+    #[test]
+    fn other_streams_have_another_version() {
+        let version =
+            |version| tables(&[entry(0x101)], 0x101, TableNumbers { counter: 0, version }).unwrap().map(|t| t[10]);
+        assert_eq!((version(0), version(1), version(33)), ([0xc1; 2], [0xc3; 2], [0xc3; 2]));
     }
 
     #[test]
     fn more_than_a_packet_lists_is_refused() {
         let entries = |n: u16| (0..n).map(entry).collect::<Vec<_>>();
-        assert!(tables(&entries(9), 0, 0).is_some());
-        assert!(tables(&entries(10), 0, 0).is_none());
+        assert!(tables(&entries(9), 0, TableNumbers::default()).is_some());
+        assert!(tables(&entries(10), 0, TableNumbers::default()).is_none());
     }
 }

@@ -86,6 +86,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         duration: 0,
         fragmented: false,
         tracks: codecs.iter().map(track).collect(),
+        clips: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),
@@ -144,7 +145,7 @@ fn plan_movie(
         continuity: Continuity::Counted,
         until,
     };
-    match segment(inputs.iter().enumerate().map(stream).collect(), table)? {
+    match segment(inputs.iter().enumerate().map(stream).collect(), TableNumbers { counter: table, version: 0 })? {
         Plan::Rewrite(rewrite) => Ok(rewrite),
         Plan::Items(_) => panic!("a transport stream is rewritten"),
     }
@@ -429,7 +430,7 @@ fn what_does_not_fit_is_refused() {
         until: None,
     };
     assert_eq!(
-        segment(vec![missing], 0).err(),
+        segment(vec![missing], TableNumbers::default()).err(),
         Some(PackageError::Track { object: ObjectIndex(2), track: 3, found: 0 })
     );
 }

@@ -6,10 +6,10 @@ use crate::support::{
 };
 use std::{path::Path, process::Command};
 
-const BASELINE: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=4 -f lavfi -i sine=440:sample_rate=48000:duration=4 \
+pub(super) const BASELINE: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=4 -f lavfi -i sine=440:sample_rate=48000:duration=4 \
     -c:v libx264 -pix_fmt yuv420p -profile:v baseline -g 25 -c:a aac -aac_pns 0";
 /// Delimiters precede the parameter sets of a picture.
-const LARGE: &str = "-f lavfi -i testsrc=size=640x360:rate=25:duration=4 -f lavfi -i sine=880:sample_rate=48000:duration=4 \
+pub(super) const LARGE: &str = "-f lavfi -i testsrc=size=640x360:rate=25:duration=4 -f lavfi -i sine=880:sample_rate=48000:duration=4 \
     -c:v libx264 -pix_fmt yuv420p -bf 3 -g 50 -x264-params aud=1 -c:a aac -aac_pns 0 -b:a 96k";
 const HEVC: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=4 -c:v libx265 -tag:v hvc1 -x265-params log-level=error:keyint=25";
 const VP9: &str =
@@ -17,7 +17,7 @@ const VP9: &str =
 const AV1: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=4 -c:v libsvtav1 -g 25 -preset 12";
 
 /// Makes a clip of each of `all`, and joins them as `name`. Returns the pictures of the clips.
-fn join(folder: &Path, name: &str, all: &[&str]) -> Vec<Frame> {
+pub(super) fn join(folder: &Path, name: &str, all: &[&str]) -> Vec<Frame> {
     let scratch = tempfile::tempdir().unwrap();
     let mut pictures: Vec<Frame> = Vec::new();
     let mut files = Vec::new();
@@ -36,7 +36,7 @@ fn join(folder: &Path, name: &str, all: &[&str]) -> Vec<Frame> {
 }
 
 /// Whether two lists of pictures have the same hashes.
-fn same(ours: &[Frame], expected: &[Frame]) -> Result<(), String> {
+pub(super) fn same(ours: &[Frame], expected: &[Frame]) -> Result<(), String> {
     let hashes = |frames: &[Frame]| frames.iter().map(|frame| frame.hash.clone()).collect::<Vec<_>>();
     let (ours, expected) = (hashes(ours), hashes(expected));
     if ours == expected {
@@ -128,13 +128,13 @@ fn what_cannot_follow_is_left_out_and_named() {
     }
     let place = tempfile::tempdir().unwrap();
     let longer = BASELINE.replace("duration=4", "duration=8");
-    let other = LARGE.replace("-b:a 96k", "-ar 44100");
+    // Layer and rate of MPEG audio are told by its frames, which are not read for each clip.
+    let other = LARGE.replace("-c:a aac -aac_pns 0 -b:a 96k", "-c:a libmp3lame");
     let pictures = join(place.path(), "rates.mp4", &[&longer, &other]);
     let file = place.path().join("rates.mp4").display().to_string();
     let output = Command::new(env!("CARGO_BIN_EXE_millpond")).args(["probe", &file]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    let line = "of sample entry 2 (mp4a.40.2, 44100 Hz, 1 channels), expected entries whose samples can follow those of \
-                entry 1 (mp4a.40.2, 48000 Hz, 1 channels): they are left out";
+    let line = "expected entries whose samples can follow those of entry 1 (mp4a.40.2, 48000 Hz, 1 channels): they are left out";
     assert!(text.contains(line), "{text}");
     let server = Server::start(&[place.path().to_str().unwrap()]);
     let url = server.url("rates.mp4/index.m3u8");

@@ -31,6 +31,7 @@ mod http1_conformance;
 mod http2;
 mod intercept;
 mod joined;
+mod joined_periods;
 mod library;
 mod live_balance;
 mod live_channels;

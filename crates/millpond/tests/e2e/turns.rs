@@ -33,7 +33,7 @@ fn flood(port: u16, requests: &[u8], ends: &AtomicBool) {
 }
 
 /// Longest time of a request of another client, beside two floods, at a server with one thread.
-fn longest_beside(port: impl Fn(&Server) -> u16, requests: &str) -> Duration {
+fn longest_beside(port: impl Fn(&Server) -> u16 + Sync, requests: &str) -> Duration {
     let server = Server::start(&["--workers", "1"]);
     let (ends, began) = (AtomicBool::new(false), Instant::now());
     let mut longest = Duration::ZERO;

@@ -45,6 +45,7 @@ impl Window {
             headers: &[],
             source: None,
             place,
+            periods: &[],
         })
     }
 }

@@ -181,7 +181,9 @@ impl ConnectionViewers {
         let own = course(number, |number| track.stretch(number));
         // The first segment makes the layout of the sound. That is heavy work, which this thread must not do.
         let muxed = muxed && asset.has_made(name, Lazy::Ts);
-        let sound = muxed.then(|| course(number, |number| track.muxed_stretch(&asset.presentation, number))).flatten();
+        let sound = muxed
+            .then(|| course(number, |number| track.muxed_stretch(asset.presentation.of_track(name), number)))
+            .flatten();
         let courses: Vec<_> = [own, sound].into_iter().flatten().collect();
         let kind = name.bytes().next().unwrap_or(0);
         self.follow(asset.id, kind, client, |viewer| viewer.follow_courses(store, asset, courses))

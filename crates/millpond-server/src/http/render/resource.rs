@@ -103,15 +103,15 @@ pub(super) fn memory(asset: &Asset, resource: &Resource) -> u64 {
     let samples = |track: &PresentedTrack| u64::from(track.sample_count());
     let of = |name: &str, size: &dyn Fn(&PresentedTrack) -> u64| asset.presentation.track(name).map_or(0, size);
     let keys = |track: &PresentedTrack| track.key_bytes();
-    let tracks = asset.presentation.tracks();
+    let tracks = || asset.presentation.all_tracks();
     FIXED
         + match resource {
             Resource::Init(_) | Resource::TextSegment(..) => 0,
             Resource::Images(_) | Resource::Thumbnails(_) => asset.presentation.duration() as u64 * 64,
             Resource::Thumbnail(name, _) | Resource::Sheet(name, _) => of(name, &|track| samples(track) * 16),
             // Lines of each track, group and key. The MPD also addresses each segment.
-            Resource::Multivariant(_) => tracks.iter().map(|track| 2048 + keys(track)).sum(),
-            Resource::Mpd => tracks.iter().map(|track| 2048 + keys(track) + segments(track) * 96).sum(),
+            Resource::Multivariant(_) => tracks().map(|track| 2048 + keys(track)).sum(),
+            Resource::Mpd => tracks().map(|track| 2048 + keys(track) + segments(track) * 96).sum(),
             Resource::Media(_, name) => of(name, &|track| keys(track) + segments(track) * 160),
             Resource::IFrames(name) => of(name, &|track| keys(track) + segments(track) * 1024 + samples(track) * 4),
             Resource::IFrame(name, _) | Resource::Still(name, _) | Resource::TsSegment(name, _) => {
@@ -150,6 +150,8 @@ pub(super) fn of_track<'a>(asset: &'a Asset, name: &str) -> Result<Thumbnails<'a
 /// Makes a resource or its plan. Heavy work, unless [`is_light`] is true.
 pub(super) fn make(asset: &Asset, resource: &Resource) -> Result<Output, LibraryError> {
     let p = &*asset.presentation;
+    // That of a period has its own muxed sound.
+    let of = |name: &str| p.of_track(name);
     let failed = |error: PackageError| LibraryError::Package { asset: asset.path.clone(), error: error.into() };
     let text = |playlist: Option<String>, name: &str| match playlist {
         Some(text) => Ok(Output::Text(text)),
@@ -161,8 +163,8 @@ pub(super) fn make(asset: &Asset, resource: &Resource) -> Result<Output, Library
     };
     match resource {
         Resource::Multivariant(c) => hls::multivariant(p, *c).map(Output::Text).map_err(failed),
-        Resource::Media(c, name) => text(hls::media(p, track(asset, name)?, *c), name),
-        Resource::IFrames(name) => text(hls::iframes(p, track(asset, name)?, hls::Container::Fmp4), name),
+        Resource::Media(c, name) => text(hls::media(of(name), track(asset, name)?, *c), name),
+        Resource::IFrames(name) => text(hls::iframes(of(name), track(asset, name)?, hls::Container::Fmp4), name),
         Resource::Mpd => dash::mpd(p).map(Output::Text).map_err(failed),
         Resource::Init(name) => {
             let init = fmp4::init(p, track(asset, name)?);
@@ -189,12 +191,12 @@ pub(super) fn make(asset: &Asset, resource: &Resource) -> Result<Output, Library
         Resource::Thumbnails(name) => Ok(Output::Text(of_track(asset, name)?.webvtt())),
         Resource::Images(name) => Ok(Output::Text(of_track(asset, name)?.playlist())),
         Resource::TsSegment(name, n) => {
-            numbered(transport::segment(p, track(asset, name)?, *n).map_err(failed)?, name, *n)
+            numbered(transport::segment(of(name), track(asset, name)?, *n).map_err(failed)?, name, *n)
         }
         Resource::TextSegment(c, name, n) => {
             numbered(delivery::segment(p, track(asset, name)?, *n, *c).map_err(failed)?, name, *n)
         }
-        Resource::Text(name) => match delivery::whole(p, track(asset, name)?).map_err(failed)? {
+        Resource::Text(name) => match delivery::whole(of(name), track(asset, name)?).map_err(failed)? {
             Some(plan) => Ok(Output::Plan(plan)),
             None => Err(no_resource(asset, format!("track {name} is not text"))),
         },

@@ -100,7 +100,11 @@ def tables(parts, chunks):
         scale = lambda ticks: ticks * clock // part.clock
         # Each file begins where its edit list says.
         shift = parts[0].begin - scale(part.begin)
-        samples += [(data, scale(duration), scale(offset) + shift, key) for data, duration, offset, key in part.samples]
+        at = 0
+        for data, duration, offset, key in part.samples:
+            # Rounded times, so that they do not drift.
+            samples.append((data, scale(at + duration) - scale(at), scale(offset) + shift, key))
+            at += duration
         shapes.append([number, len(part.samples), entries.index(part.entry) + 1])
     has_offsets = any(offset for _, _, offset, _ in samples)
     keys = [[n] for n, (_, _, _, key) in enumerate(samples, 1) if key]
