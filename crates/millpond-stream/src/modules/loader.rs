@@ -122,7 +122,7 @@ impl Module for Loader {
 /// Logs that a title has more frames in a block than a session can be sent.
 fn tell(media: &StoredMedia, at: Duration, left_out: u64) {
     let (asset, at) = (media.path(), at.as_secs_f64());
-    tracing::warn!(asset, at, left_out, "more than 20,480 frames of a track in a second: the rest is left out of RTSP");
+    tracing::warn!(asset, at, left_out, "more than 20,480 frames of a track in a second: the rest is left out");
 }
 
 /// Tells the fetch scheduler the session's position in each object, so that the next slices arrive in time.
