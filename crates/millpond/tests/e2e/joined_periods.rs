@@ -45,8 +45,9 @@ fn decoded<T>(folder: &Path, bytes: &[u8], decode: impl Fn(&[&str]) -> Result<T,
     decode(&["-i", file.to_str().unwrap()]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn sound_of_clip(folder: &Path, args: &str) -> Sound {
-    let file = folder.join("clip.mp4");
+fn sound_of_clip(folder: &Path, name: &str, args: &str) -> Sound {
+    // One that exists is not made again.
+    let file = folder.join(name);
     clips::make(&file, args);
     decode::audio(&["-i", file.to_str().unwrap()], "0:a").unwrap()
 }
@@ -102,7 +103,7 @@ fn joined_clips_of_other_codecs_and_sounds_are_periods() {
             let ours = decoded(scratch, &video[place], |input| decode::video(input, "0:v"));
             decode::same_video(&ours, own, 0.0, 0.001).unwrap_or_else(|error| panic!("{name}, clip {place}: {error}"));
             let ours = decoded(scratch, &audio[place], |input| decode::audio(input, "0:a"));
-            let clip = sound_of_clip(scratch, args);
+            let clip = sound_of_clip(scratch, &format!("{place} of {name}"), args);
             // The file has the priming of later clips as sound, and ffmpeg plays that of the first one too.
             if !args.contains("libopus") {
                 is_sound_of(&ours, &clip, 1024).unwrap_or_else(|error| panic!("{name}, clip {place}: {error}"));

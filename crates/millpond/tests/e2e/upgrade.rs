@@ -203,8 +203,11 @@ fn a_process_that_can_not_serve_leaves_the_socket_file() {
         let of = ["--admin", &*admin];
         Command::new(env!("CARGO_BIN_EXE_millpond")).args([command, &of[..]].concat()).output().unwrap()
     };
+    eventually("the admin address answers", || ask(&["cache", "stat"]).status.success());
     fs::write(&file, "places = [\"/nowhere\"]").unwrap();
-    assert!(String::from_utf8_lossy(&ask(&["upgrade"]).stderr).contains("does not serve"));
+    let refused = ask(&["upgrade"]);
+    let why = String::from_utf8_lossy(&refused.stderr);
+    assert!(why.contains("does not serve"), "{why}");
     eventually("the old process does not answer", || ask(&["cache", "stat"]).status.success());
     assert_eq!(server.get(&format!("{CLIP}/index.m3u8")).status, 200);
 }

@@ -129,7 +129,7 @@ fn bytes_between_packets_are_skipped() {
     let mut peer = Peer::new(URL, options());
     peer.playing();
     let packet = [&b"$\x00\x00\x0c\x80\x60"[..], &[7; 10]].concat();
-    for junk in [&b"junk"[..], b"\xff\x00$\x05\x00\x01", b"$\x00\x00\x01x\x93\x94", b"half of a reply\xfe"] {
+    for junk in [&b"junk"[..], b"\xff\x00$\x05\x00\x01", b"$\x00\x00\x01x\x93\x94", b"half of a reply\xfe\r\n\r\n"] {
         let media = peer.hear([&packet, junk, &packet].concat());
         assert!(
             media.iter().filter(|(channel, bytes)| *channel == 0 && bytes.len() == 12).count() == 2,
