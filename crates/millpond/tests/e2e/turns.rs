@@ -33,7 +33,7 @@ fn flood(port: u16, requests: &[u8], ends: &AtomicBool) {
 }
 
 /// Longest time of a request of another client, beside two floods, at a server with one thread.
-fn longest_beside(port: impl Fn(&Server) -> u16 + Sync, requests: &str) -> Duration {
+fn longest_beside(port: fn(&Server) -> u16, requests: &str) -> Duration {
     let server = Server::start(&["--workers", "1"]);
     let (ends, began) = (AtomicBool::new(false), Instant::now());
     let mut longest = Duration::ZERO;
@@ -74,7 +74,7 @@ fn frames_without_content_end_their_connection() {
         client.write_all(&frames::hello(65_535)).unwrap();
         let stream = u32::from(kind == 2);
         let flood = frames::frame(kind, 0, stream, payload).repeat(500);
-        // Ten times the bound.
+        // Forty times the bound.
         let sent = (0..80).take_while(|_| client.write_all(&flood).is_ok()).count();
         client.set_timeout(Duration::from_secs(10));
         let began = Instant::now();

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 /// Frames without content that a client may send at once.
-const SPARE: u64 = 4096;
+const SPARE: u64 = 1024;
 /// Further ones for each request: its priority, its windows, its end.
 const OF_A_REQUEST: u64 = 64;
 /// Further ones for each frame of content that it gets: windows of the stream and of the connection.
@@ -191,7 +191,7 @@ mod tests {
     fn a_second_gives_back_some() {
         let mut frames = begun();
         let at = Duration::from_secs;
-        let full = frame(6, 0).repeat(4096);
+        let full = frame(6, 0).repeat(1024);
         assert_eq!(frames.read(&full, at(0)), Ok(()));
         assert_eq!(frames.read(&frame(6, 0).repeat(64), at(1)), Ok(()));
         assert_eq!(frames.read(&frame(6, 0), at(1)), Err(TooManyFrames));
