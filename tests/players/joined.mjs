@@ -2,7 +2,7 @@
 // each tenth of its width, the lowest bit first.
 // Usage: node joined.mjs BASE_URL ASSET=SECONDS=WIDTHS=ENGINES[=periods] ...
 // SECONDS is the length of each clip, WIDTHS the width of the pictures of each. Pictures follow each other at 25 a second.
-// Of periods, hls.js shows later ones late by the delay of reordered pictures, and dash.js may leave out the last pictures of one.
+// Of periods, hls.js shows each later than the one before by the delay of reordered pictures (2 here), and dash.js may leave out the last pictures of one.
 
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -69,7 +69,8 @@ function judge(seen, [from, to], widths, seconds, isTs, hasPeriods) {
     const at = `picture ${number} at ${time.toFixed(3)} s`;
     if (number < last) throw new Error(`${at} after picture ${last}`);
     last = number;
-    if (Math.abs(number - time * 25) > (isTs ? 4 : hasPeriods ? 2.6 : 0.6)) throw new Error(at);
+    const joints = hasPeriods ? Math.floor(number / 25 / seconds) : 0;
+    if (Math.abs(number - time * 25) > (isTs ? 4 : 0.6 + 2 * joints)) throw new Error(at);
     const expected = widths[Math.min(Math.floor(number / 25 / seconds), widths.length - 1)];
     if (width !== expected) throw new Error(`${at} is ${width} wide, not ${expected}`);
   }
