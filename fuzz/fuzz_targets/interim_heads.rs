@@ -1,5 +1,5 @@
-//! What an HTTP/1 server sends after a request: the same verdict however it is cut, and the verdict of the HTTP client's own
-//! parser. The first byte is the size of the pieces; then come parts, each with a byte of repetitions and one of length.
+//! Interim replies of an HTTP/1 server. The counter gives one verdict for all divisions of the bytes into reads, and that of the
+//! HTTP client's parser. The first byte is the size of the pieces; then come parts, each with a byte of repetitions and one of length.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

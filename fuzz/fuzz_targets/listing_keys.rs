@@ -11,7 +11,7 @@ const ELEMENTS: [(&str, &str); 4] =
     [("Contents", "Key"), ("CommonPrefixes", "Prefix"), ("Blob", "Name"), ("BlobPrefix", "Name")];
 
 fn is_odd(key: &str) -> bool {
-    key.starts_with('/') || Path::parse(key).is_err()
+    key.starts_with('/') || key.contains('\\') || Path::parse(key).is_err()
 }
 
 fn page<'a>(keys: impl Iterator<Item = (usize, &'a str)>) -> Bytes {

@@ -1,5 +1,5 @@
-//! Frames of an HTTP/2 server: the same verdict however both directions are cut, and that of a plain reading of the frames. The
-//! first byte is the size of the pieces; then come parts: a byte of direction (1) and repetitions, one of length, bytes.
+//! Frames of an HTTP/2 server. The counter gives one verdict for all divisions of both directions into reads, and that of a plain
+//! reading of the frames. The first byte is the size of the pieces; then come parts: a byte of direction (1) and repetitions, one of length, bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

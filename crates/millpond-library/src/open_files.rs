@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 /// Descriptors that are kept for listeners, logs, the cache and the admin address.
 const KEPT: u64 = 256;
 
-/// Open files of assets. Connections and what they are served from take as many again, three times.
+/// Most open files of assets: an eighth, because connections may take three quarters.
 static MOST: LazyLock<u64> = LazyLock::new(|| most(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)));
 
 fn most(limit: u64) -> u64 {

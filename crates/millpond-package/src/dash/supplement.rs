@@ -1,4 +1,5 @@
-//! What decoders of Dolby Vision show in place of the stated codec (ANSI/SCTE 214-1; DASH-IF IOP part 9).
+//! Supplemental codecs of representations: Dolby Vision, beside the base codec that other decoders play (ANSI/SCTE 214-1;
+//! DASH-IF IOP part 9).
 
 use crate::{track_listing::TrackListing, xml::Writer};
 use millpond_media::codec::Codec;

@@ -175,8 +175,8 @@ fn fixed(pixels: f64) -> u32 {
 /// Writes the transformation matrix (8.2.2.3): a, b, c, d, and the translation back into view of pictures of a size.
 fn matrix(w: &mut BoxWriter, orientation: Orientation, (width, height): (u32, u32)) {
     let [a, b, c, d] = orientation.matrix();
-    // What lies left of the view, or above it.
-    let hidden = |across: i32, down: i32| {
+    // A negative coefficient moves the picture to negative coordinates, by its width or its height.
+    let translation = |across: i32, down: i32| {
         if across < 0 {
             width
         } else if down < 0 {
@@ -192,8 +192,8 @@ fn matrix(w: &mut BoxWriter, orientation: Orientation, (width, height): (u32, u3
     w.i32(c * one);
     w.i32(d * one);
     w.u32(0);
-    w.u32(hidden(a, c));
-    w.u32(hidden(b, d));
+    w.u32(translation(a, c));
+    w.u32(translation(b, d));
     w.u32(0x4000_0000);
 }
 

@@ -28,10 +28,10 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
     if !carried {
         return None;
     }
-    if let Some(parts) = parts(presentation, track, container) {
-        return Some(joined(presentation, track, &parts, (suffix(container, text), "")));
-    }
     let suffix = suffix(container, text);
+    if let Some(parts) = parts(presentation, track, container) {
+        return Some(joined(presentation, track, &parts, (suffix, "")));
+    }
     let mapped = suffix == FRAGMENT;
     let micros = track.segments.micros();
     let mut out = String::with_capacity(256 + micros.len() * ENTRY);

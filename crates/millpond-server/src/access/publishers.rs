@@ -11,60 +11,15 @@ pub(crate) struct Publishers {
     passwords: Option<Arc<Passwords>>,
 }
 
-/// What a publisher needs.
+/// Condition under which a client may publish or play.
 #[derive(Debug)]
 pub(crate) enum Admission<'a> {
-    /// Nothing.
+    /// No credentials are needed.
     Free,
-    /// Credentials.
+    /// The client must state the name and password of one of these users.
     Users(&'a Passwords),
     /// The client may not publish.
     Forbidden,
-}
-
-impl Publishers {
-    /// Creates it. Users of the same file are those of `before`.
-    ///
-    /// # Errors
-    /// The system provides no random bytes.
-    pub(crate) fn open(settings: PublishSettings, before: Option<&Self>) -> std::io::Result<Self> {
-        let known = before.and_then(|before| before.passwords.as_ref());
-        let passwords = settings.users.clone().map(|users| Passwords::open_after(users, known)).transpose()?;
-        Ok(Self { settings, passwords })
-    }
-
-    /// Tells what a client needs.
-    pub(crate) fn admission(&self, client: IpAddr) -> Admission<'_> {
-        match &self.passwords {
-            Some(passwords) => Admission::Users(passwords),
-            None if self.settings.admits(client) => Admission::Free,
-            None => Admission::Forbidden,
-        }
-    }
-
-    /// The passwords, where there are users.
-    pub(crate) fn passwords(&self) -> Option<&Arc<Passwords>> {
-        self.passwords.as_ref()
-    }
-
-    /// What becomes of a second publisher.
-    pub(crate) fn conflict(&self) -> Conflict {
-        self.settings.conflict
-    }
-}
-
-impl Publishers {
-    /// Checks the credentials of a publisher by HTTP at a time of the server's clock.
-    ///
-    /// # Errors
-    /// The reason of the refusal.
-    pub(crate) fn admit_http(&self, asked: &HttpClient<'_>, now: Duration) -> Result<(), HttpRefusal> {
-        match self.admission(asked.address) {
-            Admission::Free => Ok(()),
-            Admission::Forbidden => Err(HttpRefusal::Forbidden),
-            Admission::Users(passwords) => passwords.admit_http(asked, now),
-        }
-    }
 }
 
 /// Why a publisher that states its password as it is, by RTMP, is refused.
@@ -85,6 +40,47 @@ pub(crate) enum OpenRefusal {
 }
 
 impl Publishers {
+    /// Creates it. Users of the same file are those of `before`.
+    ///
+    /// # Errors
+    /// The system provides no random bytes.
+    pub(crate) fn open(settings: PublishSettings, before: Option<&Self>) -> std::io::Result<Self> {
+        let known = before.and_then(|before| before.passwords.as_ref());
+        let passwords = settings.users.clone().map(|users| Passwords::open_after(users, known)).transpose()?;
+        Ok(Self { settings, passwords })
+    }
+
+    /// Returns the condition under which a client may publish.
+    pub(crate) fn admission(&self, client: IpAddr) -> Admission<'_> {
+        match &self.passwords {
+            Some(passwords) => Admission::Users(passwords),
+            None if self.settings.admits(client) => Admission::Free,
+            None => Admission::Forbidden,
+        }
+    }
+
+    /// The passwords, where there are users.
+    pub(crate) fn passwords(&self) -> Option<&Arc<Passwords>> {
+        self.passwords.as_ref()
+    }
+
+    /// Treatment of a second publisher of a stream.
+    pub(crate) fn conflict(&self) -> Conflict {
+        self.settings.conflict
+    }
+
+    /// Checks the credentials of a publisher by HTTP at a time of the server's clock.
+    ///
+    /// # Errors
+    /// The reason of the refusal.
+    pub(crate) fn admit_http(&self, asked: &HttpClient<'_>, now: Duration) -> Result<(), HttpRefusal> {
+        match self.admission(asked.address) {
+            Admission::Free => Ok(()),
+            Admission::Forbidden => Err(HttpRefusal::Forbidden),
+            Admission::Users(passwords) => passwords.admit_http(asked, now),
+        }
+    }
+
     /// Checks the name and the password of a client that states them as they are, at a time of the server's clock. They are
     /// taken where nobody can overhear them: over TLS (`is_secure`), and from the same machine.
     ///

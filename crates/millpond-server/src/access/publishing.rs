@@ -1,4 +1,4 @@
-//! Settings of publishing: who may push streams, and what becomes of a second publisher.
+//! Settings of publishing: who may push streams, and the treatment of a second publisher.
 
 use super::UserFile;
 use crate::settings::{
@@ -17,7 +17,7 @@ pub struct PublishSettings {
     pub users: Option<UserFile>,
     /// Whether everybody may publish where there are no users. Else only clients of the same machine may.
     pub is_open: bool,
-    /// What becomes of a second publisher of a stream.
+    /// Treatment of a second publisher of a stream.
     pub conflict: Conflict,
 }
 

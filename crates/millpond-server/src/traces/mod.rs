@@ -26,7 +26,7 @@ use opentelemetry_sdk::{
     propagation::TraceContextPropagator,
     trace::{Sampler, SdkTracerProvider},
 };
-use std::{net::IpAddr, sync::OnceLock, time::Duration};
+use std::{borrow::Cow, net::IpAddr, sync::OnceLock, time::Duration};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::{Layer, Registry};
@@ -91,28 +91,26 @@ pub(crate) fn flush() {
     }
 }
 
-/// A request, as its span has it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Traced<'a> {
-    pub(crate) method: &'a str,
+/// A request that has a span. The target is read only while traces are on.
+pub(crate) trait Traced {
+    fn method(&self) -> &str;
     /// Path and query, without secrets.
-    pub(crate) target: &'a str,
-    pub(crate) headers: &'a HeaderMap,
-    /// Name of the protocol: `http/1.1` or `h2`.
-    pub(crate) protocol: &'static str,
+    fn target(&self) -> Cow<'_, str>;
+    fn headers(&self) -> &HeaderMap;
 }
 
-/// Begins the span of a request. It continues the trace of a trusted client; `peer` is the address of the connection.
-pub(crate) fn of_request(request: &Traced<'_>, peer: IpAddr) -> Span {
+/// Begins the span of a request. It continues the trace of a trusted client; `peer` is the address of the connection, and
+/// `protocol` the name of its protocol.
+pub(crate) fn of_request(request: &impl Traced, peer: IpAddr, protocol: &'static str) -> Span {
     let span = tracing::info_span!(
         target: TARGET,
         "request",
         otel.kind = "server",
-        otel.name = request.method,
+        otel.name = request.method(),
         otel.status_code = tracing::field::Empty,
-        http.request.method = request.method,
-        url.path = %request.target.split('?').next().unwrap_or_default(),
-        network.protocol.name = request.protocol,
+        http.request.method = request.method(),
+        url.path = %request.target().split('?').next().unwrap_or_default(),
+        network.protocol.name = protocol,
         client.address = tracing::field::Empty,
         http.response.status_code = tracing::field::Empty,
         http.response.body.size = tracing::field::Empty,
@@ -122,7 +120,7 @@ pub(crate) fn of_request(request: &Traced<'_>, peer: IpAddr) -> Span {
     );
     let Some(traces) = TRACES.get().filter(|_| !span.is_disabled()) else { return span };
     if traces.parents.iter().any(|network| network.contains(peer)) {
-        let parent = TraceContextPropagator::new().extract(&Fields(request.headers));
+        let parent = TraceContextPropagator::new().extract(&Fields(request.headers()));
         if parent.span().span_context().is_valid() {
             // A span that has begun can't get a parent; this one has not.
             let _ = span.set_parent(parent);

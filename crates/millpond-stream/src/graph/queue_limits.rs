@@ -40,8 +40,8 @@ impl QueueLimits {
 
     /// The pressure where `load` waits with a run that is due at `due`. An empty queue has room for any run.
     ///
-    /// The reader answers for the time `held` in which it could not pass runs on. What waits for longer came in a burst, or waits
-    /// for a thread of this process, and is no reason to drop frames.
+    /// `held` is the time for which the reader could not pass runs on. Frames that span more time than that came in a burst, or wait
+    /// for a thread of this process. The lesser of both times counts.
     ///
     /// A group of pictures loses its end: the later in its group a frame is, the less time may wait. So each group loses a
     /// little, instead of one group nearly all.

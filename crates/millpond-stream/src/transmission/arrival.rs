@@ -32,7 +32,7 @@ pub(crate) struct Arrival {
     /// Time at which the last frame was ready; `None` once it has caught up.
     behind: Option<Instant>,
     has_begun: bool,
-    /// What left at once, by UDP.
+    /// Media that was sent by UDP ahead of its pace.
     burst: Burst,
 }
 

@@ -231,7 +231,7 @@ mod tests {
         let is_let_in = |password| passwords.knows("ann", password, client, Duration::ZERO).unwrap();
         assert!(!passwords.reload().unwrap() && is_let_in("pass"), "nothing changed");
         std::fs::write(&path, "ann:other word\n").unwrap();
-        assert!(is_let_in("pass"), "before it is looked at");
+        assert!(is_let_in("pass"), "the old password holds until the file is read again");
         assert!(passwords.reload().unwrap());
         assert!(!is_let_in("pass") && is_let_in("other word"));
         std::fs::write(&path, "ann:third\nbob\n").unwrap();

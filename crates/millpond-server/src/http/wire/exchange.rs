@@ -11,9 +11,10 @@ use crate::{
     logging::{self, RequestId},
     traces::{self, Traced},
 };
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use millpond_store::ReadCounts;
 use std::{
+    borrow::Cow,
     io,
     net::SocketAddr,
     sync::Arc,
@@ -94,6 +95,20 @@ enum Outcome<'a> {
     Unfinished(Unfinished, Option<&'a io::Error>),
 }
 
+impl Traced for Request {
+    fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
+    fn target(&self) -> Cow<'_, str> {
+        self.logged_target()
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+}
+
 impl Exchange {
     /// Begins an exchange whose head has arrived.
     pub(super) fn begin(
@@ -104,11 +119,7 @@ impl Exchange {
         meter: SendMeter,
     ) -> Self {
         front.note_client(&mut request, peer);
-        let span = {
-            let (method, headers, protocol) = (request.method.as_str(), &request.headers, protocol.name());
-            let traced = Traced { method, target: &request.logged_target(), headers, protocol };
-            traces::of_request(&traced, peer.ip())
-        };
+        let span = traces::of_request(&request, peer.ip(), protocol.name());
         Self { front, request, peer, protocol, started, meter, span, reply: None, under_way: None, is_recorded: false }
     }
 

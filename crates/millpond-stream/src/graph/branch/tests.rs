@@ -113,15 +113,15 @@ fn a_burst_is_not_the_readers_fault() {
     let (_registry, mut writer, mut reader) = pair(LIMITS, &[]);
     let (keys, began) = (KeyInterval::default(), Instant::now());
     let at = |number: u32| began + Duration::from_millis(40) * number;
-    // For 4 s nobody looks: the reader's thread has no turn.
+    // For 4 s the reader's thread has no turn.
     let lost: usize = (0..100).map(|number| give_at(&mut writer, picture(number), &keys, at(number))).sum();
     assert_eq!(lost, 0);
-    // It has one, but its connection takes a part only, and the rest a moment later.
+    // It has a turn. Its connection takes some of the frames, and the rest a moment later.
     assert_eq!(taken(&mut reader, 50).len(), 50);
     reader.hold(at(100));
     assert_eq!(give_at(&mut writer, picture(100), &keys, at(100) + SPAN / 8), 0);
     assert_eq!(taken(&mut reader, 1000).len(), 51);
-    // What comes much later finds a reader that waits.
+    // After a long pause of the source the reader waits for frames, and a burst loses none.
     let lost: usize = (101..200).map(|number| give_at(&mut writer, picture(number), &keys, at(300))).sum();
     assert_eq!((lost, taken(&mut reader, 1000).len()), (0, 99));
 }
