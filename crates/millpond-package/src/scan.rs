@@ -18,6 +18,8 @@ pub(crate) struct Facts {
     pub(crate) early: i64,
     /// Most ticks by which a sample is presented before it is decoded. Written decode times are earlier by as much.
     pub(crate) reorder: i64,
+    /// Whether fragments have composition offsets below 0, so that decode times are not written earlier.
+    pub(crate) has_signed_offsets: bool,
     /// End of the last sample, or of the edit list if that is earlier.
     pub(crate) end: i64,
     pub(crate) bytes: u64,
@@ -82,6 +84,7 @@ impl Facts {
             start: timed.pts,
             early: 0,
             reorder: 0,
+            has_signed_offsets: false,
             end: i64::MIN,
             bytes: 0,
             shortest: u32::MAX,

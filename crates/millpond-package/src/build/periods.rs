@@ -78,8 +78,8 @@ pub(super) fn divided(
     Ok(whole)
 }
 
-/// Gives all parts of videos the decode times of those whose pictures are reordered most, so that decode times go on over periods
-/// too. Fragments begin with the time of their first picture, by which players place a period; its edit list makes up for it.
+/// Gives all parts of videos the decode times of those whose pictures are reordered most, so that decode times of transport
+/// streams go on over periods too. Fragments are decoded from the time of their first picture on, by which players place a period.
 fn order_alike(scanned: &mut [Vec<(Picked, Facts)>]) {
     let nanos = |(part, facts): &(Picked, Facts)| nanos(facts.reorder, part.track().timescale);
     let most = scanned.iter().flatten().map(nanos).max().unwrap_or(0);
@@ -87,6 +87,7 @@ fn order_alike(scanned: &mut [Vec<(Picked, Facts)>]) {
         let timescale = part.track().timescale;
         facts.reorder = facts.reorder.max(nanos_to(most, timescale));
         facts.early = facts.early.max(facts.reorder);
+        facts.has_signed_offsets = true;
     }
 }
 

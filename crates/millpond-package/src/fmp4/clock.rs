@@ -54,7 +54,12 @@ impl<'a> Clock<'a> {
 
     /// Most ticks by which a sample is presented before it is decoded. Squeezed samples are presented earlier than in the
     /// timeline, by the length of the window at most.
+    ///
+    /// It is 0 where composition offsets may be below 0.
     pub(super) fn reorder(&self) -> i64 {
+        if self.media.facts.has_signed_offsets {
+            return 0;
+        }
         match self.media.facts.reorder {
             0 => 0,
             reorder => reorder.saturating_add(longest(&self.squeezed)).saturating_mul(self.factor),
@@ -64,6 +69,11 @@ impl<'a> Clock<'a> {
     /// Ticks by which the first samples are decoded or presented before time 0.
     pub(super) fn early(&self) -> i64 {
         let facts = &self.media.facts;
+        if facts.has_signed_offsets {
+            // As long as the first sample is decoded, or the earliest one presented, before time 0.
+            let early = facts.early.saturating_sub(facts.reorder).max(facts.start.saturating_neg());
+            return early.max(0).saturating_mul(self.factor);
+        }
         self.reorder().saturating_add(facts.early.saturating_sub(facts.reorder).saturating_mul(self.factor)).max(0)
     }
 }

@@ -4,7 +4,8 @@
 //! time plus the track's *early* time: how long before presentation time 0 its first samples are decoded (picture
 //! reordering) or presented (encoder priming). Where that isn't 0, an edit list in the init segment (14496-12 8.6.6)
 //! subtracts it. Negative composition offsets would need none, but then FFmpeg and players built on it present pictures
-//! late by the reorder time. [`crate::timeline`] defines decode and presentation times.
+//! late by the reorder time. Only tracks of periods have them: hls.js counts the first composition offset of a period as time
+//! that passed. [`crate::timeline`] defines decode and presentation times.
 
 mod boxes;
 mod clock;

@@ -101,7 +101,9 @@ fn joined_clips_of_other_codecs_and_sounds_are_periods() {
         for (place, args) in all.iter().enumerate() {
             let own = &pictures[place * 100..][..100];
             let ours = decoded(scratch, &video[place], |input| decode::video(input, "0:v"));
-            decode::same_video(&ours, own, 0.0, 0.001).unwrap_or_else(|error| panic!("{name}, clip {place}: {error}"));
+            // ffmpeg shows pictures late where composition offsets are below 0, by the lowest of them. Browsers don't: tests/players.
+            let late = if *args == BASELINE { 0.0 } else { 0.08 };
+            decode::same_video(&ours, own, late, 0.001).unwrap_or_else(|error| panic!("{name}, clip {place}: {error}"));
             let ours = decoded(scratch, &audio[place], |input| decode::audio(input, "0:a"));
             let clip = sound_of_clip(scratch, &format!("{place} of {name}"), args);
             // The file has the priming of later clips as sound, and ffmpeg plays that of the first one too.
