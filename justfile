@@ -30,7 +30,7 @@ doc:
 # Writes the generated pages (settings, metrics, commands) and the packages' configuration file from the declarations.
 settings:
     MILLPOND_WRITE_DOCS=1 cargo test -p millpond-server --lib -- documentation:: the_page_of
-    MILLPOND_WRITE_DOCS=1 cargo test -p millpond --bin millpond the_page_of
+    MILLPOND_WRITE_DOCS=1 cargo test -p millpond --bins the_page_of
 
 # Makes the Debian package of a release build, and tests it in a root folder. Run as root.
 package:

@@ -20,6 +20,7 @@ pub mod http;
 pub mod intercept;
 pub mod interfaces;
 mod kernel_pipe;
+pub mod lab;
 mod limits;
 mod listeners;
 mod live;

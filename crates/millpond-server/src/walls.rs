@@ -20,7 +20,7 @@ const ROWS: &[&[&str]] = &[
     &["traces", "tls", "storage", "proxies", "audience"],
     &["files", "listeners", "network", "tally", "limits", "interfaces", "priority"],
     &["settings"],
-    &["buckets", "escape", "kernel_pipe", "random", "slots", "uri"],
+    &["buckets", "escape", "kernel_pipe", "lab", "random", "slots", "uri"],
 ];
 
 /// The folders of `http`, in the order of imports.

@@ -18,7 +18,6 @@ mod spare;
 
 use std::convert::Infallible;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -36,6 +35,7 @@ use tokio_io_timeout::TimeoutStream;
 
 use crate::cluster::Cluster;
 use crate::http::{Front, Kind};
+use crate::lab;
 use crate::limits::ConnectionTimeouts;
 use crate::live::Sources;
 use crate::logging::RequestId;
@@ -138,10 +138,10 @@ impl std::ops::Deref for AdminState {
 }
 
 impl Desk {
-    fn new(make: MakeParts, program: Option<PathBuf>, shutdown: watch::Receiver<bool>) -> Arc<Self> {
+    fn new(make: MakeParts, shutdown: watch::Receiver<bool>) -> Arc<Self> {
         let started = (Instant::now(), SystemTime::now());
         let (monitor, feeds) = (Monitor::new(started.0), Arc::new(Semaphore::new(FEEDS)));
-        Arc::new(Self { make, started, monitor, simulations: Simulations::new(program), feeds, shutdown })
+        Arc::new(Self { make, started, monitor, simulations: Simulations::new(lab::program), feeds, shutdown })
     }
 
     /// The state for one request.
@@ -151,7 +151,7 @@ impl Desk {
 }
 
 /// Starts a thread that serves the admin address until `shutdown` becomes true or its sender is gone. The receiver
-/// that it gives learns of the end. `program` runs simulations.
+/// that it gives learns of the end.
 ///
 /// It has a runtime of its own, so that health and metrics are answered however busy the serving threads are.
 ///
@@ -160,7 +160,6 @@ impl Desk {
 pub(crate) fn start(
     socket: AdminSocket,
     make: MakeParts,
-    program: Option<PathBuf>,
     shutdown: watch::Receiver<bool>,
 ) -> io::Result<oneshot::Receiver<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -168,7 +167,7 @@ pub(crate) fn start(
         let _entered = runtime.enter();
         socket.into_door()?
     };
-    let desk = Desk::new(make, program, shutdown.clone());
+    let desk = Desk::new(make, shutdown.clone());
     let (end, ended) = oneshot::channel();
     std::thread::Builder::new().name("admin".to_owned()).spawn(move || {
         runtime.block_on(serve(door, desk, shutdown));

@@ -1,4 +1,4 @@
-//! Runs of `millpond simulate` for the API: in a process of their own, one at a time.
+//! Runs of `millpond-lab simulate` for the API: in a process of their own, one at a time.
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit, setpriority_process};
 use serde_json::Value;
@@ -56,15 +56,14 @@ pub(super) enum NoRun {
     Busy,
     #[error("the simulator can't be started: {0}")]
     Start(std::io::Error),
-    #[error("this program has no simulator")]
+    #[error("the program millpond-lab is not installed: install the package, or put it beside millpond")]
     None,
 }
 
 /// The runs of a server.
-#[derive(Debug)]
 pub(super) struct Simulations {
-    /// The program that simulates; `None` where there is none.
-    program: Option<PathBuf>,
+    /// Finds the program that simulates. It may be installed while the server runs.
+    find: Box<dyn Fn() -> Option<PathBuf> + Send + Sync>,
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -87,8 +86,9 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
 }
 
 impl Simulations {
-    pub(super) fn new(program: Option<PathBuf>) -> Self {
-        Self { program, inner: Arc::default() }
+    /// Makes an empty list. `find` returns the path of the program that simulates.
+    pub(super) fn new(find: impl Fn() -> Option<PathBuf> + Send + Sync + 'static) -> Self {
+        Self { find: Box::new(find), inner: Arc::default() }
     }
 
     /// Starts a run with flags of the command.
@@ -96,7 +96,7 @@ impl Simulations {
     /// # Errors
     /// Another one runs, or the system gives no process.
     pub(super) fn start(&self, flags: &[String], options: Value) -> Result<Run, NoRun> {
-        let program = self.program.as_ref().ok_or(NoRun::None)?;
+        let program = (self.find)().ok_or(NoRun::None)?;
         let mut inner = lock(&self.inner);
         if inner.runs.iter().any(|run| run.state == RunState::Running) {
             return Err(NoRun::Busy);
@@ -207,7 +207,7 @@ mod tests {
         let file = folder.join("millpond");
         std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        Simulations::new(Some(file))
+        Simulations::new(move || Some(file.clone()))
     }
 
     fn ended(simulations: &Simulations) -> Run {
@@ -239,6 +239,6 @@ mod tests {
         assert_eq!(long.remove(id).unwrap().state, RunState::Cancelled);
         assert_eq!(ended(&long).state, RunState::Cancelled);
         assert!(long.remove(id).is_some() && long.list().is_empty() && long.remove(id).is_none());
-        assert!(matches!(Simulations::new(None).start(&[], Value::Null), Err(NoRun::None)));
+        assert!(matches!(Simulations::new(|| None).start(&[], Value::Null), Err(NoRun::None)));
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn parts() -> AdminParts {
 
 /// The desk of such a server.
 pub(super) fn desk() -> Arc<Desk> {
-    Desk::new(made(parts()), None, watch::channel(false).1)
+    Desk::new(made(parts()), watch::channel(false).1)
 }
 
 fn made(parts: AdminParts) -> MakeParts {
@@ -139,7 +139,7 @@ fn health_is_answered_while_the_serving_threads_are_stuck() {
     socket.set_nonblocking(true).unwrap();
     let (stop, stopped) = watch::channel(false);
     let entered = serving.enter();
-    let ended = start(AdminSocket::Tcp(socket), made(parts), None, stopped).unwrap();
+    let ended = start(AdminSocket::Tcp(socket), made(parts), stopped).unwrap();
     drop(entered);
     let (release, stuck) = std::sync::mpsc::channel::<()>();
     serving.spawn(async move { stuck.recv() });

@@ -62,7 +62,6 @@ pub(crate) struct Running {
     /// A lock: held during a reload and during an upgrade, so that one follows another.
     turn: Arc<AsyncMutex<()>>,
     /// The program of this process. The system would name another path once its file has been replaced.
-    program: Option<PathBuf>,
     /// A lock: taken at reloads, at the start and at the end.
     sockets: Mutex<Sockets>,
 }
@@ -145,7 +144,6 @@ impl Running {
         let recordings = Recordings::new(generation.config.record.clone(), generation.sources.clone()).map(Arc::new);
         let (generation, sockets) = (ArcSwap::from_pointee(generation), Mutex::new(sockets));
         let (handed_over, turn) = (watch::Sender::new(false), Arc::default());
-        let program = std::env::current_exe().ok();
         Self {
             parts,
             service,
@@ -160,7 +158,6 @@ impl Running {
             grace,
             handed_over,
             turn,
-            program,
             sockets,
         }
     }
@@ -381,7 +378,7 @@ impl Running {
         let Some(parts) = sockets.make_parts.clone() else { return };
         let (stop, stopped) = watch::channel(false);
         let socket = sockets.admin.duplicate();
-        let started = socket.and_then(|listener| admin::start(listener, parts, self.program.clone(), stopped));
+        let started = socket.and_then(|listener| admin::start(listener, parts, stopped));
         match started {
             Ok(ended) => sockets.serving_admin = Some(AdminThread { stop, ended }),
             Err(error) => tracing::error!(%error, "metrics and health are not served"),

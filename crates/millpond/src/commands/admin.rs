@@ -1,8 +1,8 @@
 //! Talking to the admin API of a running server.
 
 use super::{Outcome, runtime};
-use crate::out;
 use clap::{Arg, ArgMatches};
+use millpond_terminal::out;
 use reqwest::Method;
 use serde_json::Value;
 use std::error::Error;

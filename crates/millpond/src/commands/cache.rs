@@ -4,8 +4,8 @@ use super::{
     Outcome,
     admin::{self, Admin},
 };
-use crate::out::{self, say};
 use clap::{Arg, ArgMatches, Command};
+use millpond_terminal::{out, say};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 

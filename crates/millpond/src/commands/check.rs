@@ -1,9 +1,9 @@
 //! `millpond check`: errors of a configuration, obstacles to serving it here, and its values.
 
 use super::{Outcome, runtime, serve};
-use crate::out::{self, say};
 use clap::{ArgMatches, Command};
 use millpond_server::{config, doubts, serve::obstacles};
+use millpond_terminal::{out, say};
 
 pub(crate) fn command() -> Command {
     serve::settings(Command::new("check").about(

@@ -1,13 +1,13 @@
 //! `millpond doctor`: defects and slow parts of this machine and its origins, with remedies.
 
 use super::{Outcome, runtime, serve};
-use crate::out::{self, say};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_server::{
     config,
     doctor::{self, Finding, Probe, Severity},
     settings::value,
 };
+use millpond_terminal::{out, say};
 use serde_json::json;
 
 pub(crate) fn command() -> Command {

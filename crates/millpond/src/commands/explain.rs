@@ -5,8 +5,8 @@ use super::{
     admin::{self, Admin},
     cluster,
 };
-use crate::out::{self, say};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use millpond_terminal::{out, say};
 use reqwest::Method;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,12 +1,12 @@
 //! `millpond export`: clips of the past of a running server's live streams, as MP4 files.
 
 use super::{Outcome, runtime};
-use crate::{
-    out::{progress, progress_of, say},
-    urls,
-};
 use clap::{Arg, ArgMatches, Command};
 use millpond_server::settings::value;
+use millpond_terminal::{
+    out::{progress, progress_of},
+    say, urls,
+};
 use reqwest::{Response, Url};
 use std::{
     error::Error,

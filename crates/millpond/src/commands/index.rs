@@ -1,11 +1,15 @@
 //! `millpond index`: writes index files (dref MP4s) that stand for media elsewhere.
 
 use super::{Outcome, runtime};
-use crate::out::{Closed, note, progress, progress_of, say};
 use crate::target::{self, Opened};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_media::dref;
 use millpond_store::ObjectPath;
+use millpond_terminal::{
+    note,
+    out::{Closed, progress, progress_of},
+    say,
+};
 use std::{error::Error, io::IsTerminal as _, path::PathBuf};
 
 pub(crate) fn command() -> Command {

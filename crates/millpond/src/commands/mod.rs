@@ -4,7 +4,6 @@ mod admin;
 mod cache;
 mod check;
 mod cluster;
-mod completions;
 mod doctor;
 #[cfg(test)]
 mod documentation;
@@ -12,9 +11,8 @@ mod explain;
 mod export;
 mod index;
 mod insert;
-mod load;
+mod lab;
 mod logs;
-mod man;
 mod places;
 mod probe;
 mod record;
@@ -23,33 +21,25 @@ mod serve;
 mod sessions;
 mod settings;
 mod sign;
-mod simulate;
 mod streams;
 mod stripe;
 mod upgrade;
 
 use clap::{ArgMatches, Command};
-use std::{error::Error, ffi::OsString};
+pub(crate) use millpond_terminal::Outcome;
+use millpond_terminal::{completions, man, program::with_negative_numbers};
+use std::ffi::OsString;
 
-/// The error of a command: a sentence for people.
-pub(crate) type Outcome = Result<(), Box<dyn Error>>;
+/// Name of the program, as its pages have it.
+const NAME: &str = "millpond";
 
 /// The whole command line.
 pub(crate) fn cli() -> Command {
     with_negative_numbers(commands())
 }
 
-/// Lets options take negative numbers, which they refuse in words of their own.
-fn with_negative_numbers(command: Command) -> Command {
-    let options = command.mut_args(|arg| match arg.is_positional() || !arg.get_action().takes_values() {
-        true => arg,
-        false => arg.allow_negative_numbers(true),
-    });
-    options.mut_subcommands(with_negative_numbers)
-}
-
 fn commands() -> Command {
-    Command::new("millpond")
+    Command::new(NAME)
         .about("A streaming media edge: MP4 files and live streams in, HLS, DASH and RTSP out, packaged on the fly")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
@@ -77,10 +67,10 @@ fn commands() -> Command {
             sign::command(),
             stripe::undo_command(),
             explain::command(),
-            load::command(),
-            simulate::command(),
-            completions::command(),
-            man::command(),
+            lab::load(),
+            lab::simulate(),
+            completions::command(NAME),
+            man::command(NAME),
         ])
 }
 
@@ -113,10 +103,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("sign", matches)) => sign::run(matches),
         Some(("unstripe", matches)) => stripe::undo(matches),
         Some(("explain", matches)) => explain::run(matches),
-        Some(("load", matches)) => load::run(matches),
-        Some(("simulate", matches)) => simulate::run_command(matches),
-        Some(("completions", matches)) => completions::run(matches),
-        Some(("man", matches)) => man::run(matches),
+        Some((word @ ("load" | "simulate"), matches)) => lab::run(word, matches),
+        Some(("completions", matches)) => completions::run(cli(), matches),
+        Some(("man", matches)) => man::run(cli(), matches),
         _ => Err("no such command".into()),
     }
 }

@@ -4,8 +4,8 @@ use super::{
     Outcome,
     admin::{self, Admin},
 };
-use crate::out::say;
 use clap::{Arg, ArgMatches, Command};
+use millpond_terminal::say;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 

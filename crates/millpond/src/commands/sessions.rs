@@ -4,8 +4,8 @@ use super::{
     Outcome,
     admin::{self, Admin},
 };
-use crate::out::{self, say};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use millpond_terminal::{out, say};
 use reqwest::Method;
 use serde_json::Value;
 

@@ -1,7 +1,6 @@
 //! `millpond sign`: URLs with a token, for places with `access-tokens`.
 
 use super::Outcome;
-use crate::{out::say, urls};
 use clap::{Arg, ArgMatches, Command};
 use millpond_server::{
     access::{Claims, Parties, keys::Secret, sign},
@@ -9,6 +8,7 @@ use millpond_server::{
     network::Network,
     uri,
 };
+use millpond_terminal::{say, urls};
 use std::time::{Duration, SystemTime};
 
 /// Longest time of a token: ten years.

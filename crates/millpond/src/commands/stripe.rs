@@ -1,13 +1,13 @@
 //! `millpond stripe` and `millpond unstripe`: objects in units on several stores, and back.
 
 use super::{Outcome, runtime};
-use crate::out::{note, progress, say};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use millpond_server::settings::value;
 use millpond_store::{
     MAP_SUFFIX, MapTarget, ObjectPath, OriginOptions, PlaceSpec, StripeMap, StripePlan, StripeStore, build, remove,
     stripe, unstripe,
 };
+use millpond_terminal::{note, out::progress, say};
 use std::{
     error::Error,
     fs::{self, File},

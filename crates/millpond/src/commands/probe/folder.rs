@@ -2,12 +2,12 @@
 
 use crate::{
     commands::Outcome,
-    out::say,
     target::{self, Opened},
 };
 use millpond_library::{FolderContent, Title};
 use millpond_package::ladder::{self, Difference, Shape};
 use millpond_store::Titles;
+use millpond_terminal::say;
 use serde_json::{Value, json};
 use std::error::Error;
 

@@ -3,11 +3,11 @@
 mod folder;
 
 use super::{Outcome, runtime};
-use crate::out::{self, say};
 use crate::target;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_media::{Movie, Orientation, Track, TrackKind, Work, spans};
 use millpond_package::{Presentation, PresentationOptions, PresentedTrack, SourceObject, dash, hls};
+use millpond_terminal::{out, say};
 use serde_json::{Value, json};
 use std::{ops::RangeInclusive, sync::Arc};
 

@@ -8,7 +8,6 @@ mod live;
 mod signals;
 
 use super::Outcome;
-use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_server::{
     config::{
@@ -20,6 +19,7 @@ use millpond_server::{
     serve::{Orders, Server},
     upgrade::{Predecessor, Program},
 };
+use millpond_terminal::out;
 use std::{collections::HashMap, ffi::OsString, path::PathBuf, time::Instant};
 use tokio::sync::watch;
 

@@ -1,9 +1,9 @@
 //! `millpond load --trace`: visits of a trace, by plain HTTP.
 
 use super::{Given, Outcome, runtime, show};
-use crate::urls;
 use millpond_lab::{replay, simulate::trace};
 use millpond_server::config::value;
+use millpond_terminal::urls;
 
 pub(super) fn run(given: &Given<'_>, url: &str, file: &str) -> Outcome {
     let url = urls::parse("URL", url, &["http", "https"])?;

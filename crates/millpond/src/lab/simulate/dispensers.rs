@@ -1,7 +1,6 @@
 //! `millpond simulate dispensers`: the server of Srinilta and Choudhary, and the figures of its paper.
 
 use super::{Done, lists, write_json};
-use crate::out::{self, say};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use millpond_cluster::{AssignmentName, Bitrate};
 use millpond_lab::simulate::{
@@ -9,6 +8,7 @@ use millpond_lab::simulate::{
     cluster::{PaperOutcome, PaperSetting, serve},
 };
 use millpond_server::config::value;
+use millpond_terminal::{out, say};
 use std::{error::Error, path::Path};
 
 /// Shares of missed packets below which streams are carried: hardly any, and the paper's acceptable region (section 5).

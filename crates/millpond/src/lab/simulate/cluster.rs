@@ -1,11 +1,11 @@
 //! `millpond simulate cluster`: many nodes, with failures, joins and a flash crowd.
 
 use super::{Done, lists, write_json};
-use crate::out::{self, say};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use millpond_cluster::{AssignmentName, Bitrate};
 use millpond_lab::simulate::cluster::{FleetOutcome, FleetSetting, run_fleet};
 use millpond_server::config::value;
+use millpond_terminal::{out, say};
 use std::{error::Error, time::Instant};
 
 pub(super) fn command() -> Command {

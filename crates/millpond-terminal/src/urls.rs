@@ -1,13 +1,13 @@
 //! URLs of arguments, and what is wrong with those that are none.
 
 use millpond_server::escape::without_user;
-use reqwest::Url;
+use url::Url;
 
 /// Parses a URL of one of some schemes. `argument` is named in errors.
 ///
 /// # Errors
 /// A sentence with the form that is expected.
-pub(crate) fn parse(argument: &str, text: &str, schemes: &[&str]) -> Result<Url, String> {
+pub fn parse(argument: &str, text: &str, schemes: &[&str]) -> Result<Url, String> {
     let url = Url::parse(text).ok();
     if let Some(url) = url.filter(|url| schemes.contains(&url.scheme()) && url.has_host()) {
         return Ok(url);

@@ -1,8 +1,8 @@
 //! `millpond load rtsp://...`: clients of any RTSP server.
 
 use super::{Given, Outcome, draw, interrupted, runtime, show};
-use crate::urls;
 use millpond_lab::rtsp::{Audience, Options, Transport, Watch, expand, run_until};
+use millpond_terminal::urls;
 
 pub(super) fn run(given: &Given<'_>) -> Outcome {
     let options = options(given)?;

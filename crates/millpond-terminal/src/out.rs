@@ -1,4 +1,4 @@
-//! Output of the commands: made safe to show, and without a panic where its reader has left.
+//! Output of commands: made safe to show, and without a panic where its reader has left.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use millpond_server::escape::{self, Escaping};
@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Exit code where the reader of standard output left: what a shell shows for a program that SIGPIPE ended.
-pub(crate) const CLOSED: u8 = 128 + 13;
+pub const CLOSED: u8 = 128 + 13;
 
 /// Longest wait for standard error to take the reason of a failure.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Standard output was closed by its reader.
 #[derive(Debug)]
-pub(crate) struct Closed;
+pub struct Closed;
 
 impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,19 +35,22 @@ impl fmt::Display for Closed {
 impl Error for Closed {}
 
 /// Prints a line as `println!` does, with control characters escaped; gives a result to be handed on.
+#[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::out::line(format_args!($($text)*)) };
 }
 
 /// Writes to standard error as `eprint!` does, with control characters escaped; nothing where that is closed.
+#[macro_export]
 macro_rules! note {
     ($($text:tt)*) => { $crate::out::complain(&format!($($text)*)) };
 }
 
-pub(crate) use {note, say};
-
 /// Prints one line.
-pub(crate) fn line(text: fmt::Arguments<'_>) -> Result<(), Box<dyn Error>> {
+///
+/// # Errors
+/// Standard output is [closed](Closed), or can't be written.
+pub fn line(text: fmt::Arguments<'_>) -> Result<(), Box<dyn Error>> {
     let mut line = String::new();
     // Writing to a String does not fail.
     let _ = Escaping::line(&mut line).write_fmt(text);
@@ -57,9 +60,12 @@ pub(crate) fn line(text: fmt::Arguments<'_>) -> Result<(), Box<dyn Error>> {
 
 /// Colours of words on terminals.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Colour {
+pub enum Colour {
+    /// Success.
     Green,
+    /// Failure.
     Red,
+    /// Warning.
     Yellow,
 }
 
@@ -75,7 +81,10 @@ impl Colour {
 }
 
 /// Prints one line that begins with a word in a colour: on a terminal, and where NO_COLOR does not forbid it.
-pub(crate) fn coloured(colour: Colour, word: &str, rest: &str) -> Result<(), Box<dyn Error>> {
+///
+/// # Errors
+/// Standard output is [closed](Closed), or can't be written.
+pub fn coloured(colour: Colour, word: &str, rest: &str) -> Result<(), Box<dyn Error>> {
     let is_forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if is_forbidden || !io::stdout().is_terminal() {
         return line(format_args!("{word}{rest}"));
@@ -90,17 +99,26 @@ pub(crate) fn coloured(colour: Colour, word: &str, rest: &str) -> Result<(), Box
 }
 
 /// Prints text of several lines, with an end of line behind it.
-pub(crate) fn lines(text: &str) -> Result<(), Box<dyn Error>> {
+///
+/// # Errors
+/// Standard output is [closed](Closed), or can't be written.
+pub fn lines(text: &str) -> Result<(), Box<dyn Error>> {
     write(&with_line_end(&escaped(text)))
 }
 
 /// Prints JSON, with an end of line behind it.
-pub(crate) fn json(text: &str) -> Result<(), Box<dyn Error>> {
+///
+/// # Errors
+/// Standard output is [closed](Closed), or can't be written.
+pub fn json(text: &str) -> Result<(), Box<dyn Error>> {
     write(&with_line_end(&escape::json(text)))
 }
 
 /// Prints bytes that Millpond itself made, as they are.
-pub(crate) fn raw(bytes: &[u8]) -> Result<(), Box<dyn Error>> {
+///
+/// # Errors
+/// Standard output is [closed](Closed), or can't be written.
+pub fn raw(bytes: &[u8]) -> Result<(), Box<dyn Error>> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
@@ -110,7 +128,7 @@ pub(crate) fn raw(bytes: &[u8]) -> Result<(), Box<dyn Error>> {
 }
 
 /// Writes a line to standard error. One that takes nothing is left alone after a while.
-pub(crate) fn complain(text: &str) {
+pub fn complain(text: &str) {
     let text = with_line_end(&escaped(text));
     let (done, wait) = mpsc::channel();
     std::thread::spawn(move || {
@@ -122,12 +140,12 @@ pub(crate) fn complain(text: &str) {
 
 /// Shows how far a command is: on a terminal in one line that is written over, elsewhere in a line now and then. Empty
 /// text ends it.
-pub(crate) fn progress(text: &str) {
+pub fn progress(text: &str) {
     progress_of(0, 0, text);
 }
 
 /// As [`progress`], with a bar of the share that is done; `all` is 0 where that is unknown.
-pub(crate) fn progress_of(done: u64, all: u64, text: &str) {
+pub fn progress_of(done: u64, all: u64, text: &str) {
     static PACE: Mutex<Pace> = Mutex::new(Pace { last: None });
     static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
     if io::stderr().is_terminal() {
@@ -179,8 +197,9 @@ impl Pace {
     }
 }
 
-/// A time for people: `340ms`, `12.5s`, `3m20s`, `8h21m`, `4.5d`.
-pub(crate) fn span(seconds: f64) -> String {
+/// Returns a time for people: `340ms`, `12.5s`, `3m20s`, `8h21m`, `4.5d`.
+#[must_use]
+pub fn span(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     match seconds {
         _ if seconds < 1.0 => format!("{:.0}ms", seconds * 1000.0),

@@ -5,10 +5,10 @@ mod rtsp;
 mod trace;
 
 use super::{Outcome, runtime};
-use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource, value_parser};
 use millpond_lab::{Arrivals, simulate::Plot};
 use millpond_server::config::value;
+use millpond_terminal::out;
 use std::{fmt::Display, time::Duration};
 
 /// Options that mean nothing to RTSP.

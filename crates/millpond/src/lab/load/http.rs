@@ -1,8 +1,8 @@
 //! `millpond load http://...`: players of HLS and DASH, or plain requests.
 
 use super::{Given, Outcome, draw, interrupted, runtime, show};
-use crate::urls;
 use millpond_lab::{Abr, HttpVersion, LoadOptions, Pace, RunLength, Target, run_until};
+use millpond_terminal::urls;
 
 pub(super) fn run(given: &Given<'_>, url: &str) -> Outcome {
     let options = options(given, url)?;

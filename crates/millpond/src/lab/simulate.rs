@@ -5,7 +5,6 @@ mod dispensers;
 mod lists;
 
 use super::Outcome as Done;
-use crate::out::{self, say};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_lab::simulate::{
     Axis, LinkModel, Outcome, Plot, Setting, Workload, ZipfOptions, byte_miss_ratio, compare, head, mix, replay, run,
@@ -13,6 +12,7 @@ use millpond_lab::simulate::{
 };
 use millpond_server::config::value;
 use millpond_store::{policy::PolicyName, schedule::Mode};
+use millpond_terminal::{out, say};
 use std::{
     collections::BTreeMap,
     error::Error,

@@ -1,0 +1,43 @@
+//! A program: its command line, and the exit code of its commands.
+
+use crate::{Outcome, note, out};
+use clap::{
+    ArgMatches, Command,
+    error::{ContextKind, ErrorKind},
+};
+use std::{ffi::OsString, process::ExitCode};
+
+/// Lets options take negative numbers, which they refuse in words of their own.
+#[must_use]
+pub fn with_negative_numbers(command: Command) -> Command {
+    let options = command.mut_args(|arg| match arg.is_positional() || !arg.get_action().takes_values() {
+        true => arg,
+        false => arg.allow_negative_numbers(true),
+    });
+    options.mut_subcommands(with_negative_numbers)
+}
+
+/// Runs the command that the arguments name. The exit code is 0 after success, 1 after a failure, 2 where the arguments can't be
+/// read, and 141 where standard output was closed.
+pub fn run(cli: Command, arguments: Vec<OsString>, command: impl FnOnce(&ArgMatches) -> Outcome) -> ExitCode {
+    let matches = match cli.try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(mut error) => {
+            if error.kind() == ErrorKind::UnknownArgument {
+                // The advice to write `-- --x`: words that begin with a hyphen are nowhere values here.
+                error.remove(ContextKind::Suggested);
+            }
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    match command(&matches) {
+        Ok(()) => ExitCode::SUCCESS,
+        // `millpond probe FILE | head -1`: the reader has what it wants.
+        Err(error) if error.is::<out::Closed>() => ExitCode::from(out::CLOSED),
+        Err(error) => {
+            note!("millpond: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The `millpond-lab` command: load generators and simulators, for who measures a server.
+
+#[cfg(test)]
+mod documentation;
+mod load;
+mod simulate;
+
+use clap::{ArgMatches, Command};
+use millpond_terminal::{Outcome, completions, man, program};
+use std::process::ExitCode;
+
+/// Name of the program, as its pages have it.
+const NAME: &str = "millpond-lab";
+
+fn main() -> ExitCode {
+    program::run(cli(), std::env::args_os().collect(), run)
+}
+
+/// The whole command line.
+fn cli() -> Command {
+    program::with_negative_numbers(
+        Command::new(NAME)
+            .about("Load generators for HLS, DASH and RTSP servers, and simulators of caches and clusters")
+            .version(env!("CARGO_PKG_VERSION"))
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .max_term_width(100)
+            .subcommands([load::command(), simulate::command(), completions::command(NAME), man::command(NAME)]),
+    )
+}
+
+fn run(matches: &ArgMatches) -> Outcome {
+    match matches.subcommand() {
+        Some(("load", matches)) => load::run(matches),
+        Some(("simulate", matches)) => simulate::run_command(matches),
+        Some(("completions", matches)) => completions::run(cli(), matches),
+        Some(("man", matches)) => man::run(cli(), matches),
+        _ => Err("no such command".into()),
+    }
+}
+
+/// A runtime for the commands that work for one person.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_well_formed() {
+        super::cli().debug_assert();
+    }
+}
