@@ -13,6 +13,8 @@ const REORDER: i64 = 16;
 const STOPPED: i64 = SECOND;
 /// Number of such frames, beyond which they are no parts of one frame that was held up.
 const REPEATED: u32 = 3;
+/// Greatest media time: 146 years. Sums of such times don't overflow, so that they keep their order.
+const FARTHEST: i64 = i64::MAX / 2;
 /// Deviations of other clocks that are left alone.
 const DEVIATION: i64 = 1_000_000;
 
@@ -108,12 +110,12 @@ impl TrackTimes {
     /// Media time of the next frame.
     pub(super) fn media(&mut self, ticks: super::Wrapped) -> i64 {
         let ticks = self.unwrap.unwrap(ticks);
-        scale(ticks, SECOND, self.clock.source.get().into())
+        self.nanos(ticks)
     }
 
     /// Media time of a timestamp beside the sequence of frames.
     pub(super) fn media_of(&self, ticks: super::Wrapped) -> i64 {
-        scale(self.unwrap.near(ticks), SECOND, self.clock.source.get().into())
+        self.nanos(self.unwrap.near(ticks))
     }
 
     /// The same where the first frames are near to it.
@@ -129,7 +131,12 @@ impl TrackTimes {
 
     /// Media time of the last frame; `None` before the first one.
     pub(super) fn last_media(&self) -> Option<i64> {
-        self.unwrap.last().map(|ticks| scale(ticks, SECOND, self.clock.source.get().into()))
+        self.unwrap.last().map(|ticks| self.nanos(ticks))
+    }
+
+    /// Media time of unwrapped ticks.
+    fn nanos(&self, ticks: i64) -> i64 {
+        scale(ticks, SECOND, self.clock.source.get().into()).clamp(-FARTHEST, FARTHEST)
     }
 
     pub(super) fn offset(&self) -> Option<i64> {

@@ -397,3 +397,14 @@ fn a_late_frame_out_of_order_keeps_its_place_among_its_neighbours() {
         assert!(is_between, "{seconds} s: {:?} between {:?} and {:?}", between.at, before.at, after.at);
     }
 }
+
+#[test]
+fn timestamps_of_millions_of_years_keep_their_order() {
+    let mut timeline = timeline();
+    let far = 0xa5a5_a5a5_a5a5_a5a5_u64;
+    let stamps = (0..12).filter_map(|n| {
+        timeline.stamp(SOUND, Wrapped::whole(far + n * 1024), Duration::from_millis(n * n * 700), true)
+    });
+    let times: Vec<_> = stamps.map(|stamp| stamp.at).collect();
+    assert!(times.len() > 6 && times.is_sorted(), "{times:?}");
+}
