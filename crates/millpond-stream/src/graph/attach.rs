@@ -1,10 +1,11 @@
 //! Modules that take the frames of a channel beside its viewers.
 
 use super::{
-    Branch, CannotOpen, Closed, Inputs, Manager, Module, ModuleError, Output, Program, QueueLimits,
+    Branch, Closed, Inputs, Manager, Module, ModuleError, Output, Program, QueueLimits,
     module::{Running, start},
     shared::Shared,
 };
+use crate::cannot_open::CannotOpen;
 use futures_util::future::BoxFuture;
 use std::{future::Future, pin::pin, sync::Arc};
 use tokio::runtime::Handle;

@@ -1,13 +1,15 @@
 //! Viewers of a ladder: each gets the frames of one of its streams, by a module of his own.
 
 use super::{
-    CannotOpen, Closed, Fork, Manager, Program,
+    Closed, Fork, Manager, Program,
     shared::{Graph, Shared},
 };
 use crate::{
     Feed,
-    live::{Follower, LiveFeed, Reporter, area, can_follow},
+    cannot_open::CannotOpen,
+    live::{Follower, LiveFeed, area, can_follow},
     modules::LadderFollower,
+    report::Reporter,
 };
 use futures_util::future::join_all;
 use std::{

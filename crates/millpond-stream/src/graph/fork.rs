@@ -4,18 +4,18 @@ use super::{
     branch::BranchWriter,
     kept::{Kept, KeptLimits},
     key_interval::KeyInterval,
-    lead::Lead,
     live_memory::LiveMemory,
     pipe::{Closed, PipeReader},
     queue_limits::QueueLimits,
     rate::Rate,
-    registry::{NodeGuard, NodeId, Registry},
     session::BranchSplicer,
-    tempo::{Tempo, TempoMeter},
 };
 use crate::{
     Frame, Run,
-    live::{Insertion, InsertionEnd, Splicer, Strain},
+    lead::{Lead, Tempo, TempoMeter},
+    registry::{NodeGuard, NodeId, Registry},
+    splice::{Insertion, InsertionEnd, Splicer},
+    strain::Strain,
     transmission::{Alarm, Transmitter},
 };
 use std::{

@@ -1,7 +1,7 @@
 //! The graph manager: finds a graph for a request, forks it, or builds one (AMPS).
 
 use super::{
-    CannotOpen, Closed, LiveMemory, Output, Played, PlayedPart, Playing, QueueLimits, Registry,
+    Closed, LiveMemory, Module, Output, Played, PlayedPart, Playing, QueueLimits,
     group::{Group, Program},
     module::start,
     opened::{Opened, Request, Source, Start},
@@ -11,10 +11,11 @@ use super::{
 use crate::{
     Counters, Feed, HeavyWork, Options, StoredMedia, Subscriber,
     admission::{Admission, Full, OriginLoad, Origins},
-    graph::Module,
+    cannot_open::CannotOpen,
     live::{Streams, Windows},
     modules::{KeyFrameLoader, KeyFrames, Loader},
     reception::{Connector, Relay},
+    registry::Registry,
     resources::Resources,
     stored::{Intervals, MediaReader, Subject, beginnings, cursors, first_due, seek},
     transmission::{Arrival, Epochs, Lateness, Observer, Progress, Transmission, Transmitter},

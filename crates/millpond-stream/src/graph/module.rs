@@ -1,7 +1,7 @@
 //! The module trait, and the start of modules.
 
-use super::{Closed, Fork, NodeGuard, PipeReader, PipeWriter};
-use crate::{Run, live::Strain};
+use super::{Closed, Fork, PipeReader, PipeWriter};
+use crate::{Run, registry::NodeGuard, strain::Strain};
 use futures_util::future::BoxFuture;
 use std::{error::Error, sync::Arc};
 use tokio::task::AbortHandle;

@@ -3,7 +3,6 @@
 use super::{module::Running, shared::Shared};
 use crate::{
     Feed, Group, Program, StoredMedia, Subscriber,
-    admission::Full,
     live::{PastFeed, PastPoint, PastStart, Windows, live_point},
     modules::KeyFrames,
     transmission::{Transmission, Transmitter},
@@ -48,26 +47,6 @@ pub enum Start {
     At(f64),
     /// With the very next frame of each track, which are due at this time.
     Next(Duration),
-}
-
-/// Why a request is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CannotOpen {
-    /// The part begins behind the end, or is empty.
-    #[error("the part lies outside of the asset")]
-    OutOfRange,
-    /// Admission refuses it.
-    #[error(transparent)]
-    Full(#[from] Full),
-    /// The channel ended, or has no key frame for long.
-    #[error("the channel can't be played")]
-    Ended,
-    /// There are too many live streams.
-    #[error("too many live streams")]
-    Streams,
-    /// Live segments can carry none of the tracks.
-    #[error("live segments can carry none of the tracks")]
-    NoTracks,
 }
 
 /// Name, first sequence number and first RTP timestamp of a track.

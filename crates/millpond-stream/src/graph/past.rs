@@ -1,11 +1,9 @@
 //! Opens the past of a live stream for a subscriber.
 
-use super::{
-    CannotOpen, Manager, Opened, Output, Played, PlayedPart, Playing, Program, module::start, opened::Source,
-    pipe::pipe,
-};
+use super::{Manager, Opened, Output, Played, PlayedPart, Playing, Program, module::start, opened::Source, pipe::pipe};
 use crate::{
     Feed, Subscriber, TrackSender,
+    cannot_open::CannotOpen,
     live::{Begun, PastFeed, PastReader, PastStart},
     modules::PastLoader,
     transmission::{Epochs, Lateness, Transmission},

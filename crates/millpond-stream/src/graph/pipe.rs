@@ -3,7 +3,7 @@
 use super::queue::{QueueReader, QueueWriter, Weight, queue};
 use crate::{
     Frame, Run,
-    graph::registry::{EdgeGuard, NodeId, Registry},
+    registry::{EdgeGuard, NodeId, Registry},
 };
 use std::sync::{
     Arc,

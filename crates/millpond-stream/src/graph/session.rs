@@ -1,9 +1,6 @@
 //! Clips for one viewer: a splicer in one branch of a fork.
 
-use crate::{
-    Feed, Format, Run,
-    live::{Cues, Epoch, Splicer},
-};
+use crate::{Feed, Format, Run, cues::Cues, epoch::Epoch, splice::Splicer};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 

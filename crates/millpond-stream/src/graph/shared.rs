@@ -1,7 +1,7 @@
 //! Graphs that many subscribers share.
 
 use super::{
-    Branch, Closed, Fork, Inputs, Module, ModuleError, NodeGuard, NodeId, Output, PipeReader, QueueLimits, Registry,
+    Branch, Closed, Fork, Inputs, Module, ModuleError, Output, PipeReader, QueueLimits,
     fork::Figures,
     live_memory::LiveMemory,
     module::{Running, start},
@@ -10,7 +10,9 @@ use super::{
 };
 use crate::{
     Feed,
-    live::{SourceModules, Splicer},
+    live::SourceModules,
+    registry::{NodeGuard, NodeId, Registry},
+    splice::Splicer,
     transmission::{TrackSender, Transmitter},
 };
 use futures_util::future::BoxFuture;

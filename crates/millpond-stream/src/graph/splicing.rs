@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     StoredMedia,
-    live::Insertion,
     modules::{ClipLoader, Loader, Splice},
+    splice::Insertion,
 };
 use std::{sync::Arc, time::Duration};
 

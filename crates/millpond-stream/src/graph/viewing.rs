@@ -1,7 +1,7 @@
 //! Viewers that take the frames of a channel or live stream themselves, without a transmission.
 
-use super::{CannotOpen, Closed, Manager, NodeGuard, PipeReader, Program, Tempo, session::SessionFeed};
-use crate::Run;
+use super::{Closed, Manager, PipeReader, Program, session::SessionFeed};
+use crate::{Run, cannot_open::CannotOpen, lead::Tempo, registry::NodeGuard};
 use std::{sync::Arc, time::Instant};
 
 /// Kind of the readers in the registry.

@@ -1,7 +1,6 @@
 //! Metrics of live streams.
 
-use super::{LiveTotals, StreamState};
-use crate::{Manager, modules::KINDS};
+use crate::{Manager, modules::KINDS, report::StreamState, source::LiveTotals};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},

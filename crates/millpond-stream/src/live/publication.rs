@@ -1,11 +1,7 @@
 //! Streams that publishers push.
 
 use super::LiveRequest;
-use crate::{
-    CannotOpen,
-    graph::Shared,
-    reception::{AnnouncedMedia, SourceError},
-};
+use crate::{CannotOpen, graph::Shared, reception::AnnouncedMedia, source::SourceError};
 use bytes::Bytes;
 use std::{
     sync::{

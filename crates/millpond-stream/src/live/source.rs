@@ -1,9 +1,10 @@
 //! Requests for live streams.
 
-use super::{ChannelSource, Desk, Reporter, ShiftOptions, stream::Means};
+use super::{ChannelSource, Desk, ShiftOptions, stream::Means};
 use crate::{
     graph::Module,
     reception::{ADDRESS, Alternatives, PublishedReception, RtspReception, TransportReception, TransportSource},
+    report::Reporter,
 };
 use std::{fmt, sync::Arc, time::Duration};
 

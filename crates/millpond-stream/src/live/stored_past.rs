@@ -1,9 +1,7 @@
 //! The past of live streams on the disk, whether they run or not.
 
-use super::{
-    Clip, LiveRequest, LiveWindow, NoClip, ShiftOptions, StreamState, TimeShift, ended::IDLE, windows::FOREVER,
-};
-use crate::Manager;
+use super::{Clip, LiveRequest, LiveWindow, NoClip, ShiftOptions, TimeShift, ended::IDLE, windows::FOREVER};
+use crate::{Manager, report::StreamState};
 use millpond_store::ring::{self, Ring, RingError, SweepLimits};
 use std::{
     path::Path,

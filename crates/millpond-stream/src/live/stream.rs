@@ -1,16 +1,20 @@
 //! A named live source.
 
 use super::{
-    Desk, Entry, Epoch, Linger, LiveFeed, LiveRequest, Publication, PublicationEnd, PublishRefused, Reporter,
-    ShiftOptions, ShiftReport, Source, SourceCounts, StreamState,
+    Desk, Entry, Linger, LiveFeed, LiveRequest, Publication, PublicationEnd, PublishRefused, ShiftOptions, ShiftReport,
+    Source,
     desk::NoEntry,
     publication::{Conflict, PublishedMedia},
-    report::WeakReporter,
 };
 use crate::{
-    graph::{Fork, Graph, Lead, LiveMemory, Registry, Shared, Takers},
-    reception::{Balance, Connector, Relay, SourceError, SourceErrorKind, Turns},
+    epoch::Epoch,
+    graph::{Fork, Graph, LiveMemory, Shared},
+    lead::Lead,
+    reception::{Balance, Connector, Relay, Turns},
+    registry::{Registry, Takers},
+    report::{Reporter, StreamState, WeakReporter},
     resources::Resources,
+    source::{SourceCounts, SourceError, SourceErrorKind},
 };
 use std::{
     collections::BTreeMap,

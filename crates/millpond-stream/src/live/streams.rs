@@ -1,14 +1,16 @@
 //! All live streams of an engine.
 
 use super::{
-    Conflict, Insertions, LiveFeed, LiveRequest, LiveStream, LiveTotals, Publication, PublicationEnd, PublishRefused,
-    PublishRequest, StreamReport, StreamState, TimeShift, WindowOptions,
+    Conflict, Insertions, LiveFeed, LiveRequest, LiveStream, Publication, PublicationEnd, PublishRefused,
+    PublishRequest, StreamReport, TimeShift, WindowOptions,
     stream::{Means, REST},
 };
 use crate::{
     CannotOpen, Manager, Program,
     graph::{Fork, LiveMemory},
-    reception::{Balance, SourceError, Turns},
+    reception::{Balance, Turns},
+    report::StreamState,
+    source::{LiveTotals, SourceError},
 };
 use std::{
     collections::BTreeMap,
@@ -166,7 +168,7 @@ impl Manager {
     /// held. Cancel safe.
     ///
     /// # Errors
-    /// What its source did at the first attempt, or within the last second; [`TimedOut`](crate::reception::SourceErrorKind::TimedOut)
+    /// What its source did at the first attempt, or within the last second; [`TimedOut`](crate::source::SourceErrorKind::TimedOut)
     /// where formats were not known within `patience`.
     pub async fn live_feed(
         self: &Arc<Self>,

@@ -1,7 +1,7 @@
 //! Streams of a source that tests drive.
 
 mod channel;
-pub(super) mod fake;
+pub(crate) mod fake;
 mod past;
 mod sharing;
 mod sources;

@@ -21,21 +21,7 @@ pub use recorder::{CannotRecord, RecordLimits, Recording, RecordingEnd, Recordin
 pub(crate) use segmenter::Segmenter;
 pub(crate) use splice::{ClipLoader, Splice};
 
-use crate::graph;
-use serde::Serialize;
-
-/// A kind of module.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct ModuleKind {
-    /// Its name.
-    pub name: &'static str,
-    /// Description of its modules.
-    pub about: &'static str,
-    /// Number of inputs.
-    pub inputs: usize,
-    /// Number of outputs; a fork is one.
-    pub outputs: usize,
-}
+use crate::{graph, kind::ModuleKind};
 
 /// All kinds of modules.
 pub const KINDS: &[ModuleKind] = &[

@@ -7,11 +7,11 @@
 //! fragment. The file is synced to its disk every [`SYNC`] and at the end, so that a machine that loses its power leaves the
 //! same, less the media of that time. A file that can't be written any more is truncated behind its last whole fragment.
 
-use super::ModuleKind;
 use crate::{
     CannotOpen, Counters, Run,
     fragmenter::{Fragment, FragmentLimits, Fragmenter},
     graph::{Attached, Inputs, Manager, Module, ModuleError, Output, Program},
+    kind::ModuleKind,
 };
 use futures_util::future::BoxFuture;
 use std::{

@@ -1,10 +1,12 @@
 //! Gives the frames of a clip to a live stream when its turn comes.
 
-use super::{Loader, ModuleKind};
+use super::Loader;
 use crate::{
     Frame,
-    graph::{EdgeGuard, Fork, Inputs, Module, ModuleError, Output, PipeReader, Running},
-    live::{Insertion, InsertionEnd, SpliceCut, Turn},
+    graph::{Fork, Inputs, Module, ModuleError, Output, PipeReader, Running},
+    kind::ModuleKind,
+    registry::EdgeGuard,
+    splice::{Cut, Insertion, InsertionEnd, Turn},
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -113,7 +115,7 @@ impl Splice {
     }
 
     /// Waits for its turn. A clip that can't be loaded ends before.
-    async fn wait(&mut self) -> Result<SpliceCut, InsertionEnd> {
+    async fn wait(&mut self) -> Result<Cut, InsertionEnd> {
         loop {
             let turn = self.turn.borrow_and_update().clone();
             match turn {
@@ -144,7 +146,7 @@ impl Splice {
     }
 
     /// Waits until a frame is due, and gives all that are due then. Returns their number.
-    async fn give(&mut self, frames: &[Frame], cut: &SpliceCut, fork: &Fork) -> Result<usize, InsertionEnd> {
+    async fn give(&mut self, frames: &[Frame], cut: &Cut, fork: &Fork) -> Result<usize, InsertionEnd> {
         let ready = |frame: &Frame| cut.arrived + (cut.from + frame.due).saturating_sub(cut.due);
         let Some(first) = frames.first() else { return Ok(0) };
         let mut turn = self.turn.clone();

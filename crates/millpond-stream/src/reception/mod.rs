@@ -3,7 +3,7 @@
 //! [`TransportReception`] receives a programme of an MPEG transport stream from a [`TransportSource`].
 //! [`RtspReception`] plays an [`RtspSource`] as a client. It connects by a [`Connector`], and makes frames of the packets with
 //! the state machines of `millpond_rtp`. It gives a stream's frames their final times, and tells by a
-//! [`Reporter`](crate::live::Reporter) what becomes of the source. Publishers push instead: their [`AnnouncedMedia`] is received
+//! [`Reporter`](crate::report::Reporter) what becomes of the source. Publishers push instead: their [`AnnouncedMedia`] is received
 //! with the same state machines.
 
 mod alternatives;
@@ -33,11 +33,11 @@ mod turns;
 mod udp;
 mod wire;
 
+pub use crate::source::{SourceError, SourceErrorKind};
 pub use alternatives::Alternatives;
 pub use announced::{AnnouncedMedia, Backchannel};
 pub(crate) use balance::Balance;
 pub use connector::{Connection, Connector, Relay, TcpConnector};
-pub use error::{SourceError, SourceErrorKind};
 pub use format::{FormatError, StreamFormat, Unreceivable};
 pub use millpond_rtp::client::Endpoint;
 pub(crate) use published::{ADDRESS, PUBLISHED, PublishedReception};

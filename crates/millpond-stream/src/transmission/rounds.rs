@@ -9,7 +9,7 @@ use super::{
     transmitter::Command,
     wheel::Wheel,
 };
-use crate::{Counters, graph::NodeId};
+use crate::{Counters, registry::NodeId};
 use millpond_rtp::{
     feedback::GenericNack,
     rtcp::{self, ReportBlock, RtcpItem},

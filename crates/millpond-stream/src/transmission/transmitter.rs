@@ -1,7 +1,7 @@
 //! A sending thread: sockets and clock around [`Rounds`].
 
 use super::{Datagrams, Now, Pace, TrackSender, Transmission, rounds::Rounds, thread_time};
-use crate::{Counters, graph::NodeId};
+use crate::{Counters, registry::NodeId};
 use rustix::thread::Pid;
 use std::{
     io,

@@ -1,13 +1,13 @@
 //! The assets of a channel.
 
-use super::super::Reporter;
+use super::Schedule;
 use crate::{
     StoredMedia,
     graph::Module,
-    live::channel::Schedule,
     modules::{Channel, Laps},
-    reception::SourceError,
+    report::Reporter,
     resources::Resources,
+    source::SourceError,
 };
 use futures_util::future::BoxFuture;
 use std::{fmt, sync::Arc};

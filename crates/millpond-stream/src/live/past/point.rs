@@ -3,7 +3,8 @@
 use super::{between, moved, nanos};
 use crate::{
     Feed,
-    live::{Epoch, LiveWindow},
+    epoch::Epoch,
+    live::LiveWindow,
     transmission::{Passed, TrackSender},
 };
 use millpond_media::units::Timescale;

@@ -1,13 +1,13 @@
 //! The pace and the epochs of a channel.
 
-use super::{
-    super::{AssetTurn, Reporter, Schedule},
-    windows::{formats, picture},
-};
+use super::windows::{formats, picture};
 use crate::{
     Counters, EpochReason, Frame, Run,
-    graph::{Module, Output, Registry, pipe},
+    graph::{Module, Output, pipe},
+    live::{AssetTurn, Schedule},
     modules::Channel,
+    registry::Registry,
+    report::Reporter,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;

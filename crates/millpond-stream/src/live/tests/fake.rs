@@ -1,11 +1,14 @@
 //! A source that gives what a test tells it to, and an engine for it.
 
-use super::super::{Epoch, EpochReason, Linger, LiveRequest, Reporter, Source, report::WeakReporter};
 use crate::{
     Bounds, Counters, Format, Frame, HeavyWork, Lateness, Manager, Options, ROUND, RateRule,
+    epoch::{Epoch, EpochReason},
     graph::{Inputs, Module, ModuleError, Output},
+    live::{Linger, LiveRequest, Source},
     outlet::{Datagrams, Outlet, Packets},
-    reception::{SourceError, SourceErrorKind, TcpConnector},
+    reception::TcpConnector,
+    report::{Reporter, WeakReporter},
+    source::{SourceError, SourceErrorKind},
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -67,7 +70,7 @@ impl Module for FakeReception {
 }
 
 impl Fake {
-    pub(in crate::live) fn module(&self, reporter: Reporter) -> Box<dyn Module> {
+    pub(crate) fn module(&self, reporter: Reporter) -> Box<dyn Module> {
         let (sender, frames) = mpsc::unbounded_channel();
         let mut state = self.0.lock().unwrap();
         *state = State { opened: state.opened + 1, reporter: Some(reporter), frames: Some(sender) };
@@ -125,7 +128,7 @@ impl Fake {
 }
 
 /// Pictures in VP8, of a track with ticks of 90 kHz.
-pub(in crate::live) fn pictures(fourcc: [u8; 4]) -> Option<Format> {
+pub(crate) fn pictures(fourcc: [u8; 4]) -> Option<Format> {
     let kind = TrackKind::Video { width: 16, height: 16, orientation: Orientation::UPRIGHT, pixel_aspect: (1, 1) };
     let config = Vp9Config { fourcc, profile: 0, level: 10, bit_depth: 8, chroma: 1, color: Color::UNSPECIFIED };
     let track = Track {
@@ -157,7 +160,7 @@ pub(in crate::live) fn pictures(fourcc: [u8; 4]) -> Option<Format> {
 }
 
 /// Picture of track 0 by its number: key frames where that is divisible by 10. Its first bytes are the number.
-pub(in crate::live) fn picture(number: u32) -> Frame {
+pub(crate) fn picture(number: u32) -> Frame {
     Frame {
         track: 0,
         number,

@@ -1,7 +1,11 @@
 //! Reports of a reception about its source.
 
-use super::{Cues, Epoch, LiveTotals, Splicer};
-use crate::reception::SourceError;
+use crate::{
+    cues::Cues,
+    epoch::Epoch,
+    source::{LiveTotals, SourceCounts, SourceError},
+    splice::Splicer,
+};
 use millpond_package::live::Cue;
 use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -35,44 +39,6 @@ pub enum StreamState {
     },
 }
 
-/// Counts of a reception, over all sessions with its source in one run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SourceCounts {
-    /// Sessions that gave media. All but the first are reconnections.
-    pub sessions: u64,
-    /// RTP packets that arrived, those without use included; of MPEG-TS its packets.
-    pub packets: u64,
-    /// Packets that did not arrive while they were waited for.
-    pub lost_packets: u64,
-    /// Packets that were asked for because they were missing.
-    pub asked_packets: u64,
-    /// Those of them that arrived in time.
-    pub repaired_packets: u64,
-    /// Those of them that did not.
-    pub too_late_packets: u64,
-    /// Packets that arrived after a later one.
-    pub reordered_packets: u64,
-    /// Packets without use: of another sender or payload type, invalid, or later than the wait for them.
-    pub unused_packets: u64,
-    /// Frames that were left out because a part of them is missing.
-    pub broken_frames: u64,
-}
-
-/// Adds the counts of another session.
-impl std::ops::AddAssign for SourceCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.sessions += other.sessions;
-        self.packets += other.packets;
-        self.lost_packets += other.lost_packets;
-        self.asked_packets += other.asked_packets;
-        self.repaired_packets += other.repaired_packets;
-        self.too_late_packets += other.too_late_packets;
-        self.reordered_packets += other.reordered_packets;
-        self.unused_packets += other.unused_packets;
-        self.broken_frames += other.broken_frames;
-    }
-}
-
 /// Reports of a reception about its source. Clones report about the same source.
 ///
 /// A reception calls [`begin`](Self::begin) before the first frame of each epoch, [`lost`](Self::lost) when frames stop, and
@@ -83,7 +49,7 @@ pub struct Reporter(Arc<Reported>);
 
 /// A [`Reporter`] that keeps nothing that was reported.
 #[derive(Clone, Debug)]
-pub(super) struct WeakReporter(Weak<Reported>);
+pub(crate) struct WeakReporter(Weak<Reported>);
 
 /// What was reported of a run.
 #[derive(Debug)]
@@ -106,14 +72,14 @@ impl Default for Reporter {
 
 impl WeakReporter {
     /// The reporter, while the run or somebody else has it.
-    pub(super) fn upgrade(&self) -> Option<Reporter> {
+    pub(crate) fn upgrade(&self) -> Option<Reporter> {
         self.0.upgrade().map(Reporter)
     }
 }
 
 impl Reporter {
     /// Makes one whose counts are also added to `totals`.
-    pub(super) fn new(totals: Arc<LiveTotals>) -> Self {
+    pub(crate) fn new(totals: Arc<LiveTotals>) -> Self {
         Self(Arc::new(Reported {
             state: watch::Sender::new(StreamState::Waiting),
             splicer: Arc::new(Splicer::new(totals.clone())),
@@ -125,7 +91,7 @@ impl Reporter {
     }
 
     /// Makes one that keeps nothing.
-    pub(super) fn downgrade(&self) -> WeakReporter {
+    pub(crate) fn downgrade(&self) -> WeakReporter {
         WeakReporter(Arc::downgrade(&self.0))
     }
 

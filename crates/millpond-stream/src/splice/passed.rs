@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// The last frame that passed of a track.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::live) struct Passed {
+pub(crate) struct Passed {
     /// Number of the next one.
     next: u32,
     /// The highest presentation time so far.
@@ -23,7 +23,7 @@ impl Passed {
 
     /// Gives a frame the next number, and a due time after the last one's. Sound that is presented before what has passed is
     /// left out.
-    pub(in crate::live) fn take(&mut self, frame: Frame, is_video: bool, scale: Option<Timescale>) -> Option<Frame> {
+    pub(crate) fn take(&mut self, frame: Frame, is_video: bool, scale: Option<Timescale>) -> Option<Frame> {
         if !is_video && self.pts.is_some_and(|last| frame.pts <= last) {
             return None;
         }

@@ -1,6 +1,7 @@
 //! Properties of timelines of hostile sources.
 
-use super::{super::Wrapped, *};
+use super::*;
+use crate::clock::Wrapped;
 use millpond_media::units::Timescale;
 use proptest::prelude::*;
 

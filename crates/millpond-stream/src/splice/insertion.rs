@@ -1,7 +1,7 @@
 //! A clip on its way into a stream.
 
 use super::{line::Cut, plan::Plan};
-use crate::{Feed, Format, StoredMedia, graph::NodeId};
+use crate::{Format, registry::NodeId};
 use std::{
     sync::{
         Arc,
@@ -30,15 +30,8 @@ pub(crate) struct Insertion {
 #[derive(Debug)]
 pub(crate) struct Clip {
     pub(crate) path: String,
-    pub(super) length: Duration,
-    pub(super) formats: Vec<Option<Format>>,
-}
-
-impl From<&StoredMedia> for Clip {
-    fn from(media: &StoredMedia) -> Self {
-        let length = Duration::try_from_secs_f64(media.duration()).unwrap_or_default();
-        Self { path: media.path().to_owned(), length, formats: media.formats().to_vec() }
-    }
+    pub(crate) length: Duration,
+    pub(crate) formats: Vec<Option<Format>>,
 }
 
 /// What a clip has to do.
@@ -111,7 +104,7 @@ impl InsertionEnd {
 }
 
 impl Insertion {
-    pub(super) fn new(
+    pub(crate) fn new(
         (id, path): (u64, Arc<str>),
         clip: Clip,
         plan: Plan,
@@ -176,7 +169,7 @@ impl Insertion {
     }
 
     /// A report of it.
-    pub(super) fn report(&self) -> InsertionReport {
+    pub(crate) fn report(&self) -> InsertionReport {
         let turn = self.turn.borrow().clone();
         let (frames, replaced) = (self.frames.load(Ordering::Relaxed), self.replaced.load(Ordering::Relaxed));
         let end = match &turn {

@@ -1,6 +1,6 @@
 //! The tracks of a clip in the place of a live stream's.
 
-use crate::Format;
+use crate::{Format, ticks::ticks};
 use millpond_media::{
     codec::Codec,
     movie::{Track, TrackKind},
@@ -59,10 +59,10 @@ struct Line {
 
 /// Times of a frame in a track of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::live) struct Placed {
-    pub(in crate::live) track: u16,
-    pub(in crate::live) pts: i64,
-    pub(in crate::live) is_video: bool,
+pub(crate) struct Placed {
+    pub(crate) track: u16,
+    pub(crate) pts: i64,
+    pub(crate) is_video: bool,
 }
 
 impl Plan {
@@ -106,7 +106,7 @@ impl Plan {
     }
 
     /// The formats of the stream while the clip plays. Names, languages and clocks stay those of the stream.
-    pub(in crate::live) fn formats(&self, stream: &[Option<Format>], clip: &[Option<Format>]) -> Arc<[Option<Format>]> {
+    pub(crate) fn formats(&self, stream: &[Option<Format>], clip: &[Option<Format>]) -> Arc<[Option<Format>]> {
         let of_track = |(number, format): (u16, &Option<Format>)| {
             let known = format.as_ref()?;
             let line = self.lines.iter().find(|line| line.stream == number);
@@ -121,25 +121,13 @@ impl Plan {
 
     /// The tracks of the stream that get a frame of the clip, with its presentation time. The clip begins at the stream time
     /// `begin`. Sound from before the clip's beginning is left out.
-    pub(in crate::live) fn place(&self, track: u16, pts: i64, begin: Duration) -> impl Iterator<Item = Placed> {
+    pub(crate) fn place(&self, track: u16, pts: i64, begin: Duration) -> impl Iterator<Item = Placed> {
         let lines = self.lines.iter().filter(move |line| line.clip == track && (line.is_video || pts >= 0));
         lines.map(move |line| {
             let pts = line.from.convert(if pts < 0 { pts / SQUEEZE } else { pts }, line.to);
             Placed { track: line.stream, pts: ticks(begin, line.to).saturating_add(pts), is_video: line.is_video }
         })
     }
-}
-
-/// Converts a time to the nearest tick.
-pub(in crate::live) fn ticks(time: Duration, scale: Timescale) -> i64 {
-    let nanos = u128::from(scale.get()) * time.as_nanos();
-    i64::try_from((nanos + 500_000_000) / 1_000_000_000).unwrap_or(i64::MAX)
-}
-
-/// Converts ticks to a time; `None` for negative ones.
-pub(in crate::live) fn time(ticks: i64, scale: Timescale) -> Option<Duration> {
-    let nanos = u128::try_from(ticks).ok()? * 1_000_000_000 / u128::from(scale.get());
-    Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
 }
 
 fn present(formats: &[Option<Format>]) -> impl Iterator<Item = (u16, &Format)> + Clone {

@@ -1,9 +1,7 @@
 //! Tests on a virtual clock.
 
-use super::{
-    super::{SECOND, Wrapped},
-    *,
-};
+use super::*;
+use crate::clock::{SECOND, Wrapped};
 use millpond_media::units::Timescale;
 
 const SOUND: usize = 1;

@@ -1,6 +1,6 @@
 //! What is known of a stream's frames before they arrive.
 
-use super::tempo::Tempo;
+use super::Tempo;
 use crate::Format;
 use millpond_media::codec::Codec;
 

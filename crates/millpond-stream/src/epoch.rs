@@ -1,6 +1,6 @@
 //! Stretches of a stream without a discontinuity.
 
-use crate::Format;
+use crate::{Format, ticks};
 use millpond_media::units::Timescale;
 use std::{sync::Arc, time::Duration};
 
@@ -53,17 +53,17 @@ impl Epoch {
     }
 
     /// Whether a track has pictures.
-    pub(super) fn is_video(&self, track: u16) -> bool {
+    pub(crate) fn is_video(&self, track: u16) -> bool {
         self.formats.get(usize::from(track)).and_then(Option::as_ref).is_some_and(Format::is_video)
     }
 
     /// Presentation time of a frame as stream time; `None` for tracks without frames.
     pub(crate) fn shown(&self, frame: &crate::Frame) -> Option<Duration> {
-        super::splice::time(frame.pts, self.timescale(frame.track)?)
+        ticks::time(frame.pts, self.timescale(frame.track)?)
     }
 
     /// Clock of a track; `None` for tracks without frames.
-    pub(super) fn timescale(&self, track: u16) -> Option<Timescale> {
+    pub(crate) fn timescale(&self, track: u16) -> Option<Timescale> {
         self.formats.get(usize::from(track))?.as_ref().map(|format| format.track.timescale)
     }
 }

@@ -1,12 +1,10 @@
 //! All insertions of an engine.
 
-use super::{
-    insertion::{Clip, Insertion, InsertionEnd, InsertionReport},
-    plan::{Plan, Unfit},
-};
 use crate::{
     Feed, Manager, StoredMedia,
-    graph::{Fork, NodeId, SplicePart},
+    graph::{Fork, SplicePart},
+    registry::NodeId,
+    splice::{Clip, Insertion, InsertionEnd, InsertionReport, Plan, Unfit},
 };
 use std::{
     collections::BTreeMap,
@@ -119,7 +117,7 @@ impl Manager {
         inner.prune();
         inner.last += 1;
         let id = inner.last;
-        let insertion = Insertion::new((id, path.into()), Clip::from(&*clip), plan, (at, session));
+        let insertion = Insertion::new((id, path.into()), clip_of(&clip), plan, (at, session));
         if !splicer.add(insertion.clone(), MOST) {
             return Err(CannotInsert::TooMany(path.to_owned()));
         }
@@ -157,4 +155,10 @@ impl Manager {
         }
         Some(insertion.report())
     }
+}
+
+/// Returns what an insertion has to know of a stored title.
+fn clip_of(media: &StoredMedia) -> Clip {
+    let length = Duration::try_from_secs_f64(media.duration()).unwrap_or_default();
+    Clip { path: media.path().to_owned(), length, formats: media.formats().to_vec() }
 }

@@ -10,7 +10,7 @@ use super::{
     track::{Follows, TrackClock, TrackTimes},
     unwrap::Wrapped,
 };
-use crate::live::EpochReason;
+use crate::epoch::EpochReason;
 use millpond_media::Timescale;
 use std::time::Duration;
 

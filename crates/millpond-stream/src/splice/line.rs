@@ -3,9 +3,12 @@
 use super::{
     insertion::{Insertion, InsertionEnd, Turn},
     passed::Passed,
-    plan::{Plan, ticks, time},
+    plan::Plan,
 };
-use crate::{Epoch, EpochReason, Format, Frame, Run};
+use crate::{
+    Epoch, EpochReason, Format, Frame, Run,
+    ticks::{ticks, time},
+};
 use std::{
     collections::VecDeque,
     sync::Arc,

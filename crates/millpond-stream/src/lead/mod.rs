@@ -1,7 +1,13 @@
-//! The frames that branches of a fork begin with.
+//! The leading track of a stream: the frames that branches of a fork begin with, and how fast they come.
 
-use super::{expectation::Expectation, tempo::Tempo};
+mod expectation;
+mod tempo;
+
+pub use tempo::Tempo;
+pub(crate) use tempo::TempoMeter;
+
 use crate::Format;
+use expectation::Expectation;
 use std::sync::{
     Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicU32, Ordering},
@@ -61,7 +67,7 @@ impl Lead {
     }
 
     /// Notes what frames of the leading track have shown.
-    pub(super) fn learn(&self, tempo: Tempo) {
+    pub(crate) fn learn(&self, tempo: Tempo) {
         self.lock().learn(tempo);
     }
 
@@ -72,7 +78,7 @@ impl Lead {
     }
 
     /// What is known of the leading track before its frames tell.
-    pub(super) fn expected(&self) -> Option<Tempo> {
+    pub(crate) fn expected(&self) -> Option<Tempo> {
         self.lock().tempo()
     }
 
@@ -91,12 +97,12 @@ impl Lead {
     }
 
     /// Ticks of the leading track a second.
-    pub(super) fn timescale(&self) -> u32 {
+    pub(crate) fn timescale(&self) -> u32 {
         self.timescale.load(Ordering::Acquire)
     }
 
     /// Whether branches can begin with a frame of an epoch now.
-    pub(super) fn admits(&self, epoch: u32) -> bool {
+    pub(crate) fn admits(&self, epoch: u32) -> bool {
         !self.is_lost.load(Ordering::Acquire) && epoch == self.epoch.load(Ordering::Acquire)
     }
 }

@@ -20,7 +20,7 @@ pub struct Cues {
 
 impl Cues {
     /// Takes a cue. Returns whether it is none that is known.
-    pub(super) fn push(&mut self, cue: Cue) -> bool {
+    pub(crate) fn push(&mut self, cue: Cue) -> bool {
         let span = if cue.splice.time.is_some() { SAME } else { REPEATED };
         let is_known = |known: &Cue| known.section == cue.section && known.at.abs_diff(cue.at) < span;
         if self.last.iter().any(is_known) {

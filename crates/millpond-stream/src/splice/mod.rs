@@ -6,25 +6,20 @@
 //! the clip's end.
 
 mod insertion;
-mod insertions;
 mod line;
 mod passed;
 mod plan;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use insertion::{Insertion, Turn};
+pub(crate) use insertion::{Clip, Insertion, Turn};
 pub use insertion::{InsertionEnd, InsertionReport};
-pub use insertions::CannotInsert;
-pub(crate) use insertions::Insertions;
 pub(crate) use line::Cut;
+pub(crate) use passed::Passed;
+pub(crate) use plan::Plan;
 pub use plan::Unfit;
 
-pub(in crate::live) use passed::Passed;
-pub(in crate::live) use plan::{Plan, ticks, time};
-
-use super::{Epoch, LiveTotals};
-use crate::{Format, Frame, Run, graph::Lead};
+use crate::{Format, Frame, Run, epoch::Epoch, lead::Lead, source::LiveTotals};
 use line::{Line, Passage};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -48,7 +43,7 @@ pub(crate) struct Splicer {
 }
 
 impl Splicer {
-    pub(super) fn new(totals: Arc<LiveTotals>) -> Self {
+    pub(crate) fn new(totals: Arc<LiveTotals>) -> Self {
         let (epochs, lead, line) = (watch::Sender::new(Arc::default()), Arc::default(), Mutex::default());
         Self { epochs, lead, totals, is_branch: false, line }
     }
@@ -98,17 +93,17 @@ impl Splicer {
     }
 
     /// The last 64 epochs, the newest one last.
-    pub(super) fn epochs(&self) -> watch::Receiver<Arc<[Epoch]>> {
+    pub(crate) fn epochs(&self) -> watch::Receiver<Arc<[Epoch]>> {
         self.epochs.subscribe()
     }
 
     /// Tells that frames of a new epoch of the source follow.
-    pub(super) fn begin(&self, epoch: Epoch) {
+    pub(crate) fn begin(&self, epoch: Epoch) {
         self.change(&|_| 0, |line, out| line.begin(epoch, out));
     }
 
     /// Tells that the source was lost.
-    pub(super) fn lose(&self) {
+    pub(crate) fn lose(&self) {
         self.change(&|_| 0, Line::lose);
     }
 
@@ -147,12 +142,12 @@ impl Splicer {
     }
 
     /// The formats of the source and its leading track; `None` before its first epoch.
-    fn formats(&self) -> Option<(Arc<[Option<Format>]>, u16)> {
+    pub(crate) fn formats(&self) -> Option<(Arc<[Option<Format>]>, u16)> {
         self.lock().formats()
     }
 
     /// Adds a clip, unless `most` wait.
-    fn add(&self, clip: Arc<Insertion>, most: usize) -> bool {
+    pub(crate) fn add(&self, clip: Arc<Insertion>, most: usize) -> bool {
         self.lock().add(clip, most)
     }
 

@@ -55,7 +55,7 @@ fn interval_of((frames, seconds): (u32, u32)) -> Option<Duration> {
 
 /// Measures the [`Tempo`] of a stream.
 #[derive(Debug, Default)]
-pub(super) struct TempoMeter {
+pub(crate) struct TempoMeter {
     track: u16,
     epoch: u32,
     keys: u32,
@@ -68,7 +68,7 @@ pub(super) struct TempoMeter {
 
 impl TempoMeter {
     /// Takes a frame of the leading track, which has `timescale` ticks a second.
-    pub(super) fn take(&mut self, frame: &Frame, timescale: u32) {
+    pub(crate) fn take(&mut self, frame: &Frame, timescale: u32) {
         if (self.track, self.epoch) != (frame.track, frame.epoch) {
             *self = Self { track: frame.track, epoch: frame.epoch, ..Self::default() };
         }
@@ -85,12 +85,12 @@ impl TempoMeter {
     }
 
     /// What has been measured; `None` before a group of pictures is complete.
-    pub(super) fn measured(&self) -> Option<Tempo> {
+    pub(crate) fn measured(&self) -> Option<Tempo> {
         self.least().filter(|_| self.keys >= KEYS).map(|interval| self.with(Some(interval)))
     }
 
     /// What has been measured, or what is `expected` as far as frames do not contradict it.
-    pub(super) fn tempo(&self, expected: Option<Tempo>) -> Option<Tempo> {
+    pub(crate) fn tempo(&self, expected: Option<Tempo>) -> Option<Tempo> {
         self.measured().or_else(|| {
             let expected = expected.filter(|expected| expected.track == self.track)?;
             let interval = self.least().into_iter().chain(expected.interval).min();
