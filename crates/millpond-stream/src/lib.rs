@@ -56,13 +56,14 @@ pub use graph::{
 pub use kind::ModuleKind;
 pub use lead::Tempo;
 pub use live::{
-    CannotInsert, ChannelSource, Conflict, FoundPart, FoundSegment, Linger, LiveCollector, LiveFeed, LiveRequest,
-    LiveStream, LiveWindow, PartBytes, PastPoint, PastStart, Publication, PublicationEnd, PublishRefused,
-    PublishRequest, PublishedMedia, ShiftOptions, ShiftReport, Source, StreamReport, Titles, WindowOptions,
+    CannotInsert, ChannelSource, FoundPart, FoundSegment, Linger, LiveCollector, LiveFeed, LiveRequest, LiveStream,
+    LiveWindow, PartBytes, PastPoint, PastStart, PublishRefused, PublishRequest, ShiftOptions, ShiftReport, Source,
+    StreamReport, Titles, WindowOptions,
 };
 pub use modules::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
 pub use multicast::{Groups, NoGroups};
 pub use options::Options;
+pub use reception::{Conflict, Publication, PublicationEnd, PublishedMedia};
 pub use report::{Reporter, StreamState};
 pub use resources::Resources;
 pub use source::{SourceCounts, SourceError, SourceErrorKind};

@@ -183,9 +183,13 @@ impl Group {
             let shared = self.program.shared.clone();
             let node = manager.registry().add("multicast", self.program.feed.path());
             let mut tracks = self.tracks.clone();
-            let way = (node.id(), Some(&self.transmitter), manager.viewer_limits());
-            let joined = shared.join(way, &self.program.feed, &mut tracks).await;
-            let Joined { frames, begins, span, feed } = joined.map_err(|Closed| CannotOpen::Ended)?;
+            let listener = self.transmitter.listener();
+            let way = (node.id(), Some(&listener), manager.viewer_limits());
+            let joined = shared.join(way, &self.program.feed).await.map_err(|Closed| CannotOpen::Ended)?;
+            for sender in &mut tracks {
+                sender.begin(joined.first_of(sender.track), joined.from);
+            }
+            let Joined { frames, begins, span, feed, .. } = joined;
             self.transmitter.play(Transmission {
                 id: self.id,
                 tracks,

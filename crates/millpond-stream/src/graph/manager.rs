@@ -333,7 +333,7 @@ impl Manager {
             to: until,
             speed,
             lateness: self.options().lateness,
-            origin: self.origins.of(&media),
+            origin: self.origin_of(&media),
             arrival: None,
             epochs: None,
             progress: subscriber.progress.clone(),
@@ -354,10 +354,14 @@ impl Manager {
         let shared = program.shared.clone();
         let (id, transmitter) = (subscriber.id, subscriber.transmitter.clone());
         let node = self.registry.add("transmission", format!("{} {id:x}", program.feed.path()));
-        let way = (node.id(), Some(&transmitter), self.viewer_limits());
+        let listener = transmitter.listener();
+        let way = (node.id(), Some(&listener), self.viewer_limits());
         subscriber.tracks.iter_mut().for_each(|sender| sender.passed = None);
-        let joined = shared.join(way, &program.feed, &mut subscriber.tracks).await;
-        let Joined { frames, begins, span, feed } = joined.map_err(|Closed| CannotOpen::Ended)?;
+        let joined = shared.join(way, &program.feed).await.map_err(|Closed| CannotOpen::Ended)?;
+        for sender in &mut subscriber.tracks {
+            sender.begin(joined.first_of(sender.track), joined.from);
+        }
+        let Joined { frames, begins, span, feed, .. } = joined;
         let from = |sender: &crate::transmission::TrackSender| {
             let name = program.feed.format(sender.track).map(|format| format.name.clone()).unwrap_or_default();
             (name, sender.sequence, sender.timestamp(sender.start))
@@ -403,10 +407,15 @@ impl Manager {
         Ok(())
     }
 
+    /// The origin of a title; `None` where its files are local.
+    fn origin_of(&self, media: &StoredMedia) -> Option<Arc<OriginLoad>> {
+        self.origins.of(media.remote_place()?)
+    }
+
     /// The origin that tracks of a title would have to be read from, where that can refuse a session at all: the tracks are
     /// neither local nor read by another session a little ahead.
     fn read_from(&self, media: &StoredMedia, tracks: &Arc<[u16]>, at: f64) -> Option<Arc<OriginLoad>> {
-        let origin = self.origins.of(media).filter(|origin| origin.is_scarce())?;
+        let origin = self.origin_of(media).filter(|origin| origin.is_scarce())?;
         let subject = Subject::of(media, tracks.clone());
         let position = Duration::try_from_secs_f64(at).unwrap_or_default();
         let objects = tracks.iter().filter_map(|track| media.track(*track)?.object());

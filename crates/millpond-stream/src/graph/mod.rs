@@ -1,5 +1,6 @@
 //! Modules, the pipes between them, and the manager that connects them (AMPS, rows A2 and A3).
 
+mod alarm;
 mod attach;
 mod branch;
 mod following;
@@ -24,6 +25,7 @@ mod shedding;
 mod splicing;
 mod viewing;
 
+pub(crate) use alarm::Listener;
 pub use attach::Attached;
 pub use fork::{Branch, Fork};
 pub use group::{Group, GroupAddress, Program};
@@ -36,7 +38,7 @@ pub use opened::{Beginning, KeepAlive, Opened, Played, PlayedPart, Playing, Requ
 pub(crate) use pipe::pipe;
 pub use pipe::{Closed, Permit, PipeReader, PipeWriter};
 pub(crate) use queue_limits::QueueLimits;
-pub(crate) use shared::{Graph, Shared};
+pub(crate) use shared::{Graph, Shared, SourceModules};
 pub(crate) use splicing::SplicePart;
 pub(crate) use viewing::KIND as VIEWING;
 pub use viewing::Viewing;

@@ -7,7 +7,6 @@
 //! A [`LiveWindow`] has the last segments of a stream, for players that ask for them one by one.
 
 mod channel;
-mod desk;
 mod ended;
 mod feed;
 mod following;
@@ -16,7 +15,7 @@ mod ladder;
 mod lease;
 mod metrics;
 mod past;
-mod publication;
+mod publishing;
 mod shift;
 mod source;
 mod stored_past;
@@ -32,7 +31,6 @@ mod windows;
 
 pub(crate) use channel::{AssetTurn, Joint, Lap, Schedule};
 pub use channel::{ChannelSource, Titles};
-pub(crate) use desk::{Desk, Entry};
 pub(crate) use ended::EndedWindows;
 pub use feed::LiveFeed;
 pub(crate) use following::{Follower, Given, area, can_follow};
@@ -43,11 +41,9 @@ pub use ladder::LadderView;
 pub use metrics::LiveCollector;
 pub(crate) use past::{Begun, PastFeed, PastReader, live_point};
 pub use past::{PastPoint, PastStart};
-pub use publication::{Conflict, Publication, PublicationEnd, PublishRefused, PublishRequest, PublishedMedia};
-pub(crate) use publication::{Piece, Presence, Queue};
+pub use publishing::{PublishRefused, PublishRequest};
 pub(crate) use shift::TimeShift;
 pub use shift::{Clip, NoClip, ShiftOptions, ShiftReport};
-pub(crate) use source::SourceModules;
 pub use source::{Linger, LiveRequest, Source};
 pub use stored_past::is_ahead;
 pub use stream::{LiveStream, StreamReport};

@@ -1,9 +1,9 @@
 //! Requests for live streams.
 
-use super::{ChannelSource, Desk, ShiftOptions, stream::Means};
+use super::{ChannelSource, ShiftOptions, stream::Means};
 use crate::{
-    graph::Module,
-    reception::{ADDRESS, Alternatives, PublishedReception, RtspReception, TransportReception, TransportSource},
+    graph::{Module, SourceModules},
+    reception::{ADDRESS, Alternatives, Desk, PublishedReception, RtspReception, TransportReception, TransportSource},
     report::Reporter,
 };
 use std::{fmt, sync::Arc, time::Duration};
@@ -75,14 +75,6 @@ impl Source {
         };
         SourceModules { loader: None, source }
     }
-}
-
-/// The modules that receive a source.
-pub(crate) struct SourceModules {
-    /// Gives frames to `source`, where that takes some.
-    pub(crate) loader: Option<Box<dyn Module>>,
-    /// Gives frames to the fork.
-    pub(crate) source: Box<dyn Module>,
 }
 
 /// The address of the source, without passwords.

@@ -1,16 +1,13 @@
 //! A named live source.
 
-use super::{
-    Desk, Entry, Linger, LiveFeed, LiveRequest, Publication, PublicationEnd, PublishRefused, ShiftOptions, ShiftReport,
-    Source,
-    desk::NoEntry,
-    publication::{Conflict, PublishedMedia},
-};
+use super::{Linger, LiveFeed, LiveRequest, PublishRefused, ShiftOptions, ShiftReport, Source};
 use crate::{
     epoch::Epoch,
     graph::{Fork, Graph, LiveMemory, Shared},
     lead::Lead,
-    reception::{Balance, Connector, Relay, Turns},
+    reception::{
+        Balance, Conflict, Connector, Desk, Entry, NoEntry, Publication, PublicationEnd, PublishedMedia, Relay, Turns,
+    },
     registry::{Registry, Takers},
     report::{Reporter, StreamState, WeakReporter},
     resources::Resources,

@@ -1,14 +1,14 @@
 //! All live streams of an engine.
 
 use super::{
-    Conflict, Insertions, LiveFeed, LiveRequest, LiveStream, Publication, PublicationEnd, PublishRefused,
-    PublishRequest, StreamReport, TimeShift, WindowOptions,
+    Insertions, LiveFeed, LiveRequest, LiveStream, PublishRefused, PublishRequest, StreamReport, TimeShift,
+    WindowOptions,
     stream::{Means, REST},
 };
 use crate::{
     CannotOpen, Manager, Program,
     graph::{Fork, LiveMemory},
-    reception::{Balance, Turns},
+    reception::{Balance, Conflict, Publication, PublicationEnd, Turns},
     report::StreamState,
     source::{LiveTotals, SourceError},
 };

@@ -1,10 +1,12 @@
 //! Reception of a stream that publishers push.
 
-use super::{assembly::Assembly, link::Stopwatch, pushed::PushedMedia, source::AfterLoss};
+use super::{
+    Desk, Entry, Piece, Presence, PublicationEnd, Queue, assembly::Assembly, link::Stopwatch, pushed::PushedMedia,
+    source::AfterLoss,
+};
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
     kind::ModuleKind,
-    live::{Desk, Entry, Piece, Presence, PublicationEnd, Queue},
     report::Reporter,
     source::{SourceError, SourceErrorKind},
 };

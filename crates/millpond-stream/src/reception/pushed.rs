@@ -1,6 +1,7 @@
 //! Media that a publisher pushes, of whatever format: pieces in, frames to the assembly out.
 
 use super::{
+    PublishedMedia,
     announced::{Backchannel, Received},
     assembly::{Assembly, COUNT},
     flv::FlvFrames,
@@ -10,10 +11,7 @@ use super::{
     transport::{Faults, ProgrammeFrames},
     udp::UdpMedia,
 };
-use crate::{
-    live::PublishedMedia,
-    source::{SourceCounts, SourceError, SourceErrorKind},
-};
+use crate::source::{SourceCounts, SourceError, SourceErrorKind};
 use bytes::Bytes;
 use millpond_rtp::client::TrackTransport;
 use std::time::Duration;

@@ -69,6 +69,12 @@ impl StoredMedia {
         self.objects().first().is_some_and(|object| object.file().is_none())
     }
 
+    /// The place that its files come from; `None` where they are local.
+    pub(crate) fn remote_place(&self) -> Option<&str> {
+        let object = self.objects.first().filter(|object| object.file().is_none())?;
+        Some(object.place())
+    }
+
     /// Names of the stores of a striping group that hold its media; empty where it is not striped.
     pub fn stores(&self) -> BTreeSet<Arc<str>> {
         self.objects().iter().flat_map(|object| object.stores()).collect()

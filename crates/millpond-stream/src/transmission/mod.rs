@@ -6,7 +6,6 @@
 
 mod allowance;
 mod arrival;
-mod batch;
 mod burst;
 mod deadline;
 mod epochs;
@@ -26,7 +25,6 @@ mod udp;
 mod wheel;
 
 pub(crate) use arrival::Arrival;
-pub use batch::Datagrams;
 pub use deadline::Lateness;
 pub(crate) use epochs::Epochs;
 pub use history::PACKETS_KEPT;
@@ -39,7 +37,7 @@ pub(crate) use sending::Transmission;
 pub(crate) use thread_time::ThreadTime;
 pub(crate) use track::Passed;
 pub use track::{TrackSender, ntp};
-pub(crate) use transmitter::{Alarm, Stopped, Transmitter};
+pub(crate) use transmitter::{Stopped, Transmitter};
 pub use udp::Udp;
 
 use std::time::{Instant, SystemTime};

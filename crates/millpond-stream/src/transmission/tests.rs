@@ -8,7 +8,7 @@ use super::{rounds::Rounds, sending::ROUND, transmitter::Command, *};
 use crate::{
     Counters, Frame, Run,
     graph::{PipeWriter, pipe},
-    outlet::{Backlog, Outlet, Packets},
+    outlet::{Backlog, Datagrams, Outlet, Packets},
     registry::Registry,
 };
 use bytes::Bytes;

@@ -1,6 +1,9 @@
 //! Where the publishers of a stream meet its reception.
 
-use super::publication::{Conflict, Presence, PublicationEnd, PublishedMedia, Queue};
+use super::{
+    Conflict, PublishedMedia,
+    publication::{Presence, PublicationEnd, Queue},
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Notify;
 
@@ -30,7 +33,7 @@ pub(crate) struct Entry {
 
 /// Why a publication can't enter.
 #[derive(Debug)]
-pub(super) enum NoEntry {
+pub(crate) enum NoEntry {
     /// Another publication is under way.
     Taken,
     /// The reception has ended. A new run takes the publication.
@@ -43,12 +46,12 @@ impl Desk {
     }
 
     /// Whether a publication is under way that only a replacement can end.
-    pub(super) fn is_taken(&self) -> bool {
+    pub(crate) fn is_taken(&self) -> bool {
         self.lock().current.upgrade().is_some_and(|current| current.is_active())
     }
 
     /// Ends the publication that is under way. Returns whether there was one.
-    pub(super) fn end(&self, why: PublicationEnd) -> bool {
+    pub(crate) fn end(&self, why: PublicationEnd) -> bool {
         let current = self.lock().current.upgrade().filter(|current| current.is_active());
         current.inspect(|current| current.end(why)).is_some()
     }
@@ -57,7 +60,7 @@ impl Desk {
     ///
     /// # Errors
     /// Another one is under way and is not replaced, or the reception has ended.
-    pub(super) fn enter(&self, entry: Entry, conflict: Conflict) -> Result<(), NoEntry> {
+    pub(crate) fn enter(&self, entry: Entry, conflict: Conflict) -> Result<(), NoEntry> {
         let mut inner = self.lock();
         if inner.is_closed {
             return Err(NoEntry::Closed(Box::new(entry)));

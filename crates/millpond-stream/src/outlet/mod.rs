@@ -1,6 +1,9 @@
 //! Where frames leave a graph.
 
-pub use crate::transmission::Datagrams;
+mod batch;
+
+pub use batch::Datagrams;
+pub(crate) use batch::PACKET;
 
 use bytes::Bytes;
 use millpond_rtp::{packet::HEADER, payload::Piece};

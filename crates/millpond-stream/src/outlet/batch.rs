@@ -13,7 +13,7 @@ use std::{
 
 /// Bytes of an RTP packet with its header. All packets of a frame but the last have this size, so that the kernel can cut
 /// them. It fits an Ethernet frame with space for a tunnel's headers.
-pub(super) const PACKET: usize = 1400;
+pub(crate) const PACKET: usize = 1400;
 /// Most packets in one message (UDP_MAX_SEGMENTS is 64, and a message has less than 64 KiB).
 const TRAIN: usize = 44;
 /// Most messages in one call.
@@ -36,16 +36,16 @@ pub(crate) struct Batch {
 
 /// Datagrams that a sending thread sends at the end of a round.
 pub struct Datagrams {
-    pub(super) rtp: Batch,
-    pub(super) rtcp: Batch,
+    pub(crate) rtp: Batch,
+    pub(crate) rtcp: Batch,
     /// Retransmissions, which are longer than the kernel's cuts.
-    pub(super) again: Batch,
+    pub(crate) again: Batch,
     /// Bytes of one frame for a connection.
     buffer: Vec<u8>,
 }
 
 impl Datagrams {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { rtp: Batch::new(), rtcp: Batch::new(), again: Batch::uncut(), buffer: Vec::new() }
     }
 
@@ -79,7 +79,7 @@ struct Message {
 }
 
 impl Batch {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(true)
     }
 
@@ -106,17 +106,17 @@ impl Batch {
     }
 
     /// Returns the number of messages that could not be sent since the last call.
-    pub(super) fn failures(&mut self) -> u64 {
+    pub(crate) fn failures(&mut self) -> u64 {
         std::mem::take(&mut self.failed)
     }
 
     /// Sets the frame that packets added from now on are parts of.
-    pub(super) fn hold(&mut self, frame: &Bytes) {
+    pub(crate) fn hold(&mut self, frame: &Bytes) {
         self.frames.push(frame.clone());
     }
 
     /// Adds a packet of the frame that was set last: its header, then the payload.
-    pub(super) fn add(&mut self, to: SocketAddr, header: &[u8], piece: &Piece) {
+    pub(crate) fn add(&mut self, to: SocketAddr, header: &[u8], piece: &Piece) {
         let from = self.heads.len();
         self.heads.extend_from_slice(header);
         self.heads.extend_from_slice(piece.head());
@@ -125,7 +125,7 @@ impl Batch {
     }
 
     /// Adds a packet that shares no bytes with others.
-    pub(super) fn add_whole(&mut self, to: SocketAddr, packet: &[u8]) {
+    pub(crate) fn add_whole(&mut self, to: SocketAddr, packet: &[u8]) {
         let from = self.heads.len();
         self.heads.extend_from_slice(packet);
         self.part(to, Part { head: from..self.heads.len(), frame: 0, body: 0..0 });
@@ -147,7 +147,7 @@ impl Batch {
     }
 
     /// Adds a message of its own.
-    pub(super) fn add_plain(&mut self, to: SocketAddr, bytes: &[u8]) {
+    pub(crate) fn add_plain(&mut self, to: SocketAddr, bytes: &[u8]) {
         let from = self.heads.len();
         self.heads.extend_from_slice(bytes);
         self.parts.push(Part { head: from..self.heads.len(), frame: 0, body: 0..0 });
@@ -156,7 +156,7 @@ impl Batch {
     }
 
     /// Sends all packets. Those that can't be sent are lost, as on the network.
-    pub(super) fn flush(&mut self, socket: &UdpSocket) {
+    pub(crate) fn flush(&mut self, socket: &UdpSocket) {
         let messages = std::mem::take(&mut self.messages);
         for some in messages.chunks(MESSAGES) {
             self.send(socket, some);
@@ -167,7 +167,7 @@ impl Batch {
 
     /// Takes all packets, with their addresses.
     #[cfg(test)]
-    pub(super) fn take(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
+    pub(crate) fn take(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
         let Self { heads, frames, parts, messages, .. } = self;
         let each =
             messages.iter().flat_map(|message| parts[message.parts.clone()].iter().map(|part| (message.to, part)));

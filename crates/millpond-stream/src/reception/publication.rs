@@ -1,7 +1,7 @@
 //! Streams that publishers push.
 
-use super::LiveRequest;
-use crate::{CannotOpen, graph::Shared, reception::AnnouncedMedia, source::SourceError};
+use super::AnnouncedMedia;
+use crate::{graph::Shared, source::SourceError};
 use bytes::Bytes;
 use std::{
     sync::{
@@ -33,17 +33,6 @@ pub enum Conflict {
     Replace,
 }
 
-/// A publication as it is asked for.
-#[derive(Debug)]
-pub struct PublishRequest {
-    /// The stream. Its source is [`Source::Published`](super::Source::Published).
-    pub stream: LiveRequest,
-    /// Media that is pushed.
-    pub media: PublishedMedia,
-    /// What happens to a publication that is under way.
-    pub conflict: Conflict,
-}
-
 /// Media that is pushed, by its format.
 #[derive(Debug)]
 pub enum PublishedMedia {
@@ -58,26 +47,6 @@ pub enum PublishedMedia {
     },
     /// FLV tags, each a piece of its own: header and body. The channel is not used.
     Flv,
-}
-
-/// Why a publication is refused.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum PublishRefused {
-    /// Another publisher pushes the stream.
-    #[error("the stream has another publisher")]
-    Taken,
-    /// The source of the stream is no publisher.
-    #[error("the stream is not published")]
-    NotPublished,
-    /// There are too many streams.
-    #[error(transparent)]
-    Streams(#[from] CannotOpen),
-    /// The source of the stream failed just now.
-    #[error(transparent)]
-    Source(#[from] Arc<SourceError>),
-    /// Another process of the server takes publishers now.
-    #[error("another process of the server takes publishers now: push again")]
-    HandedOver,
 }
 
 /// Why a publication ended before its publisher left.
@@ -148,7 +117,7 @@ impl Presence {
     }
 
     /// Whether its publisher is there.
-    pub(super) fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         self.ended.get().is_none() && self.silence() < SILENT
     }
 
@@ -159,7 +128,7 @@ impl Presence {
 
 impl Publication {
     /// Creates a publication, and what its reception needs of it: its queue and its presence.
-    pub(super) fn new(shared: Arc<Shared>) -> (Self, Queue, Arc<Presence>) {
+    pub(crate) fn new(shared: Arc<Shared>) -> (Self, Queue, Arc<Presence>) {
         let (pieces, queue) = mpsc::unbounded_channel();
         let (room, presence) = (Arc::new(Semaphore::new(QUEUE as usize)), Arc::new(Presence::new()));
         let publication = Self { pieces, room, presence: presence.clone(), _shared: shared };
