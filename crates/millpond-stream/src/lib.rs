@@ -23,9 +23,9 @@ pub mod graph;
 mod kind;
 mod lead;
 pub mod live;
+mod manager;
 pub mod modules;
 mod multicast;
-mod options;
 pub mod outlet;
 pub mod reception;
 pub mod registry;
@@ -35,7 +35,7 @@ mod source;
 mod splice;
 mod stored;
 mod strain;
-mod subscriber;
+mod streams;
 mod ticks;
 mod transmission;
 pub mod transport_stream;
@@ -49,27 +49,27 @@ pub use epoch::{Epoch, EpochReason};
 pub use feed::Feed;
 pub use format::Format;
 pub use frame::{Frame, Run};
-pub use graph::{
-    Attached, Group, GroupAddress, Manager, Opened, Played, PlayedPart, Playing, Program, Request, Start, Stopped,
-    Viewing,
-};
 pub use kind::ModuleKind;
 pub use lead::Tempo;
 pub use live::{
-    CannotInsert, ChannelSource, FoundPart, FoundSegment, Linger, LiveCollector, LiveFeed, LiveRequest, LiveStream,
-    LiveWindow, PartBytes, PastPoint, PastStart, PublishRefused, PublishRequest, ShiftOptions, ShiftReport, Source,
-    StreamReport, Titles, WindowOptions,
+    Attached, ChannelSource, FoundPart, FoundSegment, LiveFeed, LiveWindow, PartBytes, PastPoint, PastStart, Program,
+    ShiftOptions, ShiftReport, Titles, Viewing, WindowOptions,
+};
+pub use manager::{
+    Beginning, Group, GroupAddress, KeepAlive, LiveCollector, Manager, Opened, Options, Played, PlayedPart, Playing,
+    Request, Start, Stopped, Subscriber,
 };
 pub use modules::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
 pub use multicast::{Groups, NoGroups};
-pub use options::Options;
 pub use reception::{Conflict, Publication, PublicationEnd, PublishedMedia};
 pub use report::{Reporter, StreamState};
 pub use resources::Resources;
 pub use source::{SourceCounts, SourceError, SourceErrorKind};
 pub use splice::{InsertionEnd, InsertionReport, Unfit};
 pub use stored::{HeavyWork, StoredMedia};
-pub use subscriber::Subscriber;
+pub use streams::{
+    CannotInsert, Linger, LiveRequest, LiveStream, PublishRefused, PublishRequest, Source, StreamReport,
+};
 pub use transmission::{
     Lateness, Observer, PACKETS_KEPT, Progress, Protection, ROUND, RateRule, SentTotals, TrackSender, Udp, ntp,
 };

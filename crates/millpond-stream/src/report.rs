@@ -39,6 +39,23 @@ pub enum StreamState {
     },
 }
 
+impl StreamState {
+    /// Names of all states.
+    pub const NAMES: [&'static str; 4] = ["waiting", "running", "lost", "failed"];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        let [waiting, running, lost, failed] = Self::NAMES;
+        match self {
+            Self::Waiting => waiting,
+            Self::Running { .. } => running,
+            Self::Lost { .. } => lost,
+            Self::Failed { .. } => failed,
+        }
+    }
+}
+
 /// Reports of a reception about its source. Clones report about the same source.
 ///
 /// A reception calls [`begin`](Self::begin) before the first frame of each epoch, [`lost`](Self::lost) when frames stop, and

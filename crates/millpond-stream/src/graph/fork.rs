@@ -131,7 +131,7 @@ pub struct Branch {
     /// Frame interval and reordering; `None` where neither frames nor formats tell them yet.
     pub tempo: Option<Tempo>,
     /// Clips for its viewer alone.
-    pub(super) splicer: BranchSplicer,
+    pub(crate) splicer: BranchSplicer,
 }
 
 impl Fork {

@@ -6,51 +6,43 @@
 //!
 //! A [`LiveWindow`] has the last segments of a stream, for players that ask for them one by one.
 
+mod attached;
 mod channel;
 mod ended;
 mod feed;
 mod following;
-mod insertions;
 mod ladder;
 mod lease;
-mod metrics;
 mod past;
-mod publishing;
+mod program;
 mod shift;
-mod source;
 mod stored_past;
-mod stream;
-mod streams;
-#[cfg(test)]
-pub(crate) mod tests;
 mod texts;
 mod transport;
+mod viewing;
 mod window;
 mod window_track;
 mod windows;
 
+pub use attached::Attached;
 pub(crate) use channel::{AssetTurn, Joint, Lap, Schedule};
 pub use channel::{ChannelSource, Titles};
 pub(crate) use ended::EndedWindows;
 pub use feed::LiveFeed;
 pub(crate) use following::{Follower, Given, area, can_follow};
-pub use insertions::CannotInsert;
-pub(crate) use insertions::Insertions;
 pub(crate) use ladder::Ladder;
 pub use ladder::LadderView;
-pub use metrics::LiveCollector;
 pub(crate) use past::{Begun, PastFeed, PastReader, live_point};
 pub use past::{PastPoint, PastStart};
-pub use publishing::{PublishRefused, PublishRequest};
+pub use program::Program;
 pub(crate) use shift::TimeShift;
 pub use shift::{Clip, NoClip, ShiftOptions, ShiftReport};
-pub use source::{Linger, LiveRequest, Source};
 pub use stored_past::is_ahead;
-pub use stream::{LiveStream, StreamReport};
-pub(crate) use streams::Streams;
 pub use texts::LiveText;
 pub use transport::{TransportError, TransportJob};
+pub(crate) use viewing::KIND as VIEWING;
+pub use viewing::Viewing;
 pub use window::{FoundPart, FoundSegment, LiveWindow, PartBytes};
 pub(crate) use window_track::{PackagedTrack, live_formats, packaged};
-pub(crate) use windows::Windows;
+pub(crate) use windows::{Found, NewWindow, Windows};
 pub use windows::{LadderId, WindowOptions};

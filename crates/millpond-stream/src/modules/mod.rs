@@ -21,7 +21,7 @@ pub use recorder::{CannotRecord, RecordLimits, Recording, RecordingEnd, Recordin
 pub(crate) use segmenter::Segmenter;
 pub(crate) use splice::{ClipLoader, Splice};
 
-use crate::{graph, kind::ModuleKind};
+use crate::{kind::ModuleKind, live, reception};
 
 /// All kinds of modules.
 pub const KINDS: &[ModuleKind] = &[
@@ -33,9 +33,9 @@ pub const KINDS: &[ModuleKind] = &[
     segmenter::KIND,
     splice::KIND,
     LadderFollower::KIND,
-    crate::reception::KIND,
-    crate::reception::PUBLISHED,
-    crate::reception::TRANSPORT,
+    reception::KIND,
+    reception::PUBLISHED,
+    reception::TRANSPORT,
     ModuleKind { name: "transmission", about: "sends frames to a receiver when they are due", inputs: 1, outputs: 0 },
     ModuleKind {
         name: "multicast",
@@ -44,7 +44,7 @@ pub const KINDS: &[ModuleKind] = &[
         outputs: 0,
     },
     ModuleKind {
-        name: graph::VIEWING,
+        name: live::VIEWING,
         about: "gives frames to a viewer that takes them as one long response",
         inputs: 1,
         outputs: 0,

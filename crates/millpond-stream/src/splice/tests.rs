@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     Epoch, EpochReason, Format, Frame, Run,
-    live::tests::fake::{picture, pictures},
+    streams::tests::fake::{picture, pictures},
 };
 use millpond_media::{
     codec::{ByteOrder, Codec, PcmCoding, PcmConfig},

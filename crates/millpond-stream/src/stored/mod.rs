@@ -4,14 +4,12 @@ mod block;
 mod block_length;
 mod intervals;
 mod reader;
-mod seek;
 
 pub(crate) use block::{Block, Lanes, LoadError, Planned, PlannedBlock, seconds};
 pub(crate) use block_length::{BlockLength, PERIOD};
 pub(crate) use intervals::{Intervals, PoolReader, Subject};
 pub use reader::HeavyWork;
 pub(crate) use reader::{MediaReader, held};
-pub(crate) use seek::{beginnings, cursors, first_due, seek};
 
 use crate::{Feed, Format};
 use millpond_package::{ObjectIndex, Presentation, PresentedTrack};

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     epoch::EpochReason,
-    live::tests::fake::{picture, pictures},
+    streams::tests::fake::{picture, pictures},
 };
 use millpond_media::{
     Importance,

@@ -1,7 +1,7 @@
 //! What viewers of a stream know of its frames before those have shown it.
 
 use super::fake::{Fake, manager, picture, pictures, until};
-use crate::{Format, Frame, Manager, Program, Tempo};
+use crate::{Format, Frame, Tempo, live::Program, manager::Manager};
 use millpond_media::codec::{AvcConfig, Codec};
 use std::{sync::Arc, time::Duration};
 

@@ -1,40 +1,28 @@
 //! Opens the past of a live stream for a subscriber.
 
-use super::{Manager, Opened, Output, Played, PlayedPart, Playing, Program, module::start, opened::Source, pipe::pipe};
+use super::{DEPTH, Opening};
 use crate::{
-    Feed, Subscriber, TrackSender,
+    Feed,
     cannot_open::CannotOpen,
-    live::{Begun, PastFeed, PastReader, PastStart},
+    graph::{Output, pipe, start},
+    live::{Begun, PastFeed, PastReader, PastStart, Program},
+    manager::{
+        Subscriber,
+        opened::{Opened, Played, PlayedPart, Playing, Source},
+    },
     modules::PastLoader,
-    transmission::{Epochs, Lateness, Transmission},
+    transmission::{Epochs, Lateness, TrackSender, Transmission},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// Runs between a reader and a transmission, beside the one that is being sent.
-const DEPTH: usize = 1;
 /// Longest wait for the first frame.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-impl Manager {
-    /// Wall times since the Unix epoch of the oldest and the newest moment that is kept of a live stream; `None` where nothing
-    /// is kept.
-    pub fn kept(&self, path: &str) -> Option<(Duration, Duration)> {
-        let window = self.window_with_past(path)?;
-        window.look(|window| {
-            let (first, last) = (window.segments().next()?, window.segments().next_back()?);
-            let lasts = |track: usize| {
-                let scale = window.tracks().get(track)?.timescale;
-                Some(Duration::from_secs_f64(scale.seconds(last.track(track)?.duration()).max(0.0)))
-            };
-            let lasts = (0..window.tracks().len()).filter_map(lasts).max().unwrap_or_default();
-            Some((first.wall, last.wall.saturating_add(lasts)))
-        })
-    }
-
+impl Opening<'_> {
     /// Opens the past of a live stream, up to a wall time.
-    pub(super) async fn open_shifted(
-        &self,
+    pub(super) async fn open_past(
+        self,
         subscriber: &mut Subscriber,
         program: &Program,
         (from, to): (PastStart, Option<Duration>),
@@ -49,8 +37,8 @@ impl Manager {
         };
         let module = Box::new(PastLoader::new(reader, look));
         let label = format!("{} {id:x}", program.path());
-        let (reading, sending) = (self.registry().add("past", &label), self.registry().add("transmission", &label));
-        let (writer, frames) = pipe(self.registry(), reading.id(), sending.id(), DEPTH);
+        let (reading, sending) = (self.registry.add("past", &label), self.registry.add("transmission", &label));
+        let (writer, frames) = pipe(self.registry, reading.id(), sending.id(), DEPTH);
         let module = start(module, reading, (Vec::new(), Output::Pipe(writer)), program.path());
         let beginning = |sender: &TrackSender| {
             let name = program.feed.format(sender.track).map(|format| format.name.clone()).unwrap_or_default();
@@ -84,17 +72,17 @@ impl Manager {
 
     /// Books bandwidth, reads up to the first frame, and sets the tracks to it.
     async fn read_past(
-        &self,
+        self,
         subscriber: &mut Subscriber,
         feed: &Arc<PastFeed>,
         (from, to): (&PastStart, Option<Duration>),
     ) -> Result<(PastReader, Begun), CannotOpen> {
-        let window = self.window_with_past(feed.path()).ok_or(CannotOpen::Ended)?;
+        let window = self.windows.with_past(feed.path()).ok_or(CannotOpen::Ended)?;
         if subscriber.booking.is_none() {
             let rate = (&**feed as &dyn Feed).rate(subscriber.tracks.iter().map(|sender| sender.track));
-            subscriber.booking = Some(self.admission().book(rate, None)?);
+            subscriber.booking = Some(self.admission.book(rate, None)?);
         }
-        let (windows, holds) = (self.live_windows().clone(), self.resources().reader.holds.clone());
+        let (windows, holds) = (self.windows.clone(), self.resources.reader.holds.clone());
         let tracks = subscriber.tracks.iter().map(|sender| (sender.track, sender.next));
         let mut reader = PastReader::new((windows, window), feed.clone(), holds, tracks, to);
         let begun = timeout(PATIENCE, reader.begin(from)).await.unwrap_or(Err(CannotOpen::Ended))?;

@@ -1,7 +1,13 @@
 //! Viewers that take the frames of a channel or live stream themselves, without a transmission.
 
-use super::{Closed, Manager, PipeReader, Program, session::SessionFeed};
-use crate::{Run, cannot_open::CannotOpen, lead::Tempo, registry::NodeGuard};
+use super::Program;
+use crate::{
+    Run,
+    cannot_open::CannotOpen,
+    graph::{Closed, PipeReader, QueueLimits, SessionFeed},
+    lead::Tempo,
+    registry::{NodeGuard, Registry},
+};
 use std::{sync::Arc, time::Instant};
 
 /// Kind of the readers in the registry.
@@ -17,6 +23,24 @@ pub struct Viewing {
 }
 
 impl Viewing {
+    /// Begins with the last key frame of a program: another branch of its fork. Frames wait within `limits`.
+    ///
+    /// # Errors
+    /// The channel has ended, or has no key frame for 10 s.
+    pub(crate) async fn begin(
+        registry: &Registry,
+        program: &Program,
+        label: &str,
+        limits: QueueLimits,
+    ) -> Result<Self, CannotOpen> {
+        let node = registry.add(KIND, format!("{} {label}", program.path()));
+        let branch = program.shared.branch(node.id(), None, limits).await;
+        let branch = branch.map_err(|Closed| CannotOpen::Ended)?;
+        let feed = Arc::new(SessionFeed { feed: program.feed.clone(), splicer: branch.splicer });
+        let program = Program { feed, ..program.clone() };
+        Ok(Self { reader: branch.reader, program, tempo: branch.tempo, _node: node })
+    }
+
     /// The channel or live stream, with the epochs of clips that this reader gets alone. The graph runs at least as long as this
     /// lives.
     pub fn program(&self) -> &Program {
@@ -45,21 +69,5 @@ impl Viewing {
     /// Notes that the reader's connection takes no bytes now. A reader is slow from then on, until all frames were taken.
     pub fn hold(&self) {
         self.reader.hold(Instant::now());
-    }
-}
-
-impl Manager {
-    /// Returns the frames of a channel or live stream from the last key frame on: another branch of its fork. The channel
-    /// runs on. `label` names the reader among others.
-    ///
-    /// # Errors
-    /// The channel has ended, or has no key frame for 10 s.
-    pub async fn branch(&self, program: &Program, label: &str) -> Result<Viewing, CannotOpen> {
-        let node = self.registry().add(KIND, format!("{} {label}", program.path()));
-        let branch = program.shared.branch(node.id(), None, self.viewer_limits()).await;
-        let branch = branch.map_err(|Closed| CannotOpen::Ended)?;
-        let feed = Arc::new(SessionFeed { feed: program.feed.clone(), splicer: branch.splicer });
-        let program = Program { feed, ..program.clone() };
-        Ok(Viewing { reader: branch.reader, program, tempo: branch.tempo, _node: node })
     }
 }

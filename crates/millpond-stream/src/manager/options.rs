@@ -2,11 +2,12 @@
 
 use crate::{
     Bounds, Dropping, Groups, Lateness, RateRule,
+    graph::QueueLimits,
     reception::{Connector, Relay},
 };
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-/// Settings of an engine. [`Manager::reconfigure`](crate::Manager::reconfigure) tells which of them may change while it runs.
+/// Settings of an engine. [`Manager::reconfigure`](crate::manager::Manager::reconfigure) tells which of them may change while it runs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Address that packets are sent from.
@@ -42,4 +43,11 @@ pub struct Options {
     pub relay: Option<Arc<dyn Relay>>,
     /// Multicast groups of channels.
     pub groups: Option<Groups>,
+}
+
+impl Options {
+    /// Bounds of the frames of a live stream that wait for a viewer.
+    pub(super) fn viewer_limits(&self) -> QueueLimits {
+        QueueLimits::viewer(self.viewer_queue, self.dropping)
+    }
 }

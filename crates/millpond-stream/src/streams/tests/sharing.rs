@@ -1,7 +1,12 @@
 //! Many viewers of one source.
 
 use super::fake::{Fake, Recorder, manager, picture, pictures, until};
-use crate::{Feed, Format, LiveFeed, LiveStream, Manager, Playing, Program, Request, StreamState, Subscriber};
+use crate::{
+    Feed, Format, LiveFeed, StreamState,
+    live::Program,
+    manager::{Manager, Playing, Request, Subscriber},
+    streams::LiveStream,
+};
 use std::{sync::Arc, time::Duration};
 
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,10 +1,12 @@
 //! All insertions of an engine.
 
+use super::{Means, splicing::SplicePart};
 use crate::{
-    Feed, Manager, StoredMedia,
-    graph::{Fork, SplicePart},
-    registry::NodeId,
+    Feed,
+    graph::Fork,
+    registry::{NodeId, Registry},
     splice::{Clip, Insertion, InsertionEnd, InsertionReport, Plan, Unfit},
+    stored::StoredMedia,
 };
 use std::{
     collections::BTreeMap,
@@ -67,12 +69,6 @@ struct Entry {
     running: Option<(Arc<Fork>, SplicePart)>,
 }
 
-impl Insertions {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Inner {
     /// Drops the modules of insertions that have ended, and forgets the oldest of those.
     fn prune(&mut self) {
@@ -89,22 +85,24 @@ impl Inner {
     }
 }
 
-impl Manager {
-    /// Inserts a clip into a live stream that runs: with the next key frame, or the first one from a Unix time on. Called within
-    /// a runtime. With a `session`, the number of a module in the registry that gives frames to one viewer, that viewer alone
-    /// gets it.
+impl Insertions {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Inserts a clip into a stream whose fork is given: with the next key frame, or the first one from a Unix time on. Called
+    /// within a runtime. With a `session`, the number of a module in the registry, its viewer alone gets the clip.
     ///
     /// # Errors
-    /// The stream does not run, has no such viewer, too many clips wait, or viewers could not play the clip.
-    pub fn insert(
+    /// The stream has no such viewer, too many clips wait, or viewers could not play the clip.
+    pub(super) fn insert(
         &self,
-        path: &str,
-        clip: Arc<StoredMedia>,
+        means: &Means,
+        (path, fork): (&str, Arc<Fork>),
+        clip: &Arc<StoredMedia>,
         (at, session): (Option<Duration>, Option<u64>),
     ) -> Result<InsertionReport, CannotInsert> {
-        let path = path.trim_matches('/');
-        let fork = self.live_streams().fork(path).ok_or_else(|| CannotInsert::NotRunning(path.to_owned()))?;
-        let session = session.map(|session| self.viewer(path, session)).transpose()?;
+        let session = session.map(|session| viewer(&means.registry, path, session)).transpose()?;
         let splicer = match session {
             None => fork.splicer().cloned().ok_or_else(|| CannotInsert::NotRunning(path.to_owned()))?,
             Some(session) => fork
@@ -113,41 +111,31 @@ impl Manager {
         };
         let (formats, lead) = splicer.formats().ok_or_else(|| CannotInsert::NotRunning(path.to_owned()))?;
         let plan = Plan::new(&formats, clip.formats(), lead)?;
-        let mut inner = self.live_streams().insertions().lock();
+        let mut inner = self.lock();
         inner.prune();
         inner.last += 1;
         let id = inner.last;
-        let insertion = Insertion::new((id, path.into()), clip_of(&clip), plan, (at, session));
+        let insertion = Insertion::new((id, path.into()), clip_of(clip), plan, (at, session));
         if !splicer.add(insertion.clone(), MOST) {
             return Err(CannotInsert::TooMany(path.to_owned()));
         }
-        let part = self.splice(&insertion, &clip, &fork);
+        let part = SplicePart::start(means, &insertion, clip, &fork);
         let report = insertion.report();
         inner.all.insert(id, Entry { insertion, running: Some((fork, part)) });
         Ok(report)
     }
 
-    /// The module of a viewer, by its number.
-    fn viewer(&self, path: &str, session: u64) -> Result<NodeId, CannotInsert> {
-        let none = || CannotInsert::NoSession { path: path.to_owned(), session };
-        let (node, kind) = self.registry().kind(session).ok_or_else(none)?;
-        if !VIEWERS.contains(&kind) {
-            return Err(CannotInsert::NoViewer { session, kind });
-        }
-        Ok(node)
-    }
-
     /// Reports of the insertions that wait, play, or ended not long ago.
-    pub fn insertions(&self) -> Vec<InsertionReport> {
-        let mut inner = self.live_streams().insertions().lock();
+    pub(crate) fn reports(&self) -> Vec<InsertionReport> {
+        let mut inner = self.lock();
         inner.prune();
         inner.all.values().map(|entry| entry.insertion.report()).collect()
     }
 
     /// Cancels an insertion. Where its clip plays, the stream goes on with the source's next key frame. `None` where there is no
     /// such insertion.
-    pub fn cancel_insertion(&self, id: u64) -> Option<InsertionReport> {
-        let mut inner = self.live_streams().insertions().lock();
+    pub(crate) fn cancel(&self, id: u64) -> Option<InsertionReport> {
+        let mut inner = self.lock();
         let Entry { insertion, running } = inner.all.get_mut(&id)?;
         if let Some((fork, part)) = running.take() {
             fork.end_clip(insertion, InsertionEnd::Cancelled);
@@ -155,6 +143,16 @@ impl Manager {
         }
         Some(insertion.report())
     }
+}
+
+/// The module of a viewer, by its number.
+fn viewer(registry: &Registry, path: &str, session: u64) -> Result<NodeId, CannotInsert> {
+    let none = || CannotInsert::NoSession { path: path.to_owned(), session };
+    let (node, kind) = registry.kind(session).ok_or_else(none)?;
+    if !VIEWERS.contains(&kind) {
+        return Err(CannotInsert::NoViewer { session, kind });
+    }
+    Ok(node)
 }
 
 /// Returns what an insertion has to know of a stored title.

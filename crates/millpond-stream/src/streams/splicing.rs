@@ -1,14 +1,11 @@
 //! The modules of a clip in a live stream.
 
-use super::{
-    Fork, Manager, Output,
-    module::{Running, start},
-    pipe::pipe,
-};
+use super::Means;
 use crate::{
-    StoredMedia,
+    graph::{Fork, Output, Running, pipe, start},
     modules::{ClipLoader, Loader, Splice},
     splice::Insertion,
+    stored::StoredMedia,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -17,23 +14,23 @@ const DEPTH: usize = 2;
 
 /// The modules of an insertion. They stop when this is dropped.
 #[derive(Debug)]
-pub(crate) struct SplicePart(#[expect(dead_code, reason = "keeps the module")] Running);
+pub(super) struct SplicePart(#[expect(dead_code, reason = "keeps the module")] Running);
 
-impl Manager {
+impl SplicePart {
     /// Starts the modules that give a clip to a stream when its turn comes. The loader ends with the splice.
-    pub(crate) fn splice(&self, insertion: &Arc<Insertion>, media: &Arc<StoredMedia>, fork: &Arc<Fork>) -> SplicePart {
+    pub(super) fn start(means: &Means, insertion: &Arc<Insertion>, media: &Arc<StoredMedia>, fork: &Arc<Fork>) -> Self {
+        let Means { registry, resources, .. } = means;
         let tracks = insertion.plan().tracks();
         let next = vec![0; tracks.len()];
         let all = (Duration::ZERO, Duration::MAX);
-        let loader = Loader::new(self.resources(), media.clone(), (tracks, next), all, None);
+        let loader = Loader::new(resources, media.clone(), (tracks, next), all, None);
         let (loader, loaded) = ClipLoader::new(loader);
-        let registry = self.registry();
         let label = format!("{} {} {}", insertion.path(), media.path(), insertion.id());
         let (from, to) = (registry.add("loader", &label), registry.add("splice", &label));
         let edge = registry.connect(to.id(), fork.id(), 0, Arc::default());
         let (writer, reader) = pipe(registry, from.id(), to.id(), DEPTH);
         let loader = start(Box::new(loader), from, (Vec::new(), Output::Pipe(writer)), media.path());
         let splice = Splice::new(insertion.clone(), loaded, (loader, edge));
-        SplicePart(start(Box::new(splice), to, (vec![reader], Output::Fork(fork.clone())), insertion.path()))
+        Self(start(Box::new(splice), to, (vec![reader], Output::Fork(fork.clone())), insertion.path()))
     }
 }

@@ -1,8 +1,10 @@
 //! Requests for live streams.
 
-use super::{ChannelSource, ShiftOptions, stream::Means};
+use super::{Means, Streams};
 use crate::{
     graph::{Module, SourceModules},
+    live::{ChannelSource, Schedule, ShiftOptions},
+    modules::{Channel, Laps},
     reception::{ADDRESS, Alternatives, Desk, PublishedReception, RtspReception, TransportReception, TransportSource},
     report::Reporter,
 };
@@ -53,22 +55,24 @@ impl Source {
     pub(super) fn modules(
         &self,
         path: &Arc<str>,
-        means: Means<'_>,
+        streams: &Streams,
         reporter: Reporter,
         desk: &Arc<Desk>,
     ) -> SourceModules {
-        let Means { connector, relay, turns, balance, resources, .. } = means;
+        let (Means { connector, relay, resources, .. }, Streams { turns, balance, .. }) = (&streams.means, streams);
         let source: Box<dyn Module> = match self {
             Self::Rtsp(source) => {
                 let reception = RtspReception::new(source.clone(), connector.clone(), reporter);
-                let relay = relay.map(|relay| (relay.clone(), path.clone()));
+                let relay = relay.clone().map(|relay| (relay, path.clone()));
                 Box::new(reception.with_turns(turns.clone(), balance.clone()).with_relay(relay))
             }
             Self::Published => Box::new(PublishedReception::new(desk.clone(), reporter)),
             Self::Transport(source) => Box::new(TransportReception::new(source.clone(), reporter)),
             Self::Channel(source) => {
-                let [loader, source] = source.modules(resources, reporter);
-                return SourceModules { loader: Some(loader), source };
+                let schedule = Arc::<Schedule>::default();
+                let loader = Laps::new(source.clone(), resources, (schedule.clone(), reporter.clone()));
+                let source = Channel::new(schedule, reporter, resources.counters.clone());
+                return SourceModules { loader: Some(Box::new(loader)), source: Box::new(source) };
             }
             #[cfg(test)]
             Self::Fake(fake) => fake.module(reporter),

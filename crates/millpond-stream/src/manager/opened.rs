@@ -1,9 +1,10 @@
 //! Requests to play, and what becomes of them.
 
-use super::{module::Running, shared::Shared};
+use super::{Group, Subscriber};
 use crate::{
-    Feed, Group, Program, StoredMedia, Subscriber,
-    live::{PastFeed, PastPoint, PastStart, Windows, live_point},
+    Feed, StoredMedia,
+    graph::{Running, Shared},
+    live::{PastFeed, PastPoint, PastStart, Program, Windows, live_point},
     modules::KeyFrames,
     transmission::{Transmission, Transmitter},
 };

@@ -1,14 +1,15 @@
 //! A source that gives what a test tells it to, and an engine for it.
 
 use crate::{
-    Bounds, Counters, Format, Frame, HeavyWork, Lateness, Manager, Options, ROUND, RateRule,
+    Bounds, Counters, Format, Frame, HeavyWork, Lateness, ROUND, RateRule,
     epoch::{Epoch, EpochReason},
     graph::{Inputs, Module, ModuleError, Output},
-    live::{Linger, LiveRequest, Source},
+    manager::{Manager, Options},
     outlet::{Datagrams, Outlet, Packets},
     reception::TcpConnector,
     report::{Reporter, WeakReporter},
     source::{SourceError, SourceErrorKind},
+    streams::{Linger, LiveRequest, Source},
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;

@@ -1,11 +1,11 @@
 //! Modules that take the frames of a channel beside its viewers.
 
-use super::{
-    Branch, Closed, Inputs, Manager, Module, ModuleError, Output, Program, QueueLimits,
-    module::{Running, start},
-    shared::Shared,
+use super::Program;
+use crate::{
+    cannot_open::CannotOpen,
+    graph::{Branch, Closed, Inputs, Module, ModuleError, Output, QueueLimits, Running, Shared, start},
+    registry::Registry,
 };
-use crate::cannot_open::CannotOpen;
 use futures_util::future::BoxFuture;
 use std::{future::Future, pin::pin, sync::Arc};
 use tokio::runtime::Handle;
@@ -35,19 +35,18 @@ impl Module for Attachment {
     }
 }
 
-impl Manager {
+impl Program {
     /// Lends the frames of a channel to a module with one input and no output, from the last key frame on. The channel starts,
     /// unless it runs. The module ends with `lease`, which is dropped where the channel or the module ends before.
     pub(crate) fn lend(
         &self,
-        runtime: &Handle,
-        program: &Program,
+        (registry, runtime): (&Registry, &Handle),
         module: Box<dyn Module>,
         lease: impl Future<Output = ()> + Send + 'static,
     ) {
-        let shared = program.shared.clone();
-        let (kind, path) = (module.kind(), program.path().to_owned());
-        let node = self.registry().add(kind, &path);
+        let shared = self.shared.clone();
+        let (kind, path) = (module.kind(), self.path().to_owned());
+        let node = registry.add(kind, &path);
         runtime.spawn(async move {
             {
                 let run = pin!(async {
@@ -67,25 +66,22 @@ impl Manager {
         });
     }
 
-    /// Attaches a module with one input and no output to a channel: another branch of its fork. It gets all frames from the
-    /// last key frame on. The channel starts, unless it runs, and keeps running until the module ends. `label` names the
-    /// module among others.
-    ///
-    /// A module that is slow loses frames. The channel and its viewers never wait for it.
+    /// Attaches a module with one input and no output: another branch of the fork. The graph runs until the module ends. `label`
+    /// names the module among others.
     ///
     /// # Errors
     /// The channel has ended, or has no key frame for long.
-    pub async fn attach(
+    pub(crate) async fn attach(
         &self,
-        program: &Program,
+        registry: &Registry,
         module: Box<dyn Module>,
         label: &str,
     ) -> Result<Attached, CannotOpen> {
-        let shared = program.shared.clone();
-        let node = self.registry().add(module.kind(), format!("{} {label}", program.path()));
+        let shared = self.shared.clone();
+        let node = registry.add(module.kind(), format!("{} {label}", self.path()));
         let branch = shared.branch(node.id(), None, QueueLimits::MODULE).await;
         let branch = branch.map_err(|Closed| CannotOpen::Ended)?;
         let module = Box::new(Attachment { module, shared });
-        Ok(Attached(start(module, node, (vec![branch.reader], Output::None), program.path())))
+        Ok(Attached(start(module, node, (vec![branch.reader], Output::None), self.path())))
     }
 }

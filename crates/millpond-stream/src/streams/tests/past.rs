@@ -1,10 +1,10 @@
 //! The past of a stream as frames.
 
-use super::{
-    super::{PastFeed, PastPoint, PastReader, PastStart, Windows},
-    windows::{AUDIO, Stage, VIDEO, film, formats},
+use super::windows::{AUDIO, Stage, VIDEO, film, formats};
+use crate::{
+    Feed, Frame, LiveWindow,
+    live::{PastFeed, PastPoint, PastReader, PastStart, Windows},
 };
-use crate::{Feed, Frame, LiveWindow};
 use bytes::Bytes;
 use millpond_package::live::SegmentNumber;
 use millpond_store::{Holds, Memory, policy::PolicyName};

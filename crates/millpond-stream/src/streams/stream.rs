@@ -1,16 +1,14 @@
 //! A named live source.
 
-use super::{Linger, LiveFeed, LiveRequest, PublishRefused, ShiftOptions, ShiftReport, Source};
+use super::{Linger, LiveRequest, Means, PublishRefused, Source, Streams};
 use crate::{
     epoch::Epoch,
     graph::{Fork, Graph, LiveMemory, Shared},
     lead::Lead,
-    reception::{
-        Balance, Conflict, Connector, Desk, Entry, NoEntry, Publication, PublicationEnd, PublishedMedia, Relay, Turns,
-    },
-    registry::{Registry, Takers},
+    live::{LiveFeed, ShiftOptions, ShiftReport},
+    reception::{Conflict, Desk, Entry, NoEntry, Publication, PublicationEnd, PublishedMedia},
+    registry::Takers,
     report::{Reporter, StreamState, WeakReporter},
-    resources::Resources,
     source::{SourceCounts, SourceError, SourceErrorKind},
 };
 use std::{
@@ -25,6 +23,8 @@ use tokio::sync::watch;
 
 /// Time after a failure within which the source is not tried again.
 const NEGATIVE: Duration = Duration::from_secs(1);
+/// Time after the failure of a source within which its past is served without another attempt.
+const FAILED: Duration = Duration::from_secs(15);
 /// Time after which a past is opened again that could not be.
 pub(super) const REST: Duration = Duration::from_secs(30);
 
@@ -68,18 +68,6 @@ struct Run {
     shared: Weak<Shared>,
     /// Where publishers meet the reception.
     desk: Arc<Desk>,
-}
-
-/// The parts that a graph is made with.
-#[derive(Clone, Copy)]
-pub(super) struct Means<'a> {
-    pub(super) registry: &'a Registry,
-    pub(super) connector: &'a Arc<dyn Connector>,
-    pub(super) relay: Option<&'a Arc<dyn Relay>>,
-    pub(super) turns: &'a Turns,
-    pub(super) balance: &'a Balance,
-    pub(super) memory: &'a LiveMemory,
-    pub(super) resources: &'a Resources,
 }
 
 /// A share of a run.
@@ -255,6 +243,11 @@ impl LiveStream {
         inner.run.as_ref().and_then(Run::graph).map(|graph| graph.fork().clone())
     }
 
+    /// Whether its source failed just now, so that another attempt would take time.
+    pub(crate) fn failed_just_now(&self) -> bool {
+        matches!(self.state(), StreamState::Failed { at, .. } if at.elapsed() < FAILED)
+    }
+
     /// Whether its graph runs, or its source failed just now.
     pub(super) fn is_busy(&self) -> bool {
         let inner = self.lock();
@@ -265,8 +258,8 @@ impl LiveStream {
     ///
     /// # Errors
     /// The source failed just now.
-    fn open(&self, means: Means<'_>) -> Result<Opened, Arc<SourceError>> {
-        let Means { registry, memory, .. } = means;
+    fn open(&self, streams: &Streams) -> Result<Opened, Arc<SourceError>> {
+        let Means { registry, memory, .. } = &streams.means;
         let mut inner = self.lock();
         if inner.pin.as_ref().is_some_and(|pin| pin.is_over()) {
             inner.pin = None;
@@ -287,7 +280,7 @@ impl LiveStream {
             }
         }
         let (reporter, desk) = (Reporter::new(memory.totals().clone()), Arc::<Desk>::default());
-        let modules = self.source.modules(&self.path, means, reporter.clone(), &desk);
+        let modules = self.source.modules(&self.path, streams, reporter.clone(), &desk);
         let memory = memory.of_stream(&self.source.to_string(), reporter.clone());
         let splicer = reporter.splicer().clone();
         let graph = Arc::new(Graph::live(registry, (&self.path, modules), splicer, memory));
@@ -308,8 +301,8 @@ impl LiveStream {
     ///
     /// # Errors
     /// Those of its source, and that nothing came for so long.
-    pub(super) async fn feed(&self, means: Means<'_>, patience: Duration) -> Result<Arc<LiveFeed>, Arc<SourceError>> {
-        let Opened { id, reporter, shared, .. } = self.open(means)?;
+    pub(super) async fn feed(&self, streams: &Streams, patience: Duration) -> Result<Arc<LiveFeed>, Arc<SourceError>> {
+        let Opened { id, reporter, shared, .. } = self.open(streams)?;
         let (mut states, epochs) = (reporter.state(), reporter.epochs());
         let known = async {
             loop {
@@ -342,7 +335,7 @@ impl LiveStream {
     }
 
     /// Whether a publication is under way that only a replacement can end.
-    pub(super) fn is_taken(&self) -> bool {
+    pub(crate) fn is_taken(&self) -> bool {
         self.lock().run.as_ref().is_some_and(|run| run.desk.is_taken())
     }
 
@@ -352,7 +345,7 @@ impl LiveStream {
     }
 
     /// Disconnects its publisher. Returns whether there was one.
-    pub(super) fn end_publication(&self) -> bool {
+    pub(crate) fn end_publication(&self) -> bool {
         self.lock().run.as_ref().is_some_and(|run| run.desk.end(PublicationEnd::Closed))
     }
 
@@ -371,7 +364,7 @@ impl LiveStream {
     /// Another publisher pushes it, or its source is none.
     pub(super) fn publish(
         &self,
-        means: Means<'_>,
+        streams: &Streams,
         mut media: PublishedMedia,
         conflict: Conflict,
     ) -> Result<Publication, PublishRefused> {
@@ -379,7 +372,7 @@ impl LiveStream {
             return Err(PublishRefused::NotPublished);
         }
         loop {
-            let Opened { shared, desk, .. } = self.open(means)?;
+            let Opened { shared, desk, .. } = self.open(streams)?;
             let (publication, queue, presence) = Publication::new(shared);
             match desk.enter(Entry { media, queue, presence }, conflict) {
                 Ok(()) => return Ok(publication),

@@ -2,8 +2,8 @@
 
 use super::fake::{Fake, manager, until};
 use crate::{
-    CannotOpen, Feed, Format, FoundPart, FoundSegment, Frame, LiveFeed, LiveStream, LiveWindow, Manager, Program,
-    WindowOptions,
+    CannotOpen, Feed, Format, FoundPart, FoundSegment, Frame, LiveFeed, LiveWindow, WindowOptions, live::Program,
+    manager::Manager, streams::LiveStream,
 };
 use bytes::Bytes;
 use millpond_media::{

@@ -1,6 +1,7 @@
 //! Metrics of live streams.
 
-use crate::{Manager, modules::KINDS, report::StreamState, source::LiveTotals};
+use super::Manager;
+use crate::{modules::KINDS, report::StreamState, source::LiveTotals};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
@@ -56,23 +57,6 @@ impl LiveCollector {
     /// Sets the engine whose streams are shown. The first one stays.
     pub fn set(&self, manager: &Arc<Manager>) {
         let _ = self.0.set(Arc::downgrade(manager));
-    }
-}
-
-impl StreamState {
-    /// Names of all states.
-    pub const NAMES: [&'static str; 4] = ["waiting", "running", "lost", "failed"];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        let [waiting, running, lost, failed] = Self::NAMES;
-        match self {
-            Self::Waiting => waiting,
-            Self::Running { .. } => running,
-            Self::Lost { .. } => lost,
-            Self::Failed { .. } => failed,
-        }
     }
 }
 

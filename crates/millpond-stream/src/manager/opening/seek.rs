@@ -1,13 +1,16 @@
 //! Where playing begins: the first sample of every track, and its time.
 
-use super::{StoredMedia, block::seconds};
-use crate::{graph::Beginning, transmission::TrackSender};
+use crate::{
+    manager::opened::Beginning,
+    stored::{StoredMedia, seconds},
+    transmission::TrackSender,
+};
 use millpond_package::{MediaKind, PresentedTrack};
 use std::{sync::Arc, time::Duration};
 
 /// Moves every track to a time: pictures to the key frame before it, sound to the time of that key frame. Returns the time at
 /// which playing begins.
-pub(crate) fn seek(media: &StoredMedia, senders: &mut [TrackSender], asked: f64) -> f64 {
+pub(super) fn seek(media: &StoredMedia, senders: &mut [TrackSender], asked: f64) -> f64 {
     let video = senders.iter().find_map(|sender| key_frame(media.track(sender.track)?, asked));
     // Where the first picture shows later, the sound before it is not left out.
     let from = video.map_or(asked, |(_, at)| at.clamp(0.0, asked));
@@ -25,7 +28,7 @@ pub(crate) fn seek(media: &StoredMedia, senders: &mut [TrackSender], asked: f64)
 }
 
 /// The due time of the first of the next frames.
-pub(crate) fn first_due(media: &StoredMedia, senders: &[TrackSender]) -> Duration {
+pub(super) fn first_due(media: &StoredMedia, senders: &[TrackSender]) -> Duration {
     let due = senders.iter().filter_map(|sender| {
         let track = media.track(sender.track)?;
         let first = track.samples_of(sender.next..sender.next.saturating_add(1)).pop()?;
@@ -35,14 +38,14 @@ pub(crate) fn first_due(media: &StoredMedia, senders: &[TrackSender]) -> Duratio
 }
 
 /// Indexes of the tracks in rising order, and the next sample of each.
-pub(crate) fn cursors(senders: &[TrackSender]) -> (Arc<[u16]>, Vec<u32>) {
+pub(super) fn cursors(senders: &[TrackSender]) -> (Arc<[u16]>, Vec<u32>) {
     let mut cursors: Vec<_> = senders.iter().map(|sender| (sender.track, sender.next)).collect();
     cursors.sort_unstable();
     (cursors.iter().map(|(track, _)| *track).collect(), cursors.iter().map(|(_, next)| *next).collect())
 }
 
 /// Name, sequence number and timestamp of a time, track by track.
-pub(crate) fn beginnings(media: &StoredMedia, senders: &[TrackSender], from: f64) -> Vec<Beginning> {
+pub(super) fn beginnings(media: &StoredMedia, senders: &[TrackSender], from: f64) -> Vec<Beginning> {
     let beginning = |sender: &TrackSender| {
         let name = media.format(sender.track.into()).map(|format| format.name.clone()).unwrap_or_default();
         (name, sender.sequence, sender.timestamp(ticks(from, sender.timescale)))

@@ -1,9 +1,9 @@
 //! Watches once a second whether frames leave in time, and why they do not.
 
-use super::Manager;
 use crate::{
-    admission::{Change, Measured},
-    transmission::ThreadTime,
+    Counters,
+    admission::{Admission, Change, Measured, Origins},
+    transmission::{ThreadTime, Transmitter},
 };
 use std::{
     sync::atomic::Ordering,
@@ -13,13 +13,22 @@ use std::{
 /// Interval between lateness checks.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-impl Manager {
+/// What lateness is measured of, and who is told.
+#[derive(Clone, Copy)]
+pub(super) struct Watch<'a> {
+    pub(super) counters: &'a Counters,
+    pub(super) threads: &'a [Transmitter],
+    pub(super) admission: &'a Admission,
+    pub(super) origins: &'a Origins,
+}
+
+impl Watch<'_> {
     /// Measures lateness once a second and tells admission, without an end.
-    pub async fn observe(&self) {
-        let counters = self.counters();
+    pub(super) async fn run(self) {
+        let counters = self.counters;
         let read = || [&counters.frames, &counters.lagging_frames].map(|count| count.load(Ordering::Relaxed));
         let mut before = (read(), Instant::now());
-        let mut times: Vec<_> = self.transmitters().iter().map(|sender| ThreadTime::of(sender.thread)).collect();
+        let mut times: Vec<_> = self.threads.iter().map(|sender| ThreadTime::of(sender.thread)).collect();
         loop {
             tokio::time::sleep(INTERVAL).await;
             let now = (read(), Instant::now());
@@ -27,18 +36,18 @@ impl Manager {
             let threads = times.iter_mut().filter_map(ThreadTime::spent).collect();
             let measured = Measured { elapsed: now.1 - before.1, frames, late, threads };
             before = now;
-            let change = self.admission().observe(now.1, &measured);
+            let change = self.admission.observe(now.1, &measured);
             self.tell(change, &measured);
-            for place in self.origins().observe() {
+            for place in self.origins.observe() {
                 tracing::warn!(%place, "frames come late: no more sessions may read from there for now");
             }
         }
     }
 
     /// Counts the time of the threads, and logs a change with its measurements.
-    fn tell(&self, change: Option<Change>, measured: &Measured) {
+    fn tell(self, change: Option<Change>, measured: &Measured) {
         let Measured { frames, late, threads, .. } = measured;
-        let counters = self.counters();
+        let counters = self.counters;
         let micros = |time: Duration| time.as_micros() as u64;
         for spent in threads {
             counters.sender_run_micros.fetch_add(micros(spent.run), Ordering::Relaxed);
