@@ -32,7 +32,7 @@ pub enum EpochReason {
     Jump,
     /// The formats changed.
     Formats,
-    /// A clip begins or has ended, which was [inserted](crate::manager::Manager::insert).
+    /// A clip begins or has ended, which was [inserted](crate::Manager::insert).
     Splice,
     /// Another asset of a channel begins.
     Asset,

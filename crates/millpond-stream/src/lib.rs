@@ -39,6 +39,8 @@ mod streams;
 mod ticks;
 mod transmission;
 pub mod transport_stream;
+#[cfg(test)]
+mod walls;
 
 pub use admission::{Admitted, Bounds, ClientAddress, Full};
 pub use cannot_open::CannotOpen;

@@ -1,10 +1,8 @@
-//! Live streams: named sources whose frames arrive, each opened once for all of its viewers.
+//! What is made of live streams and channels for those who watch them.
 //!
-//! A [`LiveStream`] is a name and its source. Its graph runs while it has viewers, and lingers a while. One life of the graph is
-//! a run. A reception gives the frames of a run and tells by its [`Reporter`] what becomes of the source. Frames carry the
-//! number of their [`Epoch`]. A [`LiveFeed`] is what viewers play: the formats of one moment, and a share of the graph.
-//!
-//! A [`LiveWindow`] has the last segments of a stream, for players that ask for them one by one.
+//! A [`LiveFeed`] is what viewers play: the formats of one moment, and a share of the graph. A [`Program`] is its tracks, and a
+//! [`Viewing`] gives their frames to one reader. A [`LiveWindow`] has the last segments of a stream, for players that ask for them
+//! one by one; [`TimeShift`] keeps its past on the disk. Which streams there are, and who opens them, is no matter here.
 
 mod attached;
 mod channel;

@@ -5,13 +5,19 @@ use crate::{
     Run,
     cannot_open::CannotOpen,
     graph::{Closed, PipeReader, QueueLimits, SessionFeed},
+    kind::ModuleKind,
     lead::Tempo,
     registry::{NodeGuard, Registry},
 };
 use std::{sync::Arc, time::Instant};
 
-/// Kind of the readers in the registry.
-pub(crate) const KIND: &str = "viewing";
+/// How readers are told among modules.
+pub(crate) const KIND: ModuleKind = ModuleKind {
+    name: "viewing",
+    about: "gives frames to a viewer that takes them as one long response",
+    inputs: 1,
+    outputs: 0,
+};
 
 /// The frames of a channel or live stream for one reader. The graph runs at least as long as this lives.
 #[derive(Debug)]
@@ -33,7 +39,7 @@ impl Viewing {
         label: &str,
         limits: QueueLimits,
     ) -> Result<Self, CannotOpen> {
-        let node = registry.add(KIND, format!("{} {label}", program.path()));
+        let node = registry.add(KIND.name, format!("{} {label}", program.path()));
         let branch = program.shared.branch(node.id(), None, limits).await;
         let branch = branch.map_err(|Closed| CannotOpen::Ended)?;
         let feed = Arc::new(SessionFeed { feed: program.feed.clone(), splicer: branch.splicer });

@@ -38,7 +38,7 @@ const TARGETS: u32 = 3;
 /// The segments of a running stream, their version, and what was rendered of them.
 ///
 /// A segmenter changes it. It runs as long as requests [renew](Self::renew) its lease, and keeps the graph of the stream
-/// running. Once [over](Self::is_over), a window stays as it is, and [`Manager::window`](crate::manager::Manager::window) makes another.
+/// running. Once [over](Self::is_over), a window stays as it is, and [`Manager::window`](crate::Manager::window) makes another.
 /// No method waits with a lock held.
 #[derive(Debug)]
 pub struct LiveWindow {

@@ -6,7 +6,7 @@ use crate::{
     graph::{Closed, Joined, QueueLimits, Shared},
     live::Program,
     registry::Registry,
-    transmission::{Arrival, Epochs, Lateness, Progress, TrackSender, Transmission, Transmitter},
+    transmission::{self, Arrival, Epochs, Lateness, Progress, TrackSender, Transmission, Transmitter},
 };
 use std::{
     net::{IpAddr, SocketAddr},
@@ -93,7 +93,7 @@ impl Group {
         let begin = async || {
             let booking = admission.book(self.program.rate(), None)?;
             let shared = self.program.shared.clone();
-            let node = registry.add("multicast", self.program.feed.path());
+            let node = registry.add(transmission::MULTICAST.name, self.program.feed.path());
             let mut tracks = self.tracks.clone();
             let listener = self.transmitter.listener();
             let way = (node.id(), Some(&listener), limits);

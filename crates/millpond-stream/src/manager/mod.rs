@@ -82,13 +82,7 @@ impl Manager {
         let reader = MediaReader::new(store, heavy);
         let admission = Admission::new(options.bounds, reader.holds.clone());
         let (resources, registry) = (Resources { reader, intervals, counters: counters.clone() }, Registry::default());
-        let means = Means {
-            registry: registry.clone(),
-            connector: options.connector.clone(),
-            relay: options.relay.clone(),
-            resources: resources.clone(),
-            memory,
-        };
+        let means = Means::new(&registry, (&options.connector, options.relay.as_ref()), &resources, memory);
         Ok(Self {
             origins: Origins::new(places, options.bounds.origin_bandwidth),
             admission,

@@ -7,7 +7,7 @@ use crate::{
 };
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-/// Settings of an engine. [`Manager::reconfigure`](crate::manager::Manager::reconfigure) tells which of them may change while it runs.
+/// Settings of an engine. [`Manager::reconfigure`](crate::Manager::reconfigure) tells which of them may change while it runs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Address that packets are sent from.

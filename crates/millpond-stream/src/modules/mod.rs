@@ -1,4 +1,8 @@
 //! The modules of a graph: each kind in one file, and in one line of [`KINDS`].
+//!
+//! A module implements [`Module`](crate::graph::Module). It gets frames by the pipes of that trait, and all else by its
+//! constructor, from rows below. No module knows who starts it: modules with one input and no output are started by
+//! [`Manager::attach`](crate::Manager::attach), others by what builds their graphs, in `streams/` and `manager/`.
 
 mod channel;
 mod follower;
@@ -21,9 +25,9 @@ pub use recorder::{CannotRecord, RecordLimits, Recording, RecordingEnd, Recordin
 pub(crate) use segmenter::Segmenter;
 pub(crate) use splice::{ClipLoader, Splice};
 
-use crate::{kind::ModuleKind, live, reception};
+use crate::{kind::ModuleKind, live, reception, transmission};
 
-/// All kinds of modules.
+/// All kinds of modules, and of what takes frames as modules do.
 pub const KINDS: &[ModuleKind] = &[
     loader::KIND,
     key_frames::KIND,
@@ -31,22 +35,12 @@ pub const KINDS: &[ModuleKind] = &[
     channel::KIND,
     recorder::KIND,
     segmenter::KIND,
-    splice::KIND,
+    Splice::KIND,
     LadderFollower::KIND,
     reception::KIND,
     reception::PUBLISHED,
     reception::TRANSPORT,
-    ModuleKind { name: "transmission", about: "sends frames to a receiver when they are due", inputs: 1, outputs: 0 },
-    ModuleKind {
-        name: "multicast",
-        about: "sends frames to a multicast group when they are due",
-        inputs: 1,
-        outputs: 0,
-    },
-    ModuleKind {
-        name: live::VIEWING,
-        about: "gives frames to a viewer that takes them as one long response",
-        inputs: 1,
-        outputs: 0,
-    },
+    transmission::KIND,
+    transmission::MULTICAST,
+    live::VIEWING,
 ];

@@ -18,13 +18,6 @@ use tokio::{
     time::{sleep_until, timeout},
 };
 
-pub(super) const KIND: ModuleKind = ModuleKind {
-    name: "splice",
-    about: "puts a stored clip in the place of a live stream's frames",
-    inputs: 1,
-    outputs: 1,
-};
-
 /// Longest wait for the sound of the source from before the clip.
 const SOUND: Duration = Duration::from_millis(300);
 /// Frames that are due this soon are given together.
@@ -81,6 +74,14 @@ impl Drop for Ending<'_> {
 }
 
 impl Splice {
+    /// What is told of its modules.
+    pub(crate) const KIND: ModuleKind = ModuleKind {
+        name: "splice",
+        about: "puts a stored clip in the place of a live stream's frames",
+        inputs: 1,
+        outputs: 1,
+    };
+
     /// Makes one for an insertion. `loaded` tells how the loader of its input ended. `kept` is dropped with it.
     pub(crate) fn new(
         insertion: Arc<Insertion>,
@@ -186,7 +187,7 @@ async fn ended(turn: &mut watch::Receiver<Turn>) -> InsertionEnd {
 
 impl Module for Splice {
     fn kind(&self) -> &'static str {
-        KIND.name
+        Self::KIND.name
     }
 
     fn run(mut self: Box<Self>, mut inputs: Inputs, output: Output) -> BoxFuture<'static, Result<(), ModuleError>> {

@@ -4,9 +4,12 @@ use super::{Means, splicing::SplicePart};
 use crate::{
     Feed,
     graph::Fork,
+    kind::ModuleKind,
+    live,
     registry::{NodeId, Registry},
     splice::{Clip, Insertion, InsertionEnd, InsertionReport, Plan, Unfit},
     stored::StoredMedia,
+    transmission,
 };
 use std::{
     collections::BTreeMap,
@@ -20,7 +23,7 @@ const MOST: usize = 16;
 const ENDED: usize = 32;
 
 /// Kinds of the modules that give frames to one viewer. All receivers of a multicast group are one.
-const VIEWERS: [&str; 3] = ["transmission", "multicast", "viewing"];
+const VIEWERS: [ModuleKind; 3] = [transmission::KIND, transmission::MULTICAST, live::VIEWING];
 
 /// Why a clip can't be inserted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -149,7 +152,7 @@ impl Insertions {
 fn viewer(registry: &Registry, path: &str, session: u64) -> Result<NodeId, CannotInsert> {
     let none = || CannotInsert::NoSession { path: path.to_owned(), session };
     let (node, kind) = registry.kind(session).ok_or_else(none)?;
-    if !VIEWERS.contains(&kind) {
+    if VIEWERS.iter().all(|viewer| viewer.name != kind) {
         return Err(CannotInsert::NoViewer { session, kind });
     }
     Ok(node)

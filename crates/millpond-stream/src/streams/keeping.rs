@@ -63,7 +63,7 @@ async fn keep(streams: Weak<Streams>, stream: Arc<LiveStream>, mut past: Option<
             }
             continue;
         };
-        let Ok(feed) = stream.feed(&streams, PATIENCE).await else { break };
+        let Ok(feed) = stream.feed(&streams.means, PATIENCE).await else { break };
         let window = streams.window(&Program::live(&feed), *options);
         drop((feed, streams));
         let Ok(window) = window else { break };

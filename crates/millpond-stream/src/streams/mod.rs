@@ -7,6 +7,7 @@
 mod following;
 mod insertions;
 mod keeping;
+mod means;
 mod publishing;
 mod source;
 mod splicing;
@@ -17,19 +18,18 @@ pub(crate) mod tests;
 pub(crate) use following::follow;
 pub use insertions::CannotInsert;
 pub(crate) use insertions::Insertions;
+pub(crate) use means::Means;
 pub use publishing::{PublishRefused, PublishRequest};
 pub use source::{Linger, LiveRequest, Source};
 pub use stream::{LiveStream, StreamReport};
 
 use crate::{
     cannot_open::CannotOpen,
-    graph::{Fork, LiveMemory},
+    graph::Fork,
     live::{Found, LiveFeed, LiveWindow, NewWindow, Program, WindowOptions, Windows},
     modules::Segmenter,
-    reception::{Balance, Connector, Publication, PublicationEnd, Relay, Turns},
-    registry::Registry,
+    reception::{Publication, PublicationEnd},
     report::StreamState,
-    resources::Resources,
     source::{LiveTotals, SourceError},
     splice::InsertionReport,
     stored::StoredMedia,
@@ -45,22 +45,9 @@ use std::{
 };
 use tokio::runtime::Handle;
 
-/// The parts that graphs of streams are made with.
-#[derive(Debug)]
-pub(crate) struct Means {
-    pub(crate) registry: Registry,
-    pub(crate) connector: Arc<dyn Connector>,
-    pub(crate) relay: Option<Arc<dyn Relay>>,
-    pub(crate) resources: Resources,
-    /// Memory of the frames of all streams.
-    pub(crate) memory: LiveMemory,
-}
-
 /// The live streams of an engine, by their paths.
 pub(crate) struct Streams {
     means: Means,
-    turns: Turns,
-    balance: Balance,
     /// A lock: taken for a look-up.
     by_path: Mutex<BTreeMap<Arc<str>, Arc<LiveStream>>>,
     /// Most streams that are known at a time.
@@ -76,8 +63,6 @@ impl Streams {
     pub(crate) fn new(means: Means, most: usize) -> Self {
         Self {
             means,
-            turns: Turns::default(),
-            balance: Balance::default(),
             by_path: Mutex::default(),
             most: AtomicUsize::new(most),
             windows: Windows::default(),
@@ -164,7 +149,7 @@ impl Streams {
         stream: &Arc<LiveStream>,
         patience: Duration,
     ) -> Result<Arc<LiveFeed>, Arc<SourceError>> {
-        let feed = stream.feed(self, patience).await?;
+        let feed = stream.feed(&self.means, patience).await?;
         // Names without a source get no folder.
         self.keep_past(stream).await;
         Ok(feed)
@@ -181,7 +166,7 @@ impl Streams {
         }
         // A stream of another server gives way to the publisher.
         let stream = self.find_if(stream, |_, _| false)?;
-        let publication = stream.publish(self, media, conflict)?;
+        let publication = stream.publish(&self.means, media, conflict)?;
         if stream.shift().is_some() {
             // Its past is kept without viewers too. A publisher without media is told by its own time limit.
             let streams = self.clone();

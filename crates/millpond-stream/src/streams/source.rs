@@ -1,6 +1,6 @@
 //! Requests for live streams.
 
-use super::{Means, Streams};
+use super::Means;
 use crate::{
     graph::{Module, SourceModules},
     live::{ChannelSource, Schedule, ShiftOptions},
@@ -55,11 +55,11 @@ impl Source {
     pub(super) fn modules(
         &self,
         path: &Arc<str>,
-        streams: &Streams,
+        means: &Means,
         reporter: Reporter,
         desk: &Arc<Desk>,
     ) -> SourceModules {
-        let (Means { connector, relay, resources, .. }, Streams { turns, balance, .. }) = (&streams.means, streams);
+        let Means { connector, relay, resources, turns, balance, .. } = means;
         let source: Box<dyn Module> = match self {
             Self::Rtsp(source) => {
                 let reception = RtspReception::new(source.clone(), connector.clone(), reporter);

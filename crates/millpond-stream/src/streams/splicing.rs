@@ -2,7 +2,7 @@
 
 use super::Means;
 use crate::{
-    graph::{Fork, Output, Running, pipe, start},
+    graph::{Fork, Module as _, Output, Running, pipe, start},
     modules::{ClipLoader, Loader, Splice},
     splice::Insertion,
     stored::StoredMedia,
@@ -26,7 +26,7 @@ impl SplicePart {
         let loader = Loader::new(resources, media.clone(), (tracks, next), all, None);
         let (loader, loaded) = ClipLoader::new(loader);
         let label = format!("{} {} {}", insertion.path(), media.path(), insertion.id());
-        let (from, to) = (registry.add("loader", &label), registry.add("splice", &label));
+        let (from, to) = (registry.add(loader.kind(), &label), registry.add(Splice::KIND.name, &label));
         let edge = registry.connect(to.id(), fork.id(), 0, Arc::default());
         let (writer, reader) = pipe(registry, from.id(), to.id(), DEPTH);
         let loader = start(Box::new(loader), from, (Vec::new(), Output::Pipe(writer)), media.path());

@@ -1,6 +1,6 @@
 //! A named live source.
 
-use super::{Linger, LiveRequest, Means, PublishRefused, Source, Streams};
+use super::{Linger, LiveRequest, Means, PublishRefused, Source};
 use crate::{
     epoch::Epoch,
     graph::{Fork, Graph, LiveMemory, Shared},
@@ -258,8 +258,8 @@ impl LiveStream {
     ///
     /// # Errors
     /// The source failed just now.
-    fn open(&self, streams: &Streams) -> Result<Opened, Arc<SourceError>> {
-        let Means { registry, memory, .. } = &streams.means;
+    fn open(&self, means: &Means) -> Result<Opened, Arc<SourceError>> {
+        let Means { registry, memory, .. } = means;
         let mut inner = self.lock();
         if inner.pin.as_ref().is_some_and(|pin| pin.is_over()) {
             inner.pin = None;
@@ -280,7 +280,7 @@ impl LiveStream {
             }
         }
         let (reporter, desk) = (Reporter::new(memory.totals().clone()), Arc::<Desk>::default());
-        let modules = self.source.modules(&self.path, streams, reporter.clone(), &desk);
+        let modules = self.source.modules(&self.path, means, reporter.clone(), &desk);
         let memory = memory.of_stream(&self.source.to_string(), reporter.clone());
         let splicer = reporter.splicer().clone();
         let graph = Arc::new(Graph::live(registry, (&self.path, modules), splicer, memory));
@@ -301,8 +301,8 @@ impl LiveStream {
     ///
     /// # Errors
     /// Those of its source, and that nothing came for so long.
-    pub(super) async fn feed(&self, streams: &Streams, patience: Duration) -> Result<Arc<LiveFeed>, Arc<SourceError>> {
-        let Opened { id, reporter, shared, .. } = self.open(streams)?;
+    pub(super) async fn feed(&self, means: &Means, patience: Duration) -> Result<Arc<LiveFeed>, Arc<SourceError>> {
+        let Opened { id, reporter, shared, .. } = self.open(means)?;
         let (mut states, epochs) = (reporter.state(), reporter.epochs());
         let known = async {
             loop {
@@ -364,7 +364,7 @@ impl LiveStream {
     /// Another publisher pushes it, or its source is none.
     pub(super) fn publish(
         &self,
-        streams: &Streams,
+        means: &Means,
         mut media: PublishedMedia,
         conflict: Conflict,
     ) -> Result<Publication, PublishRefused> {
@@ -372,7 +372,7 @@ impl LiveStream {
             return Err(PublishRefused::NotPublished);
         }
         loop {
-            let Opened { shared, desk, .. } = self.open(streams)?;
+            let Opened { shared, desk, .. } = self.open(means)?;
             let (publication, queue, presence) = Publication::new(shared);
             match desk.enter(Entry { media, queue, presence }, conflict) {
                 Ok(()) => return Ok(publication),

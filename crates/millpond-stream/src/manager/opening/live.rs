@@ -9,7 +9,7 @@ use crate::{
         Group, Subscriber,
         opened::{Opened, Played, PlayedPart, Playing, Source},
     },
-    transmission::{Arrival, Epochs, Lateness, TrackSender, Transmission},
+    transmission::{self, Arrival, Epochs, Lateness, TrackSender, Transmission},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -35,7 +35,7 @@ impl Opening<'_> {
         }
         let shared = program.shared.clone();
         let (id, transmitter) = (subscriber.id, subscriber.transmitter.clone());
-        let node = self.registry.add("transmission", format!("{} {id:x}", program.feed.path()));
+        let node = self.registry.add(transmission::KIND.name, format!("{} {id:x}", program.feed.path()));
         let listener = transmitter.listener();
         let way = (node.id(), Some(&listener), self.options.viewer_limits());
         subscriber.tracks.iter_mut().for_each(|sender| sender.passed = None);

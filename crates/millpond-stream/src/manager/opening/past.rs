@@ -4,14 +4,14 @@ use super::{DEPTH, Opening};
 use crate::{
     Feed,
     cannot_open::CannotOpen,
-    graph::{Output, pipe, start},
+    graph::{Module as _, Output, pipe, start},
     live::{Begun, PastFeed, PastReader, PastStart, Program},
     manager::{
         Subscriber,
         opened::{Opened, Played, PlayedPart, Playing, Source},
     },
     modules::PastLoader,
-    transmission::{Epochs, Lateness, TrackSender, Transmission},
+    transmission::{self, Epochs, Lateness, TrackSender, Transmission},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -37,7 +37,8 @@ impl Opening<'_> {
         };
         let module = Box::new(PastLoader::new(reader, look));
         let label = format!("{} {id:x}", program.path());
-        let (reading, sending) = (self.registry.add("past", &label), self.registry.add("transmission", &label));
+        let (reading, sending) =
+            (self.registry.add(module.kind(), &label), self.registry.add(transmission::KIND.name, &label));
         let (writer, frames) = pipe(self.registry, reading.id(), sending.id(), DEPTH);
         let module = start(module, reading, (Vec::new(), Output::Pipe(writer)), program.path());
         let beginning = |sender: &TrackSender| {

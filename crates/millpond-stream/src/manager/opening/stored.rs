@@ -13,7 +13,7 @@ use crate::{
     },
     modules::{KeyFrameLoader, KeyFrames, Loader},
     stored::StoredMedia,
-    transmission::Transmission,
+    transmission::{self, Transmission},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -67,7 +67,8 @@ impl Opening<'_> {
             }
         };
         let label = format!("{} {id:x}", media.path());
-        let (loading, sending) = (self.registry.add(module.kind(), &label), self.registry.add("transmission", &label));
+        let (loading, sending) =
+            (self.registry.add(module.kind(), &label), self.registry.add(transmission::KIND.name, &label));
         let (writer, frames) = pipe(self.registry, loading.id(), sending.id(), DEPTH);
         let module = start(module, loading, (Vec::new(), Output::Pipe(writer)), media.path());
         let transmission = Transmission {
