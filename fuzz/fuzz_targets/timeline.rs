@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use millpond_media::units::Timescale;
-use millpond_stream::live::{
+use millpond_stream::{
     EpochReason,
     clock::{DecodeTimes, Timeline, Wrapped},
 };

@@ -1,9 +1,6 @@
 //! Where frames enter a graph.
 
-use crate::{
-    Format,
-    live::{Cues, Epoch},
-};
+use crate::{Format, cues::Cues, epoch::Epoch};
 use millpond_package::MediaKind;
 use std::sync::Arc;
 use tokio::sync::watch;

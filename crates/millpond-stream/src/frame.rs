@@ -15,7 +15,7 @@ pub struct Frame {
     pub due: Duration,
     /// Presentation time in ticks of its track.
     pub pts: i64,
-    /// Number of the [epoch](crate::live::Epoch) that it belongs to. Frames of stored titles have 0.
+    /// Number of the [epoch](crate::Epoch) that it belongs to. Frames of stored titles have 0.
     pub epoch: u32,
     /// Whether decoding can begin with it.
     pub is_sync: bool,

@@ -9,47 +9,69 @@
 //! configuration file. [`Options`] are its own.
 
 pub mod admission;
+mod cannot_open;
+pub mod clock;
 mod counters;
+mod cues;
 mod dropping;
+mod epoch;
 mod feed;
 mod format;
 pub mod fragmenter;
 mod frame;
 pub mod graph;
+mod kind;
+mod lead;
 pub mod live;
+mod manager;
 pub mod modules;
 mod multicast;
-mod options;
 pub mod outlet;
 pub mod reception;
+pub mod registry;
+mod report;
 mod resources;
+mod source;
+mod splice;
 mod stored;
-mod subscriber;
+mod strain;
+mod streams;
+mod ticks;
 mod transmission;
 pub mod transport_stream;
+#[cfg(test)]
+mod walls;
 
 pub use admission::{Admitted, Bounds, ClientAddress, Full};
+pub use cannot_open::CannotOpen;
 pub use counters::{CounterCollector, Counters};
+pub use cues::Cues;
 pub use dropping::Dropping;
+pub use epoch::{Epoch, EpochReason};
 pub use feed::Feed;
 pub use format::Format;
 pub use frame::{Frame, Run};
-pub use graph::{
-    Attached, CannotOpen, Group, GroupAddress, Manager, Opened, Played, PlayedPart, Playing, Program, Request, Start,
-    Stopped, Tempo, Viewing,
-};
+pub use kind::ModuleKind;
+pub use lead::Tempo;
 pub use live::{
-    CannotInsert, ChannelSource, Conflict, Cues, Epoch, EpochReason, FoundPart, FoundSegment, InsertionEnd,
-    InsertionReport, Linger, LiveCollector, LiveFeed, LiveRequest, LiveStream, LiveWindow, PartBytes, PastPoint,
-    PastStart, Publication, PublicationEnd, PublishRefused, PublishRequest, PublishedMedia, ShiftOptions, ShiftReport,
-    Source, SourceCounts, StreamReport, StreamState, Titles, Unfit, WindowOptions,
+    Attached, ChannelSource, FoundPart, FoundSegment, LiveFeed, LiveWindow, PartBytes, PastPoint, PastStart, Program,
+    ShiftOptions, ShiftReport, Titles, Viewing, WindowOptions,
+};
+pub use manager::{
+    Beginning, Group, GroupAddress, KeepAlive, LiveCollector, Manager, Opened, Options, Played, PlayedPart, Playing,
+    Request, Start, Stopped, Subscriber,
 };
 pub use modules::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
 pub use multicast::{Groups, NoGroups};
-pub use options::Options;
+pub use reception::{Conflict, Publication, PublicationEnd, PublishedMedia};
+pub use report::{Reporter, StreamState};
 pub use resources::Resources;
+pub use source::{SourceCounts, SourceError, SourceErrorKind};
+pub use splice::{InsertionEnd, InsertionReport, Unfit};
 pub use stored::{HeavyWork, StoredMedia};
-pub use subscriber::Subscriber;
+pub use streams::{
+    CannotInsert, Linger, LiveRequest, LiveStream, PublishRefused, PublishRequest, Source, StreamReport,
+};
 pub use transmission::{
     Lateness, Observer, PACKETS_KEPT, Progress, Protection, ROUND, RateRule, SentTotals, TrackSender, Udp, ntp,
 };

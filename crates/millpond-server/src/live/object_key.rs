@@ -3,7 +3,7 @@
 use super::Sources;
 use crate::cluster::Start;
 use millpond_cluster::ObjectKey;
-use millpond_stream::{Source, live::StreamState};
+use millpond_stream::{Source, StreamState};
 
 impl Sources {
     /// Returns the object that a path is assigned by, and its kind. A track's name at the end of the path does not count. `None` where the path

@@ -4,7 +4,7 @@ use crate::settings::{
     At, Host, Setting, Settings,
     value::{self, BadValue, Form, show_duration, show_size},
 };
-use millpond_stream::{live::Linger, reception::SourceTransport};
+use millpond_stream::{Linger, reception::SourceTransport};
 use std::time::Duration;
 
 /// Settings of live sources. A place may have its own.

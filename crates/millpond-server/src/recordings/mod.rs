@@ -123,7 +123,7 @@ impl Recordings {
         let file = self.folder.join(file_name(program.path(), since_epoch, id));
         let bytes = size.map_or(*most, |size| size.min(*most));
         let limits = RecordLimits { bytes, duration: duration.map_or(*longest, |duration| duration.min(*longest)) };
-        let recording = Recording::begin(sources.manager(), &program, file, limits).await?;
+        let recording = sources.manager().record(&program, file, limits).await?;
         let listed = listed(id, &recording);
         self.lock().all.insert(id, Entry { recording, slot: Some(slot) });
         Ok(listed)

@@ -1,7 +1,6 @@
 //! Capacity of each place's origin: the bandwidth that an operator grants, while frames arrive in time.
 
 use super::bandwidth::Bandwidth;
-use crate::stored::StoredMedia;
 use std::{
     collections::HashMap,
     sync::{
@@ -73,10 +72,9 @@ impl Origins {
         *all = new;
     }
 
-    /// The origin of an asset; `None` where its files are local.
-    pub(crate) fn of(&self, media: &StoredMedia) -> Option<Arc<OriginLoad>> {
-        let object = media.objects().first().filter(|object| object.file().is_none())?;
-        self.all().get(object.place()).cloned()
+    /// The origin of a place.
+    pub(crate) fn of(&self, place: &str) -> Option<Arc<OriginLoad>> {
+        self.all().get(place).cloned()
     }
 
     /// Weighs the frames of the last second. Returns the places whose origin has just become too slow.

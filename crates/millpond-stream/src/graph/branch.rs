@@ -6,13 +6,14 @@ use super::{
     pipe::{Closed, PipeReader, branch},
     queue::{QueueWriter, Weight},
     queue_limits::{Pressure, QueueLimits},
-    registry::{NodeId, Registry},
     session::BranchSplicer,
     shedding,
 };
 use crate::{
     Dropping, Run,
-    live::{Splicer, Strain},
+    registry::{NodeId, Registry},
+    splice::Splicer,
+    strain::Strain,
 };
 use std::{
     cell::RefCell,

@@ -1,22 +1,22 @@
 //! One stream of frames for many pipes.
 
 use super::{
+    alarm::{Alarm, Listener},
     branch::BranchWriter,
     kept::{Kept, KeptLimits},
     key_interval::KeyInterval,
-    lead::Lead,
     live_memory::LiveMemory,
     pipe::{Closed, PipeReader},
     queue_limits::QueueLimits,
     rate::Rate,
-    registry::{NodeGuard, NodeId, Registry},
     session::BranchSplicer,
-    tempo::{Tempo, TempoMeter},
 };
 use crate::{
     Frame, Run,
-    live::{Insertion, InsertionEnd, Splicer, Strain},
-    transmission::{Alarm, Transmitter},
+    lead::{Lead, Tempo, TempoMeter},
+    registry::{NodeGuard, NodeId, Registry},
+    splice::{Insertion, InsertionEnd, Splicer},
+    strain::Strain,
 };
 use std::{
     cell::RefCell,
@@ -131,7 +131,7 @@ pub struct Branch {
     /// Frame interval and reordering; `None` where neither frames nor formats tell them yet.
     pub tempo: Option<Tempo>,
     /// Clips for its viewer alone.
-    pub(super) splicer: BranchSplicer,
+    pub(crate) splicer: BranchSplicer,
 }
 
 impl Fork {
@@ -270,19 +270,19 @@ impl Fork {
     }
 
     /// Adds a branch to a module, for which frames wait within `limits`. It begins with the last key frame, or with the next one
-    /// where that was too long ago. The sending thread of `transmitter` is told of each run. Cancel safe.
+    /// where that was too long ago. The thread of `listener` is told of each run. Cancel safe.
     ///
     /// # Errors
     /// The fork is closed.
     pub(crate) async fn join(
         &self,
         to: NodeId,
-        transmitter: Option<&Transmitter>,
+        listener: Option<&Arc<dyn Listener>>,
         limits: QueueLimits,
     ) -> Result<Branch, Closed> {
         let mut keys = self.keys.subscribe();
         loop {
-            if let Some(branch) = self.try_join(to, transmitter, limits)? {
+            if let Some(branch) = self.try_join(to, listener, limits)? {
                 return Ok(branch);
             }
             keys.changed().await.map_err(|_| Closed)?;
@@ -292,7 +292,7 @@ impl Fork {
     fn try_join(
         &self,
         to: NodeId,
-        transmitter: Option<&Transmitter>,
+        listener: Option<&Arc<dyn Listener>>,
         limits: QueueLimits,
     ) -> Result<Option<Branch>, Closed> {
         let mut inner = self.lock();
@@ -306,10 +306,10 @@ impl Fork {
         let (writer, reader) = BranchWriter::new(&self.registry, (self.id(), to), limits, kept);
         let splicer = writer.splicer().clone();
         inner.branches.push(writer);
-        if let Some(transmitter) = transmitter
-            && !inner.alarms.iter().any(|alarm| alarm.is_of(transmitter))
+        if let Some(listener) = listener
+            && !inner.alarms.iter().any(|alarm| alarm.is_of(&**listener))
         {
-            inner.alarms.push(transmitter.alarm(self.id()));
+            inner.alarms.push(Alarm::new(self.id(), listener.clone()));
         }
         drop(inner);
         Ok(Some(Branch { reader, first, runs, span, tempo, splicer }))

@@ -2,8 +2,8 @@
 
 use crate::{
     Frame, Run,
-    live::{LiveTotals, Reporter},
-    reception::{SourceError, SourceErrorKind},
+    report::Reporter,
+    source::{LiveTotals, SourceError, SourceErrorKind},
 };
 use bytes::Bytes;
 use millpond_store::{Hold, Holds};
@@ -152,10 +152,7 @@ impl LiveMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        graph::{Registry, fork::Fork},
-        live::StreamState,
-    };
+    use crate::{graph::fork::Fork, registry::Registry, report::StreamState};
     use millpond_media::Importance;
     use millpond_store::{Memory, policy::PolicyName};
     use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The module trait, and the start of modules.
 
-use super::{Closed, Fork, NodeGuard, PipeReader, PipeWriter};
-use crate::{Run, live::Strain};
+use super::{Closed, Fork, PipeReader, PipeWriter};
+use crate::{Run, registry::NodeGuard, strain::Strain};
 use futures_util::future::BoxFuture;
 use std::{error::Error, sync::Arc};
 use tokio::task::AbortHandle;
@@ -12,7 +12,7 @@ pub type ModuleError = Box<dyn Error + Send + Sync>;
 /// The pipes that a module takes frames from.
 pub type Inputs = Vec<PipeReader>;
 
-/// Moves frames from its inputs to its output. Only the [`Manager`](super::Manager) connects, starts and stops modules.
+/// Moves frames from its inputs to its output. Only the [`Manager`](crate::Manager) connects, starts and stops modules.
 pub trait Module: Send + 'static {
     /// Its kind: a name in [`KINDS`](crate::modules::KINDS).
     fn kind(&self) -> &'static str;

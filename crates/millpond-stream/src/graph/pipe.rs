@@ -3,7 +3,7 @@
 use super::queue::{QueueReader, QueueWriter, Weight, queue};
 use crate::{
     Frame, Run,
-    graph::registry::{EdgeGuard, NodeId, Registry},
+    registry::{EdgeGuard, NodeId, Registry},
 };
 use std::sync::{
     Arc,
@@ -128,7 +128,7 @@ impl PipeReader {
     }
 
     /// Whether all runs that have arrived were taken.
-    pub(super) fn is_drained(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         self.current.is_none() && self.runs.is_empty()
     }
 
@@ -150,7 +150,7 @@ impl PipeReader {
     }
 
     /// The same as [`next`](Self::next) for readers that tell when they are [held up](Self::hold).
-    pub(super) async fn next_to_send(&mut self) -> Result<Run, Closed> {
+    pub(crate) async fn next_to_send(&mut self) -> Result<Run, Closed> {
         let run = self.runs.take().await?;
         if let Room::Permits { permits, .. } = &self.room {
             permits.add_permits(1);

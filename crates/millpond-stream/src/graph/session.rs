@@ -1,15 +1,12 @@
 //! Clips for one viewer: a splicer in one branch of a fork.
 
-use crate::{
-    Feed, Format, Run,
-    live::{Cues, Epoch, Splicer},
-};
+use crate::{Feed, Format, Run, cues::Cues, epoch::Epoch, splice::Splicer};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 /// The splicer of a branch, where a clip was inserted for its viewer. Clones are the same one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct BranchSplicer(Arc<OnceLock<Arc<Splicer>>>);
+pub(crate) struct BranchSplicer(Arc<OnceLock<Arc<Splicer>>>);
 
 impl BranchSplicer {
     pub(super) fn get(&self) -> Option<&Arc<Splicer>> {
@@ -32,9 +29,9 @@ impl BranchSplicer {
 
 /// The feed of a viewer: that of the stream, with the epochs of clips that the viewer gets alone.
 #[derive(Debug)]
-pub(super) struct SessionFeed {
-    pub(super) feed: Arc<dyn Feed>,
-    pub(super) splicer: BranchSplicer,
+pub(crate) struct SessionFeed {
+    pub(crate) feed: Arc<dyn Feed>,
+    pub(crate) splicer: BranchSplicer,
 }
 
 impl Feed for SessionFeed {

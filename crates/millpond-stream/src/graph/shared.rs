@@ -1,7 +1,8 @@
 //! Graphs that many subscribers share.
 
 use super::{
-    Branch, Closed, Fork, Inputs, Module, ModuleError, NodeGuard, NodeId, Output, PipeReader, QueueLimits, Registry,
+    Branch, Closed, Fork, Inputs, Module, ModuleError, Output, PipeReader, QueueLimits,
+    alarm::Listener,
     fork::Figures,
     live_memory::LiveMemory,
     module::{Running, start},
@@ -9,9 +10,9 @@ use super::{
     session::SessionFeed,
 };
 use crate::{
-    Feed,
-    live::{SourceModules, Splicer},
-    transmission::{TrackSender, Transmitter},
+    Feed, Run,
+    registry::{NodeGuard, NodeId, Registry},
+    splice::Splicer,
 };
 use futures_util::future::BoxFuture;
 use std::{sync::Arc, time::Duration};
@@ -29,6 +30,14 @@ pub(crate) struct Graph {
     _modules: Vec<Running>,
 }
 
+/// The modules that receive a source.
+pub(crate) struct SourceModules {
+    /// Gives frames to `source`, where that takes some.
+    pub(crate) loader: Option<Box<dyn Module>>,
+    /// Gives frames to the fork.
+    pub(crate) source: Box<dyn Module>,
+}
+
 /// A share of a graph: all viewers hold the same one.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -38,14 +47,28 @@ pub(crate) struct Shared {
 }
 
 /// Where a subscriber joins: its frames, and what its transmission begins with.
-pub(super) struct Joined {
-    pub(super) frames: PipeReader,
+pub(crate) struct Joined {
+    pub(crate) frames: PipeReader,
     /// Due time at which playing begins.
-    pub(super) begins: Duration,
+    pub(crate) begins: Duration,
+    /// Presentation time at which it begins, in seconds.
+    pub(crate) from: f64,
     /// Due time from the first frame to the newest one.
-    pub(super) span: Duration,
+    pub(crate) span: Duration,
     /// The feed, with clips for this subscriber alone.
-    pub(super) feed: Arc<dyn Feed>,
+    pub(crate) feed: Arc<dyn Feed>,
+    /// The run that it begins with, and the due time of the key frame in it.
+    first: (Run, Duration),
+}
+
+impl Joined {
+    /// Number of the first frame of a track.
+    pub(crate) fn first_of(&self, track: u16) -> u32 {
+        let (first, key) = &self.first;
+        let of_track = || first.iter().filter(|frame| frame.track == track);
+        let next = of_track().find(|frame| frame.due >= *key).map(|frame| frame.number);
+        next.or_else(|| Some(of_track().last()?.number.wrapping_add(1))).unwrap_or(0)
+    }
 }
 
 impl Graph {
@@ -119,7 +142,7 @@ impl Shared {
     }
 
     /// What counts the frames of a live source; `None` for a channel.
-    pub(super) fn memory(&self) -> Option<&LiveMemory> {
+    pub(crate) fn memory(&self) -> Option<&LiveMemory> {
         self.graph.fork().memory()
     }
 
@@ -134,62 +157,55 @@ impl Shared {
     }
 
     /// The time that the graph is kept for after its last viewer.
-    pub(super) fn linger(&self) -> Duration {
+    pub(crate) fn linger(&self) -> Duration {
         self.linger.as_ref().map_or(Duration::ZERO, |(linger, _)| *linger)
     }
 
     /// Releases a share whose viewer left at least the time of linger ago.
-    pub(super) fn release(self: Arc<Self>) {
+    pub(crate) fn release(self: Arc<Self>) {
         if let Some(mut last) = Arc::into_inner(self) {
             last.linger = None;
         }
     }
 
     /// The module whose frames are shared.
-    pub(super) fn id(&self) -> NodeId {
+    pub(crate) fn id(&self) -> NodeId {
         self.graph.id()
     }
 
-    /// Adds a branch to a module, for which frames wait within `limits`. Waits until there is a key frame. The sending thread of
-    /// `transmitter` is told of each run.
+    /// Adds a branch to a module, for which frames wait within `limits`. Waits until there is a key frame. The thread of
+    /// `listener` is told of each run.
     ///
     /// # Errors
     /// The graph has ended, or there is no key frame for long.
-    pub(super) async fn branch(
+    pub(crate) async fn branch(
         &self,
         to: NodeId,
-        transmitter: Option<&Transmitter>,
+        listener: Option<&Arc<dyn Listener>>,
         limits: QueueLimits,
     ) -> Result<Branch, Closed> {
-        tokio::time::timeout(PATIENCE, self.graph.fork.join(to, transmitter, limits)).await.unwrap_or(Err(Closed))
+        tokio::time::timeout(PATIENCE, self.graph.fork.join(to, listener, limits)).await.unwrap_or(Err(Closed))
     }
 
-    /// Adds a branch for a subscriber's tracks of a feed, which are set to the key frame that it begins with. Waits until there
-    /// is a key frame.
+    /// Adds a branch for a subscriber of a feed. Waits until there is a key frame to begin with.
     ///
     /// # Errors
     /// The graph has ended, or there is no key frame for long.
-    pub(super) async fn join(
+    pub(crate) async fn join(
         &self,
-        (to, transmitter, limits): (NodeId, Option<&Transmitter>, QueueLimits),
+        (to, listener, limits): (NodeId, Option<&Arc<dyn Listener>>, QueueLimits),
         feed: &Arc<dyn Feed>,
-        tracks: &mut [TrackSender],
     ) -> Result<Joined, Closed> {
-        let Branch { reader, first, runs, span, splicer, .. } = self.branch(to, transmitter, limits).await?;
+        let Branch { reader, first, runs, span, splicer, .. } = self.branch(to, listener, limits).await?;
         let is_lead = |track| self.graph.fork.lead() == Some(track);
         let key = first.iter().find(|frame| is_lead(frame.track) && frame.is_sync).ok_or(Closed)?;
         let timescale = feed.format(key.track).map_or(1, |format| format.timescale().max(1));
         let from = key.pts as f64 / f64::from(timescale);
-        for sender in tracks {
-            let of_track = || first.iter().filter(|frame| frame.track == sender.track);
-            let next = of_track().find(|frame| frame.due >= key.due).map(|frame| frame.number);
-            let next = next.or_else(|| Some(of_track().last()?.number.wrapping_add(1)));
-            sender.begin(next.unwrap_or(0), from);
-        }
         // With no other run in the pipe it begins where the block does, not ahead of the next one.
         let begins = first.first().filter(|_| runs == 1).map_or(key.due, |frame| frame.due);
         let feed = Arc::new(SessionFeed { feed: feed.clone(), splicer });
-        Ok(Joined { frames: reader, begins, span, feed })
+        let first = (first.clone(), key.due);
+        Ok(Joined { frames: reader, begins, from, span, feed, first })
     }
 }
 

@@ -1,7 +1,6 @@
 //! The formats of a stream at one moment.
 
-use super::{Cues, Epoch, Reporter};
-use crate::{Feed, Format, graph::Shared};
+use crate::{Feed, Format, cues::Cues, epoch::Epoch, graph::Shared, report::Reporter};
 use std::sync::Arc;
 use tokio::sync::watch;
 

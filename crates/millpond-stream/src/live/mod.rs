@@ -1,69 +1,46 @@
-//! Live streams: named sources whose frames arrive, each opened once for all of its viewers.
+//! What is made of live streams and channels for those who watch them.
 //!
-//! A [`LiveStream`] is a name and its source. Its graph runs while it has viewers, and lingers a while. One life of the graph is
-//! a run. A reception gives the frames of a run and tells by its [`Reporter`] what becomes of the source. Frames carry the
-//! number of their [`Epoch`]. A [`LiveFeed`] is what viewers play: the formats of one moment, and a share of the graph.
-//!
-//! A [`LiveWindow`] has the last segments of a stream, for players that ask for them one by one.
+//! A [`LiveFeed`] is what viewers play: the formats of one moment, and a share of the graph. A [`Program`] is its tracks, and a
+//! [`Viewing`] gives their frames to one reader. A [`LiveWindow`] has the last segments of a stream, for players that ask for them
+//! one by one; [`TimeShift`] keeps its past on the disk. Which streams there are, and who opens them, is no matter here.
 
+mod attached;
 mod channel;
-pub mod clock;
-mod cues;
-mod desk;
 mod ended;
-mod epoch;
 mod feed;
 mod following;
 mod ladder;
 mod lease;
-mod metrics;
 mod past;
-mod publication;
-mod report;
+mod program;
 mod shift;
-mod source;
-mod splice;
 mod stored_past;
-mod stream;
-mod streams;
-#[cfg(test)]
-mod tests;
 mod texts;
-mod totals;
 mod transport;
+mod viewing;
 mod window;
 mod window_track;
 mod windows;
 
+pub use attached::Attached;
 pub(crate) use channel::{AssetTurn, Joint, Lap, Schedule};
 pub use channel::{ChannelSource, Titles};
-pub use cues::Cues;
-pub(crate) use desk::{Desk, Entry};
 pub(crate) use ended::EndedWindows;
-pub use epoch::{Epoch, EpochReason};
 pub use feed::LiveFeed;
-pub(crate) use following::{Follower, Given, Strain, area, can_follow};
+pub(crate) use following::{Follower, Given, area, can_follow};
 pub(crate) use ladder::Ladder;
 pub use ladder::LadderView;
-pub use metrics::LiveCollector;
 pub(crate) use past::{Begun, PastFeed, PastReader, live_point};
 pub use past::{PastPoint, PastStart};
-pub use publication::{Conflict, Publication, PublicationEnd, PublishRefused, PublishRequest, PublishedMedia};
-pub(crate) use publication::{Piece, Presence, Queue};
-pub use report::{Reporter, SourceCounts, StreamState};
+pub use program::Program;
 pub(crate) use shift::TimeShift;
 pub use shift::{Clip, NoClip, ShiftOptions, ShiftReport};
-pub(crate) use source::SourceModules;
-pub use source::{Linger, LiveRequest, Source};
-pub use splice::{CannotInsert, InsertionEnd, InsertionReport, Unfit};
-pub(crate) use splice::{Cut as SpliceCut, Insertion, Insertions, Splicer, Turn};
 pub use stored_past::is_ahead;
-pub use stream::{LiveStream, StreamReport};
-pub(crate) use streams::Streams;
 pub use texts::LiveText;
-pub(crate) use totals::LiveTotals;
 pub use transport::{TransportError, TransportJob};
+pub(crate) use viewing::KIND as VIEWING;
+pub use viewing::Viewing;
 pub use window::{FoundPart, FoundSegment, LiveWindow, PartBytes};
 pub(crate) use window_track::{PackagedTrack, live_formats, packaged};
-pub(crate) use windows::Windows;
+pub(crate) use windows::{Found, NewWindow, Windows};
 pub use windows::{LadderId, WindowOptions};

@@ -1,13 +1,14 @@
 //! The past of live streams on the disk, whether they run or not.
 
 use super::{
-    Clip, LiveRequest, LiveWindow, NoClip, ShiftOptions, StreamState, TimeShift, ended::IDLE, windows::FOREVER,
+    Clip, LiveWindow, NoClip, ShiftOptions, TimeShift,
+    ended::IDLE,
+    windows::{FOREVER, WeakWindows, Windows},
 };
-use crate::Manager;
 use millpond_store::ring::{self, Ring, RingError, SweepLimits};
 use std::{
     path::Path,
-    sync::{Arc, Weak},
+    sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 use tokio::{
@@ -21,21 +22,24 @@ const OPENING: Duration = Duration::from_secs(10);
 const CLOSING: Duration = Duration::from_secs(20);
 /// Interval between two looks at the end of a clip.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time after the failure of a source within which its past is served without another attempt.
-const FAILED: Duration = Duration::from_secs(15);
 /// Pasts that are opened at a time: strangers choose which.
 static OPENINGS: Semaphore = Semaphore::const_new(2);
 
-impl Manager {
-    /// Returns the clip of a stream's past from one wall time since the Unix epoch to another. The end must not lie ahead. A
-    /// stream that runs is waited for until the clip is on the disk. Cancel safe.
+impl Windows {
+    /// Returns the clip of a stream's past from one wall time since the Unix epoch to another. While the stream `is_running`, it
+    /// is waited for until the clip is on the disk. Cancel safe.
     ///
     /// # Errors
     /// Nothing of it is kept, or it can't be one file.
-    pub async fn clip(&self, request: &LiveRequest, start: Duration, end: Duration) -> Result<Clip, NoClip> {
-        let shift = self.stored_past(request).await.ok_or(NoClip::NotKept)?;
+    pub(crate) async fn clip(
+        &self,
+        (path, options): (&str, &Arc<ShiftOptions>),
+        (start, end): (Duration, Duration),
+        is_running: impl Fn() -> bool,
+    ) -> Result<Clip, NoClip> {
+        let shift = self.stored_past(path, options).await.ok_or(NoClip::NotKept)?;
         let complete = async {
-            while self.is_running(&request.path) && !shift.is_past(end) {
+            while is_running() && !shift.is_past(end) {
                 sleep(LOOK).await;
             }
         };
@@ -46,40 +50,34 @@ impl Manager {
 
     /// Returns a window with the past of a stream that does not run: its newest segments with the same tracks. `None` where
     /// nothing is kept. Cancel safe.
-    pub async fn ended_window(self: &Arc<Self>, request: &LiveRequest) -> Option<Arc<LiveWindow>> {
-        let (shift, options) = (self.stored_past(request).await?, request.shift.clone()?);
-        let path = request.path.clone();
+    pub(crate) async fn ended(&self, path: &Arc<str>, options: &Arc<ShiftOptions>) -> Option<Arc<LiveWindow>> {
+        let shift = self.stored_past(path, options).await?;
         let end = shift.end()?;
-        let known = self.live_windows().lock().ended.get(&path, Instant::now());
+        let known = self.lock().ended.get(path, Instant::now());
         let is_newest = |window: &Arc<LiveWindow>| {
             window.look(|window| window.segments().next_back().is_some_and(|last| last.number.next() == end.next))
         };
         if let Some(known) = known.filter(is_newest) {
             return Some(known);
         }
+        let (of, limits) = (path.clone(), options.window.limits());
         let made = tokio::task::spawn_blocking(move || {
-            let (run, window) = shift.ended(&path, options.window.limits())?;
+            let (run, window) = shift.ended(&of, limits)?;
             let bytes = shift.memory() + window.heap_bytes();
             Some((LiveWindow::new(run, window, FOREVER, Some(shift)), bytes))
         });
         let (window, bytes) = made.await.ok().flatten()?;
         let window = Arc::new(window);
-        let mut inner = self.live_windows().lock();
+        let mut inner = self.lock();
         let now = Instant::now();
         let is_first = !inner.ended.forget_idle(now);
-        inner.ended.add(&request.path, window.clone(), (bytes, now));
+        inner.ended.add(path, window.clone(), (bytes, now));
         inner.forget_runs();
-        inner.name(&request.path, &window);
+        inner.name(path, &window);
         if is_first {
-            tokio::spawn(forget_idle(Arc::downgrade(self)));
+            tokio::spawn(forget_idle(self.downgrade()));
         }
         Some(window)
-    }
-
-    /// Whether the source of a stream failed just now, so that another attempt would take time.
-    pub fn failed_just_now(&self, path: &str) -> bool {
-        let state = self.live_streams().state(path);
-        matches!(state, Some(StreamState::Failed { at, .. }) if at.elapsed() < FAILED)
     }
 
     /// Removes the pasts of streams that nobody writes any more, and the oldest files of all pasts in a folder while they exceed a
@@ -87,33 +85,32 @@ impl Manager {
     ///
     /// # Errors
     /// The disk's.
-    pub fn sweep_past(&self, folder: &Path, limits: SweepLimits) -> Result<(), RingError> {
+    pub(crate) fn sweep(&self, folder: &Path, limits: SweepLimits) -> Result<(), RingError> {
         let swept = ring::sweep(folder, limits, SystemTime::now())?;
         if swept.removed > 0 {
             tracing::info!(streams = swept.removed, "the past of streams was removed that nobody writes any more");
         }
         for (path, bytes) in swept.excess {
-            self.live_windows().shift(&path).into_iter().for_each(|shift| shift.free(bytes));
+            self.shift(&path).into_iter().for_each(|shift| shift.free(bytes));
         }
         Ok(())
     }
 
     /// Returns the past of a stream on the disk: the open one, else what is kept. Nothing is made for streams without any.
-    async fn stored_past(&self, request: &LiveRequest) -> Option<Arc<TimeShift>> {
-        let options = request.shift.clone()?;
-        let (windows, path) = (self.live_windows().clone(), request.path.clone());
-        if let Some(known) = windows.shift(&path) {
+    async fn stored_past(&self, path: &str, options: &Arc<ShiftOptions>) -> Option<Arc<TimeShift>> {
+        if let Some(known) = self.shift(path) {
             return Some(known);
         }
+        let (windows, of, options) = (self.clone(), path.to_owned(), options.clone());
         let _turn = timeout(OPENING, OPENINGS.acquire()).await.ok()?.ok()?;
         let opening = tokio::task::spawn_blocking(move || {
             let ShiftOptions { folder, .. } = &*options;
-            Ring::is_kept(folder, &path).then(|| windows.open_shift(&path, &options))
+            Ring::is_kept(folder, &of).then(|| windows.open_shift(&of, &options))
         });
         match timeout(OPENING, opening).await {
             Ok(Ok(Some(Ok(shift)))) => Some(shift),
             Ok(Ok(Some(Err(error)))) => {
-                tracing::warn!(stream = &*request.path, %error, "the past of a stream can't be read");
+                tracing::warn!(stream = path, %error, "the past of a stream can't be read");
                 None
             }
             _ => None,
@@ -122,11 +119,11 @@ impl Manager {
 }
 
 /// Forgets windows that nobody asks for, until there are none.
-async fn forget_idle(manager: Weak<Manager>) {
+async fn forget_idle(windows: WeakWindows) {
     loop {
         sleep(IDLE / 4).await;
-        let Some(manager) = manager.upgrade() else { return };
-        let mut inner = manager.live_windows().lock();
+        let Some(windows) = windows.upgrade() else { return };
+        let mut inner = windows.lock();
         let has_more = inner.ended.forget_idle(Instant::now());
         inner.forget_runs();
         if !has_more {

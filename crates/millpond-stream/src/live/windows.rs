@@ -1,10 +1,10 @@
 //! All windows of an engine.
 
 use super::{
-    EndedWindows, Ladder, LiveWindow, ShiftOptions, ShiftReport, TimeShift,
+    EndedWindows, Ladder, LiveWindow, Program, ShiftOptions, ShiftReport, TimeShift,
     window_track::{PackagedTrack, packaged},
 };
-use crate::{CannotOpen, Manager, Program, fragmenter::fits, modules::Segmenter};
+use crate::{cannot_open::CannotOpen, fragmenter::fits, graph::LiveMemory};
 use millpond_package::live::{CutRules, SegmentNumber, TargetDuration, Window, WindowLimits};
 use millpond_store::ring::{RingError, RingWriter};
 use std::{
@@ -101,6 +101,15 @@ struct Past {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Windows(Arc<Mutex<Inner>>);
 
+/// [`Windows`] that may be gone.
+pub(super) struct WeakWindows(Weak<Mutex<Inner>>);
+
+impl WeakWindows {
+    pub(super) fn upgrade(&self) -> Option<Windows> {
+        self.0.upgrade().map(Windows)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     running: HashMap<Key, Weak<LiveWindow>>,
@@ -122,11 +131,39 @@ pub(super) struct Inner {
     late: Vec<Arc<LiveWindow>>,
 }
 
+/// A window as [`Windows::open`] finds it.
+pub(crate) enum Found {
+    /// It runs.
+    Running(Arc<LiveWindow>),
+    /// It waits for its segmenter.
+    New(Box<NewWindow>),
+}
+
+/// A new window, and what its segmenter needs.
+pub(crate) struct NewWindow {
+    pub(crate) window: Arc<LiveWindow>,
+    /// In the order of the window.
+    pub(crate) tracks: Vec<PackagedTrack>,
+    pub(crate) rules: CutRules,
+    /// Number of the first segment.
+    pub(crate) first: SegmentNumber,
+    /// The past of the stream on the disk, and the number of the run.
+    pub(crate) past: Option<(Arc<TimeShift>, u64)>,
+    pub(crate) ending: Ending,
+}
+
 /// Ends a window when it is dropped, and remembers where it ended.
-struct Ending {
+pub(crate) struct Ending {
     window: Arc<LiveWindow>,
     windows: Windows,
     path: Box<str>,
+}
+
+impl Ending {
+    /// Waits for the end of the window's lease, and ends the window. Dropping the future ends it too.
+    pub(crate) async fn lease(self) {
+        self.window.expired().await;
+    }
 }
 
 impl Drop for Ending {
@@ -170,7 +207,7 @@ impl Windows {
     ///
     /// # Errors
     /// The disk's, or that the system gives no thread.
-    pub(super) fn open_shift(&self, path: &str, options: &ShiftOptions) -> Result<Arc<TimeShift>, RingError> {
+    pub(crate) fn open_shift(&self, path: &str, options: &ShiftOptions) -> Result<Arc<TimeShift>, RingError> {
         if let Some(known) = self.shift(path) {
             return Ok(known);
         }
@@ -205,7 +242,7 @@ impl Windows {
     }
 
     /// Returns the past of a stream on the disk, where it is open.
-    pub(super) fn shift(&self, path: &str) -> Option<Arc<TimeShift>> {
+    pub(crate) fn shift(&self, path: &str) -> Option<Arc<TimeShift>> {
         self.lock().shifts.get(path).and_then(Weak::upgrade)
     }
 
@@ -217,16 +254,109 @@ impl Windows {
         windows.find(|window| window.has_past() && !window.is_over() && !window.is_ended())
     }
 
+    /// Wall times since the Unix epoch of the oldest and the newest moment that is kept of a live stream; `None` where nothing
+    /// is kept.
+    pub(crate) fn kept(&self, path: &str) -> Option<(Duration, Duration)> {
+        let window = self.with_past(path)?;
+        window.look(|window| {
+            let (first, last) = (window.segments().next()?, window.segments().next_back()?);
+            let lasts = |track: usize| {
+                let scale = window.tracks().get(track)?.timescale;
+                Some(Duration::from_secs_f64(scale.seconds(last.track(track)?.duration()).max(0.0)))
+            };
+            let lasts = (0..window.tracks().len()).filter_map(lasts).max().unwrap_or_default();
+            Some((first.wall, last.wall.saturating_add(lasts)))
+        })
+    }
+
     /// Keeps the segments of a stream's window for as long as this is there.
-    pub(super) fn keep(&self, path: &str) {
+    pub(crate) fn keep(&self, path: &str) {
         let mut inner = self.lock();
         let known = inner.of_streams.get(path).and_then(Weak::upgrade);
         inner.kept.extend(known);
     }
 
     /// Returns a report of the past of a stream, where it is open.
-    pub(super) fn shift_report(&self, path: &str) -> Option<ShiftReport> {
+    pub(crate) fn shift_report(&self, path: &str) -> Option<ShiftReport> {
         self.shift(path).map(|shift| shift.report())
+    }
+
+    /// Returns windows that last no longer for this.
+    pub(super) fn downgrade(&self) -> WeakWindows {
+        WeakWindows(Arc::downgrade(&self.0))
+    }
+
+    /// Returns the window of a run by its key, unless it is over.
+    pub(crate) fn running(&self, key: u64) -> Option<Arc<LiveWindow>> {
+        self.lock().running(&key)
+    }
+
+    /// Returns the window of a run, while it runs: `path` is that of its channel or live stream, or of a rendition of that.
+    pub(crate) fn of_run(&self, path: &str, run: &str) -> Option<Arc<LiveWindow>> {
+        let inner = self.lock();
+        let (of, window) = inner.runs.get(run)?;
+        let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+        path.strip_prefix(&**of).filter(|rest| is_below(rest))?;
+        let stays =
+            |window: &Arc<LiveWindow>| inner.keeps(window) || inner.late.iter().any(|late| Arc::ptr_eq(late, window));
+        window.upgrade().filter(|window| !window.is_over() || stays(window))
+    }
+
+    /// Returns the window of a live stream that runs, with its lease renewed.
+    pub(crate) fn of_stream(&self, path: &str) -> Option<Arc<LiveWindow>> {
+        let known = self.lock().of_streams.get(path).and_then(Weak::upgrade);
+        known.filter(|window| !window.is_over() && window.renew())
+    }
+
+    /// Returns the windows of a ladder's streams that run, by the paths of these.
+    pub(crate) fn of_ladder(&self, id: LadderId) -> Vec<(Arc<str>, Arc<LiveWindow>)> {
+        let ladder = self.lock().ladders.get(&id).and_then(Weak::upgrade);
+        ladder.map_or_else(Vec::new, |ladder| ladder.windows())
+    }
+
+    /// Returns the window of a program: the one that runs, else a new one. `memory` is that of all
+    /// streams. A relay (`is_relay`) keeps no past: the server that has the source does.
+    ///
+    /// # Errors
+    /// [`CannotOpen::NoTracks`]: live segments can carry none of the tracks.
+    pub(crate) fn open(
+        &self,
+        program: &Program,
+        options: WindowOptions,
+        (memory, is_relay): (&LiveMemory, bool),
+    ) -> Result<Found, CannotOpen> {
+        let mut inner = self.lock();
+        let key = program.key();
+        if let Some(known) = inner.running(&key) {
+            return Ok(Found::Running(known));
+        }
+        let tracks = packaged(program.formats());
+        if tracks.is_empty() {
+            return Err(CannotOpen::NoTracks);
+        }
+        for (_, format) in program.formats().filter(|(_, format)| !fits(format)) {
+            let (stream, codec) = (program.path(), format.track.codec.name());
+            tracing::info!(stream, track = %format.name, codec, "left out of HLS, DASH and stream.mp4, which can't carry it");
+        }
+        let shift = inner.shifts.get(program.path()).and_then(Weak::upgrade).filter(|_| !is_relay);
+        let options = WindowOptions { bytes: options.bytes.min(memory.window_bytes()), ..options };
+        let ladder = inner.ladder(&options);
+        let (window, rules, first) =
+            inner.make(program.path(), &tracks, &options, (ladder.as_deref(), shift.as_deref()));
+        let run = fastrand::u64(..);
+        let linger = if shift.is_some() { FOREVER } else { program.linger() };
+        let window = LiveWindow::new(format!("{run:016x}"), window, linger, shift.clone());
+        let of_stream = program.memory().cloned().unwrap_or_else(|| memory.of_channel());
+        let window = Arc::new(window.counted_in(of_stream).in_ladder(ladder.clone(), program.path()));
+        if let Some(ladder) = ladder {
+            ladder.add(program.path(), &window);
+        }
+        let ending = Ending { window: window.clone(), windows: self.clone(), path: program.path().into() };
+        inner.name(program.path(), &window);
+        inner.of_streams.insert(program.path().into(), Arc::downgrade(&window));
+        inner.running.insert(key, Arc::downgrade(&window));
+        let past = shift.map(|shift| (shift, run));
+        Ok(Found::New(Box::new(NewWindow { window, tracks, rules, first, past, ending })))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -314,97 +444,5 @@ impl Inner {
         }
         let target = past.and_then(|past| past.target).or(stored.and_then(|end| end.target));
         (window, options.rules(target), SegmentNumber(first))
-    }
-}
-
-impl Manager {
-    /// The window of a run, while it runs: `path` is that of its channel or live stream, or of a rendition of that.
-    pub fn window_of_run(&self, path: &str, run: &str) -> Option<Arc<LiveWindow>> {
-        let inner = self.live_windows().lock();
-        let (of, window) = inner.runs.get(run)?;
-        let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
-        path.strip_prefix(&**of).filter(|rest| is_below(rest))?;
-        let stays =
-            |window: &Arc<LiveWindow>| inner.keeps(window) || inner.late.iter().any(|late| Arc::ptr_eq(late, window));
-        window.upgrade().filter(|window| !window.is_over() || stays(window))
-    }
-
-    /// The window of a live stream that runs, with its lease renewed. It takes less work than to [open](Self::window) it.
-    pub fn window_of_stream(&self, path: &str) -> Option<Arc<LiveWindow>> {
-        let known = self.live_windows().lock().of_streams.get(path).and_then(Weak::upgrade);
-        known.filter(|window| !window.is_over() && window.renew())
-    }
-
-    /// The window of a live stream with a past on the disk, while it runs. `path` is that of the stream.
-    pub fn window_with_past(&self, path: &str) -> Option<Arc<LiveWindow>> {
-        self.live_windows().with_past(path)
-    }
-
-    /// The windows of a ladder's streams that run, by the paths of these.
-    pub fn ladder(&self, id: LadderId) -> Vec<(Arc<str>, Arc<LiveWindow>)> {
-        let ladder = self.live_windows().lock().ladders.get(&id).and_then(Weak::upgrade);
-        ladder.map_or_else(Vec::new, |ladder| ladder.windows())
-    }
-
-    /// The window of a channel or live stream: the one that runs, with its lease renewed, else a new one. The channel starts,
-    /// unless it runs. `options` count for a new window only.
-    ///
-    /// A window ends with its graph, with its lease, and where an epoch has other tracks.
-    ///
-    /// # Errors
-    /// [`CannotOpen::NoTracks`]: live segments can carry none of the tracks.
-    ///
-    /// # Panics
-    /// Outside of a runtime.
-    pub fn window(&self, program: &Program, options: WindowOptions) -> Result<Arc<LiveWindow>, CannotOpen> {
-        let runtime = Handle::current();
-        let windows = self.live_windows();
-        let key = program.key();
-        let known = windows.lock().running(&key);
-        if let Some(known) = known.filter(|known| known.renew()) {
-            return Ok(known);
-        }
-        let bytes = options.bytes.min(self.live_streams().memory().window_bytes());
-        let options = WindowOptions { bytes, ..options };
-        let is_relay = self.is_relay(program.path());
-        let mut inner = windows.lock();
-        // Another request may have made one in the meantime: its lease is fresh.
-        if let Some(known) = inner.running(&key) {
-            return Ok(known);
-        }
-        let tracks = packaged(program.formats());
-        if tracks.is_empty() {
-            return Err(CannotOpen::NoTracks);
-        }
-        for (_, format) in program.formats().filter(|(_, format)| !fits(format)) {
-            let (stream, codec) = (program.path(), format.track.codec.name());
-            tracing::info!(stream, track = %format.name, codec, "left out of HLS, DASH and stream.mp4, which can't carry it");
-        }
-        // The server that has the source keeps the past.
-        let shift = inner.shifts.get(program.path()).and_then(Weak::upgrade).filter(|_| !is_relay);
-        let ladder = inner.ladder(&options);
-        let (window, rules, first) =
-            inner.make(program.path(), &tracks, &options, (ladder.as_deref(), shift.as_deref()));
-        let run = fastrand::u64(..);
-        let linger = if shift.is_some() { FOREVER } else { program.linger() };
-        let window = LiveWindow::new(format!("{run:016x}"), window, linger, shift.clone());
-        let of_stream = program.memory().cloned().unwrap_or_else(|| self.live_streams().memory().of_channel());
-        let window = Arc::new(window.counted_in(of_stream).in_ladder(ladder.clone(), program.path()));
-        if let Some(ladder) = ladder {
-            ladder.add(program.path(), &window);
-        }
-        let memory = self.live_streams().memory().clone();
-        let shift = shift.map(|shift| (shift, run));
-        let segmenter = Segmenter::new(window.clone(), program.feed.clone(), (tracks, rules, first), (memory, shift));
-        let ending = Ending { window: window.clone(), windows: windows.clone(), path: program.path().into() };
-        let lease = async move {
-            ending.window.expired().await;
-            drop(ending);
-        };
-        inner.name(program.path(), &window);
-        inner.of_streams.insert(program.path().into(), Arc::downgrade(&window));
-        inner.running.insert(key, Arc::downgrade(&window));
-        self.lend(&runtime, program, Box::new(segmenter), lease);
-        Ok(window)
     }
 }

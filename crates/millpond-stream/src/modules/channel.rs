@@ -1,10 +1,11 @@
 //! Gives the frames of a channel to all viewers when they are due.
 
-use super::ModuleKind;
 use crate::{
     Counters, Epoch, EpochReason, Format, Frame, Run,
     graph::{Closed, Inputs, Module, ModuleError, Output},
-    live::{Reporter, Schedule},
+    kind::ModuleKind,
+    live::Schedule,
+    report::Reporter,
 };
 use futures_util::future::BoxFuture;
 use std::{

@@ -1,10 +1,11 @@
 //! Gives a viewer of a ladder the pictures of one of its streams, and the sound of the best one.
 
-use super::ModuleKind;
 use crate::{
     Feed, LiveFeed, Run,
     graph::{Closed, Inputs, Module, ModuleError, Output, PipeReader},
-    live::{Follower, Given, Reporter},
+    kind::ModuleKind,
+    live::{Follower, Given},
+    report::Reporter,
 };
 use futures_util::{
     future::BoxFuture,

@@ -1,8 +1,9 @@
 //! Fast forward and rewind: key frames only (RFC 2326 12.34).
 
-use super::{ModuleKind, loader::OnFirst};
+use super::loader::OnFirst;
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
+    kind::ModuleKind,
     resources::Resources,
     stored::{LoadError, MediaReader, Planned, PlannedBlock, StoredMedia},
 };

@@ -4,9 +4,10 @@ use super::{Loader, loader};
 use crate::{
     StoredMedia,
     graph::{Inputs, Module, ModuleError, Output},
-    live::{AssetTurn, ChannelSource, Joint, Lap, Reporter, Schedule},
-    reception::{SourceError, SourceErrorKind},
+    live::{AssetTurn, ChannelSource, Joint, Lap, Schedule},
+    report::Reporter,
     resources::Resources,
+    source::{SourceError, SourceErrorKind},
 };
 use futures_util::future::BoxFuture;
 use std::{sync::Arc, time::Duration};

@@ -1,9 +1,9 @@
 //! Loads the frames of a stored title through the store, ahead of their due times, a block at a time.
 
-use super::ModuleKind;
 use crate::{
     Run,
     graph::{Inputs, Module, ModuleError, Output},
+    kind::ModuleKind,
     resources::Resources,
     stored::{Lanes, LoadError, MediaReader, PlannedBlock, PoolReader, StoredMedia, Subject},
 };

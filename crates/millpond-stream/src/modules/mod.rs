@@ -1,4 +1,8 @@
 //! The modules of a graph: each kind in one file, and in one line of [`KINDS`].
+//!
+//! A module implements [`Module`](crate::graph::Module). It gets frames by the pipes of that trait, and all else by its
+//! constructor, from rows below. No module knows who starts it: modules with one input and no output are started by
+//! [`Manager::attach`](crate::Manager::attach), others by what builds their graphs, in `streams/` and `manager/`.
 
 mod channel;
 mod follower;
@@ -21,23 +25,9 @@ pub use recorder::{CannotRecord, RecordLimits, Recording, RecordingEnd, Recordin
 pub(crate) use segmenter::Segmenter;
 pub(crate) use splice::{ClipLoader, Splice};
 
-use crate::graph;
-use serde::Serialize;
+use crate::{kind::ModuleKind, live, reception, transmission};
 
-/// A kind of module.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct ModuleKind {
-    /// Its name.
-    pub name: &'static str,
-    /// Description of its modules.
-    pub about: &'static str,
-    /// Number of inputs.
-    pub inputs: usize,
-    /// Number of outputs; a fork is one.
-    pub outputs: usize,
-}
-
-/// All kinds of modules.
+/// All kinds of modules, and of what takes frames as modules do.
 pub const KINDS: &[ModuleKind] = &[
     loader::KIND,
     key_frames::KIND,
@@ -45,22 +35,12 @@ pub const KINDS: &[ModuleKind] = &[
     channel::KIND,
     recorder::KIND,
     segmenter::KIND,
-    splice::KIND,
+    Splice::KIND,
     LadderFollower::KIND,
-    crate::reception::KIND,
-    crate::reception::PUBLISHED,
-    crate::reception::TRANSPORT,
-    ModuleKind { name: "transmission", about: "sends frames to a receiver when they are due", inputs: 1, outputs: 0 },
-    ModuleKind {
-        name: "multicast",
-        about: "sends frames to a multicast group when they are due",
-        inputs: 1,
-        outputs: 0,
-    },
-    ModuleKind {
-        name: graph::VIEWING,
-        about: "gives frames to a viewer that takes them as one long response",
-        inputs: 1,
-        outputs: 0,
-    },
+    reception::KIND,
+    reception::PUBLISHED,
+    reception::TRANSPORT,
+    transmission::KIND,
+    transmission::MULTICAST,
+    live::VIEWING,
 ];

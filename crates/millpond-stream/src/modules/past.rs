@@ -1,8 +1,9 @@
 //! Gives the past of a live stream to one viewer.
 
-use super::{ModuleKind, loader::OnFirst};
+use super::loader::OnFirst;
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
+    kind::ModuleKind,
     live::PastReader,
 };
 use futures_util::future::BoxFuture;

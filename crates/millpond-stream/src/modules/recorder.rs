@@ -7,11 +7,14 @@
 //! fragment. The file is synced to its disk every [`SYNC`] and at the end, so that a machine that loses its power leaves the
 //! same, less the media of that time. A file that can't be written any more is truncated behind its last whole fragment.
 
-use super::ModuleKind;
 use crate::{
-    CannotOpen, Counters, Run,
+    Counters, Run,
+    cannot_open::CannotOpen,
     fragmenter::{Fragment, FragmentLimits, Fragmenter},
-    graph::{Attached, Inputs, Manager, Module, ModuleError, Output, Program},
+    graph::{Inputs, Module, ModuleError, Output},
+    kind::ModuleKind,
+    live::{Attached, Program},
+    registry::Registry,
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -140,8 +143,8 @@ impl Recording {
     ///
     /// # Errors
     /// The file exists or can't be made, no track can be recorded, or the channel can't be joined.
-    pub async fn begin(
-        manager: &Manager,
+    pub(crate) async fn begin(
+        (registry, counters): (&Registry, &Arc<Counters>),
         program: &Program,
         file: PathBuf,
         limits: RecordLimits,
@@ -154,7 +157,7 @@ impl Recording {
         };
         let (sender, messages) = sync_channel(QUEUE_RUNS);
         let (ends, end) = watch::channel(None);
-        let (progress, counters) = (Arc::new(Progress::default()), manager.counters().clone());
+        let (progress, counters) = (Arc::new(Progress::default()), counters.clone());
         let start = {
             let (program, path, progress, counters) =
                 (program.clone(), file.clone(), progress.clone(), counters.clone());
@@ -174,7 +177,7 @@ impl Recording {
         started.unwrap_or_else(|error| Err(CannotRecord::Thread(io::Error::other(error))))?;
         let recorder = Recorder { sender, lead, is_behind: false, progress: progress.clone(), counters };
         let label = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let attached = manager.attach(program, Box::new(recorder), &label).await?;
+        let attached = program.attach(registry, Box::new(recorder), &label).await?;
         tracing::info!(asset = %path, file = %file.display(), "recording begins");
         Ok(Self { path, file, attached: Some(attached), progress, end })
     }

@@ -5,11 +5,12 @@
 
 mod new_cues;
 
-use super::ModuleKind;
 use crate::{
     Epoch, EpochReason, Feed, Format, Frame, Run,
     graph::{Inputs, LiveMemory, Module, ModuleError, Output, PipeReader},
+    kind::ModuleKind,
     live::{LiveWindow, PackagedTrack, TimeShift, live_formats, packaged},
+    ticks::ticks,
 };
 use futures_util::future::BoxFuture;
 use millpond_media::units::Timescale;
@@ -308,10 +309,4 @@ fn presented(frame: &Frame, formats: &[Option<Format>]) -> Duration {
     let nanos = Timescale::new(1_000_000_000);
     let time = timescale(formats, frame.track).zip(nanos).map_or(0, |(scale, nanos)| scale.convert(frame.pts, nanos));
     Duration::from_nanos(u64::try_from(time).unwrap_or(0))
-}
-
-/// Converts a time to the nearest tick.
-fn ticks(time: Duration, scale: Timescale) -> i64 {
-    let nanos = u128::from(scale.get()) * time.as_nanos();
-    i64::try_from((nanos + 500_000_000) / 1_000_000_000).unwrap_or(i64::MAX)
 }

@@ -1,10 +1,12 @@
 //! Gives the frames of a clip to a live stream when its turn comes.
 
-use super::{Loader, ModuleKind};
+use super::Loader;
 use crate::{
     Frame,
-    graph::{EdgeGuard, Fork, Inputs, Module, ModuleError, Output, PipeReader, Running},
-    live::{Insertion, InsertionEnd, SpliceCut, Turn},
+    graph::{Fork, Inputs, Module, ModuleError, Output, PipeReader, Running},
+    kind::ModuleKind,
+    registry::EdgeGuard,
+    splice::{Cut, Insertion, InsertionEnd, Turn},
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -14,13 +16,6 @@ use std::{
 use tokio::{
     sync::{oneshot, watch},
     time::{sleep_until, timeout},
-};
-
-pub(super) const KIND: ModuleKind = ModuleKind {
-    name: "splice",
-    about: "puts a stored clip in the place of a live stream's frames",
-    inputs: 1,
-    outputs: 1,
 };
 
 /// Longest wait for the sound of the source from before the clip.
@@ -79,6 +74,14 @@ impl Drop for Ending<'_> {
 }
 
 impl Splice {
+    /// What is told of its modules.
+    pub(crate) const KIND: ModuleKind = ModuleKind {
+        name: "splice",
+        about: "puts a stored clip in the place of a live stream's frames",
+        inputs: 1,
+        outputs: 1,
+    };
+
     /// Makes one for an insertion. `loaded` tells how the loader of its input ended. `kept` is dropped with it.
     pub(crate) fn new(
         insertion: Arc<Insertion>,
@@ -113,7 +116,7 @@ impl Splice {
     }
 
     /// Waits for its turn. A clip that can't be loaded ends before.
-    async fn wait(&mut self) -> Result<SpliceCut, InsertionEnd> {
+    async fn wait(&mut self) -> Result<Cut, InsertionEnd> {
         loop {
             let turn = self.turn.borrow_and_update().clone();
             match turn {
@@ -144,7 +147,7 @@ impl Splice {
     }
 
     /// Waits until a frame is due, and gives all that are due then. Returns their number.
-    async fn give(&mut self, frames: &[Frame], cut: &SpliceCut, fork: &Fork) -> Result<usize, InsertionEnd> {
+    async fn give(&mut self, frames: &[Frame], cut: &Cut, fork: &Fork) -> Result<usize, InsertionEnd> {
         let ready = |frame: &Frame| cut.arrived + (cut.from + frame.due).saturating_sub(cut.due);
         let Some(first) = frames.first() else { return Ok(0) };
         let mut turn = self.turn.clone();
@@ -184,7 +187,7 @@ async fn ended(turn: &mut watch::Receiver<Turn>) -> InsertionEnd {
 
 impl Module for Splice {
     fn kind(&self) -> &'static str {
-        KIND.name
+        Self::KIND.name
     }
 
     fn run(mut self: Box<Self>, mut inputs: Inputs, output: Output) -> BoxFuture<'static, Result<(), ModuleError>> {

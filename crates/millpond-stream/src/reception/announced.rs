@@ -1,12 +1,12 @@
 //! Media that a publisher announces, and the transports that it is sent on.
 
 use super::{
-    SourceError, SourceErrorKind,
     assembly::Assembly,
     format::StreamFormat,
     tracks::{Tracks, choose},
     udp::{UdpMedia, UdpTrack},
 };
+use crate::source::{SourceError, SourceErrorKind};
 use millpond_rtp::{
     client::{ClientTrack, TrackTransport},
     sdp_reader::SessionDescription,

@@ -5,10 +5,10 @@ mod attending;
 use super::source::AfterLoss;
 use crate::{
     Format, Frame, Run,
-    live::{
-        Epoch, EpochReason, Reporter, SourceCounts,
-        clock::{DecodeTimes, Stamp, Timeline, TrackClock, Wrapped},
-    },
+    clock::{DecodeTimes, Stamp, Timeline, TrackClock, Wrapped},
+    epoch::{Epoch, EpochReason},
+    report::Reporter,
+    source::SourceCounts,
 };
 use attending::Attending;
 use bytes::Bytes;

@@ -1,6 +1,7 @@
 //! Choice of a stream's server: by health, then by load.
 
-use super::{Alternatives, RtspSource, SourceErrorKind, backoff::Backoff, source::SourceTransport};
+use super::{Alternatives, RtspSource, backoff::Backoff, source::SourceTransport};
+use crate::source::SourceErrorKind;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},

@@ -4,12 +4,15 @@ mod lane;
 mod sound_times;
 
 use super::{
-    SourceError, SourceErrorKind,
     assembly::{Arrived, Assembly},
     published::ADDRESS,
     transport::Faults,
 };
-use crate::{Format, live::clock::Wrapped};
+use crate::{
+    Format,
+    clock::Wrapped,
+    source::{SourceError, SourceErrorKind},
+};
 use bytes::Bytes;
 use lane::Lane;
 use millpond_media::{

@@ -1,12 +1,15 @@
 //! Fragmented MP4 that is pushed: bytes in, frames to the assembly out.
 
 use super::{
-    SourceError, SourceErrorKind,
     assembly::{Arrived, Assembly},
     published::ADDRESS,
     transport::Faults,
 };
-use crate::{Format, live::clock::Wrapped};
+use crate::{
+    Format,
+    clock::Wrapped,
+    source::{SourceError, SourceErrorKind},
+};
 use bytes::Bytes;
 use millpond_media::{
     SampleTable, Timescale, Track, TrackKind,

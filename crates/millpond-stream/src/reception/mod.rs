@@ -3,7 +3,7 @@
 //! [`TransportReception`] receives a programme of an MPEG transport stream from a [`TransportSource`].
 //! [`RtspReception`] plays an [`RtspSource`] as a client. It connects by a [`Connector`], and makes frames of the packets with
 //! the state machines of `millpond_rtp`. It gives a stream's frames their final times, and tells by a
-//! [`Reporter`](crate::live::Reporter) what becomes of the source. Publishers push instead: their [`AnnouncedMedia`] is received
+//! [`Reporter`](crate::report::Reporter) what becomes of the source. Publishers push instead: their [`AnnouncedMedia`] is received
 //! with the same state machines.
 
 mod alternatives;
@@ -13,11 +13,13 @@ mod attendance;
 mod backoff;
 mod balance;
 mod connector;
+mod desk;
 mod error;
 mod flv;
 mod format;
 mod fragments;
 mod link;
+mod publication;
 mod published;
 mod pushed;
 mod rtsp;
@@ -33,13 +35,16 @@ mod turns;
 mod udp;
 mod wire;
 
+pub use crate::source::{SourceError, SourceErrorKind};
 pub use alternatives::Alternatives;
 pub use announced::{AnnouncedMedia, Backchannel};
 pub(crate) use balance::Balance;
 pub use connector::{Connection, Connector, Relay, TcpConnector};
-pub use error::{SourceError, SourceErrorKind};
+pub(crate) use desk::{Desk, Entry, NoEntry};
 pub use format::{FormatError, StreamFormat, Unreceivable};
 pub use millpond_rtp::client::Endpoint;
+pub use publication::{Conflict, Publication, PublicationEnd, PublishedMedia};
+pub(crate) use publication::{Piece, Presence, Queue};
 pub(crate) use published::{ADDRESS, PUBLISHED, PublishedReception};
 pub(crate) use rtsp::KIND;
 pub use rtsp::RtspReception;

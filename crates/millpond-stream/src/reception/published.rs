@@ -1,12 +1,14 @@
 //! Reception of a stream that publishers push.
 
 use super::{
-    SourceError, SourceErrorKind, assembly::Assembly, link::Stopwatch, pushed::PushedMedia, source::AfterLoss,
+    Desk, Entry, Piece, Presence, PublicationEnd, Queue, assembly::Assembly, link::Stopwatch, pushed::PushedMedia,
+    source::AfterLoss,
 };
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
-    live::{Desk, Entry, Piece, Presence, PublicationEnd, Queue, Reporter},
-    modules::ModuleKind,
+    kind::ModuleKind,
+    report::Reporter,
+    source::{SourceError, SourceErrorKind},
 };
 use futures_util::future::BoxFuture;
 use std::{

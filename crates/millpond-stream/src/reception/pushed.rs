@@ -1,7 +1,7 @@
 //! Media that a publisher pushes, of whatever format: pieces in, frames to the assembly out.
 
 use super::{
-    SourceError, SourceErrorKind,
+    PublishedMedia,
     announced::{Backchannel, Received},
     assembly::{Assembly, COUNT},
     flv::FlvFrames,
@@ -11,7 +11,7 @@ use super::{
     transport::{Faults, ProgrammeFrames},
     udp::UdpMedia,
 };
-use crate::live::{PublishedMedia, SourceCounts};
+use crate::source::{SourceCounts, SourceError, SourceErrorKind};
 use bytes::Bytes;
 use millpond_rtp::client::TrackTransport;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Reception of an RTSP source.
 
 use super::{
-    Alternatives, SourceError, SourceErrorKind,
+    Alternatives,
     assembly::Assembly,
     balance::{Balance, Choice, Servers},
     connector::{Connector, Relay},
@@ -12,8 +12,9 @@ use super::{
 };
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
-    live::Reporter,
-    modules::ModuleKind,
+    kind::ModuleKind,
+    report::Reporter,
+    source::{SourceError, SourceErrorKind},
 };
 use futures_util::future::BoxFuture;
 use std::{

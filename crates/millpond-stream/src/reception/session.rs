@@ -1,7 +1,6 @@
 //! One session with a source, from the connection to its end.
 
 use super::{
-    SourceError, SourceErrorKind,
     assembly::{Assembly, COUNT},
     link::{Link, LinkEvent, Stopwatch},
     source::{AfterEnd, RtspSource, SourceTransport, StoredPolicy},
@@ -10,7 +9,10 @@ use super::{
     turns::Turn,
     udp::UdpMedia,
 };
-use crate::graph::Output;
+use crate::{
+    graph::Output,
+    source::{SourceError, SourceErrorKind},
+};
 use millpond_rtp::{
     client::{ClientTrack, TrackTransport},
     play::NptRange,

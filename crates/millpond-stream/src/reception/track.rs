@@ -1,7 +1,7 @@
 //! One track of a session.
 
 use super::{assembly::Assembly, format::StreamFormat, tracks::Chosen};
-use crate::{Format, live::SourceCounts};
+use crate::{Format, source::SourceCounts};
 use bytes::Bytes;
 use millpond_rtp::{
     client::{ClientTrack, RtpStart, TrackTransport},

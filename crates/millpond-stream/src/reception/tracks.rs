@@ -1,8 +1,9 @@
 //! The tracks of one session: packets in, units to the assembly out.
 
-use super::attendance::patience;
-use super::{assembly::Assembly, format::StreamFormat, source::RtpInfoPolicy, track::SessionTrack};
-use crate::live::SourceCounts;
+use super::{
+    assembly::Assembly, attendance::patience, format::StreamFormat, source::RtpInfoPolicy, track::SessionTrack,
+};
+use crate::source::SourceCounts;
 use bytes::Bytes;
 use millpond_media::Timescale;
 use millpond_rtp::{

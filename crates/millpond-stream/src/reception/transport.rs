@@ -14,15 +14,15 @@ mod source;
 mod tests;
 
 use super::{
-    SourceError, SourceErrorKind,
     assembly::{Assembly, COUNT},
     backoff::Backoff,
     link::Stopwatch,
 };
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
-    live::Reporter,
-    modules::ModuleKind,
+    kind::ModuleKind,
+    report::Reporter,
+    source::{SourceError, SourceErrorKind},
 };
 use datagrams::Piece;
 pub(super) use faults::Faults;

@@ -4,14 +4,12 @@ mod block;
 mod block_length;
 mod intervals;
 mod reader;
-mod seek;
 
 pub(crate) use block::{Block, Lanes, LoadError, Planned, PlannedBlock, seconds};
 pub(crate) use block_length::{BlockLength, PERIOD};
 pub(crate) use intervals::{Intervals, PoolReader, Subject};
 pub use reader::HeavyWork;
 pub(crate) use reader::{MediaReader, held};
-pub(crate) use seek::{beginnings, cursors, first_due, seek};
 
 use crate::{Feed, Format};
 use millpond_package::{ObjectIndex, Presentation, PresentedTrack};
@@ -67,6 +65,12 @@ impl StoredMedia {
     /// Whether its media is read from a storage that is not local.
     pub fn is_remote(&self) -> bool {
         self.objects().first().is_some_and(|object| object.file().is_none())
+    }
+
+    /// The place that its files come from; `None` where they are local.
+    pub(crate) fn remote_place(&self) -> Option<&str> {
+        let object = self.objects.first().filter(|object| object.file().is_none())?;
+        Some(object.place())
     }
 
     /// Names of the stores of a striping group that hold its media; empty where it is not striped.

@@ -8,10 +8,7 @@ use super::{
     sending::{Next, Sending},
     track::octets,
 };
-use crate::{
-    graph::{Closed, NodeId},
-    live::Epoch,
-};
+use crate::{epoch::Epoch, graph::Closed, registry::NodeId};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// Speed of the frames before the newest one, as a multiple of their pace: the buffer of a receiver of UDP survives that.

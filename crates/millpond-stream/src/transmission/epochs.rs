@@ -1,6 +1,6 @@
 //! The epoch of the frames that a transmission sends.
 
-use crate::{Feed, live::Epoch};
+use crate::{Feed, epoch::Epoch};
 use std::sync::Arc;
 
 /// A feed whose frames have epochs, and the epoch of the last one.

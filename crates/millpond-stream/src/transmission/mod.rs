@@ -6,11 +6,11 @@
 
 mod allowance;
 mod arrival;
-mod batch;
 mod burst;
 mod deadline;
 mod epochs;
 mod history;
+mod kinds;
 mod pace;
 mod packets;
 mod progress;
@@ -26,10 +26,10 @@ mod udp;
 mod wheel;
 
 pub(crate) use arrival::Arrival;
-pub use batch::Datagrams;
 pub use deadline::Lateness;
 pub(crate) use epochs::Epochs;
 pub use history::PACKETS_KEPT;
+pub(crate) use kinds::{KIND, MULTICAST};
 pub(crate) use pace::Pace;
 pub use pace::RateRule;
 pub use progress::{Observer, Progress, SentTotals};
@@ -39,7 +39,7 @@ pub(crate) use sending::Transmission;
 pub(crate) use thread_time::ThreadTime;
 pub(crate) use track::Passed;
 pub use track::{TrackSender, ntp};
-pub(crate) use transmitter::{Alarm, Stopped, Transmitter};
+pub(crate) use transmitter::{Stopped, Transmitter};
 pub use udp::Udp;
 
 use std::time::{Instant, SystemTime};

@@ -1,9 +1,9 @@
 //! Frames into packets, and packets to their outlets.
 
-use super::{Datagrams, TrackSender};
+use super::TrackSender;
 use crate::{
     Counters, Frame,
-    outlet::{Backlog, Packets},
+    outlet::{Backlog, Datagrams, Packets},
 };
 use bytes::Bytes;
 use millpond_rtp::{

@@ -2,14 +2,13 @@
 
 use super::{
     Arrival, Now, Pace, Progress, SentTotals, Stopped, TrackSender, Transmission,
-    batch::Datagrams,
     packets::Packetizing,
     sending::{Next, ROUND, Sending},
     track::octets,
     transmitter::Command,
     wheel::Wheel,
 };
-use crate::{Counters, graph::NodeId};
+use crate::{Counters, outlet::Datagrams, registry::NodeId};
 use millpond_rtp::{
     feedback::GenericNack,
     rtcp::{self, ReportBlock, RtcpItem},

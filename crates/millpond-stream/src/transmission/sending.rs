@@ -7,7 +7,8 @@ use super::{
 };
 use crate::{
     admission::OriginLoad,
-    graph::{Closed, NodeGuard, PipeReader},
+    graph::{Closed, PipeReader},
+    registry::NodeGuard,
     stored::PERIOD,
 };
 use std::{

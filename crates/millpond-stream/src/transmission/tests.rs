@@ -7,8 +7,9 @@ mod repeats;
 use super::{rounds::Rounds, sending::ROUND, transmitter::Command, *};
 use crate::{
     Counters, Frame, Run,
-    graph::{PipeWriter, Registry, pipe},
-    outlet::{Backlog, Outlet, Packets},
+    graph::{PipeWriter, pipe},
+    outlet::{Backlog, Datagrams, Outlet, Packets},
+    registry::Registry,
 };
 use bytes::Bytes;
 use millpond_media::{

@@ -1,7 +1,11 @@
 //! One track of a subscriber: what is carried over from one PLAY to the next.
 
-use super::{Protection, batch::PACKET, history::History};
-use crate::{Counters, Frame, outlet::Outlet, stored::seconds};
+use super::{Protection, history::History};
+use crate::{
+    Counters, Frame,
+    outlet::{Outlet, PACKET},
+    stored::seconds,
+};
 use bytes::Bytes;
 use millpond_rtp::{
     description::Described,

@@ -1,7 +1,7 @@
 //! A sending thread: sockets and clock around [`Rounds`].
 
-use super::{Datagrams, Now, Pace, TrackSender, Transmission, rounds::Rounds, thread_time};
-use crate::{Counters, graph::NodeId};
+use super::{Now, Pace, TrackSender, Transmission, rounds::Rounds, thread_time};
+use crate::{Counters, graph::Listener, outlet::Datagrams, registry::NodeId};
 use rustix::thread::Pid;
 use std::{
     io,
@@ -39,30 +39,6 @@ pub(super) enum Command {
     Arrived(NodeId, Arc<AtomicBool>),
     /// Ends a transmission.
     Stop(u64, oneshot::Sender<Stopped>),
-}
-
-/// Tells a sending thread that a fork has given a run: once for all subscribers on the thread, and again only when the thread
-/// has seen it.
-#[derive(Debug)]
-pub(crate) struct Alarm {
-    fork: NodeId,
-    thread: Pid,
-    commands: Sender<Command>,
-    is_told: Arc<AtomicBool>,
-}
-
-impl Alarm {
-    /// Whether it is for the thread of `transmitter`.
-    pub(crate) fn is_of(&self, transmitter: &Transmitter) -> bool {
-        self.thread == transmitter.thread
-    }
-
-    /// Tells the thread. Call it when the run is in the pipes.
-    pub(crate) fn ring(&self) {
-        if !self.is_told.swap(true, Ordering::AcqRel) {
-            let _ = self.commands.send(Command::Arrived(self.fork, self.is_told.clone()));
-        }
-    }
 }
 
 /// A handle to a sending thread. The thread ends when all handles are dropped.
@@ -119,9 +95,9 @@ impl Transmitter {
         let _ = self.commands.send(Command::Look(id));
     }
 
-    /// Returns what tells the thread of a fork's runs.
-    pub(crate) fn alarm(&self, fork: NodeId) -> Alarm {
-        Alarm { fork, thread: self.thread, commands: self.commands.clone(), is_told: Arc::default() }
+    /// Returns it as a listener of forks.
+    pub(crate) fn listener(&self) -> Arc<dyn Listener> {
+        Arc::new(self.clone())
     }
 
     /// Ends a transmission without waiting for it.
@@ -135,6 +111,16 @@ impl Transmitter {
         let (reply, stopped) = oneshot::channel();
         self.commands.send(Command::Stop(id, reply)).ok()?;
         stopped.await.ok()
+    }
+}
+
+impl Listener for Transmitter {
+    fn thread(&self) -> Pid {
+        self.thread
+    }
+
+    fn arrived(&self, fork: NodeId, is_told: &Arc<AtomicBool>) {
+        let _ = self.commands.send(Command::Arrived(fork, is_told.clone()));
     }
 }
 

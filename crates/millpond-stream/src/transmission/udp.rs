@@ -1,7 +1,6 @@
 //! RTP over UDP.
 
-use super::Datagrams;
-use crate::outlet::{Outlet, Packets};
+use crate::outlet::{Datagrams, Outlet, Packets};
 use std::net::SocketAddr;
 
 /// Most packets of a frame that leave in one round; the others leave in the next ones (microrounds). Small receive

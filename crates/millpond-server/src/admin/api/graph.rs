@@ -7,7 +7,7 @@ use super::{
     request::ApiRequest,
     show,
 };
-use millpond_stream::{graph::NodeId, modules::KINDS};
+use millpond_stream::{modules::KINDS, registry::NodeId};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use utoipa::{IntoParams, ToSchema};

@@ -7,7 +7,7 @@ use crate::{
 };
 use http::StatusCode;
 use millpond_package::utc;
-use millpond_stream::{CannotInsert, InsertionEnd, InsertionReport, graph::NodeId};
+use millpond_stream::{CannotInsert, InsertionEnd, InsertionReport, registry::NodeId};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;

@@ -1,7 +1,10 @@
 //! The frames of several assets on one timeline.
 
-use super::super::splice::{Passed, Plan, Unfit, ticks, time};
-use crate::{Epoch, Feed, Format, Frame, Run, StoredMedia};
+use crate::{
+    Epoch, Feed, Format, Frame, Run, StoredMedia,
+    splice::{Passed, Plan, Unfit},
+    ticks::{ticks, time},
+};
 use millpond_media::units::Timescale;
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},

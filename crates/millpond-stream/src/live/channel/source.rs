@@ -1,14 +1,6 @@
 //! The assets of a channel.
 
-use super::super::Reporter;
-use crate::{
-    StoredMedia,
-    graph::Module,
-    live::channel::Schedule,
-    modules::{Channel, Laps},
-    reception::SourceError,
-    resources::Resources,
-};
+use crate::{StoredMedia, source::SourceError};
 use futures_util::future::BoxFuture;
 use std::{fmt, sync::Arc};
 
@@ -55,13 +47,6 @@ impl ChannelSource {
     /// Opens the title of an asset.
     pub(crate) async fn open(&self, asset: &str) -> Result<Arc<StoredMedia>, SourceError> {
         self.titles.open(asset).await
-    }
-
-    /// Returns the module that loads the assets, and the one that gives their frames when they are due.
-    pub(in crate::live) fn modules(&self, resources: &Resources, reporter: Reporter) -> [Box<dyn Module>; 2] {
-        let schedule = Arc::<Schedule>::default();
-        let channel = Channel::new(schedule.clone(), reporter.clone(), resources.counters.clone());
-        [Box::new(Laps::new(self.clone(), resources, (schedule, reporter))), Box::new(channel)]
     }
 }
 

@@ -3,6 +3,7 @@
 //! Down where frames would be dropped, one stream at a time. Up again after a time without strain, which doubles with each
 //! attempt that failed: only an attempt shows whether the network carries more.
 
+use crate::strain::Strain;
 use std::time::Duration;
 
 /// Time after a change in which strain does not count: frames of the stream before still wait.
@@ -11,17 +12,6 @@ const SETTLES: Duration = Duration::from_secs(4);
 const FIRST: Duration = Duration::from_secs(10);
 /// Longest time without strain before an attempt.
 const MOST: Duration = Duration::from_secs(160);
-
-/// How hard it is to send frames to a viewer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Strain {
-    /// Time of the frames that wait.
-    pub(crate) waits: Duration,
-    /// Frames that were dropped so far.
-    pub(crate) dropped: u64,
-    /// Reports so far in which a receiver by UDP missed many packets.
-    pub(crate) losses: u64,
-}
 
 /// The stream that a viewer should get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,10 +10,7 @@ mod in_band;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use climber::Strain;
-
-use super::{Epoch, splice::Passed};
-use crate::{Format, Frame};
+use crate::{Format, Frame, epoch::Epoch, splice::Passed, strain::Strain};
 use climber::{Climber, Wish};
 use followed::{Followed, SECOND};
 use millpond_media::{movie::TrackKind, units::Timescale};

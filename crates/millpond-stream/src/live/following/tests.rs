@@ -1,9 +1,9 @@
 //! Changes from one stream to another, frame by frame.
 
 use super::*;
-use crate::live::{
-    EpochReason,
-    tests::fake::{picture, pictures},
+use crate::{
+    epoch::EpochReason,
+    streams::tests::fake::{picture, pictures},
 };
 use millpond_media::{
     Importance,

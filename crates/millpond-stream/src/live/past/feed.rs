@@ -1,6 +1,6 @@
 //! The past of a stream as one session plays it.
 
-use crate::{Feed, Format, live::Epoch};
+use crate::{Feed, Format, epoch::Epoch};
 use millpond_package::live::SegmentNumber;
 use std::{
     collections::VecDeque,

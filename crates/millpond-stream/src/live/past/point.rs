@@ -3,7 +3,8 @@
 use super::{between, moved, nanos};
 use crate::{
     Feed,
-    live::{Epoch, LiveWindow},
+    epoch::Epoch,
+    live::LiveWindow,
     transmission::{Passed, TrackSender},
 };
 use millpond_media::units::Timescale;
@@ -23,13 +24,13 @@ pub enum PastStart {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastPoint {
     /// A segment from which on the frames are looked for; `None` where only the wall time tells.
-    pub(in crate::live) segment: Option<SegmentNumber>,
+    pub(crate) segment: Option<SegmentNumber>,
     /// Wall time of the last frame, as the window counts it.
-    pub(in crate::live) wall: Duration,
+    pub(crate) wall: Duration,
     /// Time of the last frame on the timeline of the session.
     pub(crate) due: Duration,
     /// For each track of the same epoch, the time of its last frame on that timeline.
-    pub(in crate::live) passed: Vec<(u16, Duration)>,
+    pub(crate) passed: Vec<(u16, Duration)>,
 }
 
 impl PastStart {

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::{
     CannotOpen, Feed, Format, Frame, Run,
-    live::{Epoch, EpochReason, LiveWindow, Windows},
+    epoch::{Epoch, EpochReason},
+    live::{LiveWindow, Windows},
 };
 use millpond_media::units::Timescale;
 use millpond_package::live::{Segment, SegmentNumber, WindowEpoch};

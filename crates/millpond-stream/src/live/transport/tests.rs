@@ -1,5 +1,5 @@
 use super::*;
-use crate::live::{LiveTotals, Reporter};
+use crate::{report::Reporter, source::LiveTotals};
 use millpond_store::{Holds, Memory, policy::PolicyName};
 
 const MOST: u64 = 64 << 20;

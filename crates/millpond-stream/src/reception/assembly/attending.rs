@@ -4,11 +4,7 @@
 //! while until each track has given one. Tracks leave and join with key frames of the leading pictures.
 
 use super::{Arrived, Assembly, Line, decode_times};
-use crate::{
-    Format,
-    live::{Epoch, clock::TrackClock},
-    reception::attendance::Attendance,
-};
+use crate::{Format, clock::TrackClock, epoch::Epoch, reception::attendance::Attendance};
 use millpond_media::Timescale;
 use std::{sync::Arc, time::Duration};
 

@@ -7,8 +7,10 @@ mod udp;
 use super::*;
 use crate::{
     Frame,
-    graph::{Module as _, Output, PipeReader, Registry, pipe},
-    live::{EpochReason, Reporter, StreamState},
+    epoch::EpochReason,
+    graph::{Module as _, Output, PipeReader, pipe},
+    registry::Registry,
+    report::{Reporter, StreamState},
 };
 use millpond_rtp::message::{Method, headers};
 use server::{FakeConnector, IN_BAND, PICTURES, PPS, SDP, SPS, header, picture, server, units};
@@ -23,7 +25,7 @@ struct Viewer {
     frames: PipeReader,
     reporter: Reporter,
     task: JoinHandle<()>,
-    _nodes: Vec<crate::graph::NodeGuard>,
+    _nodes: Vec<crate::registry::NodeGuard>,
 }
 
 fn start(connector: FakeConnector, change: impl FnOnce(&mut RtspSource)) -> Viewer {

@@ -1,10 +1,11 @@
 //! One stream of a programme: PES packets in, frames and their format out.
 
-use super::{
-    super::{assembly::Arrived, format::Outline},
-    faults::Faults,
+use super::faults::Faults;
+use crate::{
+    Format,
+    clock::Wrapped,
+    reception::{assembly::Arrived, format::Outline},
 };
-use crate::{Format, live::clock::Wrapped};
 use millpond_media::{
     Codec, MediaError, Timescale,
     codec::make::{self, Made},

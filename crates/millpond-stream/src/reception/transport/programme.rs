@@ -1,15 +1,15 @@
 //! One programme of a transport stream: bytes in, frames to the assembly out.
 
 use super::{
-    super::{
-        SourceErrorKind,
-        assembly::{Arrived, Assembly},
-    },
     datagrams::PACKET,
     elementary::{Elementary, Found},
     faults::Faults,
 };
-use crate::{Format, live::SourceCounts};
+use crate::{
+    Format,
+    reception::assembly::{Arrived, Assembly},
+    source::{SourceCounts, SourceErrorKind},
+};
 use bytes::Bytes;
 use millpond_media::Timescale;
 use millpond_media::ts::{

@@ -5,8 +5,10 @@ mod mux;
 use super::*;
 use crate::{
     Frame,
-    graph::{PipeReader, Registry, pipe},
-    live::{EpochReason, StreamState},
+    epoch::EpochReason,
+    graph::{PipeReader, pipe},
+    registry::Registry,
+    report::StreamState,
 };
 use bytes::Bytes;
 use millpond_media::Timescale;
@@ -165,7 +167,7 @@ fn programmes_are_chosen_by_number() {
 struct Viewer {
     frames: PipeReader,
     reporter: Reporter,
-    _nodes: Vec<crate::graph::NodeGuard>,
+    _nodes: Vec<crate::registry::NodeGuard>,
 }
 
 fn listen(source: TransportSource) -> Viewer {

@@ -3,8 +3,8 @@
 use super::*;
 use crate::{
     Feed, Format,
-    graph::NodeId,
-    live::{Epoch, EpochReason},
+    epoch::{Epoch, EpochReason},
+    registry::NodeId,
 };
 use std::sync::atomic::AtomicBool;
 

@@ -1,0 +1,16 @@
+//! What is known of the modules of a kind.
+
+use serde::Serialize;
+
+/// A kind of module.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ModuleKind {
+    /// Its name.
+    pub name: &'static str,
+    /// Description of its modules.
+    pub about: &'static str,
+    /// Number of inputs.
+    pub inputs: usize,
+    /// Number of outputs; a fork is one.
+    pub outputs: usize,
+}

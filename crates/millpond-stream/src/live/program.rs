@@ -1,0 +1,103 @@
+//! Channels and live streams as viewers ask for them.
+
+use super::LiveFeed;
+use crate::{
+    Feed, Format,
+    fragmenter::{FragmentLimits, Fragmenter},
+    graph::{LiveMemory, Shared},
+    transport_stream::TransportStream,
+};
+use std::{sync::Arc, time::Duration};
+
+/// A channel as it is asked for, whether it runs or not.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(crate) feed: Arc<dyn Feed>,
+    pub(crate) tracks: Arc<[u16]>,
+    /// The graph.
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Program {
+    /// All tracks of a live feed. The stream stays open as long as this is there.
+    #[must_use]
+    pub fn live(feed: &Arc<LiveFeed>) -> Self {
+        let tracks = (0..).zip(feed.formats()).filter(|(_, format)| format.is_some()).map(|(track, _)| track).collect();
+        Self { feed: feed.clone(), tracks, shared: feed.shared().clone() }
+    }
+
+    /// Whether a track of the feed is one of it.
+    pub fn has(&self, track: usize) -> bool {
+        self.tracks.iter().any(|known| usize::from(*known) == track)
+    }
+
+    /// What its frames come from.
+    pub fn feed(&self) -> &dyn Feed {
+        &*self.feed
+    }
+
+    /// Path of its asset.
+    pub fn path(&self) -> &str {
+        self.feed.path()
+    }
+
+    /// Its tracks, by their indexes in the feed.
+    pub fn formats(&self) -> impl Iterator<Item = (u16, &Format)> {
+        self.tracks.iter().filter_map(|track| Some((*track, self.feed.format(*track)?)))
+    }
+
+    /// The memory of its live stream; `None` for a channel.
+    pub(crate) fn memory(&self) -> Option<&LiveMemory> {
+        self.shared.memory()
+    }
+
+    /// The track whose key frames viewers begin with: the first one with pictures, else the first one.
+    pub fn lead(&self) -> u16 {
+        let video = self.formats().find(|(_, format)| format.is_video()).map(|(track, _)| track);
+        video.or(self.tracks.first().copied()).unwrap_or(0)
+    }
+
+    /// Makes a fragmenter of its frames. `None` where fragmented MP4 can't carry the leading track.
+    #[must_use]
+    pub fn fragmenter(&self, limits: FragmentLimits) -> Option<Fragmenter> {
+        Some(Fragmenter::new(self.formats(), self.lead(), limits)?.with_clean_holes())
+    }
+
+    /// Makes a transport stream of its frames. `None` where it can't carry the leading track.
+    #[must_use]
+    pub fn transport_stream(&self) -> Option<TransportStream> {
+        TransportStream::new(self.formats(), self.lead())
+    }
+
+    /// Tells whether frames of an epoch fit the sample entries and timescales of its formats.
+    #[must_use]
+    pub fn fits(&self, epoch: u32) -> bool {
+        let Some(epoch) = self.feed.epoch(epoch) else { return true };
+        let of = |track: u16| epoch.formats.get(usize::from(track))?.as_ref();
+        self.formats().all(|(track, known)| {
+            let is_same = |new: &Format| {
+                new.track.sample_entry == known.track.sample_entry && new.timescale() == known.timescale()
+            };
+            of(track).is_some_and(is_same)
+        })
+    }
+
+    /// Bits a second of its tracks.
+    pub(crate) fn rate(&self) -> u64 {
+        self.feed.rate(self.tracks.iter().copied())
+    }
+
+    /// Differs from that of any program with other frames. All programs of a run have the same.
+    pub(crate) fn key(&self) -> u64 {
+        self.feed.id()
+    }
+
+    /// Time that its graph is kept for after its last viewer.
+    pub(crate) fn linger(&self) -> Duration {
+        self.shared.linger()
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.feed.id() == other.feed.id() && self.tracks == other.tracks
+    }
+}

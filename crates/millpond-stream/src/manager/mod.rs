@@ -1,0 +1,262 @@
+//! The graph manager: finds a graph for a request, forks it, or builds one (AMPS).
+//!
+//! [`Manager`] is the face of an engine. It holds the parts, and hands each call to the one that does the work.
+
+mod group;
+mod groups;
+mod live;
+mod metrics;
+mod observe;
+mod opened;
+mod opening;
+mod options;
+mod senders;
+mod stored_titles;
+mod subscriber;
+
+pub use group::{Group, GroupAddress};
+pub use metrics::LiveCollector;
+pub use opened::{Beginning, KeepAlive, Opened, Played, PlayedPart, Playing, Request, Start, Stopped};
+pub use options::Options;
+pub use subscriber::Subscriber;
+
+use crate::{
+    Counters, Feed, HeavyWork, StoredMedia,
+    admission::{Admission, Origins},
+    cannot_open::CannotOpen,
+    graph::{LiveMemory, Module},
+    live::{Attached, Program, Viewing},
+    modules::{CannotRecord, RecordLimits, Recording},
+    registry::Registry,
+    resources::Resources,
+    stored::{Intervals, MediaReader},
+    streams::{Means, Streams},
+    transmission::{Observer, Progress},
+};
+use groups::OpenGroups;
+use millpond_store::{Cache, Holds, Store};
+use observe::Watch;
+use opening::Opening;
+use senders::Senders;
+use std::{
+    fmt, io,
+    net::IpAddr,
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+    time::Instant,
+};
+use stored_titles::StoredTitles;
+
+/// Runs the graphs of an engine.
+///
+/// [`open`](Self::open) takes a [`Request`] for a [`Subscriber`]. The handle that comes of it releases what nobody else uses.
+pub struct Manager {
+    /// A lock: written when the configuration changes.
+    options: RwLock<Arc<Options>>,
+    resources: Resources,
+    origins: Origins,
+    admission: Arc<Admission>,
+    registry: Registry,
+    senders: Senders,
+    groups: OpenGroups,
+    titles: StoredTitles,
+    streams: Arc<Streams>,
+}
+
+impl Manager {
+    /// Starts the sending threads. `places` are those that titles come from.
+    ///
+    /// # Errors
+    /// A thread can't be started, or has no ports.
+    pub fn new(
+        store: Store,
+        heavy: Arc<dyn HeavyWork>,
+        places: impl IntoIterator<Item = Arc<str>>,
+        options: Options,
+        counters: &Arc<Counters>,
+    ) -> io::Result<Self> {
+        let senders = Senders::start(&options, counters)?;
+        let blocks = Cache::of(store.memory(), "frames");
+        let intervals = Intervals::new(blocks, options.window, counters.clone());
+        let memory = LiveMemory::new(Holds::of(store.memory(), "live"), Arc::default(), options.stream_memory);
+        let reader = MediaReader::new(store, heavy);
+        let admission = Admission::new(options.bounds, reader.holds.clone());
+        let (resources, registry) = (Resources { reader, intervals, counters: counters.clone() }, Registry::default());
+        let means = Means::new(&registry, (&options.connector, options.relay.as_ref()), &resources, memory);
+        Ok(Self {
+            origins: Origins::new(places, options.bounds.origin_bandwidth),
+            admission,
+            streams: Arc::new(Streams::new(means, options.max_streams)),
+            options: RwLock::new(Arc::new(options)),
+            resources,
+            registry,
+            senders,
+            groups: OpenGroups::default(),
+            titles: StoredTitles::default(),
+        })
+    }
+
+    /// Changes settings while the engine runs, and the places that titles come from: limits of admission, lateness, rule of the
+    /// rate, channels, and limits of live streams. Playing sessions go on; new sessions and streams get the new values. Address,
+    /// threads, rounds, caching window, connector, relay and multicast groups stay as they are.
+    ///
+    /// A channel that stays keeps its multicast group. A new one gets the group of a channel that is gone, or the next one.
+    pub fn reconfigure(&self, options: Options, places: impl IntoIterator<Item = Arc<str>>) {
+        let Options {
+            bounds, lateness, rate_rule, channels, max_streams, stream_memory, viewer_queue, dropping, ..
+        } = options;
+        let mut current = self.options.write().unwrap_or_else(PoisonError::into_inner);
+        let channels = self.groups.renumber(&current.channels, channels);
+        let fixed = (**current).clone();
+        let new = Options {
+            bounds,
+            lateness,
+            rate_rule,
+            channels,
+            max_streams,
+            stream_memory,
+            viewer_queue,
+            dropping,
+            ..fixed
+        };
+        *current = Arc::new(new);
+        drop(current);
+        self.admission.set_bounds(bounds);
+        self.origins.replace(places, bounds.origin_bandwidth);
+        self.streams.set_most(max_streams, stream_memory);
+    }
+
+    /// Modules and pipes that run.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Admission of sessions.
+    pub fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+
+    /// Counters of the engine.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.resources.counters
+    }
+
+    /// The moment from which times of the engine's clock count.
+    pub fn clock(&self) -> Instant {
+        self.senders.clock()
+    }
+
+    /// Milliseconds of the engine's clock, which [`Progress::heard`] tells.
+    pub fn now(&self) -> u64 {
+        self.clock().elapsed().as_millis() as u64
+    }
+
+    /// Settings in force.
+    pub fn options(&self) -> Arc<Options> {
+        self.options.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Measures lateness once a second and tells admission, without an end.
+    pub async fn observe(&self) {
+        let (counters, threads) = (self.counters(), self.senders.threads());
+        Watch { counters, threads, admission: &self.admission, origins: &self.origins }.run().await;
+    }
+
+    /// The title of an id: the one that is in use, else what `make` gives.
+    pub fn stored(&self, id: u64, make: impl FnOnce() -> StoredMedia) -> Arc<StoredMedia> {
+        self.titles.find(id, make)
+    }
+
+    /// Makes a subscriber without tracks. `observe` gives the observer of its transmission by its number.
+    pub fn subscribe(&self, observe: impl FnOnce(u64) -> Option<Arc<dyn Observer>>) -> Subscriber {
+        let (id, transmitter) = self.senders.next();
+        let progress = Progress::new(observe(id));
+        progress.set_heard(self.now());
+        Subscriber::new(id, progress, self.options().rate_rule.pace(self.clock()), transmitter)
+    }
+
+    /// The parts that requests are opened with.
+    fn opening<'a>(&'a self, options: &'a Options) -> Opening<'a> {
+        let Self { admission, origins, registry, resources, streams, .. } = self;
+        Opening { options, admission, origins, registry, resources, windows: streams.windows() }
+    }
+
+    /// Whether a client could be sent tracks of a feed now. `read` is the title that they would have to be read from; those of
+    /// a channel are read by the channel.
+    pub fn has_room(&self, client: IpAddr, feed: &dyn Feed, tracks: &[usize], read: Option<&StoredMedia>) -> bool {
+        let mut tracks: Vec<u16> = tracks.iter().map(|track| *track as u16).collect();
+        tracks.sort_unstable();
+        let rate = feed.rate(tracks.iter().copied());
+        let options = self.options();
+        let origin = read.and_then(|media| self.opening(&options).read_from(media, &tracks.into(), 0.0));
+        self.admission.has_room(client, rate, origin.as_deref())
+    }
+
+    /// Opens a request: finds a graph that can be shared, forks it, or builds one. What the subscriber was sent before must have
+    /// been [stopped](Playing::stop).
+    ///
+    /// # Errors
+    /// The part is empty, admission refuses it, or the channel has ended.
+    pub async fn open(&self, subscriber: &mut Subscriber, request: Request) -> Result<Opened, CannotOpen> {
+        self.opening(&self.options()).open(subscriber, request).await
+    }
+
+    /// The group of a channel: the one that somebody has, else a new one. `None` where there is no multicast, or the channel's
+    /// address is still used by an earlier run of it.
+    pub fn group(&self, program: &Program) -> Option<Arc<Group>> {
+        self.groups.find(program, &self.options(), || self.senders.next())
+    }
+
+    /// Opens a group for one more receiver.
+    ///
+    /// # Errors
+    /// Admission refuses it, or the channel has ended.
+    pub async fn open_group(&self, group: &Arc<Group>) -> Result<Opened, CannotOpen> {
+        self.opening(&self.options()).open_group(group).await
+    }
+
+    /// Returns the frames of a channel or live stream from the last key frame on: another branch of its fork. The channel
+    /// runs on. `label` names the reader among others.
+    ///
+    /// # Errors
+    /// The channel has ended, or has no key frame for 10 s.
+    pub async fn branch(&self, program: &Program, label: &str) -> Result<Viewing, CannotOpen> {
+        Viewing::begin(&self.registry, program, label, self.options().viewer_limits()).await
+    }
+
+    /// Attaches a module with one input and no output to a channel: another branch of its fork. It gets all frames from the
+    /// last key frame on. The channel starts, unless it runs, and keeps running until the module ends. `label` names the
+    /// module among others.
+    ///
+    /// A module that is slow loses frames. The channel and its viewers never wait for it.
+    ///
+    /// # Errors
+    /// The channel has ended, or has no key frame for long.
+    pub async fn attach(
+        &self,
+        program: &Program,
+        module: Box<dyn Module>,
+        label: &str,
+    ) -> Result<Attached, CannotOpen> {
+        program.attach(&self.registry, module, label).await
+    }
+
+    /// Begins to record a channel into a new file. The channel starts, unless it runs.
+    ///
+    /// # Errors
+    /// The file exists or can't be made, no track can be recorded, or the channel can't be joined.
+    pub async fn record(
+        &self,
+        program: &Program,
+        file: PathBuf,
+        limits: RecordLimits,
+    ) -> Result<Recording, CannotRecord> {
+        Recording::begin((&self.registry, self.counters()), program, file, limits).await
+    }
+}
+
+impl fmt::Debug for Manager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Manager").field("options", &self.options()).finish_non_exhaustive()
+    }
+}

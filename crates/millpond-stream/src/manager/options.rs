@@ -1,0 +1,53 @@
+//! Settings of an engine.
+
+use crate::{
+    Bounds, Dropping, Groups, Lateness, RateRule,
+    graph::QueueLimits,
+    reception::{Connector, Relay},
+};
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+/// Settings of an engine. [`Manager::reconfigure`](crate::Manager::reconfigure) tells which of them may change while it runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Address that packets are sent from.
+    pub address: IpAddr,
+    /// Number of sending threads.
+    pub threads: usize,
+    /// Called by each sending thread when it starts.
+    pub on_thread_start: fn(),
+    /// Limits of admission.
+    pub bounds: Bounds,
+    /// Time between two rounds of a sending thread: [`ROUND`](crate::ROUND) or longer.
+    pub round: Duration,
+    /// Caching window of interval caching.
+    pub window: Duration,
+    /// How far deadlines move after a missed one.
+    pub lateness: Lateness,
+    /// Rule for the rate of RTP over UDP.
+    pub rate_rule: RateRule,
+    /// Paths of the assets that play as channels.
+    pub channels: Vec<String>,
+    /// Most live streams that are known at a time.
+    pub max_streams: usize,
+    /// Most bytes of memory for the frames of one live stream: those of its window, those since the last key frame, and those
+    /// that wait for viewers. A stream that sends more in 4 s is closed.
+    pub stream_memory: u64,
+    /// Longest time from the first picture that waits for a viewer of a live stream to the last one.
+    pub viewer_queue: Duration,
+    /// Which frames a viewer of a live stream loses, for whom too many wait.
+    pub dropping: Dropping,
+    /// Opens connections to live sources.
+    pub connector: Arc<dyn Connector>,
+    /// Finds other servers that receive a stream already.
+    pub relay: Option<Arc<dyn Relay>>,
+    /// Multicast groups of channels.
+    pub groups: Option<Groups>,
+}
+
+impl Options {
+    /// Bounds of the frames of a live stream that wait for a viewer.
+    pub(super) fn viewer_limits(&self) -> QueueLimits {
+        QueueLimits::viewer(self.viewer_queue, self.dropping)
+    }
+}

@@ -1,0 +1,12 @@
+//! Streams of a source that tests drive.
+
+mod channel;
+pub(crate) mod fake;
+mod past;
+mod sharing;
+mod sources;
+mod tempo;
+mod windows;
+
+#[expect(unreachable_pub, reason = "a variant of a public type has it")]
+pub use fake::Fake;
