@@ -254,8 +254,9 @@ fn places(
         let key = if spec.is_ok() { "key-format" } else { "url" };
         match spec.and_then(|spec| Ok((spec, key_address?))) {
             Ok((spec, key_address)) => {
+                let own = &place.own;
                 let (lifetimes, access, live) =
-                    (place.lifetimes(lifetimes), place.access(access.clone()), place.live(live));
+                    (own.lifetimes.over(lifetimes), own.access.over(access.clone()), own.live.over(live));
                 let faults = millpond_store::faults(&spec, &place.options);
                 let sources: Vec<_> = faults.iter().map(|fault| place.at(fault.key)).collect();
                 let (options, ladders, at) = (place.options, place.ladders, Stated(place.source));

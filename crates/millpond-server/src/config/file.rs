@@ -7,8 +7,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::found::found;
 use super::{
-    AccessSettings, BadValue, Config, ConfigError, Declaration, Form, Given, GivenKey, Host, Lifetimes, LiveSettings,
-    PLACE_SETTINGS, PlaceOptions, PlaceSetting, Setting, Settings, Source, machine::Machine,
+    BadValue, Config, ConfigError, Declaration, Form, Given, GivenKey, OwnSettings, PLACE_SETTINGS, PlaceOptions,
+    PlaceSetting, Source,
 };
 use crate::settings::nearest::nearest;
 
@@ -122,18 +122,10 @@ impl Reader<'_> {
                 place.text = text.unwrap_or_default();
             } else if let Some(setting) = PlaceSetting::find(key) {
                 self.place_setting(setting, &mut place, value, at);
-            } else if let Some(setting) = Lifetimes::find(key) {
-                let own = self.own_setting(setting, &mut place, value, at);
-                place.own.extend(own.map(|text| (setting, text)));
-            } else if let Some(setting) = AccessSettings::find(key) {
-                let own = self.own_setting(setting, &mut place, value, at);
-                place.own_access.extend(own.map(|text| (setting, text)));
-            } else if let Some(setting) = LiveSettings::find(key) {
-                let own = self.own_setting(setting, &mut place, value, at);
-                place.own_live.extend(own.map(|text| (setting, text)));
+            } else if let Some(setting) = OwnSettings::find(key) {
+                self.own_setting(setting, &mut place, value, at);
             } else {
-                let own = Lifetimes::LIST.iter().map(|s| s.name).chain(AccessSettings::LIST.iter().map(|s| s.name));
-                let own = own.chain(LiveSettings::LIST.iter().map(|s| s.name));
+                let own = Config::settings().into_iter().filter(|setting| setting.is_of_places).map(|s| s.name);
                 self.unknown(at, key, PLACE_SETTINGS.iter().map(|s| s.name).chain(own).chain(["url"]));
             }
         }
@@ -180,26 +172,18 @@ impl Reader<'_> {
         }
     }
 
-    /// The text of a place's own value of a setting, if it can be parsed.
-    fn own_setting<T: Settings>(
+    /// Sets a place's own value of a setting of the server.
+    fn own_setting(
         &mut self,
-        setting: &'static Setting<T>,
+        Declaration { name, form, .. }: Declaration,
         place: &mut PlaceOptions,
         value: &Spanned<DeValue<'_>>,
         at: Source,
-    ) -> Option<String> {
-        let text = self.text_of(setting.name, setting.form, value, &at)?;
-        let host = Host { machine: Machine::detect(), variable: &|_| None };
-        match (setting.apply)(&mut T::defaults(&host), &text) {
-            Ok(()) => {
-                let (name, form) = (setting.name, setting.form);
-                place.keys.push(GivenKey { name, form, text: text.clone(), source: at });
-                Some(text)
-            }
-            Err(bad) => {
-                self.bad_value((setting.name, setting.form), bad, value, at);
-                None
-            }
+    ) {
+        let Some(text) = self.text_of(name, form, value, &at) else { return };
+        match place.own.set(name, &text) {
+            Some(Ok(())) | None => place.keys.push(GivenKey { name, form, text, source: at }),
+            Some(Err(bad)) => self.bad_value((name, form), bad, value, at),
         }
     }
 

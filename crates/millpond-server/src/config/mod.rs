@@ -10,6 +10,7 @@ mod documentation;
 pub(crate) mod edit;
 pub mod file;
 mod found;
+mod own;
 mod place;
 mod show;
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub use crate::{
 };
 pub use check::{Effective, Inputs, Loaded, load};
 pub use edit::EditError;
+pub use own::OwnSettings;
 pub use place::{GivenKey, LadderConfig, PLACE_SETTINGS, PlaceOptions, PlaceSetting};
 pub use show::show;
 

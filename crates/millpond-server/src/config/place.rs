@@ -1,13 +1,10 @@
 //! Places as given, and the options of one place.
 
-use super::{AccessSettings, Lifetimes, LiveSettings, Source};
+use super::{OwnSettings, Source};
 use crate::{
     escape::without_user,
     library::live_name,
-    settings::{
-        Setting,
-        value::{self, BadValue, Form},
-    },
+    settings::value::{self, BadValue, Form},
 };
 use millpond_package::KeyAddress;
 use millpond_store::{OriginOptions, PlaceSpec, StripeStore, Titles};
@@ -27,12 +24,8 @@ pub struct PlaceOptions {
     pub key_uri: Option<String>,
     /// `KEYFORMAT` of that address.
     pub key_format: Option<String>,
-    /// Its own lifetimes: settings of [`Lifetimes`] and the texts of their values, which parse.
-    pub own: Vec<(&'static Setting<Lifetimes>, String)>,
-    /// The same of [`AccessSettings`].
-    pub own_access: Vec<(&'static Setting<AccessSettings>, String)>,
-    /// The same of [`LiveSettings`].
-    pub own_live: Vec<(&'static Setting<LiveSettings>, String)>,
+    /// Its own values of settings of the server.
+    pub own: OwnSettings,
     /// Ladders of its live streams.
     pub ladders: Vec<LadderConfig>,
     /// Its keys in the order of the file.
@@ -78,43 +71,22 @@ impl LadderConfig {
 impl PlaceOptions {
     /// A place with the default options.
     pub fn new(text: impl Into<String>, source: Source) -> Self {
-        let options = OriginOptions::default();
-        let (own, own_access, own_live, ladders) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (text, key_uri, key_format) = (text.into(), None, None);
-        let keys = Vec::new();
-        Self { name: None, text, options, key_uri, key_format, own, own_access, own_live, ladders, keys, source }
+        Self {
+            name: None,
+            text: text.into(),
+            options: OriginOptions::default(),
+            key_uri: None,
+            key_format: None,
+            own: OwnSettings::default(),
+            ladders: Vec::new(),
+            keys: Vec::new(),
+            source,
+        }
     }
 
     /// A place of the key of a table.
     pub fn named(name: &str, url: impl Into<String>, source: Source) -> Self {
         Self { name: Some(name.to_owned()), ..Self::new(url, source) }
-    }
-
-    /// Lifetimes of its replies, where those of the server are `lifetimes`.
-    pub fn lifetimes(&self, mut lifetimes: Lifetimes) -> Lifetimes {
-        for (setting, text) in &self.own {
-            // The text was parsed before.
-            let _ = (setting.apply)(&mut lifetimes, text);
-        }
-        lifetimes
-    }
-
-    /// Who may play, where the rules of the server are `access`.
-    pub fn access(&self, mut access: AccessSettings) -> AccessSettings {
-        for (setting, text) in &self.own_access {
-            // The text was parsed before.
-            let _ = (setting.apply)(&mut access, text);
-        }
-        access
-    }
-
-    /// Settings of its live sources, where those of the server are `live`.
-    pub fn live(&self, mut live: LiveSettings) -> LiveSettings {
-        for (setting, text) in &self.own_live {
-            // The text was parsed before.
-            let _ = (setting.apply)(&mut live, text);
-        }
-        live
     }
 
     /// The address of keys.
