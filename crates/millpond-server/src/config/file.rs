@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use millpond_place::{SEVERAL, several};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -140,16 +141,14 @@ impl Reader<'_> {
     /// The text of a place's location; of several servers of live streams their URLs with commas between them.
     fn url(&mut self, value: &Spanned<DeValue<'_>>, at: &Source) -> Option<String> {
         let DeValue::Array(items) = value.get_ref() else { return self.text_of("url", Form::Text, value, at) };
-        let is_rtsp = |url: &str| url.starts_with("rtsp://") || url.starts_with("rtsps://");
-        let urls = items.iter().map(|item| item.get_ref().as_str().filter(|url| is_rtsp(url)));
-        let urls: Option<Vec<_>> = urls.collect();
-        if let Some(urls) = urls.filter(|urls| !urls.is_empty()) {
-            return Some(urls.join(","));
+        let urls: Option<Vec<_>> = items.iter().map(|item| item.get_ref().as_str()).collect();
+        if let Some(text) = urls.and_then(|urls| several(&urls)) {
+            return Some(text);
         }
         self.errors.push(ConfigError::Value {
             at: at.clone(),
             key: "url".to_owned(),
-            expected: "one location, or several of rtsp and rtsps such as [\"rtsp://a/\", \"rtsp://b/\"]".to_owned(),
+            expected: SEVERAL.to_owned(),
             found: found(value.get_ref()),
             nearest: None,
         });

@@ -5,9 +5,8 @@ use crate::{
     out::say,
     target::{self, Opened},
 };
-use millpond_library::{FolderContent, Title};
+use millpond_library::{FolderContent, Title, Titles};
 use millpond_package::ladder::{self, Difference, Shape};
-use millpond_store::Titles;
 use serde_json::{Value, json};
 use std::error::Error;
 
