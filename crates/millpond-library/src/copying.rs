@@ -32,7 +32,8 @@ mod tests {
         work::{PoolOptions, WorkPool},
     };
     use millpond_store::{
-        BoxFuture, Fetched, Listing, MemoryOrigin, ObjectMeta, ObjectPath, Origin, OriginError, Store, StoreOptions,
+        BoxFuture, Fetched, Listing, MemoryOrigin, ObjectMeta, ObjectPath, Origin, OriginError, OriginFacts, Store,
+        StoreOptions,
     };
     use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -74,8 +75,8 @@ mod tests {
             self.objects.list(folder)
         }
 
-        fn stores_whole(&self) -> bool {
-            self.whole
+        fn facts(&self) -> OriginFacts {
+            OriginFacts { stores_whole: self.whole, ..OriginFacts::default() }
         }
     }
 

@@ -1,8 +1,8 @@
 //! Content of a folder, by names alone: titles, manifests, and files that are not served.
 
-use crate::{grouping::MOST_MEMBERS, names, titles, url_list::UrlList};
+use crate::{grouping::MOST_MEMBERS, names, options::Titles, titles, url_list::UrlList};
 use millpond_media::Foreign;
-use millpond_store::{Entry, Titles};
+use millpond_store::Entry;
 use std::collections::HashSet;
 
 /// Names of server manifests that describe their folder as an asset.

@@ -4,11 +4,12 @@ use crate::{
     error::{IndexError, LibraryError},
     folder,
     names::{self, is_media, is_subtitle},
+    options::Titles,
     url_list::UrlList,
 };
 use millpond_media::Movie;
 use millpond_package::{NamedTrack, SourceObject, smil};
-use millpond_store::{Entry, ObjectPath, Titles};
+use millpond_store::{Entry, ObjectPath};
 use std::sync::Arc;
 
 /// Largest number of media files in one asset, and of subtitle files.

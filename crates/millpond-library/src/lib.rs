@@ -78,7 +78,7 @@ pub use listed::{ListedFolder, ListedRow, RowKind};
 pub use live_name::live_name;
 pub use live_route::{LiveMedia, LiveResource, LiveRoute};
 pub use names::{content_type, is_manifest, is_media};
-pub use options::{AssetOptions, LibraryOptions};
+pub use options::{AssetOptions, LibraryOptions, Titles};
 pub use places::Places;
 pub use route::{Resource, Route};
 pub use survey::Survey;

@@ -9,12 +9,12 @@ use crate::{
     index::Indexes,
     index_files::IndexFiles,
     open_files,
-    options::{AssetOptions, LibraryOptions},
+    options::{AssetOptions, LibraryOptions, Titles},
     version::AssetVersion,
     work::WorkPool,
 };
 use millpond_media::Work;
-use millpond_store::{Cache, Object, ObjectPath, PathError, SingleFlight, Store, Titles};
+use millpond_store::{Cache, Object, ObjectPath, PathError, SingleFlight, Store};
 use std::{
     collections::HashMap,
     fmt,

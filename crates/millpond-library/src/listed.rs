@@ -3,9 +3,10 @@
 use crate::{
     folder::{FolderContent, LeftOut},
     names::{is_manifest, is_media, stem},
+    options::Titles,
     url_list::shared,
 };
-use millpond_store::{Entry, Titles};
+use millpond_store::Entry;
 use std::collections::HashMap;
 
 /// Content of a folder, with paths that viewers can open.

@@ -1,7 +1,6 @@
 //! Settings of the library.
 
 use millpond_package::KeyAddress;
-use millpond_store::Titles;
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 /// Settings of a [`Library`](crate::Library).
@@ -28,4 +27,27 @@ pub struct AssetOptions {
     pub titles: Titles,
     /// Whether the place has live streams. The library then opens nothing of it.
     pub is_live: bool,
+}
+
+/// The rule by which media files of a folder are renditions of one title.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Titles {
+    /// Files with matching names and content are one title.
+    #[default]
+    Alike,
+    /// All files of a folder are one title.
+    Folder,
+    /// Each file is a title.
+    File,
+}
+
+impl Titles {
+    /// The names of all rules, as operators write them.
+    pub const NAMES: [&'static str; 3] = ["alike", "folder", "file"];
+
+    /// Returns the rule of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        let place = Self::NAMES.iter().position(|known| *known == name)?;
+        [Self::Alike, Self::Folder, Self::File].get(place).copied()
+    }
 }

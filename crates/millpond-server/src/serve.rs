@@ -22,7 +22,7 @@ use crate::{
     intercept::{Intercept, InterceptOptions},
     library::Survey,
     listeners::{BindError, Inherited, Listener, Listeners, bind},
-    live::{Ladders, LivePlace, LivePlaceError},
+    live::{Ladders, LivePlace},
     logging,
     reload::Reloader,
     rtmp::CurrentRtmp,
@@ -31,7 +31,7 @@ use crate::{
     upgrade::{Predecessor, Program, Upgrader, tell_stopping},
 };
 use arc_swap::ArcSwap;
-use millpond_store::PlaceSource;
+use millpond_place::LiveSourceError;
 use running::{Sockets, wanted};
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::timeout};
@@ -71,7 +71,7 @@ pub enum ServeError {
         /// The place, without secrets.
         place: String,
         /// The fault.
-        error: Box<LivePlaceError>,
+        error: Box<LiveSourceError>,
     },
     /// A setting can't be used here and now.
     #[error(transparent)]
@@ -381,7 +381,7 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
     let mut wrong: Vec<ServeError> = places
         .filter(|place| !place.spec.is_live())
         .filter_map(|place| {
-            let error = millpond_store::build(&place.spec, &place.options).err()?;
+            let error = place.spec.origin(&place.options, None).err()?;
             Some(ServeError::of_place(place, error.into()))
         })
         .collect();
@@ -408,13 +408,13 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
 fn live_places(config: &Config) -> Result<HashMap<Arc<str>, LivePlace>, ServeError> {
     let folder = &config.storage.shift_folder;
     let of = |PlaceConfig { spec, live, ladders, at, .. }: &PlaceConfig| {
-        let place = LivePlace::new(&spec.source, live, folder).transpose()?;
+        let place = LivePlace::new(spec.live()?, live, folder);
         let place = place.map_err(|error| {
             let (at, error) = (at.0.clone().into(), error.into());
             ServeError::Live { at, place: spec.source.to_string(), error }
         });
         let named = ladders.iter().map(|LadderConfig { name, streams }| (name.clone(), streams.clone()));
-        let place = place.map(|place| place.with_ladders(Ladders::new(named, spec.source == PlaceSource::Publish)));
+        let place = place.map(|place| place.with_ladders(Ladders::new(named, spec.is_pushed())));
         Some(place.map(|place| (Arc::from(spec.name.as_str()), place)))
     };
     config.places.iter().filter_map(of).collect()

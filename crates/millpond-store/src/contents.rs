@@ -99,7 +99,7 @@ impl Store {
     pub fn origin_link(&self, object: &Object) -> OriginLink {
         let LinkState { estimate, busy, .. } = object.source().link();
         let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        let siblings = object.source().origin.neighbours().is_some();
+        let siblings = object.source().origin.facts().has_neighbours;
         OriginLink { bandwidth: estimate.bandwidth, delay: seconds(estimate.delay), busy: seconds(busy), siblings }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::origin::Version;
+use crate::version::Version;
 
 /// Location of an error: the origin and the object there.
 #[derive(Clone, PartialEq, Eq)]

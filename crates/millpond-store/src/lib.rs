@@ -28,6 +28,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod build;
 mod cache;
 mod contents;
 mod disk_tier;
@@ -38,12 +39,13 @@ mod freshness;
 mod hold;
 #[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod intervals;
+mod layout;
+mod location;
 mod memory;
 mod named_origin;
 mod object;
 mod origin;
 mod path;
-mod place;
 #[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod policy;
 mod prefetch;
@@ -60,31 +62,35 @@ mod stats;
 mod store;
 mod stripe;
 pub mod trace;
+mod url_text;
+mod version;
 mod waits;
 
+pub use build::{OriginOptions, build, build_with_homes, credentials, faults};
 pub use cache::Cache;
 pub use contents::{CachedObject, OriginLink, Selection, Whence};
 pub use disk_tier::{DiskStats, Pin};
 pub use error::{At, ErrorKind, OriginError, Phase};
 pub use freshness::{Freshness, Permission, Storage};
 pub use hold::{Hold, Holds};
+pub use layout::{Layout, LayoutError, Piece, StoreRate, Striping};
+pub use location::{BucketPrefix, Cloud, OriginLocation};
 pub use memory::{CacheCounters, Memory};
 pub use object::Object;
+pub use origin::bare::LocationError;
 pub use origin::cloud::CloudOrigin;
 pub use origin::disk::DiskOrigin;
 pub use origin::homes::{HOME_HEADER, Homes};
 pub use origin::http::{HttpOrigin, loop_id};
 pub use origin::index_page::entries as index_page_entries;
 pub use origin::memory::MemoryOrigin;
-pub use origin::neighbours::NeighbourStats;
 pub use origin::odd_keys::without_odd_keys;
 pub use origin::retry::{RetryOrigin, RetryPolicy};
-pub use origin::{Body, BoxFuture, Entry, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, Version};
-pub use path::{ObjectPath, PathError};
-pub use place::{
-    OptionFault, OriginOptions, PlaceError, PlaceSource, PlaceSpec, RtspUrls, Titles, build, build_with_homes,
-    credentials, faults,
+pub use origin::{
+    Body, BoxFuture, BucketOptions, Entry, Fetched, Lanes, Listing, NeighbourStats, ObjectMeta, OpenFile, OptionFault,
+    Origin, OriginCounts, OriginFacts, RemoteOptions, StripeStoreStats, Timeouts,
 };
+pub use path::{ObjectPath, PathError};
 pub use prefetch::Watch;
 pub use reader::{Chunk, Reader};
 pub use scattered::Scattered;
@@ -93,8 +99,9 @@ pub use slab::{ObjectName, SlabError, held_lock};
 pub use stats::{PlaceStats, ReadCounts, Stats};
 pub use store::{DiskOptions, Store, StoreError, StoreOptions};
 pub use stripe::{
-    Layout, LayoutError, MAP_SUFFIX, MapError, MapTarget, Piece, StoreNameError, StoreRate, StripeError, StripeMap,
-    StripePlan, StripeSource, StripeStore, StripeStoreStats, Striped, Striping, remove, remove_striped, stripe,
-    unstripe,
+    MAP_SUFFIX, MapError, MapTarget, StripeError, StripeMap, StripePlan, StripeSource, StripeStore, Striped,
+    StripingOptions, remove, remove_striped, stripe, unstripe,
 };
+pub use url_text::{shown_without_secrets, without_secrets};
+pub use version::Version;
 pub use waits::{BOUNDS as WAIT_BOUNDS, WaitCounts};

@@ -65,7 +65,7 @@ impl NamedOrigin {
 
     /// Returns the state of the link to the origin.
     pub(crate) fn link(&self) -> LinkState {
-        let lanes = self.origin.lanes().map(|lanes| {
+        let lanes = self.origin.facts().lanes.map(|lanes| {
             let slices = usize::try_from(lanes.unit.div_ceil(self.slice.max(1))).unwrap_or(usize::MAX);
             LinkLanes { slices: lanes.units.saturating_mul(slices), ..lanes.link() }
         });

@@ -15,13 +15,14 @@ use crate::error::OriginError;
 use crate::flight::{self, Flight, Ticket};
 use crate::freshness::{Freshness, Permission};
 use crate::named_origin::NamedOrigin;
-use crate::origin::{Fetched, ObjectMeta, Version, is_strong};
+use crate::origin::{Fetched, ObjectMeta};
 use crate::path::ObjectPath;
 use crate::reader::check_file;
 use crate::single_flight::SingleFlight;
 use crate::slab::ObjectName;
 use crate::slices::{SliceCache, SliceId, Stored};
 use crate::stats::Usage;
+use crate::version::{Version, is_strong};
 
 /// Longest origin request in bytes. Readers pace it; the limit keeps bookkeeping short.
 const LONGEST: u64 = 1 << 30;
@@ -211,7 +212,7 @@ impl Object {
     /// Whether its origin shows objects only when they are complete: see
     /// [`Origin::stores_whole`](crate::Origin::stores_whole).
     pub fn is_stored_whole(&self) -> bool {
-        self.source.origin.stores_whole()
+        self.source.origin.facts().stores_whole
     }
 
     /// Returns whether its bytes may be written to a disk.

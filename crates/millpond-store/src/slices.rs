@@ -270,9 +270,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::origin::{ObjectMeta, Version};
+    use crate::origin::ObjectMeta;
     use crate::path::ObjectPath;
     use crate::policy::PolicyName;
+    use crate::version::Version;
 
     #[test]
     fn bytes_of_a_slice_by_offset() {

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::disk_tier::DiskStats;
 use crate::error::{ErrorKind, OriginError};
 use crate::memory::CacheCounters;
-use crate::origin::neighbours::NeighbourStats;
-use crate::stripe::StripeStoreStats;
+use crate::origin::{NeighbourStats, StripeStoreStats};
 use crate::waits::{WaitCounts, Waits};
 
 /// A snapshot of the store's counters, from its creation on.

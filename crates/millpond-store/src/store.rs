@@ -157,7 +157,7 @@ impl Store {
     /// Adds an origin under a name, `""` for a single one, and replaces the earlier one of that name. Open objects stay
     /// readable.
     pub fn add_place(&self, name: &str, origin: Arc<dyn Origin>) {
-        let local = origin.is_local();
+        let local = origin.facts().is_local;
         let (objects, usual) =
             if local { (OPEN_FILES, Duration::from_secs(1)) } else { (REMEMBERED, Duration::from_secs(10)) };
         let place = Place {
@@ -360,16 +360,16 @@ impl Store {
     pub fn stats(&self) -> Stats {
         let places = self.all().into_iter().map(|place| {
             let source = &place.source;
-            let retries = source.origin.retries();
+            let counts = source.origin.counts();
             let (used, unused) = source.speculation.bytes();
             PlaceStats {
-                neighbours: source.origin.neighbours(),
-                stripes: source.origin.stripes(),
+                neighbours: counts.neighbours,
+                stripes: counts.stripes,
                 prefetched_bytes: used + unused,
                 prefetched_unused_bytes: unused,
                 watched: source.scheduler.viewers(),
                 link_bandwidth: source.link().estimate.bandwidth as u64,
-                ..source.counters.snapshot(&source.name, retries)
+                ..source.counters.snapshot(&source.name, counts.retries)
             }
         });
         let slices = &self.0.slices;

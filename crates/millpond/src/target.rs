@@ -2,7 +2,8 @@
 
 use millpond_library::IndexError;
 use millpond_media::{Foreign, Indexer, MediaError, Movie, Step};
-use millpond_store::{Object, ObjectPath, OriginOptions, PlaceSpec, Store, StoreOptions, build};
+use millpond_place::PlaceSpec;
+use millpond_store::{Object, ObjectPath, OriginOptions, Store, StoreOptions};
 use std::{error::Error, sync::Arc};
 
 /// Bytes that tell the format of a file.
@@ -22,8 +23,8 @@ pub(crate) fn open(target: &str) -> Result<Opened, Box<dyn Error>> {
     let (folder, name) = split(target);
     let store = Store::new(&StoreOptions::default())?;
     // Whoever runs the command may name any file.
-    let options = OriginOptions { hidden_files: Some(true), ..OriginOptions::default() };
-    store.add_place("", build(&PlaceSpec::parse(&folder)?, &options)?);
+    let options = OriginOptions { hidden_files: true, ..OriginOptions::default() };
+    store.add_place("", PlaceSpec::parse(&folder)?.origin(&options, None)?);
     let path = if name.is_empty() { ObjectPath::root() } else { ObjectPath::parse(&name)? };
     Ok(Opened { store, path })
 }

@@ -1,11 +1,11 @@
 use super::*;
 use crate::{
-    LibraryOptions, RowKind,
+    LibraryOptions, RowKind, Titles,
     listed::ListedFolder,
     work::{PoolOptions, WorkPool},
 };
 use millpond_media::{Work, WorkError};
-use millpond_store::{Entry, MemoryOrigin, Store, StoreOptions, Titles};
+use millpond_store::{Entry, MemoryOrigin, Store, StoreOptions};
 
 fn names(folder: &str, entries: &[&str]) -> Arc<Names> {
     let entry = |name: &&str| Entry {

@@ -49,6 +49,7 @@ impl std::fmt::Display for KeySource {
 
 impl Settings for AccessSettings {
     const LIST: &'static [Setting<Self>] = LIST;
+    const OF_PLACES: bool = true;
 
     fn defaults(_: &Host<'_>) -> Self {
         Self {
@@ -71,8 +72,8 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "access-users",
         form: Form::Path,
         default: "none: no password",
-        help: "File of users that may play by HTTP and RTSP, in lines of name:password, for Digest authentication, and for Basic over \
-               TLS; a place may have its own value",
+        help: "File of users that may play by HTTP and RTSP, in lines of name:password, for Digest authentication, and for \
+               Basic over TLS",
         applied: At::Reload,
         apply: |access, text| path(text).map(|v| access.users = v),
         show: |access| access.users.as_ref().map(|path| path.display().to_string()),
@@ -81,8 +82,8 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "access-tokens",
         form: Form::Text,
         default: "none: no token",
-        help: "Keys of the tokens (JWT) with which clients may play: a file with a secret, public keys in PEM or a JSON Web Key Set, or \
-               the https URL of such a set; a place may have its own value",
+        help: "Keys of the tokens (JWT) with which clients may play: a file with a secret, public keys in PEM or a JSON Web Key \
+               Set, or the https URL of such a set",
         applied: At::Reload,
         apply: |access, text| key_source(text).map(|v| access.keys = v),
         show: |access| access.keys.as_ref().map(ToString::to_string),
@@ -91,7 +92,7 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "access-issuer",
         form: Form::Text,
         default: "none: any",
-        help: "Issuer (iss) that tokens must name; a place may have its own value",
+        help: "Issuer (iss) that tokens must name",
         applied: At::Reload,
         apply: |access, text| optional(text).map(|v| access.parties.issuer = v),
         show: |access| access.parties.issuer.clone(),
@@ -100,7 +101,7 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "access-audience",
         form: Form::Text,
         default: "none: any",
-        help: "Audience (aud) that tokens must name; a place may have its own value",
+        help: "Audience (aud) that tokens must name",
         applied: At::Reload,
         apply: |access, text| optional(text).map(|v| access.parties.audience = v),
         show: |access| access.parties.audience.clone(),
@@ -109,7 +110,7 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "access-networks",
         form: Form::List,
         default: "none: all",
-        help: "Networks whose clients may play, such as 10.0.0.0/8; the other rules hold for them too; a place may have its own value",
+        help: "Networks whose clients may play, such as 10.0.0.0/8; the other rules hold for them too",
         applied: At::Reload,
         apply: |access, text| Network::list(text).map(|v| access.networks = v),
         show: |access| Network::show(&access.networks),
@@ -118,8 +119,7 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "access-revoked",
         form: Form::Path,
         default: "none",
-        help: "File with the names (jti) of revoked tokens, one in a line; changes are read within a minute or on SIGHUP; a \
-               place may have its own value",
+        help: "File with the names (jti) of revoked tokens, one in a line; changes are read within a minute or on SIGHUP",
         applied: At::Reload,
         apply: |access, text| path(text).map(|v| access.revoked = v),
         show: |access| access.revoked.as_ref().map(|path| path.display().to_string()),
@@ -128,8 +128,8 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "auth-url",
         form: Form::Text,
         default: "none: nobody is asked",
-        help: "Server that decides who may play and publish: it gets a POST with user, password, token, ip, action, path, protocol and query as \
-               JSON, as MediaMTX sends it, once for a session; 2xx admits, 401 asks for a password; a place may have its own value",
+        help: "Server that decides who may play and publish: it gets a POST with user, password, token, ip, action, path, \
+               protocol and query as JSON, as MediaMTX sends it, once for a session; 2xx admits, 401 asks for a password",
         applied: At::Reload,
         apply: |access, text| server(text).map(|v| access.external.url = v),
         show: |access| access.external.url.as_ref().map(without_secrets),
@@ -138,7 +138,7 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "auth-ttl",
         form: Form::Duration,
         default: "1m",
-        help: "Time for which an answer of auth-url without Cache-Control holds; a place may have its own value",
+        help: "Time for which an answer of auth-url without Cache-Control holds",
         applied: At::Reload,
         apply: |access, text| value::duration(text).map(|v| access.external.ttl = v),
         show: |access| Some(show_duration(access.external.ttl)),
@@ -147,7 +147,7 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "auth-stale",
         form: Form::Duration,
         default: "1h",
-        help: "Time for which clients stay admitted while auth-url does not answer; a place may have its own value",
+        help: "Time for which clients stay admitted while auth-url does not answer",
         applied: At::Reload,
         apply: |access, text| value::duration(text).map(|v| access.external.stale = v),
         show: |access| Some(show_duration(access.external.stale)),
@@ -156,7 +156,7 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "auth-timeout",
         form: Form::Duration,
         default: "5s",
-        help: "Time limit of an answer of auth-url, 100ms to 60s; a place may have its own value",
+        help: "Time limit of an answer of auth-url, 100ms to 60s",
         applied: At::Reload,
         apply: |access, text| value::duration_in(text, TIMEOUT.0, TIMEOUT.1).map(|v| access.external.timeout = v),
         show: |access| Some(show_duration(access.external.timeout)),
@@ -165,8 +165,8 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "cors-origins",
         form: Form::List,
         default: "*",
-        help: "Web origins whose pages may play (CORS): \"*\" allows all, \"none\" only this server's; listed ones may also send passwords of \
-               the browser; a place may have its own value",
+        help: "Web origins whose pages may play (CORS): \"*\" allows all, \"none\" only this server's; listed ones may also \
+               send passwords of the browser",
         applied: At::Reload,
         apply: |access, text| CorsOrigins::parse(text).map(|v| access.cors = v),
         show: |access| Some(access.cors.show()),

@@ -1,15 +1,16 @@
 //! From what was given to what runs: sources in their order, defaults, and whether settings go together.
 
 use super::{
-    AccessSettings, BadValue, Config, ConfigError, ConfigErrors, Declaration, Form, Given, GivenKey, Host, Lifetimes,
-    LiveSettings, PlaceConfig, PlaceOptions, Source, Stated, file,
+    AccessSettings, BadValue, Config, ConfigError, ConfigErrors, Declaration, Form, Given, GivenKey, Host, PlaceConfig,
+    PlaceOptions, Source, Stated, file,
     found::{found_text, without_secrets},
     machine::Machine,
     show::{place_text, toml_literal},
     value::list,
 };
 use crate::settings::{Sources, nearest::nearest};
-use millpond_store::{OptionFault, PlaceSpec};
+use millpond_place::PlaceSpec;
+use millpond_store::{OptionFault, OriginOptions};
 use std::{
     collections::{HashMap, HashSet},
     net::{Ipv4Addr, SocketAddr},
@@ -190,12 +191,9 @@ fn own(place: &PlaceOptions) -> Vec<Effective> {
 /// Completes the configuration by defaults that depend on settings, and checks that settings go together.
 fn resolve(config: &mut Config, given: Vec<PlaceOptions>, sources: &Sources) -> Vec<ConfigError> {
     let mut errors = Vec::new();
-    config.places = places(given, (config.lifetimes, &config.access, config.live), &mut errors);
+    config.places = places(given, config, &mut errors);
     errors.extend(unusable(config, sources));
     errors.extend(both_decide(config, sources));
-    for place in &mut config.places {
-        place.options.hidden_files.get_or_insert(config.storage.hidden_files);
-    }
     errors.extend(config.complete(sources));
     let is_secure = config.tls.source().is_some();
     for (name, address, port) in [("https", &mut config.http.https, 8443), ("rtsps", &mut config.rtsp.rtsps, 8322)] {
@@ -241,11 +239,7 @@ fn same_address(config: &Config, sources: &Sources, errors: &mut Vec<ConfigError
     }
 }
 
-fn places(
-    given: Vec<PlaceOptions>,
-    (lifetimes, access, live): (Lifetimes, &AccessSettings, LiveSettings),
-    errors: &mut Vec<ConfigError>,
-) -> Vec<PlaceConfig> {
+fn places(given: Vec<PlaceOptions>, config: &Config, errors: &mut Vec<ConfigError>) -> Vec<PlaceConfig> {
     let several = given.len() > 1;
     let mut places: Vec<PlaceConfig> = Vec::new();
     for place in given {
@@ -254,12 +248,22 @@ fn places(
         let key = if spec.is_ok() { "key-format" } else { "url" };
         match spec.and_then(|spec| Ok((spec, key_address?))) {
             Ok((spec, key_address)) => {
-                let (lifetimes, access, live) =
-                    (place.lifetimes(lifetimes), place.access(access.clone()), place.live(live));
-                let faults = millpond_store::faults(&spec, &place.options);
+                let faults = spec.faults(&place.options);
                 let sources: Vec<_> = faults.iter().map(|fault| place.at(fault.key)).collect();
-                let (options, ladders, at) = (place.options, place.ladders, Stated(place.source));
-                let place = PlaceConfig { spec, options, key_address, lifetimes, access, live, ladders, at };
+                let place = PlaceConfig {
+                    spec,
+                    options: OriginOptions {
+                        hidden_files: place.hidden_files.unwrap_or(config.storage.hidden_files),
+                        ..place.options
+                    },
+                    titles: place.titles,
+                    key_address,
+                    lifetimes: place.own.lifetimes.over(config.lifetimes),
+                    access: place.own.access.over(config.access.clone()),
+                    live: place.own.live.over(config.live),
+                    ladders: place.ladders,
+                    at: Stated(place.source),
+                };
                 let named = place.in_errors();
                 errors.extend(faults.iter().zip(sources).map(|(fault, at)| place_fault(&named, fault, at)));
                 places.push(place);

@@ -50,13 +50,11 @@ fn page() -> String {
     for setting in Config::settings() {
         let (value, default) = (form(setting.form), cell(setting.default));
         let at = if setting.needs_restart { "restart" } else { "reload" };
-        writeln!(page, "| `{}` | {value} | {default} | {} | {at} |", setting.name, cell(setting.help)).unwrap();
+        writeln!(page, "| `{}` | {value} | {default} | {} | {at} |", setting.name, cell(&setting.about())).unwrap();
     }
     page += "\n## Options of one place\n\nThey stand below `[places.NAME]`, beside the place's `url`. A reload applies all of them. ";
-    let own = Lifetimes::LIST.iter().map(|setting| setting.name);
-    let own = own.chain(AccessSettings::LIST.iter().map(|setting| setting.name));
-    let own = own.chain(LiveSettings::LIST.iter().map(|setting| setting.name));
-    let own: Vec<_> = own.map(|name| format!("`{name}`")).collect();
+    let own = Config::settings().into_iter().filter(|setting| setting.is_of_places);
+    let own: Vec<_> = own.map(|setting| format!("`{}`", setting.name)).collect();
     writeln!(page, "A place may also have its own {}.\n", own.join(", ")).unwrap();
     page += "| option | value | is |\n|---|---|---|\n";
     for option in PLACE_SETTINGS {
@@ -104,10 +102,10 @@ fn configuration_file() -> String {
     let mut file = FILE_HEAD.to_owned();
     for setting in Config::settings() {
         match default_literal(&setting) {
-            Some(literal) => writeln!(file, "# {}\n#{} = {literal}", setting.help, setting.name).unwrap(),
+            Some(literal) => writeln!(file, "# {}\n#{} = {literal}", setting.about(), setting.name).unwrap(),
             None => {
                 let (name, form) = (setting.name, setting.form.placeholder());
-                writeln!(file, "# {} (default: {})\n#{name} = {form}", setting.help, setting.default).unwrap();
+                writeln!(file, "# {} (default: {})\n#{name} = {form}", setting.about(), setting.default).unwrap();
             }
         }
     }

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use millpond_place::{SEVERAL, several};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::found::found;
 use super::{
-    AccessSettings, BadValue, Config, ConfigError, Declaration, Form, Given, GivenKey, Host, Lifetimes, LiveSettings,
-    PLACE_SETTINGS, PlaceOptions, PlaceSetting, Setting, Settings, Source, machine::Machine,
+    BadValue, Config, ConfigError, Declaration, Form, Given, GivenKey, OwnSettings, PLACE_SETTINGS, PlaceOptions,
+    PlaceSetting, Source,
 };
 use crate::settings::nearest::nearest;
 
@@ -122,18 +123,10 @@ impl Reader<'_> {
                 place.text = text.unwrap_or_default();
             } else if let Some(setting) = PlaceSetting::find(key) {
                 self.place_setting(setting, &mut place, value, at);
-            } else if let Some(setting) = Lifetimes::find(key) {
-                let own = self.own_setting(setting, &mut place, value, at);
-                place.own.extend(own.map(|text| (setting, text)));
-            } else if let Some(setting) = AccessSettings::find(key) {
-                let own = self.own_setting(setting, &mut place, value, at);
-                place.own_access.extend(own.map(|text| (setting, text)));
-            } else if let Some(setting) = LiveSettings::find(key) {
-                let own = self.own_setting(setting, &mut place, value, at);
-                place.own_live.extend(own.map(|text| (setting, text)));
+            } else if let Some(setting) = OwnSettings::find(key) {
+                self.own_setting(setting, &mut place, value, at);
             } else {
-                let own = Lifetimes::LIST.iter().map(|s| s.name).chain(AccessSettings::LIST.iter().map(|s| s.name));
-                let own = own.chain(LiveSettings::LIST.iter().map(|s| s.name));
+                let own = Config::settings().into_iter().filter(|setting| setting.is_of_places).map(|s| s.name);
                 self.unknown(at, key, PLACE_SETTINGS.iter().map(|s| s.name).chain(own).chain(["url"]));
             }
         }
@@ -148,16 +141,14 @@ impl Reader<'_> {
     /// The text of a place's location; of several servers of live streams their URLs with commas between them.
     fn url(&mut self, value: &Spanned<DeValue<'_>>, at: &Source) -> Option<String> {
         let DeValue::Array(items) = value.get_ref() else { return self.text_of("url", Form::Text, value, at) };
-        let is_rtsp = |url: &str| url.starts_with("rtsp://") || url.starts_with("rtsps://");
-        let urls = items.iter().map(|item| item.get_ref().as_str().filter(|url| is_rtsp(url)));
-        let urls: Option<Vec<_>> = urls.collect();
-        if let Some(urls) = urls.filter(|urls| !urls.is_empty()) {
-            return Some(urls.join(","));
+        let urls: Option<Vec<_>> = items.iter().map(|item| item.get_ref().as_str()).collect();
+        if let Some(text) = urls.and_then(|urls| several(&urls)) {
+            return Some(text);
         }
         self.errors.push(ConfigError::Value {
             at: at.clone(),
             key: "url".to_owned(),
-            expected: "one location, or several of rtsp and rtsps such as [\"rtsp://a/\", \"rtsp://b/\"]".to_owned(),
+            expected: SEVERAL.to_owned(),
             found: found(value.get_ref()),
             nearest: None,
         });
@@ -180,26 +171,18 @@ impl Reader<'_> {
         }
     }
 
-    /// The text of a place's own value of a setting, if it can be parsed.
-    fn own_setting<T: Settings>(
+    /// Sets a place's own value of a setting of the server.
+    fn own_setting(
         &mut self,
-        setting: &'static Setting<T>,
+        Declaration { name, form, .. }: Declaration,
         place: &mut PlaceOptions,
         value: &Spanned<DeValue<'_>>,
         at: Source,
-    ) -> Option<String> {
-        let text = self.text_of(setting.name, setting.form, value, &at)?;
-        let host = Host { machine: Machine::detect(), variable: &|_| None };
-        match (setting.apply)(&mut T::defaults(&host), &text) {
-            Ok(()) => {
-                let (name, form) = (setting.name, setting.form);
-                place.keys.push(GivenKey { name, form, text: text.clone(), source: at });
-                Some(text)
-            }
-            Err(bad) => {
-                self.bad_value((setting.name, setting.form), bad, value, at);
-                None
-            }
+    ) {
+        let Some(text) = self.text_of(name, form, value, &at) else { return };
+        match place.own.set(name, &text) {
+            Some(Ok(())) | None => place.keys.push(GivenKey { name, form, text, source: at }),
+            Some(Err(bad)) => self.bad_value((name, form), bad, value, at),
         }
     }
 

@@ -10,14 +10,16 @@ mod documentation;
 pub(crate) mod edit;
 pub mod file;
 mod found;
+mod own;
 mod place;
 mod show;
 #[cfg(test)]
 mod tests;
 
-use crate::settings::Sources;
+use crate::{library::Titles, settings::Sources};
 use millpond_package::KeyAddress;
-use millpond_store::{OriginOptions, PlaceSpec};
+use millpond_place::PlaceSpec;
+use millpond_store::OriginOptions;
 use std::sync::Arc;
 
 pub use crate::{
@@ -45,6 +47,7 @@ pub use crate::{
 };
 pub use check::{Effective, Inputs, Loaded, load};
 pub use edit::EditError;
+pub use own::OwnSettings;
 pub use place::{GivenKey, LadderConfig, PLACE_SETTINGS, PlaceOptions, PlaceSetting};
 pub use show::show;
 
@@ -149,7 +152,7 @@ compose! {
 impl Config {
     /// Whether slices of a place are cached on the disk.
     pub(crate) fn has_remote(&self) -> bool {
-        self.places.iter().any(|place| place.spec.is_remote() || !place.options.stripe_over.is_empty())
+        self.places.iter().any(|place| place.spec.is_remote() || place.is_striped())
     }
 
     /// The setting of a name; underscores stand for dashes.
@@ -175,6 +178,8 @@ pub struct PlaceConfig {
     pub spec: PlaceSpec,
     /// How to talk to it.
     pub options: OriginOptions,
+    /// The rule by which files of a folder are one title.
+    pub titles: Titles,
     /// Address of the keys of its encrypted files, for HLS.
     pub key_address: Option<Arc<KeyAddress>>,
     /// Lifetimes of replies.
@@ -202,6 +207,11 @@ impl PartialEq for Stated {
 impl Eq for Stated {}
 
 impl PlaceConfig {
+    /// Whether its objects may lie in units on several stores.
+    pub(crate) fn is_striped(&self) -> bool {
+        !self.options.striping.stores.is_empty()
+    }
+
     /// Names the place in an error: `place "films": `, or nothing for one without a name.
     pub(crate) fn in_errors(&self) -> String {
         if self.spec.name.is_empty() { String::new() } else { format!("place {:?}: ", self.spec.name) }

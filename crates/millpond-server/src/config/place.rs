@@ -1,16 +1,14 @@
 //! Places as given, and the options of one place.
 
-use super::{AccessSettings, Lifetimes, LiveSettings, Source};
+use super::{OwnSettings, Source};
 use crate::{
     escape::without_user,
-    library::live_name,
-    settings::{
-        Setting,
-        value::{self, BadValue, Form},
-    },
+    library::{Titles, live_name},
+    settings::value::{self, BadValue, Form},
 };
 use millpond_package::KeyAddress;
-use millpond_store::{OriginOptions, PlaceSpec, StripeStore, Titles};
+use millpond_place::{PlaceSpec, stripe_store};
+use millpond_store::OriginOptions;
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use url::Url;
 
@@ -21,18 +19,18 @@ pub struct PlaceOptions {
     pub name: Option<String>,
     /// A location alone, or `name=location` where there is no name apart. May hold secrets.
     pub text: String,
-    /// How to talk to it.
+    /// How to talk to it. Its `hidden_files` is not that of the place yet.
     pub options: OriginOptions,
+    /// Whether its files and folders whose names begin with a dot can be read; `None` where the setting of that name holds.
+    pub hidden_files: Option<bool>,
+    /// The rule by which files of a folder are one title.
+    pub titles: Titles,
     /// Address of the keys of its encrypted files, as a template.
     pub key_uri: Option<String>,
     /// `KEYFORMAT` of that address.
     pub key_format: Option<String>,
-    /// Its own lifetimes: settings of [`Lifetimes`] and the texts of their values, which parse.
-    pub own: Vec<(&'static Setting<Lifetimes>, String)>,
-    /// The same of [`AccessSettings`].
-    pub own_access: Vec<(&'static Setting<AccessSettings>, String)>,
-    /// The same of [`LiveSettings`].
-    pub own_live: Vec<(&'static Setting<LiveSettings>, String)>,
+    /// Its own values of settings of the server.
+    pub own: OwnSettings,
     /// Ladders of its live streams.
     pub ladders: Vec<LadderConfig>,
     /// Its keys in the order of the file.
@@ -78,43 +76,24 @@ impl LadderConfig {
 impl PlaceOptions {
     /// A place with the default options.
     pub fn new(text: impl Into<String>, source: Source) -> Self {
-        let options = OriginOptions::default();
-        let (own, own_access, own_live, ladders) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (text, key_uri, key_format) = (text.into(), None, None);
-        let keys = Vec::new();
-        Self { name: None, text, options, key_uri, key_format, own, own_access, own_live, ladders, keys, source }
+        Self {
+            name: None,
+            text: text.into(),
+            options: OriginOptions::default(),
+            hidden_files: None,
+            titles: Titles::default(),
+            key_uri: None,
+            key_format: None,
+            own: OwnSettings::default(),
+            ladders: Vec::new(),
+            keys: Vec::new(),
+            source,
+        }
     }
 
     /// A place of the key of a table.
     pub fn named(name: &str, url: impl Into<String>, source: Source) -> Self {
         Self { name: Some(name.to_owned()), ..Self::new(url, source) }
-    }
-
-    /// Lifetimes of its replies, where those of the server are `lifetimes`.
-    pub fn lifetimes(&self, mut lifetimes: Lifetimes) -> Lifetimes {
-        for (setting, text) in &self.own {
-            // The text was parsed before.
-            let _ = (setting.apply)(&mut lifetimes, text);
-        }
-        lifetimes
-    }
-
-    /// Who may play, where the rules of the server are `access`.
-    pub fn access(&self, mut access: AccessSettings) -> AccessSettings {
-        for (setting, text) in &self.own_access {
-            // The text was parsed before.
-            let _ = (setting.apply)(&mut access, text);
-        }
-        access
-    }
-
-    /// Settings of its live sources, where those of the server are `live`.
-    pub fn live(&self, mut live: LiveSettings) -> LiveSettings {
-        for (setting, text) in &self.own_live {
-            // The text was parsed before.
-            let _ = (setting.apply)(&mut live, text);
-        }
-        live
     }
 
     /// The address of keys.
@@ -192,44 +171,31 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         name: "endpoint",
         form: Form::Text,
         help: "Address of an S3, GCS or Azure compatible service, such as \"http://minio:9000\"",
-        apply: |place, text| {
-            let endpoint = text_value(text)?;
-            // A place uses the options of its own kind only.
-            place.options.s3_endpoint = Some(endpoint.clone());
-            place.options.gs_endpoint = Some(endpoint.clone());
-            place.options.az_endpoint = Some(endpoint);
-            Ok(())
-        },
+        apply: |place, text| text_value(text).map(|v| place.options.remote.bucket.endpoint = Some(v)),
     },
     PlaceSetting {
         name: "region",
         form: Form::Text,
         help: "S3 region",
-        apply: |place, text| text_value(text).map(|v| place.options.s3_region = Some(v)),
+        apply: |place, text| text_value(text).map(|v| place.options.remote.bucket.region = Some(v)),
     },
     PlaceSetting {
         name: "path-style",
         form: Form::Switch,
         help: "Name the S3 bucket in the path instead of the host; the default with an endpoint",
-        apply: |place, text| value::switch(text).map(|v| place.options.s3_path_style = Some(v)),
+        apply: |place, text| value::switch(text).map(|v| place.options.remote.bucket.path_style = Some(v)),
     },
     PlaceSetting {
         name: "account",
         form: Form::Text,
         help: "Azure storage account",
-        apply: |place, text| text_value(text).map(|v| place.options.az_account = Some(v)),
+        apply: |place, text| text_value(text).map(|v| place.options.remote.bucket.account = Some(v)),
     },
     PlaceSetting {
         name: "anonymous",
         form: Form::Switch,
         help: "Send requests unsigned, for public buckets",
-        apply: |place, text| {
-            let anonymous = value::switch(text)?;
-            place.options.s3_anonymous = anonymous;
-            place.options.gs_anonymous = anonymous;
-            place.options.az_anonymous = anonymous;
-            Ok(())
-        },
+        apply: |place, text| value::switch(text).map(|v| place.options.remote.bucket.anonymous = v),
     },
     PlaceSetting {
         name: "credentials",
@@ -237,7 +203,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         help: "\"instance\" takes keys from the machine's cloud role where none are configured; \"auto\" does so only where the \
                environment names that service",
         apply: |place, text| {
-            place.options.instance_credentials = match text {
+            place.options.remote.bucket.instance_credentials = match text {
                 "auto" => false,
                 "instance" => true,
                 _ => return Err(BadValue::new("\"auto\" or \"instance\"")),
@@ -249,27 +215,27 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         name: "connect-timeout",
         form: Form::Duration,
         help: "Time limit for connecting",
-        apply: |place, text| value::timeout(text).map(|v| place.options.connect_timeout = v),
+        apply: |place, text| value::timeout(text).map(|v| place.options.remote.timeouts.connect = v),
     },
     PlaceSetting {
         name: "first-byte-timeout",
         form: Form::Duration,
         help: "Time limit from a request to the first byte of the reply",
-        apply: |place, text| value::timeout(text).map(|v| place.options.first_byte_timeout = v),
+        apply: |place, text| value::timeout(text).map(|v| place.options.remote.timeouts.first_byte = v),
     },
     PlaceSetting {
         name: "stall-timeout",
         form: Form::Duration,
         help: "Longest pause within a reply; after it the rest is requested again",
-        apply: |place, text| value::timeout(text).map(|v| place.options.stall_timeout = v),
+        apply: |place, text| value::timeout(text).map(|v| place.options.remote.timeouts.stall = v),
     },
     PlaceSetting {
         name: "retries",
         form: Form::Count,
         help: "Number of further attempts after a failed one",
         apply: |place, text| {
-            let retries = value::count(text, 0)?;
-            place.options.retries = retries.try_into().map_err(|_| BadValue::from(Form::Count))?;
+            let retries = u32::try_from(value::count(text, 0)?).map_err(|_| BadValue::from(Form::Count))?;
+            place.options.remote.retry.tries = retries.saturating_add(1);
             Ok(())
         },
     },
@@ -278,7 +244,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         form: Form::List,
         help: "Hosts, besides the place's own, that redirects may lead to",
         apply: |place, text| {
-            place.options.follow_redirects_to = value::list(text);
+            place.options.remote.follow_redirects_to = value::list(text);
             Ok(())
         },
     },
@@ -311,13 +277,13 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
                NAME.stripe in the place appears as NAME, and may name these stores only",
         apply: |place, text| {
             let bad = || BadValue::new("stores such as \"a=s3://units-a\", each under one name");
-            let stores: Result<Vec<_>, _> = value::list(text).iter().map(|text| StripeStore::parse(text)).collect();
+            let stores: Result<Vec<_>, _> = value::list(text).iter().map(|text| stripe_store(text)).collect();
             let stores = stores.map_err(|_| bad())?;
             let mut names = HashSet::new();
             if !stores.iter().all(|store| names.insert(store.name())) {
                 return Err(bad());
             }
-            place.options.stripe_over = stores;
+            place.options.striping.stores = stores;
             Ok(())
         },
     },
@@ -325,20 +291,20 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         name: "stripe-batch",
         form: Form::Count,
         help: "Units of a striped object that are read at the same time; 0 is twice the number of its stores",
-        apply: |place, text| value::count(text, 0).map(|v| place.options.stripe_batch = v),
+        apply: |place, text| value::count(text, 0).map(|v| place.options.striping.batch = v),
     },
     PlaceSetting {
         name: "stripe-timeout",
         form: Form::Duration,
         help: "Longest silence of a store before another copy of its unit is read",
-        apply: |place, text| value::timeout(text).map(|v| place.options.stripe_timeout = v),
+        apply: |place, text| value::timeout(text).map(|v| place.options.striping.timeout = v),
     },
     PlaceSetting {
         name: "stripe-start",
         form: Form::Duration,
         help: "Longest delay of the start of an RTSP stream of a striped object, so that no unit is late; 0 starts at once",
         apply: |place, text| {
-            place.options.stripe_start = value::duration_in(text, Duration::ZERO, LONGEST_START)?;
+            place.options.striping.start = value::duration_in(text, Duration::ZERO, LONGEST_START)?;
             Ok(())
         },
     },
@@ -346,7 +312,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         name: "hidden-files",
         form: Form::Switch,
         help: "Serve files whose name or folder begins with a dot; overrides the setting of the same name",
-        apply: |place, text| value::switch(text).map(|v| place.options.hidden_files = Some(v)),
+        apply: |place, text| value::switch(text).map(|v| place.hidden_files = Some(v)),
     },
     PlaceSetting {
         name: "key-uri",
@@ -386,7 +352,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         help: "Which media files of a folder are one title: \"alike\" groups them by name and content, \"folder\" takes all, \
                \"file\" none",
         apply: |place, text| {
-            place.options.titles = Titles::named(text).ok_or_else(|| BadValue::from(Form::Choice(&Titles::NAMES)))?;
+            place.titles = Titles::named(text).ok_or_else(|| BadValue::from(Form::Choice(&Titles::NAMES)))?;
             Ok(())
         },
     },

@@ -1,7 +1,7 @@
 //! The effective configuration as text.
 
 use super::{Form, Loaded};
-use millpond_store::PlaceSpec;
+use millpond_place::PlaceSpec;
 use std::path::Path;
 
 /// A place as it is written, without secrets.

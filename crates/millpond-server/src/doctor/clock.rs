@@ -3,7 +3,6 @@
 use super::{Finding, PATIENCE};
 use crate::config::{Config, PlaceConfig};
 use futures_util::future::join_all;
-use millpond_store::PlaceSource;
 use std::{
     collections::BTreeSet,
     time::{Duration, SystemTime},
@@ -32,22 +31,7 @@ fn client() -> Result<reqwest::Client, reqwest::Error> {
 
 /// Returns the root of the server of a place, without secrets.
 fn server(place: &PlaceConfig) -> Option<Url> {
-    let options = &place.options;
-    let url = match &place.spec.source {
-        PlaceSource::Http(url) => url.clone(),
-        PlaceSource::S3 { .. } => match (&options.s3_endpoint, &options.s3_region) {
-            (Some(endpoint), _) => Url::parse(endpoint).ok()?,
-            (None, region) => {
-                let region = region.as_deref().unwrap_or("us-east-1");
-                Url::parse(&format!("https://s3.{region}.amazonaws.com/")).ok()?
-            }
-        },
-        PlaceSource::Gs { .. } => {
-            Url::parse(options.gs_endpoint.as_deref().unwrap_or("https://storage.googleapis.com/")).ok()?
-        }
-        PlaceSource::Az { .. } => Url::parse(options.az_endpoint.as_deref()?).ok()?,
-        _ => return None,
-    };
+    let url = place.spec.server(&place.options.remote.bucket)?;
     let mut root = Url::parse(&format!("{}://{}/", url.scheme(), url.host_str()?)).ok()?;
     root.set_port(url.port()).ok()?;
     Some(root)

@@ -2,7 +2,6 @@
 
 use super::Finding;
 use crate::{config::Config, settings::machine::Machine, settings::value::show_size, slots::connections_within};
-use millpond_store::PlaceSource;
 use std::fs;
 
 /// Receive buffer that sockets of live sources ask for, in bytes.
@@ -14,10 +13,7 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
         open_files(machine.open_files, config.limits.max_connections),
         memory(config.storage.memory, machine.memory),
     ];
-    let receives = config.places.iter().any(|place| {
-        matches!(place.spec.source, PlaceSource::Rtsp(_) | PlaceSource::Transport(_) | PlaceSource::Publish)
-    });
-    if receives {
+    if config.places.iter().any(|place| place.spec.is_live()) {
         let path = "/proc/sys/net/core/rmem_max";
         let allowed = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
         findings.extend(allowed.map(receive_buffer));

@@ -3,14 +3,14 @@
 use super::{Finding, PATIENCE, Probe};
 use crate::config::{Config, PlaceConfig};
 use futures_util::{StreamExt as _, stream};
-use millpond_store::{ObjectPath, Origin, OriginError, OriginOptions, PlaceSource, build};
+use millpond_place::Reach;
+use millpond_store::{ObjectPath, Origin, OriginError, OriginOptions};
 use std::{
     collections::VecDeque,
     sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::{net::TcpStream, time::timeout};
-use url::Url;
 
 /// Places that are examined at the same time.
 const TOGETHER: usize = 8;
@@ -27,20 +27,15 @@ const SLOW: f64 = 8e6;
 pub(super) async fn findings(config: &Config, probe: &Probe) -> Vec<Finding> {
     let examined = config.places.iter().map(|place| async move {
         let area = if place.spec.name.is_empty() { "place" } else { &place.spec.name };
-        match &place.spec.source {
-            PlaceSource::Rtsp(urls) => {
-                let all = [urls.first()].into_iter().chain(urls.others());
-                stream::iter(all).then(|url| connect(area, url)).collect().await
-            }
-            PlaceSource::Publish => vec![Finding::fine(area, "takes streams that are pushed".to_owned())],
-            PlaceSource::Transport(_) => {
-                vec![Finding::fine(area, format!("{}: takes packets; none was waited for", place.spec.source))]
-            }
-            _ => {
-                let keys = millpond_store::credentials(&place.spec, &place.options);
-                let keys = keys.map(|text| Finding::fine(area, text));
-                keys.into_iter().chain(objects(area, place, probe).await).collect()
-            }
+        let Some(live) = place.spec.live() else {
+            let keys = place.spec.credentials(&place.options.remote.bucket);
+            let keys = keys.map(|text| Finding::fine(area, text));
+            return keys.into_iter().chain(objects(area, place, probe).await).collect();
+        };
+        match live.kind().reach {
+            Reach::Connects(_) => stream::iter(live.servers()).then(|server| connect(area, server)).collect().await,
+            Reach::Pushed => vec![Finding::fine(area, "takes streams that are pushed".to_owned())],
+            Reach::Packets => vec![Finding::fine(area, format!("{live}: takes packets; none was waited for"))],
         }
     });
     let all: Vec<Vec<Finding>> = stream::iter(examined).buffered(TOGETHER).collect().await;
@@ -48,12 +43,10 @@ pub(super) async fn findings(config: &Config, probe: &Probe) -> Vec<Finding> {
 }
 
 /// Connects to the server of a live source.
-async fn connect(area: &str, url: &Url) -> Finding {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let port = url.port().unwrap_or(if url.scheme() == "rtsps" { 322 } else { 554 });
+async fn connect(area: &str, (host, port): (String, u16)) -> Finding {
     let advice = "check the address, and that this machine may reach it";
     let began = Instant::now();
-    match timeout(PATIENCE, TcpStream::connect((host, port))).await {
+    match timeout(PATIENCE, TcpStream::connect((host.as_str(), port))).await {
         Ok(Ok(_)) => {
             Finding::fine(area, format!("{host}:{port} accepts connections, in {} ms", began.elapsed().as_millis()))
         }
@@ -65,8 +58,9 @@ async fn connect(area: &str, url: &Url) -> Finding {
 /// Reads a part of an object of a place.
 async fn objects(area: &str, place: &PlaceConfig, probe: &Probe) -> Vec<Finding> {
     // The first answer counts, and that of the origin itself.
-    let options = OriginOptions { retries: 0, siblings: Vec::new(), ..place.options.clone() };
-    let origin = match build(&place.spec, &options) {
+    let mut options = OriginOptions { siblings: Vec::new(), ..place.options.clone() };
+    options.remote.retry.tries = 1;
+    let origin = match place.spec.origin(&options, None) {
         Ok(origin) => origin,
         Err(error) => return vec![Finding::error(area, error.to_string(), "correct the place's URL or folder")],
     };
@@ -168,7 +162,7 @@ async fn read(origin: &Arc<dyn Origin>, path: &ObjectPath, most: u64) -> Result<
         first_byte.get_or_insert_with(|| began.elapsed());
     }
     let whole = began.elapsed();
-    Ok(Speed { bytes, first_byte: first_byte.unwrap_or(whole), whole, is_local: origin.is_local() })
+    Ok(Speed { bytes, first_byte: first_byte.unwrap_or(whole), whole, is_local: origin.facts().is_local })
 }
 
 impl Speed {

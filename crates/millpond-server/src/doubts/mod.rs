@@ -7,7 +7,6 @@ use crate::{
     library::Places,
     tls::Certificates,
 };
-use millpond_store::PlaceSource;
 use rustix::fs::{Access, access};
 use std::{path::Path, time::SystemTime};
 
@@ -44,15 +43,12 @@ fn channel_doubt(channel: &str, places: &[PlaceConfig]) -> Option<String> {
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
         return Some(format!("rtsp-channels: {channel}: no place has this path (places: {})", names.join(", ")));
     };
-    match &places[index].spec.source {
-        PlaceSource::Rtsp(_) | PlaceSource::Transport(_) | PlaceSource::Publish => {
-            Some(format!("rtsp-channels: {channel}: the place {name:?} has live streams, not assets"))
-        }
-        PlaceSource::Folder(folder) if !has_asset(folder, inside) => {
-            Some(format!("rtsp-channels: {channel}: there is no such file or folder in {}", folder.display()))
-        }
-        _ => None,
+    let spec = &places[index].spec;
+    if spec.is_live() {
+        return Some(format!("rtsp-channels: {channel}: the place {name:?} has live streams, not assets"));
     }
+    let folder = spec.folder().filter(|folder| !has_asset(folder, inside))?;
+    Some(format!("rtsp-channels: {channel}: there is no such file or folder in {}", folder.display()))
 }
 
 /// Tells whether a folder may have an asset of this path.

@@ -1,7 +1,7 @@
 //! Settings and options that are given, but have no effect without others.
 
 use crate::config::{Config, Effective, Loaded, PlaceConfig, Source};
-use millpond_store::PlaceSource;
+use millpond_place::OptionGroup;
 
 /// Settings that have an effect under a condition only.
 struct Rule {
@@ -16,7 +16,7 @@ struct Rule {
 const RULES: &[Rule] = &[
     Rule {
         names: &["rtmp", "rtmps", "publish-users", "publish-open", "publish-conflict"],
-        holds: |config| any_place(config, |source| matches!(source, PlaceSource::Publish)),
+        holds: |config| config.places.iter().any(|place| place.spec.is_pushed()),
         why: "no place takes pushed streams: add one, such as live = \"publish:\" below [places]",
     },
     Rule {
@@ -92,12 +92,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         names: &["source-transport", "source-retransmission", "source-timeout", "linger"],
-        holds: |config| {
-            config.intercept.address.is_some()
-                || any_place(config, |source| {
-                    matches!(source, PlaceSource::Rtsp(_) | PlaceSource::Transport(_) | PlaceSource::Publish)
-                })
-        },
+        holds: |config| config.intercept.address.is_some() || config.places.iter().any(|place| place.spec.is_live()),
         why: "no place has live sources: add one, such as cams = \"rtsp://10.0.0.7/\" below [places]",
     },
     Rule {
@@ -120,10 +115,6 @@ const RULES: &[Rule] = &[
         why: "all places are local, and their files are read where they are: remove it, or add a remote place",
     },
 ];
-
-fn any_place(config: &Config, is_such: impl Fn(&PlaceSource) -> bool) -> bool {
-    config.places.iter().any(|place| is_such(&place.spec.source))
-}
 
 fn all_rules(config: &Config) -> impl Iterator<Item = &crate::config::AccessSettings> {
     config.places.iter().map(|place| &place.access).chain([&config.access])
@@ -151,44 +142,38 @@ fn told(setting: &Effective, place: &str, why: &str) -> String {
 
 /// Warns of an option that a place of this kind does not use.
 fn of_place(place: &PlaceConfig, key: &Effective) -> Option<String> {
-    let source = &place.spec.source;
-    let is_bucket = matches!(source, PlaceSource::S3 { .. } | PlaceSource::Gs { .. } | PlaceSource::Az { .. });
-    let (is_live, is_remote) = (place.spec.is_live(), place.spec.is_remote());
-    let (holds, of) = match key.name {
-        "endpoint" | "anonymous" | "credentials" => (is_bucket, "buckets (s3, gs, az)"),
-        "region" | "path-style" => (matches!(source, PlaceSource::S3 { .. }), "S3 buckets"),
-        "account" => (matches!(source, PlaceSource::Az { .. }), "Azure containers"),
-        "connect-timeout" | "first-byte-timeout" | "stall-timeout" | "retries" | "siblings" => {
-            (is_remote || !place.options.stripe_over.is_empty(), "web servers and buckets")
+    let kind = place.spec.kind();
+    let of = match key.name {
+        "sibling-timeout" if place.options.siblings.is_empty() => "places with siblings",
+        "stripe-batch" | "stripe-timeout" | "stripe-start" if !place.is_striped() => "places with stripe-over",
+        name => {
+            let group = group(name)?;
+            // Stores of stripes are web servers and buckets too.
+            let is_used = kind.takes(group) || (group == OptionGroup::Remote && place.is_striped());
+            if is_used {
+                return None;
+            }
+            group.places()
         }
-        "follow-redirects-to" => (matches!(source, PlaceSource::Http(_)), "web servers"),
-        "sibling-timeout" => (!place.options.siblings.is_empty(), "places with siblings"),
-        "stripe-batch" | "stripe-timeout" | "stripe-start" => {
-            (!place.options.stripe_over.is_empty(), "places with stripe-over")
-        }
-        "stripe-over" | "hidden-files" | "key-uri" | "key-format" | "titles" => (!is_live, "places with files"),
-        "ladders" | "linger" | "live-segment" | "live-part" | "playlist-window" | "time-shift" | "time-shift-size" => {
-            (is_live, "places with live streams")
-        }
-        "source-transport" | "source-retransmission" => (matches!(source, PlaceSource::Rtsp(_)), "RTSP servers"),
-        "source-timeout" => (is_live, "places with live streams"),
-        _ => return None,
     };
-    let why = format!("it is for {of}, and this place is {}: remove it", kind(source));
-    (!holds).then(|| told(key, &place.in_errors(), &why))
+    let why = format!("it is for {of}, and this place is {}: remove it", kind.about);
+    Some(told(key, &place.in_errors(), &why))
 }
 
-fn kind(source: &PlaceSource) -> &'static str {
-    match source {
-        PlaceSource::Folder(_) => "a folder",
-        PlaceSource::Http(_) => "a web server",
-        PlaceSource::S3 { .. } => "an S3 bucket",
-        PlaceSource::Gs { .. } => "a bucket of Google",
-        PlaceSource::Az { .. } => "a container of Azure",
-        PlaceSource::Rtsp(_) => "an RTSP server",
-        PlaceSource::Publish => "for pushed streams",
-        PlaceSource::Transport(_) => "a transport stream",
-    }
+/// The group of an option of a place; `None` for one that all places use.
+fn group(option: &str) -> Option<OptionGroup> {
+    Some(match option {
+        "endpoint" | "anonymous" | "credentials" => OptionGroup::Bucket,
+        "region" | "path-style" => OptionGroup::S3,
+        "account" => OptionGroup::Azure,
+        "connect-timeout" | "first-byte-timeout" | "stall-timeout" | "retries" | "siblings" => OptionGroup::Remote,
+        "follow-redirects-to" => OptionGroup::WebServer,
+        "stripe-over" | "hidden-files" | "key-uri" | "key-format" | "titles" => OptionGroup::Files,
+        "ladders" | "linger" | "live-segment" | "live-part" | "playlist-window" | "time-shift" | "time-shift-size"
+        | "source-timeout" => OptionGroup::Live,
+        "source-transport" | "source-retransmission" => OptionGroup::RtspServer,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

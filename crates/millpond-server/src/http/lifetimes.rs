@@ -29,6 +29,7 @@ impl Default for Lifetimes {
 
 impl Settings for Lifetimes {
     const LIST: &'static [Setting<Self>] = LIST;
+    const OF_PLACES: bool = true;
 
     fn defaults(_: &Host<'_>) -> Self {
         Self::default()
@@ -40,7 +41,7 @@ const LIST: &[Setting<Lifetimes>] = &[
         name: "playlist-lifetime",
         form: Form::Duration,
         default: "10s",
-        help: "How long caches may keep playlists, manifests and media paths without a version; a place may have its own value",
+        help: "How long caches may keep playlists, manifests and media paths without a version",
         applied: At::Reload,
         apply: |lifetimes, text| value::duration(text).map(|v| lifetimes.playlists = v),
         show: |lifetimes| Some(show_duration(lifetimes.playlists)),
@@ -49,7 +50,7 @@ const LIST: &[Setting<Lifetimes>] = &[
         name: "segment-lifetime",
         form: Form::Duration,
         default: "365d",
-        help: "How long caches may keep segments and playlists whose paths name their version; a place may have its own value",
+        help: "How long caches may keep segments and playlists whose paths name their version",
         applied: At::Reload,
         apply: |lifetimes, text| value::duration(text).map(|v| lifetimes.segments = v),
         show: |lifetimes| Some(show_duration(lifetimes.segments)),
@@ -58,7 +59,7 @@ const LIST: &[Setting<Lifetimes>] = &[
         name: "file-lifetime",
         form: Form::Duration,
         default: "60s",
-        help: "How long caches may keep files that are served as they are; a place may have its own value",
+        help: "How long caches may keep files that are served as they are",
         applied: At::Reload,
         apply: |lifetimes, text| value::duration(text).map(|v| lifetimes.files = v),
         show: |lifetimes| Some(show_duration(lifetimes.files)),

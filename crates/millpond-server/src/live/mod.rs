@@ -18,5 +18,5 @@ pub(crate) use ladder_viewers::CannotFollow;
 pub(crate) use ladders::{LadderAt, Ladders};
 pub(crate) use relay::{LaterSources, OwnerRelay};
 pub use settings::LiveSettings;
-pub(crate) use sources::{LivePlace, LivePlaceError, Sources, window_options};
+pub(crate) use sources::{LivePlace, Sources, window_options};
 pub(crate) use sweep::sweep;

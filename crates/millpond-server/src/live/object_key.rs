@@ -3,7 +3,7 @@
 use super::Sources;
 use crate::cluster::Start;
 use millpond_cluster::ObjectKey;
-use millpond_stream::{Source, StreamState};
+use millpond_stream::StreamState;
 
 impl Sources {
     /// Returns the object that a path is assigned by, and its kind. A track's name at the end of the path does not count. `None` where the path
@@ -15,7 +15,7 @@ impl Sources {
         }
         let (_, place, name) = self.places.find(path)?;
         if let Some(live) = self.live.get(place) {
-            let is_pushed = !matches!(live.source, Source::Rtsp(_));
+            let is_pushed = !live.kind.is_pulled();
             let exact = ObjectKey::new(place, name);
             if is_pushed && self.cluster.as_ref().is_some_and(|cluster| cluster.has_pushed(&exact)) {
                 return Some((exact, Start::Pushed));

@@ -49,6 +49,7 @@ const TRANSPORTS: [&str; 4] = ["auto", "udp", "tcp", "multicast"];
 
 impl Settings for LiveSettings {
     const LIST: &'static [Setting<Self>] = LIST;
+    const OF_PLACES: bool = true;
 
     fn defaults(_: &Host<'_>) -> Self {
         let seconds = Duration::from_secs(10);
@@ -71,7 +72,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         name: "linger",
         form: Form::Text,
         default: "10s",
-        help: "Time that a live source stays open after its last viewer has left, or \"always\"; a place may have its own value",
+        help: "Time that a live source stays open after its last viewer has left, or \"always\"",
         applied: At::Reload,
         apply: |live, text| linger(text).map(|v| live.linger = v),
         show: |live| {
@@ -85,8 +86,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         name: "source-transport",
         form: Form::Choice(&TRANSPORTS),
         default: "auto",
-        help: "Transport of media from RTSP servers; \"auto\" is UDP, then TCP where no packet arrives; a place may have its own \
-               value",
+        help: "Transport of media from RTSP servers; \"auto\" is UDP, then TCP where no packet arrives",
         applied: At::Reload,
         apply: |live, text| transport(text).map(|v| live.transport = v),
         show: |live| Some(transport_name(live.transport).to_owned()),
@@ -95,8 +95,8 @@ const LIST: &[Setting<LiveSettings>] = &[
         name: "source-retransmission",
         form: Form::Switch,
         default: "true",
-        help: "Ask RTSP servers that offer it for lost packets again; after a loss the stream is delayed by as much as that takes; a \
-               place may have its own value",
+        help: "Ask RTSP servers that offer it for lost packets again; after a loss the stream is delayed by as much as that \
+               takes",
         applied: At::Reload,
         apply: |live, text| value::switch(text).map(|v| live.retransmission = v),
         show: |live| Some(live.retransmission.to_string()),
@@ -105,7 +105,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         name: "source-timeout",
         form: Form::Duration,
         default: "10s",
-        help: "Time limit of a live source for a connection, each reply and the first frame; a place may have its own value",
+        help: "Time limit of a live source for a connection, each reply and the first frame",
         applied: At::Reload,
         apply: |live, text| value::duration_in(text, TIMEOUT.0, TIMEOUT.1).map(|v| live.timeout = v),
         show: |live| Some(show_duration(live.timeout)),
@@ -114,7 +114,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         name: "live-segment",
         form: Form::Duration,
         default: "2s",
-        help: "Least duration of a live stream's segments, which begin with key frames; a place may have its own value",
+        help: "Least duration of a live stream's segments, which begin with key frames",
         applied: At::Reload,
         apply: |live, text| value::duration_in(text, SEGMENT.0, SEGMENT.1).map(|v| live.segment = v),
         show: |live| Some(show_duration(live.segment)),
@@ -123,8 +123,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         name: "live-part",
         form: Form::Text,
         default: "334ms",
-        help: "Longest duration of the parts of live segments, or \"off\" for streams without low latency; a place may have its own \
-               value",
+        help: "Longest duration of the parts of live segments, or \"off\" for streams without low latency",
         applied: At::Reload,
         apply: |live, text| part(text).map(|v| live.part = v),
         show: |live| Some(live.part.map_or_else(|| "off".to_owned(), show_duration)),
@@ -133,7 +132,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         name: "playlist-window",
         form: Form::Duration,
         default: "60s",
-        help: "Time that playlists of live streams list, at least six segments; a place may have its own value",
+        help: "Time that playlists of live streams list, at least six segments",
         applied: At::Reload,
         apply: |live, text| value::duration_in(text, WINDOW.0, WINDOW.1).map(|v| live.window = v),
         show: |live| Some(show_duration(live.window)),
@@ -142,8 +141,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         name: "time-shift",
         form: Form::Duration,
         default: "0s",
-        help: "Time for which the past of live streams is kept on the disk, at most 24h; 0s keeps none; a place may have its own \
-               value",
+        help: "Time for which the past of live streams is kept on the disk, at most 24h; 0s keeps none",
         applied: At::Reload,
         apply: |live, text| value::duration_in(text, Duration::ZERO, SHIFT).map(|v| live.shift = v),
         show: |live| Some(show_duration(live.shift)),
@@ -152,7 +150,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         name: "time-shift-size",
         form: Form::Size,
         default: "10GiB",
-        help: "Limit of the past on the disk, of each live stream; a place may have its own value",
+        help: "Limit of the past on the disk, of each live stream",
         applied: At::Reload,
         apply: |live, text| shift_size(text).map(|v| live.shift_size = v),
         show: |live| Some(show_size(live.shift_size)),

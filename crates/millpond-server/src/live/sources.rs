@@ -9,15 +9,13 @@ use crate::{
     cluster::Cluster,
     library::{Asset, Library, LibraryError, Places, live_name},
 };
-use millpond_rtp::client::ClientError;
-use millpond_store::{PlaceSource, RtspUrls, ring::RingLimits};
+use millpond_place::{LiveKind, LiveLocation, LiveSourceError, SourceSettings};
+use millpond_store::ring::RingLimits;
 use millpond_stream::{
     Linger, LiveRequest, Manager, Source, StoredMedia,
     live::{LadderId, ShiftOptions, WindowOptions},
-    reception::{Alternatives, RtspSource, TransportSource, TransportUrlError},
 };
 use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
-use url::Url;
 
 /// Finds what the engine plays at a path.
 pub(crate) struct Sources {
@@ -57,6 +55,8 @@ fn shift_options(settings: &LiveSettings, folder: &Path) -> Option<Arc<ShiftOpti
 /// A place with live streams.
 #[derive(Clone, Debug)]
 pub(crate) struct LivePlace {
+    /// The scheme of its location.
+    pub(super) kind: &'static LiveKind,
     /// Source of the empty name. The streams of a server, and the programmes of a transport stream, lie below it.
     pub(super) source: Source,
     linger: Linger,
@@ -66,40 +66,20 @@ pub(crate) struct LivePlace {
     patience: Duration,
 }
 
-/// Why the URL of a place is none of live streams.
-#[derive(Debug, thiserror::Error)]
-pub enum LivePlaceError {
-    /// It is none of an RTSP server.
-    #[error(transparent)]
-    Rtsp(#[from] ClientError),
-    /// It is none of a transport stream.
-    #[error(transparent)]
-    Transport(#[from] TransportUrlError),
-}
-
 impl LivePlace {
-    /// Makes the place of a location; `None` for one with objects.
+    /// Makes the place of a location.
     ///
     /// # Errors
     /// The URL can't be that of a stream.
     pub(crate) fn new(
-        location: &PlaceSource,
+        location: &LiveLocation,
         settings: &LiveSettings,
         folder: &Path,
-    ) -> Result<Option<Self>, LivePlaceError> {
-        let source = match location {
-            PlaceSource::Rtsp(urls) => Source::Rtsp(alternatives(urls, settings)?),
-            PlaceSource::Transport(url) => {
-                let mut source = TransportSource::new(url.as_str())?;
-                source.timeout = settings.timeout;
-                Source::Transport(source)
-            }
-            PlaceSource::Publish => Source::Published,
-            _ => return Ok(None),
-        };
-        let (linger, patience) = (settings.linger, settings.timeout);
-        let shift = shift_options(settings, folder);
-        Ok(Some(Self { source, linger, shift, patience, ladders: Ladders::default() }))
+    ) -> Result<Self, LiveSourceError> {
+        let LiveSettings { transport, retransmission, timeout, linger, .. } = *settings;
+        let source = location.source(&SourceSettings { transport, retransmission, timeout })?;
+        let (kind, shift) = (location.kind(), shift_options(settings, folder));
+        Ok(Self { kind, source, linger, shift, patience: timeout, ladders: Ladders::default() })
     }
 
     /// Gives it ladders.
@@ -110,12 +90,7 @@ impl LivePlace {
     /// Returns the stream of a name, whose path in URLs is `path`; `None` where no stream can have that name.
     /// `ladder` is the one that it is in.
     fn request(&self, path: &str, name: &str, ladder: Option<LadderId>) -> Option<LiveRequest> {
-        let source = match &self.source {
-            Source::Rtsp(source) if !name.is_empty() => Source::Rtsp(source.join(name)),
-            Source::Transport(source) if !name.is_empty() => Source::Transport(source.programme(programme(name)?)),
-            Source::Published if name.is_empty() => return None,
-            source => source.clone(),
-        };
+        let source = self.kind.stream(&self.source, name)?;
         let shift = self.shift_of(ladder);
         Some(LiveRequest { path: path.into(), source, relayed: None, linger: self.linger, shift })
     }
@@ -129,24 +104,6 @@ impl LivePlace {
         let window = WindowOptions { ladder, ..shift.window };
         Some(Arc::new(ShiftOptions { window, ..(**shift).clone() }))
     }
-}
-
-/// Returns the sources of a place's servers, of which there is one at least.
-fn alternatives(urls: &RtspUrls, settings: &LiveSettings) -> Result<Alternatives, ClientError> {
-    let source = |url: &Url| {
-        let mut source = RtspSource::new(url.as_str())?;
-        source.transport = settings.transport;
-        source.retransmission = settings.retransmission;
-        source.timeout = settings.timeout;
-        Ok(source)
-    };
-    Ok(Alternatives::new(source(urls.first())?, urls.others().iter().map(source).collect::<Result<_, _>>()?))
-}
-
-/// The number of a programme, from 1, as it is written without zeros before it.
-fn programme(name: &str) -> Option<u16> {
-    let number = name.parse().ok().filter(|number: &u16| *number > 0)?;
-    (number.to_string() == name).then_some(number)
 }
 
 impl Sources {

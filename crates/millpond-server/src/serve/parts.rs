@@ -157,17 +157,18 @@ fn origins(config: &Config, before: Option<&Config>, cluster: &LaterCluster) -> 
     Ok(origins)
 }
 
-/// Whether a place has another location, or other options of its origin, than `before`.
+/// Whether a place has another location, other options of its origin, or another rule of titles, than `before`.
 pub(super) fn has_other_origin(place: &PlaceConfig, before: &Config) -> bool {
     let before = crate::reload::place(before, &place.spec.name);
-    before.is_none_or(|before| before.spec != place.spec || before.options != place.options)
+    let of = |place: &PlaceConfig| (place.spec.clone(), place.options.clone(), place.titles);
+    before.is_none_or(|before| of(before) != of(place))
 }
 
 fn library_options(config: &Config) -> LibraryOptions {
     let of = |place: &PlaceConfig| {
         let options = AssetOptions {
             key_address: place.key_address.clone(),
-            titles: place.options.titles,
+            titles: place.titles,
             is_live: place.spec.is_live(),
         };
         (Arc::from(place.spec.name.as_str()), options)

@@ -2,7 +2,6 @@
 
 use super::Server;
 use crate::config::{Config, PlaceConfig};
-use millpond_store::PlaceSource;
 
 /// A place with live streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +48,7 @@ impl Server {
             name: place.spec.name.clone(),
             source: place.spec.source.to_string(),
             ladders: place.ladders.iter().map(|ladder| ladder.name.clone()).collect(),
-            publishing: (place.spec.source == PlaceSource::Publish).then(|| Publishing::of(config, place)),
+            publishing: place.spec.is_pushed().then(|| Publishing::of(config, place)),
         };
         config.places.iter().filter(|place| place.spec.is_live()).map(of).collect()
     }

@@ -7,12 +7,14 @@
 mod error;
 pub mod machine;
 pub(crate) mod nearest;
+mod own;
 pub mod value;
 
 use std::{collections::BTreeMap, fmt};
 
 pub use error::{ConfigError, ConfigErrors, Source};
 use machine::Machine;
+pub use own::Own;
 use value::{BadValue, Form};
 
 /// One setting of a part, whose values are a `T`.
@@ -54,13 +56,21 @@ pub struct Declaration {
     pub help: &'static str,
     /// Whether a new value takes effect at the next start only.
     pub needs_restart: bool,
+    /// Whether a place may have its own value.
+    pub is_of_places: bool,
 }
 
-impl<T> Setting<T> {
+impl<T: Settings> Setting<T> {
     /// The declaration without its functions.
     pub const fn declaration(&self) -> Declaration {
-        let needs_restart = matches!(self.applied, At::Restart(_));
-        Declaration { name: self.name, form: self.form, default: self.default, help: self.help, needs_restart }
+        Declaration {
+            name: self.name,
+            form: self.form,
+            default: self.default,
+            help: self.help,
+            needs_restart: matches!(self.applied, At::Restart(_)),
+            is_of_places: T::OF_PLACES,
+        }
     }
 }
 
@@ -71,6 +81,12 @@ impl<T> fmt::Debug for Setting<T> {
 }
 
 impl Declaration {
+    /// The effect, and whether a place may have its own value.
+    pub fn about(&self) -> String {
+        let own = if self.is_of_places { "; a place may have its own value" } else { "" };
+        format!("{}{own}", self.help)
+    }
+
     /// The environment variable that sets it.
     pub fn variable(&self) -> String {
         format!("MILLPOND_{}", self.name.replace('-', "_").to_ascii_uppercase())
@@ -90,6 +106,9 @@ pub struct Host<'a> {
 pub trait Settings: Sized + 'static {
     /// Declarations, in the order of the documentation.
     const LIST: &'static [Setting<Self>];
+
+    /// Whether a place may have its own values, an [`Own`] of the part.
+    const OF_PLACES: bool = false;
 
     /// The values of a server without any setting.
     fn defaults(host: &Host<'_>) -> Self;

@@ -6,9 +6,9 @@ mod settings;
 use crate::settings::value::show_size;
 pub use metrics::PlaceBytes;
 pub(crate) use metrics::{ReadStats, SentBytes, StorageCollector};
+use millpond_place::{PlaceError, PlaceSpec};
 use millpond_store::{
-    DiskOptions, Homes, MemoryOrigin, Origin, OriginOptions, PlaceError, PlaceSpec, SlabError, Store, StoreError,
-    StoreOptions,
+    DiskOptions, Homes, MemoryOrigin, Origin, OriginOptions, SlabError, Store, StoreError, StoreOptions,
 };
 pub use settings::StorageSettings;
 use std::{sync::Arc, time::Duration};
@@ -94,7 +94,7 @@ pub(crate) fn origin(
     if spec.is_live() {
         return Ok(None);
     }
-    Ok(Some(millpond_store::build_with_homes(spec, options, homes)?))
+    Ok(Some(spec.origin(options, homes)?))
 }
 
 /// Makes the origin of the bundled sample.

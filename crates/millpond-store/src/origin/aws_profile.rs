@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::place::{OptionFault, OriginOptions};
+use super::{BucketOptions, OptionFault};
 
 /// Settings of one profile that are present.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -27,11 +27,11 @@ impl Profile {
     ///
     /// As [`Profile::load`].
     pub(crate) fn for_options(
-        options: &OriginOptions,
+        options: &BucketOptions,
         env: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, OptionFault> {
         let is_elsewhere =
-            env("AWS_ACCESS_KEY_ID").is_some() || env("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() || options.s3_anonymous;
+            env("AWS_ACCESS_KEY_ID").is_some() || env("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() || options.anonymous;
         if is_elsewhere { Ok(Self::default()) } else { Self::load(env) }
     }
 

@@ -6,11 +6,17 @@ use object_store::path::Path;
 use url::{Host, Url};
 
 use super::aws_profile::Profile;
-use super::cloud::CloudKind;
-use crate::place::{OptionFault, OriginOptions, shown};
+use super::{BucketOptions, OptionFault};
+use crate::location::{BucketPrefix, Cloud};
+use crate::url_text::shown_without_secrets;
 
 /// Longest name of a region or an account, in bytes.
 const LONGEST: usize = 128;
+
+/// Returns a text of the configuration, without secrets.
+fn shown(text: &str) -> String {
+    shown_without_secrets(text, &["http", "https"])
+}
 
 /// Position of the bucket's name in a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,19 +47,19 @@ impl S3Address {
     /// Finds the address in the options, in the environment and in the profile, in this order.
     pub(super) fn find(
         bucket: &str,
-        options: &OriginOptions,
+        options: &BucketOptions,
         env: impl Fn(&str) -> Option<String>,
         profile: &Profile,
     ) -> Result<Self, OptionFault> {
         let variables = |names: &[&'static str]| names.iter().find_map(|name| Some((*name, env(name)?)));
-        let region = (options.s3_region.clone().map(|region| ("region", region)))
+        let region = (options.region.clone().map(|region| ("region", region)))
             .or_else(|| variables(&["AWS_REGION", "AWS_DEFAULT_REGION"]))
             .or_else(|| Some(("region of the AWS profile", profile.region.clone()?)));
-        let endpoint = (options.s3_endpoint.clone().map(|endpoint| ("endpoint", endpoint)))
+        let endpoint = (options.endpoint.clone().map(|endpoint| ("endpoint", endpoint)))
             .or_else(|| variables(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]))
             .or_else(|| Some(("endpoint_url of the AWS profile", profile.endpoint.clone()?)));
         let region = region.map(|(key, region)| name(key, "a region such as \"eu-north-1\"", region)).transpose()?;
-        let style = Style::choose(bucket, endpoint.is_some(), options.s3_path_style);
+        let style = Style::choose(bucket, endpoint.is_some(), options.path_style);
         let endpoint = match endpoint {
             Some((key, text)) => Some(with_bucket(style, bucket, &endpoint_url(key, &text)?)?),
             None => None,
@@ -164,23 +170,22 @@ pub(super) fn prefix(text: &str) -> Result<(), OptionFault> {
 
 /// Checks the options of a bucket without a client. `env` returns variables of the environment.
 pub(crate) fn check(
-    kind: CloudKind,
-    (bucket, of_prefix): (&str, &str),
-    options: &OriginOptions,
+    BucketPrefix { cloud, bucket, prefix: of_prefix }: &BucketPrefix,
+    options: &BucketOptions,
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<(), OptionFault> {
     prefix(of_prefix)?;
-    match kind {
-        CloudKind::S3 => {
+    match cloud {
+        Cloud::S3 => {
             let profile = Profile::for_options(options, &env)?;
             S3Address::find(bucket, options, &env, &profile)?;
             keys(&profile, env)?;
         }
-        CloudKind::Gs => {
-            options.gs_endpoint.as_deref().map(|text| endpoint_url("endpoint", text)).transpose()?;
+        Cloud::Gs => {
+            options.endpoint.as_deref().map(|text| endpoint_url("endpoint", text)).transpose()?;
         }
-        CloudKind::Az => {
-            options.az_endpoint.as_deref().map(|text| endpoint_url("endpoint", text)).transpose()?;
+        Cloud::Az => {
+            options.endpoint.as_deref().map(|text| endpoint_url("endpoint", text)).transpose()?;
             account(options, env)?;
         }
     }
@@ -217,10 +222,10 @@ fn pair(
 }
 
 /// Checks the storage account of Azure.
-fn account(options: &OriginOptions, env: impl Fn(&str) -> Option<String>) -> Result<(), OptionFault> {
+fn account(options: &BucketOptions, env: impl Fn(&str) -> Option<String>) -> Result<(), OptionFault> {
     const EXPECTED: &str = "the name of a storage account such as \"films2026\"";
     let variables = ["AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"];
-    let found = (options.az_account.clone().map(|account| ("account", account)))
+    let found = (options.account.clone().map(|account| ("account", account)))
         .or_else(|| variables.into_iter().find_map(|name| Some((name, env(name)?))));
     match found {
         Some((key, text)) => name(key, EXPECTED, text).map(drop),
@@ -241,12 +246,12 @@ mod tests {
     const NO_PROFILE: Profile =
         Profile { access_key: None, secret_key: None, token: None, region: None, endpoint: None };
 
+    fn s3_bucket() -> BucketPrefix {
+        BucketPrefix { cloud: Cloud::S3, bucket: "b".into(), prefix: String::new() }
+    }
+
     fn find(bucket: &str, endpoint: Option<&str>, path_style: Option<bool>) -> Result<S3Address, OptionFault> {
-        let options = OriginOptions {
-            s3_endpoint: endpoint.map(str::to_owned),
-            s3_path_style: path_style,
-            ..OriginOptions::default()
-        };
+        let options = BucketOptions { endpoint: endpoint.map(str::to_owned), path_style, ..BucketOptions::default() };
         S3Address::find(bucket, &options, |_| None, &NO_PROFILE)
     }
 
@@ -308,10 +313,10 @@ mod tests {
             "AWS_SECRET_ACCESS_KEY" => Some("hush".to_owned()),
             _ => None,
         };
-        let fault = check(CloudKind::S3, ("b", ""), &OriginOptions::default(), env).unwrap_err().to_string();
+        let fault = check(&s3_bucket(), &BucketOptions::default(), env).unwrap_err().to_string();
         assert!(fault.contains("AWS_ACCESS_KEY_ID") && !fault.contains("hush"), "{fault}");
         let half = |name: &str| (name == "AWS_ACCESS_KEY_ID").then(|| "A".to_owned());
-        let fault = check(CloudKind::S3, ("b", ""), &OriginOptions::default(), half).unwrap_err();
+        let fault = check(&s3_bucket(), &BucketOptions::default(), half).unwrap_err();
         assert_eq!(fault.key, "AWS_SECRET_ACCESS_KEY");
     }
 }

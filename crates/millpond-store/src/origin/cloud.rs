@@ -19,11 +19,12 @@ use super::cloud_error::Request;
 use super::exact::exact;
 use super::timed::{first_byte, stalling};
 use super::transport::{broken, chain};
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Timeouts, Version, is_strong, kept};
+use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginFacts, RemoteOptions, Timeouts, kept};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
+use crate::location::{BucketPrefix, Cloud};
 use crate::path::ObjectPath;
-use crate::place::OriginOptions;
+use crate::version::{Version, is_strong};
 
 /// Factor on the first-byte time limit for a listing, which arrives in whole pages.
 const LISTING: u32 = 6;
@@ -46,17 +47,6 @@ const KEYS_A_PAGE: usize = 1000;
 /// Listings of a bucket that are read at the same time.
 const LISTINGS: usize = 2;
 
-/// The protocol of a bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CloudKind {
-    /// Amazon S3 and compatible services.
-    S3,
-    /// Google Cloud Storage.
-    Gs,
-    /// Azure Blob Storage.
-    Az,
-}
-
 /// Objects of a bucket, below a prefix of their keys.
 ///
 /// Credentials come from the environment variables of each cloud's tools, for S3 also from the shared profile files,
@@ -76,39 +66,31 @@ pub struct CloudOrigin {
 }
 
 impl CloudOrigin {
-    pub(crate) fn new(
-        kind: CloudKind,
-        bucket: &str,
-        prefix: &str,
-        options: &OriginOptions,
-        timeouts: Timeouts,
-    ) -> Result<Self, String> {
+    pub(crate) fn new(bucket: &BucketPrefix, options: &RemoteOptions) -> Result<Self, String> {
         let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        Self::with_env(kind, bucket, prefix, options, timeouts, env)
+        Self::with_env(bucket, options, env)
     }
 
     /// Creates it with the environment variables that `env` returns, as far as Millpond reads them.
     pub(super) fn with_env(
-        kind: CloudKind,
-        bucket: &str,
-        prefix: &str,
-        options: &OriginOptions,
-        timeouts: Timeouts,
+        location: &BucketPrefix,
+        options: &RemoteOptions,
         env: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
-        let (BucketClient { store, pages, hint }, scheme) = match kind {
-            CloudKind::S3 => (s3(bucket, options, timeouts, env)?, "s3"),
-            CloudKind::Gs => (gs(bucket, options, timeouts, env)?, "gs"),
-            CloudKind::Az => (az(bucket, options, timeouts, env)?, "az"),
+        let BucketPrefix { cloud, bucket, prefix } = location;
+        let timeouts = options.timeouts;
+        let BucketClient { store, pages, hint } = match cloud {
+            Cloud::S3 => s3(bucket, &options.bucket, timeouts, env)?,
+            Cloud::Gs => gs(bucket, &options.bucket, timeouts, env)?,
+            Cloud::Az => az(bucket, &options.bucket, timeouts, env)?,
         };
-        let slash = if prefix.is_empty() { "" } else { "/" };
         Ok(Self {
             store,
             pages,
             hint,
-            name: Arc::from(format!("{scheme}://{bucket}{slash}{prefix}")),
-            bucket: Arc::from(bucket),
-            prefix: Arc::from(prefix),
+            name: Arc::from(location.to_string()),
+            bucket: Arc::from(bucket.as_str()),
+            prefix: Arc::from(prefix.as_str()),
             timeouts,
             listings: Arc::new(Semaphore::new(LISTINGS)),
         })
@@ -380,7 +362,7 @@ impl Origin for CloudOrigin {
         Box::pin(async move { self.list_now(folder).await.map(Listing::from) })
     }
 
-    fn stores_whole(&self) -> bool {
-        true
+    fn facts(&self) -> OriginFacts {
+        OriginFacts { stores_whole: true, ..OriginFacts::default() }
     }
 }

@@ -12,8 +12,7 @@ use super::aws_profile::Profile;
 use super::bucket_address::{S3Address, Style, endpoint_url};
 use super::cloud_http::CloudConnector;
 use super::transport::chain;
-use super::{Timeouts, signing};
-use crate::place::OriginOptions;
+use super::{BucketOptions, Timeouts, signing};
 
 /// The client library does not retry: the wrapper around every origin does.
 fn no_retries() -> RetryConfig {
@@ -42,7 +41,7 @@ impl BucketClient {
 /// Creates the client of an S3 bucket.
 pub(super) fn s3(
     bucket: &str,
-    options: &OriginOptions,
+    options: &BucketOptions,
     timeouts: Timeouts,
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<BucketClient, String> {
@@ -67,7 +66,7 @@ pub(super) fn s3(
     if let Some(machine) = env("AWS_EC2_METADATA_SERVICE_ENDPOINT") {
         builder = builder.with_metadata_endpoint(machine);
     }
-    let is_public = options.s3_anonymous || is_on(builder.get_config_value(&AmazonS3ConfigKey::SkipSignature));
+    let is_public = options.anonymous || is_on(builder.get_config_value(&AmazonS3ConfigKey::SkipSignature));
     let is_signed = !is_public && signing::is_signed_s3(&builder, options, &env);
     builder
         .with_skip_signature(!is_signed)
@@ -101,11 +100,11 @@ fn endpoint(text: Option<&str>) -> Result<Option<String>, String> {
 /// Creates the client of a bucket of Google Cloud Storage.
 pub(super) fn gs(
     bucket: &str,
-    options: &OriginOptions,
+    options: &BucketOptions,
     timeouts: Timeouts,
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<BucketClient, String> {
-    let endpoint = endpoint(options.gs_endpoint.as_deref())?;
+    let endpoint = endpoint(options.endpoint.as_deref())?;
     let mut builder = GoogleCloudStorageBuilder::from_env()
         .with_bucket_name(bucket)
         .with_retry(no_retries())
@@ -114,7 +113,7 @@ pub(super) fn gs(
     if let Some(endpoint) = endpoint {
         builder = builder.with_base_url(&endpoint);
     }
-    let is_public = options.gs_anonymous || is_on(builder.get_config_value(&GoogleConfigKey::SkipSignature));
+    let is_public = options.anonymous || is_on(builder.get_config_value(&GoogleConfigKey::SkipSignature));
     let is_signed = !is_public && signing::is_signed_gs(&builder, options, env);
     builder
         .with_skip_signature(!is_signed)
@@ -126,23 +125,23 @@ pub(super) fn gs(
 /// Creates the client of a container of Azure Blob Storage.
 pub(super) fn az(
     container: &str,
-    options: &OriginOptions,
+    options: &BucketOptions,
     timeouts: Timeouts,
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<BucketClient, String> {
-    let endpoint = endpoint(options.az_endpoint.as_deref())?;
+    let endpoint = endpoint(options.endpoint.as_deref())?;
     let mut builder = MicrosoftAzureBuilder::from_env()
         .with_container_name(container)
         .with_retry(no_retries())
         .with_http_connector(CloudConnector::new(timeouts.connect)?)
         .with_client_options(client(endpoint.as_deref()));
-    if let Some(account) = &options.az_account {
+    if let Some(account) = &options.account {
         builder = builder.with_account(account);
     }
     if let Some(endpoint) = endpoint {
         builder = builder.with_endpoint(endpoint);
     }
-    let is_public = options.az_anonymous || is_on(builder.get_config_value(&AzureConfigKey::SkipSignature));
+    let is_public = options.anonymous || is_on(builder.get_config_value(&AzureConfigKey::SkipSignature));
     let is_signed = !is_public && signing::is_signed_az(&builder, options, env);
     builder
         .with_skip_signature(!is_signed)

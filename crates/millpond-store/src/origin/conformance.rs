@@ -11,16 +11,17 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use tokio::io::AsyncWriteExt;
 use url::Url;
 
-use super::cloud::{CloudKind, CloudOrigin};
+use super::cloud::CloudOrigin;
 use super::disk::DiskOrigin;
 use super::http::HttpOrigin;
 use super::memory::MemoryOrigin;
 use super::retry::{RetryOrigin, RetryPolicy};
 use super::test_server::{Fault, TestServer};
-use super::{ObjectMeta, Origin, Timeouts, Version};
+use super::{BucketOptions, ObjectMeta, Origin, RemoteOptions, Timeouts};
 use crate::error::{OriginError, Phase};
+use crate::location::{BucketPrefix, Cloud};
 use crate::path::ObjectPath;
-use crate::place::OriginOptions;
+use crate::version::Version;
 
 const ODD: &str = "folder/odd name 100%23#?+ä.bin";
 
@@ -211,7 +212,7 @@ async fn broken_bodies_are_resumed_where_they_stopped() {
     server.faults([Fault::Truncate(100_000), Fault::Hangup, Fault::Shorter(50_000)]);
     let bytes = read(&origin, "folder/large.bin", 1000..300_000, None).await.unwrap();
     assert_eq!(bytes, large()[1000..]);
-    assert_eq!(origin.retries(), 3);
+    assert_eq!(origin.counts().retries, 3);
     let ranges: Vec<_> = server.seen().iter().map(|seen| seen.headers["range"].clone()).collect();
     let wanted = [1000, 101_000, 101_000, 151_000].map(|at| format!("bytes={at}-299999"));
     assert_eq!(ranges, wanted);
@@ -345,24 +346,28 @@ fn no_env(_: &str) -> Option<String> {
     None
 }
 
+fn s3_bucket(bucket: &str, prefix: &str) -> BucketPrefix {
+    BucketPrefix { cloud: Cloud::S3, bucket: bucket.to_owned(), prefix: prefix.to_owned() }
+}
+
+/// Options of a bucket with time limits in milliseconds.
+fn remote(bucket: BucketOptions, millis: u64) -> RemoteOptions {
+    RemoteOptions { timeouts: timeouts(millis), bucket, ..RemoteOptions::default() }
+}
+
 /// Buckets of each kind, unsigned, at the test server. It does not speak their listing documents.
 #[tokio::test]
 async fn buckets_read_as_others_do() {
-    for (kind, base) in
-        [(CloudKind::S3, "/bucket/pre/fix"), (CloudKind::Gs, "/bucket/pre/fix"), (CloudKind::Az, "/bucket/pre/fix")]
-    {
-        let server = server(base).await;
-        let options = OriginOptions {
-            s3_endpoint: Some(server.url("")),
-            s3_anonymous: true,
-            gs_endpoint: Some(server.url("")),
-            gs_anonymous: true,
-            az_account: Some("account".into()),
-            az_endpoint: Some(server.url("")),
-            az_anonymous: true,
-            ..OriginOptions::default()
+    for cloud in [Cloud::S3, Cloud::Gs, Cloud::Az] {
+        let server = server("/bucket/pre/fix").await;
+        let bucket = BucketOptions {
+            endpoint: Some(server.url("")),
+            anonymous: true,
+            account: Some("account".into()),
+            ..BucketOptions::default()
         };
-        let origin = CloudOrigin::with_env(kind, "bucket", "pre/fix", &options, timeouts(500), no_env).unwrap();
+        let location = BucketPrefix { cloud, ..s3_bucket("bucket", "pre/fix") };
+        let origin = CloudOrigin::with_env(&location, &remote(bucket, 500), no_env).unwrap();
         reads_ranges(&origin).await;
         keeps_to_a_version(&origin).await;
         names_what_is_missing(&origin).await;
@@ -390,8 +395,8 @@ async fn buckets_read_as_others_do() {
 async fn a_listing_that_never_comes_has_its_limit() {
     let server = TestServer::start().await;
     server.always(Fault::Silence);
-    let options = OriginOptions { s3_endpoint: Some(server.url("")), s3_anonymous: true, ..OriginOptions::default() };
-    let origin = CloudOrigin::with_env(CloudKind::S3, "bucket", "", &options, timeouts(20), no_env).unwrap();
+    let options = BucketOptions { endpoint: Some(server.url("")), anonymous: true, ..BucketOptions::default() };
+    let origin = CloudOrigin::with_env(&s3_bucket("bucket", ""), &remote(options, 20), no_env).unwrap();
     let error = origin.list(&ObjectPath::root()).await.unwrap_err();
     assert!(matches!(error, OriginError::Timeout { phase: Phase::FirstByte, .. }), "{error}");
 }
@@ -400,10 +405,10 @@ async fn a_listing_that_never_comes_has_its_limit() {
 #[tokio::test]
 async fn a_machine_is_asked_for_keys_only_where_something_says_so() {
     for (options, disabled, asked) in [
-        (OriginOptions::default(), "true", false),
-        (OriginOptions { instance_credentials: true, ..OriginOptions::default() }, "true", true),
-        (OriginOptions::default(), "false", true),
-        (OriginOptions { s3_anonymous: true, ..OriginOptions::default() }, "false", false),
+        (BucketOptions::default(), "true", false),
+        (BucketOptions { instance_credentials: true, ..BucketOptions::default() }, "true", true),
+        (BucketOptions::default(), "false", true),
+        (BucketOptions { anonymous: true, ..BucketOptions::default() }, "false", false),
     ] {
         let (machine, bucket) = (TestServer::start().await, TestServer::start().await);
         bucket.always(Fault::Status(403));
@@ -414,14 +419,14 @@ async fn a_machine_is_asked_for_keys_only_where_something_says_so() {
             "AWS_EC2_METADATA_DISABLED" => Some(disabled.to_owned()),
             _ => None,
         };
-        let options = OriginOptions { s3_endpoint: Some(bucket.url("")), ..options };
-        let origin = CloudOrigin::with_env(CloudKind::S3, "bucket", "", &options, timeouts(5000), env).unwrap();
+        let options = BucketOptions { endpoint: Some(bucket.url("")), ..options };
+        let origin = CloudOrigin::with_env(&s3_bucket("bucket", ""), &remote(options.clone(), 5000), env).unwrap();
         let error = read(&origin, "hello.txt", 0..5, None).await.unwrap_err();
         assert_eq!(!machine.seen().is_empty(), asked, "{error}");
         let signed = bucket.seen().iter().any(|seen| seen.headers.contains_key("authorization"));
         assert!(!signed);
         let hints = error.to_string().contains("credentials = \"instance\"");
-        assert_eq!(hints, !asked && !options.s3_anonymous, "{error}");
+        assert_eq!(hints, !asked && !options.anonymous, "{error}");
     }
 }
 
@@ -470,12 +475,12 @@ impl Gateway {
         let file = self.dir.path().join("credentials");
         let text = format!("[default]\naws_access_key_id = A\naws_secret_access_key = {secret}\n");
         std::fs::write(&file, text).unwrap();
-        let options = OriginOptions { s3_endpoint: Some(self.endpoint.clone()), ..OriginOptions::default() };
+        let options = BucketOptions { endpoint: Some(self.endpoint.clone()), ..BucketOptions::default() };
         let env = |name: &str| {
             let is_file = name == "AWS_SHARED_CREDENTIALS_FILE";
             is_file.then(|| file.display().to_string())
         };
-        CloudOrigin::with_env(CloudKind::S3, bucket, prefix, &options, timeouts(5000), env).unwrap()
+        CloudOrigin::with_env(&s3_bucket(bucket, prefix), &remote(options, 5000), env).unwrap()
     }
 }
 

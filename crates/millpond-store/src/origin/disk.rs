@@ -16,10 +16,11 @@ use rustix::io::{ReadWriteFlags, preadv2};
 
 use super::odd_keys::OddKeys;
 use super::resolve::{ResolveError, Root};
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, Version};
+use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginFacts};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
+use crate::version::Version;
 
 /// Bytes of one read of a file.
 const CHUNK: u64 = 256 * 1024;
@@ -315,8 +316,8 @@ impl Origin for DiskOrigin {
         Box::pin(async move { self.blocking(path, |origin, path| origin.open_now(path)).await.map(Some) })
     }
 
-    fn is_local(&self) -> bool {
-        true
+    fn facts(&self) -> OriginFacts {
+        OriginFacts { is_local: true, ..OriginFacts::default() }
     }
 }
 

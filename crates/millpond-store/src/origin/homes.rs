@@ -5,11 +5,11 @@
 //! with different views don't ask in circles. A home that fails is not asked for a while: the origin is asked. A home that waits for a slow
 //! origin has not failed: it shows a sign of life, and is waited for. Otherwise all nodes would ask an origin that is too slow already.
 
-use super::neighbours::{NeighbourCounters, NeighbourStats, Sibling, is_a_miss};
-use super::{BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin};
+use super::neighbours::{NeighbourCounters, Sibling, is_a_miss};
+use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::error::OriginError;
+use crate::layout::Striping;
 use crate::path::ObjectPath;
-use crate::stripe::{StripeStoreStats, Striping};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use std::collections::HashMap;
 use std::fmt;
@@ -204,28 +204,12 @@ impl Origin for HomeOrigin {
         self.0.origin.open_file(path)
     }
 
-    fn is_local(&self) -> bool {
-        self.0.origin.is_local()
+    fn facts(&self) -> OriginFacts {
+        OriginFacts { has_neighbours: true, ..self.0.origin.facts() }
     }
 
-    fn stores_whole(&self) -> bool {
-        self.0.origin.stores_whole()
-    }
-
-    fn retries(&self) -> u64 {
-        self.0.origin.retries()
-    }
-
-    fn neighbours(&self) -> Option<NeighbourStats> {
-        Some(self.0.counters.snapshot())
-    }
-
-    fn stripes(&self) -> Vec<StripeStoreStats> {
-        self.0.origin.stripes()
-    }
-
-    fn lanes(&self) -> Option<Lanes> {
-        self.0.origin.lanes()
+    fn counts(&self) -> OriginCounts {
+        OriginCounts { neighbours: Some(self.0.counters.snapshot()), ..self.0.origin.counts() }
     }
 
     fn striping(&self, path: &ObjectPath) -> Option<Striping> {
@@ -279,7 +263,7 @@ mod tests {
             let found = read(&origin, range.clone()).await;
             assert_eq!(found, bytes[range.start as usize..(range.end as usize).min(bytes.len())], "{range:?}");
         }
-        let stats = origin.neighbours().unwrap();
+        let stats = origin.counts().neighbours.unwrap();
         assert_eq!((stats.hits, stats.misses, stats.failures), (5, 0, 0));
         // Without the home the origin has all.
         home.remove("a");
@@ -353,7 +337,7 @@ mod tests {
             assert_eq!(read(&origin, 0..GROUP).await.len() as u64, GROUP);
             // It is not asked for a while where it failed.
             assert_eq!(read(&origin, 2 * GROUP..3 * GROUP).await.len() as u64, GROUP);
-            let found = origin.neighbours().unwrap();
+            let found = origin.counts().neighbours.unwrap();
             assert_eq!((found.hits, found.failures), stats);
             assert_eq!(began.elapsed().as_secs(), took.as_secs(), "{is_alive}");
         }

@@ -24,8 +24,8 @@ use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Timeou
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
-use crate::place::{decoded, without_secrets};
 use crate::trace;
+use crate::url_text::{decoded, without_secrets};
 
 /// Characters of a path that are not encoded: the unreserved ones of RFC 3986 2.3.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -9,9 +9,10 @@ use http::header::{
     HeaderName, LAST_MODIFIED, SERVER,
 };
 
-use super::{ObjectMeta, Version, is_strong, kept, shown};
+use super::{ObjectMeta, kept, shown};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
+use crate::version::{Version, is_strong};
 
 /// Most bytes of an unwanted beginning that are read and dropped where a server ignores ranges: enough for subtitles.
 const SKIP: u64 = 1024 * 1024;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::cloud::{CloudKind, CloudOrigin};
-use super::{Origin as _, Timeouts};
+use super::cloud::CloudOrigin;
+use super::{BucketOptions, Origin as _, RemoteOptions, Timeouts};
 use crate::error::OriginError;
+use crate::location::{BucketPrefix, Cloud};
 use crate::path::ObjectPath;
-use crate::place::OriginOptions;
 
-const KINDS: [CloudKind; 3] = [CloudKind::S3, CloudKind::Gs, CloudKind::Az];
+const CLOUDS: [Cloud; 3] = [Cloud::S3, Cloud::Gs, Cloud::Az];
 
 /// Starts a service that answers each request with `answer`. Returns its origin, and the count of bytes that it sent.
 fn service(
-    kind: CloudKind,
+    cloud: Cloud,
     answer: impl Fn(&mut dyn FnMut(&[u8]) -> bool, usize) + Send + Sync + 'static,
 ) -> (CloudOrigin, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -38,19 +38,17 @@ fn service(
             });
         }
     });
-    let options = OriginOptions {
-        s3_endpoint: Some(url.clone()),
-        s3_anonymous: true,
-        gs_endpoint: Some(url.clone()),
-        gs_anonymous: true,
-        az_account: Some("account".into()),
-        az_endpoint: Some(url),
-        az_anonymous: true,
-        ..OriginOptions::default()
-    };
     let second = Duration::from_secs(5);
     let timeouts = Timeouts { connect: second, first_byte: second, stall: second };
-    (CloudOrigin::with_env(kind, "bucket", "", &options, timeouts, |_| None).unwrap(), sent)
+    let bucket = BucketOptions {
+        endpoint: Some(url),
+        anonymous: true,
+        account: Some("account".into()),
+        ..BucketOptions::default()
+    };
+    let options = RemoteOptions { timeouts, bucket, ..RemoteOptions::default() };
+    let location = BucketPrefix { cloud, bucket: "bucket".into(), prefix: String::new() };
+    (CloudOrigin::with_env(&location, &options, |_| None).unwrap(), sent)
 }
 
 fn skip_head(stream: &TcpStream) {
@@ -65,29 +63,29 @@ fn skip_head(stream: &TcpStream) {
 #[tokio::test]
 async fn an_endless_page_is_refused_in_plain_words() {
     let entry = "<Contents><Key>a</Key><Size>1</Size><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>";
-    for (kind, again) in
-        KINDS.into_iter().flat_map(|kind| [(kind, entry), (kind, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")])
+    for (cloud, again) in
+        CLOUDS.into_iter().flat_map(|cloud| [(cloud, entry), (cloud, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")])
     {
         let again = again.repeat(512);
-        let (origin, sent) = service(kind, move |send, _| {
+        let (origin, sent) = service(cloud, move |send, _| {
             send(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult><Contents><Key>");
             while send(again.as_bytes()) {}
         });
         let began = Instant::now();
         let error = origin.list(&ObjectPath::root()).await.unwrap_err();
         let text = error.to_string();
-        assert!(matches!(error, OriginError::BadReply { .. }), "{kind:?}: {error:?}");
+        assert!(matches!(error, OriginError::BadReply { .. }), "{cloud:?}: {error:?}");
         assert!(text.contains("a page of a listing of at most 8388608 bytes") && text.contains("bucket"), "{text}");
         assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
         let sent = sent.load(Ordering::Relaxed);
-        assert!(sent < 32 << 20, "{kind:?}: {sent} bytes were read");
+        assert!(sent < 32 << 20, "{cloud:?}: {sent} bytes were read");
     }
 }
 
 #[tokio::test]
 async fn endless_pages_of_long_keys_are_cut_off() {
-    for kind in [CloudKind::S3, CloudKind::Gs] {
-        let (origin, sent) = service(kind, |send, page| {
+    for cloud in [Cloud::S3, Cloud::Gs] {
+        let (origin, sent) = service(cloud, |send, page| {
             send(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult><IsTruncated>true</IsTruncated>");
             send(format!("<NextContinuationToken>{page}</NextContinuationToken>").as_bytes());
             for number in 0..1000 {
@@ -101,15 +99,15 @@ async fn endless_pages_of_long_keys_are_cut_off() {
         });
         let listing = origin.list(&ObjectPath::root()).await.unwrap();
         let bytes: usize = listing.entries.iter().map(|entry| entry.name.len()).sum();
-        assert!((8 << 20..10 << 20).contains(&bytes), "{kind:?}: {bytes} bytes of names");
+        assert!((8 << 20..10 << 20).contains(&bytes), "{cloud:?}: {bytes} bytes of names");
         let sent = sent.load(Ordering::Relaxed);
-        assert!(sent < 16 << 20, "{kind:?}: {sent} bytes were read");
+        assert!(sent < 16 << 20, "{cloud:?}: {sent} bytes were read");
     }
 }
 
 #[tokio::test]
 async fn pages_without_keys_end_too() {
-    let (origin, _) = service(CloudKind::S3, |send, page| {
+    let (origin, _) = service(Cloud::S3, |send, page| {
         let token = format!("<NextContinuationToken>{page}</NextContinuationToken>");
         send(format!("<ListBucketResult><IsTruncated>true</IsTruncated>{token}</ListBucketResult>").as_bytes());
     });
@@ -119,8 +117,8 @@ async fn pages_without_keys_end_too() {
 #[tokio::test]
 async fn a_key_that_no_path_names_is_left_out_alone() {
     let times = "<Size>1</Size><LastModified>2020-01-01T00:00:00.000Z</LastModified><ETag>\"a\"</ETag>";
-    for kind in [CloudKind::S3, CloudKind::Gs] {
-        let (origin, _) = service(kind, move |send, _| {
+    for cloud in [Cloud::S3, Cloud::Gs] {
+        let (origin, _) = service(cloud, move |send, _| {
             let key = |key: &str| format!("<Contents><Key>films/{key}</Key>{times}</Contents>");
             let folder = |key: &str| format!("<CommonPrefixes><Prefix>films/{key}/</Prefix></CommonPrefixes>");
             let parts = [
@@ -137,6 +135,6 @@ async fn a_key_that_no_path_names_is_left_out_alone() {
         let films = ObjectPath::parse("films").unwrap();
         let listing = origin.list(&films).await.unwrap();
         let names: Vec<&str> = listing.entries.iter().map(|entry| entry.name.as_str()).collect();
-        assert_eq!(names, ["a.mp4", "c & d.mp4", "e"], "{kind:?}");
+        assert_eq!(names, ["a.mp4", "c & d.mp4", "e"], "{cloud:?}");
     }
 }

@@ -8,10 +8,11 @@ use bytes::Bytes;
 use futures_util::stream;
 
 use super::disk::check;
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Version};
+use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginFacts};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
+use crate::version::Version;
 
 /// Bytes of one piece of a body: about as many as a network read brings.
 const PIECE: usize = 16 * 1024;
@@ -141,7 +142,7 @@ impl Origin for MemoryOrigin {
         Box::pin(async move { self.list_now(folder).map(Listing::from) })
     }
 
-    fn stores_whole(&self) -> bool {
-        true
+    fn facts(&self) -> OriginFacts {
+        OriginFacts { stores_whole: true, ..OriginFacts::default() }
     }
 }

@@ -5,19 +5,23 @@ use std::fs::File;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 use crate::error::OriginError;
 use crate::freshness::Freshness;
-use crate::origin::neighbours::NeighbourStats;
+use crate::layout::Striping;
 use crate::path::ObjectPath;
-use crate::schedule::LinkLanes;
-use crate::stripe::{StripeStoreStats, Striping};
+use crate::version::Version;
+
+pub use facts::{Lanes, NeighbourStats, OriginCounts, OriginFacts, StripeStoreStats};
+pub use option_fault::OptionFault;
+pub use options::{BucketOptions, RemoteOptions, Timeouts};
 
 pub(crate) mod aws_profile;
+pub(crate) mod bare;
 pub(crate) mod bucket_address;
 pub(crate) mod cloud;
 mod cloud_client;
@@ -25,6 +29,7 @@ pub(crate) mod cloud_error;
 mod cloud_http;
 pub(crate) mod disk;
 mod exact;
+mod facts;
 pub(crate) mod homes;
 pub(crate) mod http;
 pub(crate) mod http_reply;
@@ -32,6 +37,8 @@ pub(crate) mod index_page;
 pub(crate) mod memory;
 pub(crate) mod neighbours;
 pub(crate) mod odd_keys;
+mod option_fault;
+mod options;
 pub(crate) mod resolve;
 pub(crate) mod retry;
 pub(crate) mod signing;
@@ -55,36 +62,6 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The bytes of a reply, as they arrive. Dropping it ends the transfer.
 pub type Body = BoxStream<'static, Result<Bytes, OriginError>>;
 
-/// A version of an object. Two equal versions of one path have the same bytes.
-///
-/// It is a strong ETag where the origin has one (RFC 9110 8.8.1), else the time of last modification and the length. On
-/// disk it consists of the time in nanoseconds, the inode and the length.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Version(Arc<str>);
-
-impl Version {
-    /// Creates a version from the origin's own name for it.
-    pub fn new(text: &str) -> Self {
-        Self(Arc::from(text))
-    }
-
-    /// Returns the most reliable version of a reply: a strong ETag, else time and length.
-    pub fn of_reply(etag: Option<&str>, modified: Option<SystemTime>, len: u64) -> Self {
-        if let Some(etag) = etag.filter(|etag| is_strong(etag)) {
-            return Self::new(etag);
-        }
-        match modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()) {
-            Some(since) => Self(Arc::from(format!("m{:x}-{len:x}", since.as_secs()))),
-            None => Self(Arc::from(format!("l{len:x}"))),
-        }
-    }
-
-    /// Returns the version as text: opaque, but stable over restarts.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 /// Longest header value that is kept with an object, in bytes: tens of thousands of objects are remembered.
 const LONGEST_FIELD: usize = 1024;
 
@@ -96,23 +73,6 @@ pub(crate) fn kept(field: Option<&str>) -> Option<String> {
 /// Returns the beginning of an origin's text, for messages.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().take(200).collect()
-}
-
-/// Returns whether an ETag is strong (RFC 9110 8.8.3). Only strong ones tell versions apart byte by byte.
-pub(crate) fn is_strong(etag: &str) -> bool {
-    !etag.is_empty() && !etag.starts_with("W/")
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Version({})", self.0)
-    }
 }
 
 /// Metadata of an object, as its origin gives it.
@@ -215,30 +175,14 @@ pub trait Origin: Send + Sync + fmt::Debug {
         Box::pin(async { Ok(None) })
     }
 
-    /// Returns whether requests need no network. Metadata is then trusted for a shorter time.
-    fn is_local(&self) -> bool {
-        false
+    /// Returns its facts. A wrapper hands on those of the origin inside, changed where it changes them.
+    fn facts(&self) -> OriginFacts {
+        OriginFacts::default()
     }
 
-    /// Whether an object appears only when it is complete, as in buckets. Files of other origins may grow while they
-    /// are written.
-    fn stores_whole(&self) -> bool {
-        false
-    }
-
-    /// Returns the number of repeated requests.
-    fn retries(&self) -> u64 {
-        0
-    }
-
-    /// Returns the counters of sibling caches, if there are any.
-    fn neighbours(&self) -> Option<NeighbourStats> {
-        None
-    }
-
-    /// Returns the counters of the stores of its striping group; empty without one.
-    fn stripes(&self) -> Vec<StripeStoreStats> {
-        Vec::new()
+    /// Returns its counters. A wrapper hands on those of the origin inside, with its own.
+    fn counts(&self) -> OriginCounts {
+        OriginCounts::default()
     }
 
     /// Returns whether its server answers at all. Asked when a reply is late: a server that works may be waiting itself.
@@ -246,47 +190,9 @@ pub trait Origin: Send + Sync + fmt::Debug {
         Box::pin(async { true })
     }
 
-    /// Returns how much it can read at the same time, where objects are striped over several stores.
-    fn lanes(&self) -> Option<Lanes> {
-        None
-    }
-
     /// Returns how an object lies on several stores; `None` where one link carries it.
     fn striping(&self, path: &ObjectPath) -> Option<Striping> {
         let _ = path;
         None
     }
-}
-
-/// Work that the stores of a striping group share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lanes {
-    /// Units that are read at the same time.
-    pub units: usize,
-    /// Length of a unit in bytes.
-    pub unit: u64,
-    /// Number of stores.
-    pub stores: usize,
-    /// Longest silence of a store before another copy of its unit is read; `None` where units have no copies.
-    pub patience: Option<Duration>,
-}
-
-impl Lanes {
-    /// Returns what the planner must know of them. The number of slices is that of units.
-    pub(crate) fn link(&self) -> LinkLanes {
-        let stores = self.stores.max(1) as f64;
-        let (spare, patience) = match self.patience {
-            Some(patience) => (1.0 - 1.0 / stores, patience.as_secs_f64()),
-            None => (1.0, 0.0),
-        };
-        LinkLanes { slices: self.units, row: self.unit.saturating_mul(self.stores as u64), spare, patience }
-    }
-}
-
-/// Time limits of origins on a network.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timeouts {
-    pub(crate) connect: Duration,
-    pub(crate) first_byte: Duration,
-    pub(crate) stall: Duration,
 }

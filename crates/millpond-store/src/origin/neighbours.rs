@@ -13,25 +13,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin};
+use super::{BoxFuture, Fetched, Listing, NeighbourStats, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::error::OriginError;
+use crate::layout::Striping;
 use crate::path::ObjectPath;
-use crate::stripe::{StripeStoreStats, Striping};
 
 /// First pause after a failure of a sibling. It doubles with each failure in a row, up to [`LONGEST_REST`].
 const REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
-
-/// Counters of requests to siblings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NeighbourStats {
-    /// Requests that a sibling answered with bytes.
-    pub hits: u64,
-    /// Requests that no sibling could answer.
-    pub misses: u64,
-    /// Failures and timeouts of siblings.
-    pub failures: u64,
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct NeighbourCounters {
@@ -176,28 +165,12 @@ impl Origin for NeighbourOrigin {
         self.origin.open_file(path)
     }
 
-    fn is_local(&self) -> bool {
-        self.origin.is_local()
+    fn facts(&self) -> OriginFacts {
+        OriginFacts { has_neighbours: true, ..self.origin.facts() }
     }
 
-    fn stores_whole(&self) -> bool {
-        self.origin.stores_whole()
-    }
-
-    fn retries(&self) -> u64 {
-        self.origin.retries()
-    }
-
-    fn neighbours(&self) -> Option<NeighbourStats> {
-        Some(self.counters.snapshot())
-    }
-
-    fn stripes(&self) -> Vec<StripeStoreStats> {
-        self.origin.stripes()
-    }
-
-    fn lanes(&self) -> Option<Lanes> {
-        self.origin.lanes()
+    fn counts(&self) -> OriginCounts {
+        OriginCounts { neighbours: Some(self.counters.snapshot()), ..self.origin.counts() }
     }
 
     fn striping(&self, path: &ObjectPath) -> Option<Striping> {

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 
-use super::neighbours::NeighbourStats;
-use super::{Body, BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin};
+use super::{Body, BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::error::OriginError;
+use crate::layout::Striping;
 use crate::path::ObjectPath;
-use crate::stripe::{StripeStoreStats, Striping};
 
 /// Longest pause between two attempts.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -197,28 +196,13 @@ impl Origin for RetryOrigin {
         self.inner.open_file(path)
     }
 
-    fn is_local(&self) -> bool {
-        self.inner.is_local()
+    fn facts(&self) -> OriginFacts {
+        self.inner.facts()
     }
 
-    fn stores_whole(&self) -> bool {
-        self.inner.stores_whole()
-    }
-
-    fn retries(&self) -> u64 {
-        self.retries.load(Ordering::Relaxed) + self.inner.retries()
-    }
-
-    fn neighbours(&self) -> Option<NeighbourStats> {
-        self.inner.neighbours()
-    }
-
-    fn stripes(&self) -> Vec<StripeStoreStats> {
-        self.inner.stripes()
-    }
-
-    fn lanes(&self) -> Option<Lanes> {
-        self.inner.lanes()
+    fn counts(&self) -> OriginCounts {
+        let inner = self.inner.counts();
+        OriginCounts { retries: self.retries.load(Ordering::Relaxed) + inner.retries, ..inner }
     }
 
     fn striping(&self, path: &ObjectPath) -> Option<Striping> {

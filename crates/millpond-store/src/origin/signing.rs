@@ -10,8 +10,8 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
 use object_store::azure::{AzureConfigKey as AzKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GsKey};
 
+use super::BucketOptions;
 use super::aws_profile::Profile;
-use crate::place::OriginOptions;
 
 /// Advice for an operator where the store refuses a request that was unsigned for want of keys.
 pub(crate) const S3_HINT: &str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the place's \
@@ -22,7 +22,7 @@ pub(crate) const AZ_HINT: &str = "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE
                                   \"instance\" where the machine has an identity";
 
 /// Describes the source of keys for S3, in the order in which they are looked for.
-pub(crate) fn s3_source(options: &OriginOptions, env: impl Fn(&str) -> Option<String>) -> Option<String> {
+pub(crate) fn s3_source(options: &BucketOptions, env: impl Fn(&str) -> Option<String>) -> Option<String> {
     let builder = AmazonS3Builder::from_env();
     if env("AWS_ACCESS_KEY_ID").is_some() {
         return Some("the environment: AWS_ACCESS_KEY_ID".to_owned());
@@ -45,7 +45,7 @@ pub(crate) fn s3_source(options: &OriginOptions, env: impl Fn(&str) -> Option<St
 }
 
 /// Describes the source of keys for Google Cloud Storage.
-pub(crate) fn gs_source(options: &OriginOptions, env: impl Fn(&str) -> Option<String>) -> Option<String> {
+pub(crate) fn gs_source(options: &BucketOptions, env: impl Fn(&str) -> Option<String>) -> Option<String> {
     let variables = [
         "GOOGLE_SERVICE_ACCOUNT",
         "GOOGLE_SERVICE_ACCOUNT_PATH",
@@ -58,7 +58,7 @@ pub(crate) fn gs_source(options: &OriginOptions, env: impl Fn(&str) -> Option<St
 }
 
 /// Describes the source of keys for Azure.
-pub(crate) fn az_source(options: &OriginOptions, env: impl Fn(&str) -> Option<String>) -> Option<String> {
+pub(crate) fn az_source(options: &BucketOptions, env: impl Fn(&str) -> Option<String>) -> Option<String> {
     let variables = [
         "AZURE_STORAGE_ACCOUNT_KEY",
         "AZURE_STORAGE_ACCESS_KEY",
@@ -82,7 +82,7 @@ fn of_environment(variables: &[&str], env: impl Fn(&str) -> Option<String>, othe
 /// Returns whether there are keys for S3, or a service that is said to provide them.
 pub(super) fn is_signed_s3(
     builder: &AmazonS3Builder,
-    options: &OriginOptions,
+    options: &BucketOptions,
     env: impl Fn(&str) -> Option<String>,
 ) -> bool {
     let has = |name: &str| env(name).is_some_and(|value| !value.is_empty());
@@ -100,7 +100,7 @@ pub(super) fn is_signed_s3(
 /// Returns whether there are keys for Google Cloud Storage, or a service that is said to provide them.
 pub(super) fn is_signed_gs(
     builder: &GoogleCloudStorageBuilder,
-    options: &OriginOptions,
+    options: &BucketOptions,
     env: impl Fn(&str) -> Option<String>,
 ) -> bool {
     let configured =
@@ -118,7 +118,7 @@ pub(super) fn is_signed_gs(
 /// Returns whether there are keys for Azure, or a service that is said to provide them.
 pub(super) fn is_signed_az(
     builder: &MicrosoftAzureBuilder,
-    options: &OriginOptions,
+    options: &BucketOptions,
     env: impl Fn(&str) -> Option<String>,
 ) -> bool {
     let any = [
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_source_of_keys_is_named_without_them() {
-        let options = OriginOptions::default();
+        let options = BucketOptions::default();
         let found = s3_source(&options, env(&[("AWS_ACCESS_KEY_ID", "hush")])).unwrap();
         assert_eq!(found, "the environment: AWS_ACCESS_KEY_ID");
         let dir = tempfile::tempdir().unwrap();
@@ -163,7 +163,7 @@ mod tests {
             _ => None,
         };
         assert_eq!(s3_source(&options, profile).unwrap(), "the profile \"films\" of the AWS files");
-        let instance = OriginOptions { instance_credentials: true, ..OriginOptions::default() };
+        let instance = BucketOptions { instance_credentials: true, ..BucketOptions::default() };
         assert!(s3_source(&instance, env(&[])).unwrap().contains("instance metadata"));
         assert!(gs_source(&instance, env(&[])).unwrap().contains("service account"));
         assert!(
@@ -173,9 +173,9 @@ mod tests {
 
     #[test]
     fn the_machine_is_asked_where_something_says_so() {
-        let options = OriginOptions::default();
-        let instance = OriginOptions { instance_credentials: true, ..OriginOptions::default() };
-        let s3 = |options: &OriginOptions, pairs| is_signed_s3(&AmazonS3Builder::new(), options, env(pairs));
+        let options = BucketOptions::default();
+        let instance = BucketOptions { instance_credentials: true, ..BucketOptions::default() };
+        let s3 = |options: &BucketOptions, pairs| is_signed_s3(&AmazonS3Builder::new(), options, env(pairs));
         assert!(!s3(&options, &[]) && s3(&instance, &[]));
         assert!(!s3(&options, &[("AWS_REGION", "x"), ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "")]));
         assert!(s3(&options, &[("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://h")]));
@@ -187,10 +187,10 @@ mod tests {
         let keys = AmazonS3Builder::new().with_access_key_id("a").with_secret_access_key("b");
         assert!(is_signed_s3(&keys, &options, env(&[])));
 
-        let gs = |options: &OriginOptions, pairs| is_signed_gs(&GoogleCloudStorageBuilder::new(), options, env(pairs));
+        let gs = |options: &BucketOptions, pairs| is_signed_gs(&GoogleCloudStorageBuilder::new(), options, env(pairs));
         assert!(!gs(&options, &[("HOME", "/nonexistent")]) && gs(&instance, &[]));
         assert!(gs(&options, &[("GCE_METADATA_HOST", "h")]));
-        let az = |options: &OriginOptions, pairs| is_signed_az(&MicrosoftAzureBuilder::new(), options, env(pairs));
+        let az = |options: &BucketOptions, pairs| is_signed_az(&MicrosoftAzureBuilder::new(), options, env(pairs));
         assert!(!az(&options, &[]) && az(&instance, &[]) && az(&options, &[("IDENTITY_ENDPOINT", "http://h")]));
         let emulator = MicrosoftAzureBuilder::new().with_use_emulator(true);
         assert!(is_signed_az(&emulator, &options, env(&[])));

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::disk::DiskOrigin;
-use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin};
+use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginFacts};
 use crate::error::{At, OriginError};
 use crate::path::ObjectPath;
 
@@ -98,8 +98,8 @@ impl Origin for SingleOrigin {
         }
     }
 
-    fn is_local(&self) -> bool {
-        true
+    fn facts(&self) -> OriginFacts {
+        OriginFacts { is_local: true, ..OriginFacts::default() }
     }
 }
 

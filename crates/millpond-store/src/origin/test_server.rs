@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::place::decoded;
+use crate::url_text::decoded;
 
 /// The fault of one request.
 #[derive(Clone, Debug)]

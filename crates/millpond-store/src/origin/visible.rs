@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, neighbours::NeighbourStats};
+use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::error::{At, OriginError};
+use crate::layout::Striping;
 use crate::path::ObjectPath;
-use crate::stripe::{StripeStoreStats, Striping};
 
 /// An origin whose hidden files and folders are not there for anyone: a path with a component that begins with a dot
 /// is answered as a missing one, without asking the origin.
@@ -73,28 +73,12 @@ impl Origin for VisibleOrigin {
         }
     }
 
-    fn is_local(&self) -> bool {
-        self.0.is_local()
+    fn facts(&self) -> OriginFacts {
+        self.0.facts()
     }
 
-    fn stores_whole(&self) -> bool {
-        self.0.stores_whole()
-    }
-
-    fn retries(&self) -> u64 {
-        self.0.retries()
-    }
-
-    fn neighbours(&self) -> Option<NeighbourStats> {
-        self.0.neighbours()
-    }
-
-    fn stripes(&self) -> Vec<StripeStoreStats> {
-        self.0.stripes()
-    }
-
-    fn lanes(&self) -> Option<Lanes> {
-        self.0.lanes()
+    fn counts(&self) -> OriginCounts {
+        self.0.counts()
     }
 
     fn striping(&self, path: &ObjectPath) -> Option<Striping> {

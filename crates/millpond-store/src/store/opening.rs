@@ -81,7 +81,7 @@ impl Inner {
     /// it is as short as possible, because only the origin knows the version.
     fn first_read(&self, source: &NamedOrigin, wanted: Range<u64>) -> Range<u64> {
         let slice = self.slices.slice();
-        if wanted.is_empty() || source.origin.neighbours().is_some() {
+        if wanted.is_empty() || source.origin.facts().has_neighbours {
             return 0..slice;
         }
         let start = wanted.start / slice * slice;

@@ -11,11 +11,11 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::group::{StripeGroup, Wanted};
-use super::layout::Piece;
 use super::map::StripeMap;
 use super::turns::PieceDue;
 use crate::due::Due;
 use crate::error::{At, OriginError};
+use crate::layout::Piece;
 use crate::origin::Body;
 
 /// Bytes of one permit of [`ReadAhead`].

@@ -11,34 +11,16 @@ use futures_util::StreamExt;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, timeout};
 
-use super::layout::Piece;
-use super::lead::StoreRate;
 use super::map::StripeMap;
 use super::turns::{PieceDue, Turns};
 use crate::error::{At, OriginError, Phase};
-use crate::origin::{Fetched, Origin};
+use crate::layout::{Piece, StoreRate};
+use crate::origin::{Fetched, Origin, StripeStoreStats};
 
 /// First pause of a store that failed, where its units have other copies. It doubles with each failure in a row, up to
 /// [`LONGEST_REST`].
 const REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(30);
-
-/// Counters of one store of a striping group.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StripeStoreStats {
-    /// Name of the store.
-    pub store: String,
-    /// Requests for units.
-    pub requests: u64,
-    /// Bytes of units.
-    pub bytes: u64,
-    /// Requests that failed, after further attempts.
-    pub failures: u64,
-    /// Requests under way.
-    pub in_flight: u64,
-    /// Whether it is left alone after a failure.
-    pub is_resting: bool,
-}
 
 /// A store with its state.
 #[derive(Debug)]
@@ -215,7 +197,7 @@ impl StripeGroup {
 
     /// Returns the number of repeated requests.
     pub(super) fn retries(&self) -> u64 {
-        self.stores.values().map(|store| store.patient.retries()).sum()
+        self.stores.values().map(|store| store.patient.counts().retries).sum()
     }
 
     /// Reads a piece, from another copy where one fails.

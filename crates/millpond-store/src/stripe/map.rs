@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::layout::{Layout, LayoutError};
+use crate::layout::{Layout, LayoutError};
 use crate::path::ObjectPath;
 
 /// End of the name of a map. The striped object's name is the rest.

@@ -7,12 +7,11 @@
 
 mod batch;
 pub(crate) mod group;
-mod layout;
-mod lead;
 mod map;
+mod options;
 pub(crate) mod origin;
 mod sink;
-mod store_name;
+mod store;
 mod turns;
 mod unstriping;
 mod writing;
@@ -20,11 +19,9 @@ mod writing;
 #[cfg(test)]
 mod tests;
 
-pub use group::StripeStoreStats;
-pub use layout::{Layout, LayoutError, Piece};
-pub use lead::{StoreRate, Striping};
 pub use map::{MAP_SUFFIX, MapError, StripeMap, StripeSource};
+pub use options::StripingOptions;
 pub use sink::{MapTarget, StripeError};
-pub use store_name::{StoreNameError, StripeStore};
+pub use store::StripeStore;
 pub use unstriping::{remove_striped, unstripe};
 pub use writing::{StripePlan, Striped, remove, stripe};

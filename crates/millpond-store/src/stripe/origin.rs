@@ -9,18 +9,21 @@ use bytes::BytesMut;
 use futures_util::StreamExt;
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::StripingOptions;
 use super::batch::{Batch, ReadAhead, read_ahead};
-use super::group::{GroupStore, StripeGroup, StripeStoreStats};
-use super::lead::Striping;
+use super::group::{GroupStore, StripeGroup};
 use super::map::{LONGEST_MAP, MAP_SUFFIX, StripeMap, map_path};
 use crate::cache::Cache;
 use crate::error::{At, OriginError};
+use crate::layout::Striping;
+use crate::origin::bare::{LocationError, bare};
 use crate::origin::disk::check;
-use crate::origin::neighbours::NeighbourStats;
-use crate::origin::retry::{RetryOrigin, RetryPolicy};
-use crate::origin::{BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, Version};
+use crate::origin::retry::RetryOrigin;
+use crate::origin::{
+    BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, RemoteOptions,
+};
 use crate::path::ObjectPath;
-use crate::place::{OriginOptions, PlaceError, PlaceSpec, store};
+use crate::version::Version;
 
 /// Memory of a place for pieces that are read before their turn, in bytes.
 const READ_AHEAD: u64 = 64 << 20;
@@ -56,22 +59,24 @@ struct Mapped {
 }
 
 impl StripedOrigin {
-    /// Wraps an origin. The stores are those of `options`.
+    /// Wraps an origin. The stores are those of `striping`; `remote` are the options of the origin itself.
     ///
     /// # Errors
     ///
     /// A store is a folder that does not exist, or its client cannot be made.
-    pub(crate) fn new(inner: Arc<dyn Origin>, options: &OriginOptions) -> Result<Self, PlaceError> {
-        let policy = RetryPolicy { tries: options.retries.saturating_add(1), base: options.retry_base };
-        let stores = options.stripe_over.iter().map(|named| {
-            let spec = PlaceSpec { name: String::new(), source: named.source().clone() };
-            let plain = store(&spec, &named.options(options))?;
-            let patient = Arc::new(RetryOrigin::new(plain.clone(), policy));
+    pub(crate) fn new(
+        inner: Arc<dyn Origin>,
+        striping: &StripingOptions,
+        remote: &RemoteOptions,
+    ) -> Result<Self, LocationError> {
+        let stores = striping.stores.iter().map(|named| {
+            let plain = bare(named.location(), &named.remote(remote))?;
+            let patient = Arc::new(RetryOrigin::new(plain.clone(), remote.retry));
             Ok(GroupStore::new(named.name().to_owned(), plain, patient))
         });
-        let stores = stores.collect::<Result<Vec<_>, PlaceError>>()?;
-        let group = StripeGroup::new(stores, options.stripe_timeout);
-        Ok(Self::over(inner, group, options.stripe_batch, options.stripe_start))
+        let stores = stores.collect::<Result<Vec<_>, LocationError>>()?;
+        let group = StripeGroup::new(stores, striping.timeout);
+        Ok(Self::over(inner, group, striping.batch, striping.start))
     }
 
     pub(super) fn over(inner: Arc<dyn Origin>, group: StripeGroup, batch: usize, longest: Duration) -> Self {
@@ -141,6 +146,15 @@ impl StripedOrigin {
             }
         }
         self.load(path).await
+    }
+
+    /// Returns what is read at the same time; `None` before the first map was read.
+    fn lanes(&self) -> Option<Lanes> {
+        let unit = self.unit.load(Ordering::Relaxed);
+        let stores = self.group.len();
+        let units = if self.batch == 0 { 2 * stores } else { self.batch };
+        let patience = (self.copies.load(Ordering::Relaxed) > 1).then(|| self.group.patience());
+        (unit > 0).then_some(Lanes { units, unit, stores, patience })
     }
 
     async fn read_now(
@@ -237,32 +251,13 @@ impl Origin for StripedOrigin {
         })
     }
 
-    fn is_local(&self) -> bool {
-        self.inner.is_local()
+    fn facts(&self) -> OriginFacts {
+        OriginFacts { lanes: self.lanes(), ..self.inner.facts() }
     }
 
-    fn stores_whole(&self) -> bool {
-        self.inner.stores_whole()
-    }
-
-    fn retries(&self) -> u64 {
-        self.inner.retries() + self.group.retries()
-    }
-
-    fn neighbours(&self) -> Option<NeighbourStats> {
-        self.inner.neighbours()
-    }
-
-    fn stripes(&self) -> Vec<StripeStoreStats> {
-        self.group.stats()
-    }
-
-    fn lanes(&self) -> Option<Lanes> {
-        let unit = self.unit.load(Ordering::Relaxed);
-        let stores = self.group.len();
-        let units = if self.batch == 0 { 2 * stores } else { self.batch };
-        let patience = (self.copies.load(Ordering::Relaxed) > 1).then(|| self.group.patience());
-        (unit > 0).then_some(Lanes { units, unit, stores, patience })
+    fn counts(&self) -> OriginCounts {
+        let inner = self.inner.counts();
+        OriginCounts { retries: inner.retries + self.group.retries(), stripes: self.group.stats(), ..inner }
     }
 
     fn striping(&self, path: &ObjectPath) -> Option<Striping> {

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::layout::LayoutError;
 use super::map::{MAP_SUFFIX, MapError};
-use super::store_name::{StoreNameError, StripeStore};
+use super::store::StripeStore;
 use crate::error::{At, OriginError};
-use crate::origin::cloud::{CloudKind, CloudOrigin};
+use crate::layout::LayoutError;
+use crate::location::OriginLocation;
+use crate::origin::RemoteOptions;
+use crate::origin::bare::LocationError;
+use crate::origin::cloud::CloudOrigin;
 use crate::path::ObjectPath;
-use crate::place::{OriginOptions, PlaceError, PlaceSource, PlaceSpec};
 
 /// Attempts to write one object.
 const TRIES: u32 = 4;
@@ -26,12 +28,9 @@ pub enum StripeError {
     /// The source, the map or a unit cannot be read or written.
     #[error(transparent)]
     Origin(#[from] OriginError),
-    /// A location is none.
+    /// No origin can be made of a location.
     #[error(transparent)]
-    Place(#[from] PlaceError),
-    /// A store is none.
-    #[error(transparent)]
-    Store(#[from] StoreNameError),
+    Location(#[from] LocationError),
     /// A size is out of its limits.
     #[error(transparent)]
     Layout(#[from] LayoutError),
@@ -93,28 +92,21 @@ impl Sink {
     /// # Errors
     ///
     /// The location is neither a folder that exists nor a bucket.
-    pub(super) fn new(source: &PlaceSource, options: &OriginOptions) -> Result<Self, StripeError> {
-        let client = |detail: String| PlaceError::Client { place: source.to_string(), detail };
-        let bucket = |kind, bucket: &str, prefix: &str| {
-            CloudOrigin::new(kind, bucket, prefix, options, options.timeouts()).map(Self::Bucket).map_err(client)
-        };
-        Ok(match source {
+    pub(super) fn new(location: &OriginLocation, options: &RemoteOptions) -> Result<Self, StripeError> {
+        let client = |detail: String| LocationError::Client { location: location.to_string(), detail };
+        Ok(match location {
             // A store that is not mounted is not filled.
-            PlaceSource::Folder(folder) if !folder.is_dir() => {
-                return Err(PlaceError::NoSuchFolder { folder: folder.clone() }.into());
+            OriginLocation::Folder(folder) if !folder.is_dir() => {
+                return Err(LocationError::NoSuchFolder { folder: folder.clone() }.into());
             }
-            PlaceSource::Folder(folder) => Self::Folder(folder.clone()),
-            PlaceSource::S3 { bucket: name, prefix } => bucket(CloudKind::S3, name, prefix)?,
-            PlaceSource::Gs { bucket: name, prefix } => bucket(CloudKind::Gs, name, prefix)?,
-            PlaceSource::Az { container, prefix } => bucket(CloudKind::Az, container, prefix)?,
-            PlaceSource::Http(_) | PlaceSource::Rtsp(_) | PlaceSource::Publish | PlaceSource::Transport(_) => {
-                return Err(StripeError::ReadOnly { place: source.to_string() });
-            }
+            OriginLocation::Folder(folder) => Self::Folder(folder.clone()),
+            OriginLocation::Bucket(bucket) => Self::Bucket(CloudOrigin::new(bucket, options).map_err(client)?),
+            OriginLocation::Http(_) => return Err(StripeError::ReadOnly { place: location.to_string() }),
         })
     }
 
-    pub(super) fn of_store(store: &StripeStore, options: &OriginOptions) -> Result<Self, StripeError> {
-        Self::new(store.source(), &store.options(options))
+    pub(super) fn of_store(store: &StripeStore, options: &RemoteOptions) -> Result<Self, StripeError> {
+        Self::new(store.location(), &store.remote(options))
     }
 
     /// Writes an object whole, or not at all. An earlier one of that name is replaced.
@@ -207,31 +199,15 @@ fn replace(file: &std::path::Path, bytes: &[u8]) -> io::Result<()> {
 /// The place of a map, and the object that it stands for.
 #[derive(Clone, Debug)]
 pub struct MapTarget {
-    pub(super) spec: PlaceSpec,
+    pub(super) location: OriginLocation,
     /// Path of the striped object, without the end of the map's name.
     pub(super) path: ObjectPath,
 }
 
 impl MapTarget {
-    /// Parses a location such as `/films/a.mp4.stripe` or `s3://films/a.mp4.stripe`.
-    ///
-    /// # Errors
-    ///
-    /// The text is no location, or its name does not end in `.stripe`.
-    pub fn parse(text: &str) -> Result<Self, StripeError> {
-        let wrong = || StripeError::Name { name: text.to_owned() };
-        let whole = text.strip_suffix(MAP_SUFFIX).ok_or_else(wrong)?;
-        let (folder, name) = match whole.rsplit_once('/') {
-            Some(("", name)) => ("/", name),
-            Some((folder, name)) if !folder.ends_with(':') && !folder.ends_with(":/") => (folder, name),
-            Some(_) => return Err(wrong()),
-            None => (".", whole),
-        };
-        let is_local = !text.contains("://");
-        let folder =
-            if is_local && !folder.starts_with(['/', '.']) { format!("./{folder}") } else { folder.to_owned() };
-        let path = ObjectPath::parse(name).map_err(|_| wrong())?;
-        Ok(Self { spec: PlaceSpec::parse(&folder)?, path })
+    /// Creates the target of the map of an object at a location.
+    pub fn new(location: OriginLocation, path: ObjectPath) -> Self {
+        Self { location, path }
     }
 
     /// Returns the name of the striped object.
@@ -239,13 +215,13 @@ impl MapTarget {
         self.path.as_str()
     }
 
-    pub(super) fn sink(&self, options: &OriginOptions) -> Result<Sink, StripeError> {
-        Sink::new(&self.spec.source, options)
+    pub(super) fn sink(&self, options: &RemoteOptions) -> Result<Sink, StripeError> {
+        Sink::new(&self.location, options)
     }
 }
 
 impl std::fmt::Display for MapTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}{MAP_SUFFIX}", self.spec.source.to_string().trim_end_matches('/'), self.path)
+        write!(f, "{}/{}{MAP_SUFFIX}", self.location.to_string().trim_end_matches('/'), self.path)
     }
 }

@@ -11,19 +11,19 @@ use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 
 use super::group::{GroupStore, StripeGroup};
-use super::layout::Layout;
 use super::map::{StripeMap, StripeSource};
 use super::origin::StripedOrigin;
 use super::sink::{MapTarget, StripeError};
-use super::store_name::StripeStore;
+use super::store::StripeStore;
 use super::writing::{StripePlan, stripe};
 use super::{remove_striped, unstripe};
 use crate::error::{At, OriginError};
+use crate::layout::Layout;
+use crate::location::OriginLocation;
 use crate::origin::memory::MemoryOrigin;
 use crate::origin::retry::{RetryOrigin, RetryPolicy};
-use crate::origin::{BoxFuture, Fetched, Listing, ObjectMeta, Origin};
+use crate::origin::{BoxFuture, Fetched, Listing, ObjectMeta, Origin, RemoteOptions};
 use crate::path::ObjectPath;
-use crate::place::OriginOptions;
 
 const UNIT: u64 = 64 << 10;
 
@@ -198,7 +198,7 @@ async fn a_reader_that_leaves_ends_its_requests() {
     group.stores.iter().for_each(|store| store.is_silent.store(true, Ordering::Relaxed));
     assert!(tokio::time::timeout(Duration::from_secs(1), group.read(0..600_000)).await.is_err());
     tokio::task::yield_now().await;
-    let in_flight: u64 = group.origin.stripes().iter().map(|store| store.in_flight).sum();
+    let in_flight: u64 = group.origin.counts().stripes.iter().map(|store| store.in_flight).sum();
     assert_eq!(in_flight, 0);
 }
 
@@ -226,7 +226,7 @@ async fn the_other_copy_is_read_and_a_dead_store_is_left_alone() {
         assert_eq!(group.read(0..1_000_000).await.unwrap(), film(), "{fault}");
         let asked = bad.asked.load(Ordering::Relaxed);
         assert!((1..=4).contains(&asked), "{fault}: {asked}");
-        let stats = group.origin.stripes();
+        let stats = group.origin.counts().stripes;
         assert!(stats[2].is_resting && stats[2].failures > 0, "{fault}");
         if fault == "dead" {
             assert_eq!(group.read(0..1_000_000).await.unwrap(), film());
@@ -235,7 +235,10 @@ async fn the_other_copy_is_read_and_a_dead_store_is_left_alone() {
         broken.store(false, Ordering::Relaxed);
         tokio::time::sleep(Duration::from_secs(40)).await;
         assert_eq!(group.read(0..1_000_000).await.unwrap(), film());
-        assert!(bad.asked.load(Ordering::Relaxed) > asked && !group.origin.stripes()[2].is_resting, "{fault}: back");
+        assert!(
+            bad.asked.load(Ordering::Relaxed) > asked && !group.origin.counts().stripes[2].is_resting,
+            "{fault}: back"
+        );
     }
 }
 
@@ -294,12 +297,12 @@ impl Folders {
     }
 
     fn plan(&self, copies: usize) -> StripePlan {
-        let store = |name| StripeStore::parse(&format!("{name}={}/{name}", self.path().display())).unwrap();
+        let store = |name| StripeStore::new(name, OriginLocation::Folder(self.path().join(name)));
         StripePlan { stores: ["a", "b", "c"].map(store).into(), factor: None, unit: UNIT, copies }
     }
 
     fn target(&self) -> MapTarget {
-        MapTarget::parse(&format!("{}/media/film.mp4.stripe", self.path().display())).unwrap()
+        MapTarget::new(OriginLocation::Folder(self.path().join("media")), path("film.mp4"))
     }
 
     fn source(&self) -> Arc<dyn Origin> {
@@ -307,7 +310,7 @@ impl Folders {
     }
 
     async fn stripe(&self, copies: usize) -> Result<super::Striped, StripeError> {
-        let options = OriginOptions::default();
+        let options = RemoteOptions::default();
         stripe(&self.source(), &path("film.mp4"), &self.target(), &self.plan(copies), &options, |_| {}).await
     }
 
@@ -317,7 +320,7 @@ impl Folders {
             read.extend_from_slice(bytes);
             Ok(())
         };
-        unstripe(&self.target(), &stores, &OriginOptions::default(), out).await?;
+        unstripe(&self.target(), &stores, &RemoteOptions::default(), out).await?;
         Ok(read)
     }
 
@@ -344,7 +347,7 @@ async fn an_object_is_striped_and_read_back() {
         std::fs::remove_file(folders.path().join("media/film.mp4")).unwrap();
         assert_eq!(folders.unstripe().await.unwrap(), film());
         let (target, stores) = (folders.target(), folders.plan(1).stores);
-        remove_striped(&target, &striped.map, &stores, &OriginOptions::default()).await.unwrap();
+        remove_striped(&target, &striped.map, &stores, &RemoteOptions::default()).await.unwrap();
         assert_eq!(folders.files("media"), 0);
         assert_eq!(["a", "b", "c"].map(|name| std::fs::read_dir(folders.path().join(name)).unwrap().count()), [0; 3]);
     }
@@ -364,7 +367,7 @@ async fn damaged_units_do_not_pass_the_checksum() {
 fn interrupt(folders: &Folders) {
     // The end of this runtime waits for the writes that have begun.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let options = OriginOptions::default();
+    let options = RemoteOptions::default();
     let (plan, target, source) = (folders.plan(1), folders.target(), folders.source());
     let film_path = path("film.mp4");
     let (tell, told) = tokio::sync::oneshot::channel();
@@ -405,7 +408,7 @@ async fn an_interrupted_run_leaves_no_map_and_is_cleaned_up_by_the_next() {
 #[tokio::test]
 async fn a_source_that_changes_is_not_striped() {
     let folders = Folders::new();
-    let options = OriginOptions::default();
+    let options = RemoteOptions::default();
     let file = folders.path().join("media/film.mp4");
     let (plan, target, source) = (folders.plan(1), folders.target(), folders.source());
     let mut changed = false;
@@ -436,7 +439,7 @@ async fn plans_and_targets_are_checked() {
     let folders = Folders::new();
     let mut plan = folders.plan(1);
     plan.stores.push(plan.stores[0].clone());
-    let options = OriginOptions::default();
+    let options = RemoteOptions::default();
     let run = |plan: StripePlan| {
         let (folders, options) = (&folders, &options);
         async move {
@@ -450,19 +453,20 @@ async fn plans_and_targets_are_checked() {
     plan.factor = Some(4);
     assert!(run(plan.clone()).await.contains("factor is 4, expected 1 to 3"));
     plan = folders.plan(1);
-    plan.stores[1] = StripeStore::parse("b=/no/such/folder").unwrap();
+    plan.stores[1] = StripeStore::new("b", OriginLocation::Folder("/no/such/folder".into()));
     assert!(run(plan.clone()).await.contains("does not exist"));
-    plan.stores[1] = StripeStore::parse("b=http://127.0.0.1:1/").unwrap();
+    plan.stores[1] = StripeStore::new("b", OriginLocation::Http("http://127.0.0.1:1/".parse().unwrap()));
     assert!(run(plan).await.contains("folders and buckets only"));
-    for (text, place) in [
-        ("/films/a.mp4.stripe", "/films/a.mp4.stripe"),
-        ("a.mp4.stripe", "./a.mp4.stripe"),
-        ("x/a.mp4.stripe", "./x/a.mp4.stripe"),
-        ("s3://bucket/x/a.mp4.stripe", "s3://bucket/x/a.mp4.stripe"),
-    ] {
-        assert_eq!(MapTarget::parse(text).unwrap().to_string(), place);
-    }
-    for text in ["a.mp4", "s3://a.mp4.stripe", ".stripe", "/films/.stripe"] {
-        assert!(MapTarget::parse(text).is_err(), "{text}");
-    }
+}
+
+#[test]
+fn stores_have_their_own_endpoint_and_region() {
+    let location = OriginLocation::Folder("/data".into());
+    let store = StripeStore::new("a", location.clone()).with_endpoint("http://10.0.0.7:9000".to_owned());
+    let mut options = RemoteOptions::default();
+    options.bucket.endpoint = Some("http://minio:9000".to_owned());
+    options.bucket.region = Some("eu".to_owned());
+    let own = store.with_region("us".to_owned()).remote(&options).bucket;
+    assert_eq!((own.endpoint.as_deref(), own.region.as_deref()), (Some("http://10.0.0.7:9000"), Some("us")));
+    assert_eq!(StripeStore::new("b", location).remote(&options), options);
 }

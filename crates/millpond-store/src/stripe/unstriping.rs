@@ -6,14 +6,15 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 
+use super::StripingOptions;
 use super::map::{MAP_SUFFIX, StripeMap, map_path};
 use super::origin::StripedOrigin;
 use super::sink::{MapTarget, StripeError};
-use super::store_name::StripeStore;
+use super::store::StripeStore;
 use super::writing::{hex, read_small, remove};
 use crate::error::OriginError;
-use crate::origin::Origin;
-use crate::place::{OriginOptions, store};
+use crate::origin::bare::bare;
+use crate::origin::{Origin, RemoteOptions};
 
 /// Reads a striped object, as a server does, and hands its bytes to `out` in order. Returns its map.
 ///
@@ -24,11 +25,10 @@ use crate::place::{OriginOptions, store};
 pub async fn unstripe(
     target: &MapTarget,
     stores: &[StripeStore],
-    options: &OriginOptions,
+    options: &RemoteOptions,
     mut out: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<StripeMap, StripeError> {
-    let options = OriginOptions { stripe_over: stores.to_vec(), ..options.clone() };
-    let place = store(&target.spec, &options)?;
+    let place = bare(&target.location, options)?;
     let map = map_path(&target.path).ok_or_else(|| StripeError::Name { name: target.to_string() })?;
     let Some(text) = read_small(&*place, &map).await? else {
         let at = crate::error::At::new(&place.describe(), map.as_str());
@@ -36,7 +36,8 @@ pub async fn unstripe(
     };
     let wrong = |error| StripeError::Map { at: target.to_string(), error };
     let map = StripeMap::parse(&text).map_err(wrong)?;
-    let origin = Arc::new(StripedOrigin::new(place, &options)?);
+    let striping = StripingOptions { stores: stores.to_vec(), ..StripingOptions::default() };
+    let origin = Arc::new(StripedOrigin::new(place, &striping, options)?);
     let fetched = origin.read(&target.path, 0..u64::MAX, None).await?;
     let mut hash = Sha256::new();
     let mut body = fetched.body;
@@ -62,7 +63,7 @@ pub async fn remove_striped(
     target: &MapTarget,
     map: &StripeMap,
     stores: &[StripeStore],
-    options: &OriginOptions,
+    options: &RemoteOptions,
 ) -> Result<(), StripeError> {
     let path = map_path(&target.path).ok_or_else(|| StripeError::Name { name: target.to_string() })?;
     target.sink(options)?.remove(&path).await?;

@@ -11,14 +11,14 @@ use futures_util::stream::{self, FuturesUnordered};
 use futures_util::{StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 
-use super::layout::Layout;
 use super::map::{LONGEST_MAP, MAP_SUFFIX, StripeMap, StripeSource, map_path, unit_path};
 use super::sink::{MapTarget, Sink, StripeError};
-use super::store_name::StripeStore;
+use super::store::StripeStore;
 use crate::error::{At, OriginError};
-use crate::origin::{Body, Origin};
+use crate::layout::Layout;
+use crate::origin::bare::bare;
+use crate::origin::{Body, Origin, RemoteOptions};
 use crate::path::ObjectPath;
-use crate::place::{OriginOptions, store};
 
 /// Memory for units that are being written, in bytes.
 const WRITING: u64 = 64 << 20;
@@ -61,7 +61,7 @@ pub async fn stripe(
     path: &ObjectPath,
     target: &MapTarget,
     plan: &StripePlan,
-    options: &OriginOptions,
+    options: &RemoteOptions,
     mut progress: impl FnMut(u64),
 ) -> Result<Striped, StripeError> {
     let meta = source.head(path).await?;
@@ -114,7 +114,7 @@ pub async fn stripe(
 /// # Errors
 ///
 /// A store is not one of `stores`, or does not answer.
-pub async fn remove(map: &StripeMap, stores: &[StripeStore], options: &OriginOptions) -> Result<(), StripeError> {
+pub async fn remove(map: &StripeMap, stores: &[StripeStore], options: &RemoteOptions) -> Result<(), StripeError> {
     let sinks = map.stores().iter().map(|name| {
         let unknown = || StripeError::Map {
             at: map.source().location.clone(),
@@ -138,7 +138,7 @@ fn chosen<'a>(plan: &'a StripePlan, path: &ObjectPath) -> Result<Vec<&'a StripeS
     // The limit of a factor is the size of its group.
     if factor == 0 || factor > count {
         let (found, most) = (factor as u64, count as u64);
-        return Err(super::layout::LayoutError { field: "factor", found, least: 1, most }.into());
+        return Err(crate::layout::LayoutError { field: "factor", found, least: 1, most }.into());
     }
     let first = (xxhash_rust::xxh3::xxh3_64(path.as_str().as_bytes()) % count.max(1) as u64) as usize;
     Ok(plan.stores.iter().cycle().skip(first).take(factor).collect())
@@ -239,10 +239,10 @@ struct Notes {
 }
 
 impl Notes {
-    fn new(target: &MapTarget, options: &OriginOptions) -> Result<Self, StripeError> {
+    fn new(target: &MapTarget, options: &RemoteOptions) -> Result<Self, StripeError> {
         let wrong = || StripeError::Name { name: target.to_string() };
         Ok(Self {
-            origin: store(&target.spec, options)?,
+            origin: bare(&target.location, options)?,
             sink: target.sink(options)?,
             map: map_path(&target.path).ok_or_else(wrong)?,
             note: ObjectPath::parse(&format!(".{}{MAP_SUFFIX}.part", target.path)).map_err(|_| wrong())?,
@@ -264,7 +264,7 @@ impl Notes {
     }
 
     /// Removes the units of an earlier run that has not ended.
-    async fn clear(&self, plan: &StripePlan, options: &OriginOptions) -> Result<(), StripeError> {
+    async fn clear(&self, plan: &StripePlan, options: &RemoteOptions) -> Result<(), StripeError> {
         let Some(note) = self.note().await? else { return Ok(()) };
         // A run may have ended between its map and its note.
         let is_present = self.map().await?.is_some_and(|map| map.id() == note.id());

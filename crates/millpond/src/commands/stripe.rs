@@ -2,10 +2,11 @@
 
 use super::{Outcome, runtime};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use millpond_place::{PlaceError, PlaceSpec, map_target, stripe_store};
 use millpond_server::settings::value;
 use millpond_store::{
-    MAP_SUFFIX, MapTarget, ObjectPath, OriginOptions, PlaceSpec, StripeMap, StripePlan, StripeStore, build, remove,
-    stripe, unstripe,
+    MAP_SUFFIX, MapTarget, ObjectPath, OriginOptions, RemoteOptions, StripeError, StripeMap, StripePlan, StripeStore,
+    remove, stripe, unstripe,
 };
 use millpond_terminal::{note, out::progress, say};
 use std::{
@@ -92,12 +93,20 @@ fn over() -> Arg {
 /// Returns the stores of `--over`.
 fn stores(matches: &ArgMatches) -> Result<Vec<StripeStore>, Box<dyn Error>> {
     let texts = matches.get_many::<String>("over").into_iter().flatten();
-    Ok(texts.map(|text| StripeStore::parse(text)).collect::<Result<_, _>>()?)
+    Ok(texts.map(|text| stripe_store(text)).collect::<Result<_, _>>()?)
 }
 
 /// Whoever runs the command may name any file.
 fn options() -> OriginOptions {
-    OriginOptions { hidden_files: Some(true), ..OriginOptions::default() }
+    OriginOptions { hidden_files: true, ..OriginOptions::default() }
+}
+
+/// Describes a failure; of a folder that does not exist, with what may have been meant.
+fn told(error: StripeError) -> Box<dyn Error> {
+    match error {
+        StripeError::Location(error) => PlaceError::from(error).into(),
+        error => error.into(),
+    }
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
@@ -108,7 +117,7 @@ async fn write(matches: &ArgMatches) -> Outcome {
     let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let object = text("object");
     let map = matches.get_one::<String>("map").cloned().unwrap_or_else(|| format!("{object}{MAP_SUFFIX}"));
-    let target = MapTarget::parse(&map)?;
+    let target = map_target(&map)?;
     let unit =
         value::size(text("unit")).map_err(|bad| format!("--unit {}: expected {}", text("unit"), bad.expected))?;
     let plan = StripePlan {
@@ -119,12 +128,12 @@ async fn write(matches: &ArgMatches) -> Outcome {
     };
     // The object's folder is a place, as the map's is.
     let (folder, name) = crate::target::split(object);
-    let source = build(&PlaceSpec::parse(&folder)?, &options())?;
+    let source = PlaceSpec::parse(&folder)?.origin(&options(), None)?;
     let path = ObjectPath::parse(&name)?;
-    let told = |bytes: u64| progress(&format!("{} read", value::show_size(bytes)));
-    let striped = stripe(&source, &path, &target, &plan, &options(), told).await;
+    let shown = |bytes: u64| progress(&format!("{} read", value::show_size(bytes)));
+    let striped = stripe(&source, &path, &target, &plan, &RemoteOptions::default(), shown).await;
     progress("");
-    let striped = striped?;
+    let striped = striped.map_err(told)?;
     let layout = striped.map.layout();
     say!(
         "{target}: {} bytes in {} units of {} on {} ({})",
@@ -135,7 +144,9 @@ async fn write(matches: &ArgMatches) -> Outcome {
         if layout.copies() == 1 { "one copy".to_owned() } else { format!("{} copies", layout.copies()) },
     )?;
     match striped.former {
-        Some(former) if matches.get_flag("remove-former") => remove(&former, &plan.stores, &options()).await?,
+        Some(former) if matches.get_flag("remove-former") => {
+            remove(&former, &plan.stores, &RemoteOptions::default()).await.map_err(told)?;
+        }
         Some(former) => note!("millpond: the units of the former map stay, as stripe-{} in each store", former.id()),
         None => {}
     }
@@ -143,7 +154,7 @@ async fn write(matches: &ArgMatches) -> Outcome {
 }
 
 pub(crate) fn undo(matches: &ArgMatches) -> Outcome {
-    let target = MapTarget::parse(matches.get_one::<String>("map").map_or("", String::as_str))?;
+    let target = map_target(matches.get_one::<String>("map").map_or("", String::as_str))?;
     let output = matches.get_one::<PathBuf>("output").cloned().unwrap_or_else(|| PathBuf::from(target.name()));
     if output.exists() {
         return Err(format!("{}: it exists", output.display()).into());
@@ -161,7 +172,8 @@ pub(crate) fn undo(matches: &ArgMatches) -> Outcome {
     fs::rename(&part, &output)?;
     say!("{}: {} bytes, SHA-256 {}", output.display(), map.layout().length(), map.sha256())?;
     if matches.get_flag("remove") {
-        runtime()?.block_on(millpond_store::remove_striped(&target, &map, &stores(matches)?, &options()))?;
+        let (stores, options) = (stores(matches)?, RemoteOptions::default());
+        runtime()?.block_on(millpond_store::remove_striped(&target, &map, &stores, &options)).map_err(told)?;
     }
     Ok(())
 }
@@ -176,7 +188,7 @@ async fn read(matches: &ArgMatches, target: &MapTarget, file: &PathBuf) -> Resul
         progress(&format!("{} written", value::show_size(bytes)));
         out.write_all(piece)
     };
-    let map = unstripe(target, &stores(matches)?, &options(), written).await?;
+    let map = unstripe(target, &stores(matches)?, &RemoteOptions::default(), written).await.map_err(told)?;
     out.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
     Ok(map)
 }

@@ -7,7 +7,7 @@ use crate::{
     reload::Reloader,
 };
 use http::StatusCode;
-use millpond_store::{PlaceSource, PlaceSpec};
+use millpond_place::PlaceSpec;
 use std::path::{Path, PathBuf};
 
 /// Cure in the error of a refused request: three ways to change the setting or the place.
@@ -50,10 +50,9 @@ pub(super) fn place<'a>(
         return Err(refusal(format!("{name} names a file of this machine, and {CURE}")));
     }
     // A location that can't be parsed is refused with its reason later.
-    let Ok(PlaceSpec { source: PlaceSource::Folder(folder), .. }) = PlaceSpec::parse(&format!("place={url}")) else {
-        return Ok(());
-    };
-    if is_within(&folder, &reloader.loaded().config.places) {
+    let spec = PlaceSpec::parse(&format!("place={url}")).ok();
+    let Some(folder) = spec.as_ref().and_then(PlaceSpec::folder) else { return Ok(()) };
+    if is_within(folder, &reloader.loaded().config.places) {
         return Ok(());
     }
     Err(refusal(format!("{} is outside of the folders that are served, and {CURE}", folder.display())))
@@ -67,10 +66,7 @@ fn is_open(gate: &AdminGate) -> bool {
 /// Tells whether a folder is one of the places', or lies in one.
 fn is_within(folder: &Path, places: &[PlaceConfig]) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
-    let roots = places.iter().filter_map(|place| match &place.spec.source {
-        PlaceSource::Folder(root) => root.canonicalize().ok(),
-        _ => None,
-    });
+    let roots = places.iter().filter_map(|place| place.spec.folder()?.canonicalize().ok());
     lies_in(&folder, roots)
 }
 

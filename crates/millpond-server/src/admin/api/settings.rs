@@ -13,7 +13,6 @@ use crate::{
     reload::{Change, ReloadError, Reloader, Report},
 };
 use http::StatusCode;
-use millpond_store::PlaceSource;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
@@ -265,7 +264,7 @@ pub(super) fn list_places(state: &AdminState) -> Outcome {
     let place = |(place, source): (&PlaceConfig, &Source)| Place {
         name: place.spec.name.clone(),
         location: place.spec.source.to_string(),
-        kind: kind(&place.spec.source),
+        kind: place.spec.kind().name,
         is_live: place.spec.is_live(),
         is_ready: place.spec.is_live() || state.readiness.has_answered(&place.spec.name),
         from: from(source),
@@ -345,18 +344,5 @@ fn refused(error: ReloadError) -> Problem {
             Problem::new(status).detail(detail).errors(errors)
         }
         error => Problem::new(status).detail(error.to_string()),
-    }
-}
-
-fn kind(source: &PlaceSource) -> &'static str {
-    match source {
-        PlaceSource::Folder(_) => "folder",
-        PlaceSource::Http(_) => "http",
-        PlaceSource::S3 { .. } => "s3",
-        PlaceSource::Gs { .. } => "gcs",
-        PlaceSource::Az { .. } => "azure",
-        PlaceSource::Rtsp(_) => "rtsp",
-        PlaceSource::Transport(_) => "transport",
-        PlaceSource::Publish => "publish",
     }
 }

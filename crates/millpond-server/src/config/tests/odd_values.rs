@@ -1,7 +1,7 @@
 //! Odd values of each option of a place: each is refused with the option's name, or taken without a panic.
 
 use super::*;
-use millpond_store::{ObjectPath, build};
+use millpond_store::ObjectPath;
 use std::time::Duration;
 
 /// Values that people, scripts and other programs write.
@@ -112,8 +112,9 @@ fn quoted(text: &str) -> String {
 /// Lists a place that was taken. A panic of a client library is told in the error.
 async fn list(loaded: &Loaded) -> Result<(), String> {
     let place = &loaded.config.places[0];
-    let options = millpond_store::OriginOptions { retries: 0, ..place.options.clone() };
-    let Ok(origin) = build(&place.spec, &options) else { return Ok(()) };
+    let mut options = place.options.clone();
+    options.remote.retry.tries = 1;
+    let Ok(origin) = place.spec.origin(&options, None) else { return Ok(()) };
     let root = ObjectPath::root();
     match tokio::time::timeout(Duration::from_millis(50), origin.list(&root)).await {
         Ok(Err(error)) if error.to_string().contains("could not be written") => Err(error.to_string()),

@@ -19,16 +19,15 @@ fn places_in_each_way_to_write_them() {
     );
     let place = full.ok().config.places.remove(0);
     assert_eq!(place.spec.name, "films");
-    assert_eq!(place.options.s3_endpoint.as_deref(), Some("http://minio:9000"));
-    assert_eq!(place.options.s3_region.as_deref(), Some("eu-1"));
-    assert!(
-        place.options.s3_path_style == Some(true) && place.options.s3_anonymous && place.options.instance_credentials
-    );
-    assert_eq!(place.options.connect_timeout, Duration::from_secs(2));
-    assert_eq!(place.options.first_byte_timeout, Duration::from_secs(3));
-    assert_eq!(place.options.stall_timeout, Duration::from_millis(1500));
-    assert_eq!(place.options.retries, 5);
-    assert_eq!(place.options.follow_redirects_to, ["cdn.example", "b.example"]);
+    let remote = &place.options.remote;
+    assert_eq!(remote.bucket.endpoint.as_deref(), Some("http://minio:9000"));
+    assert_eq!(remote.bucket.region.as_deref(), Some("eu-1"));
+    assert!(remote.bucket.path_style == Some(true) && remote.bucket.anonymous && remote.bucket.instance_credentials);
+    assert_eq!(remote.timeouts.connect, Duration::from_secs(2));
+    assert_eq!(remote.timeouts.first_byte, Duration::from_secs(3));
+    assert_eq!(remote.timeouts.stall, Duration::from_millis(1500));
+    assert_eq!(remote.retry.tries, 6, "the first attempt counts");
+    assert_eq!(remote.follow_redirects_to, ["cdn.example", "b.example"]);
 
     let spaced = Case::new().variable("MILLPOND_PLACES", "a=/a, b=/b").ok().config;
     assert_eq!(spaced.places.len(), 2);

@@ -4,9 +4,8 @@ use crate::{
     commands::Outcome,
     target::{self, Opened},
 };
-use millpond_library::{FolderContent, Title};
+use millpond_library::{FolderContent, Title, Titles};
 use millpond_package::ladder::{self, Difference, Shape};
-use millpond_store::Titles;
 use millpond_terminal::say;
 use serde_json::{Value, json};
 use std::error::Error;

@@ -53,7 +53,7 @@ pub(super) fn settings(command: Command) -> Command {
         )
         .arg(Arg::new("config").long("config").value_name("FILE").help("Reads settings from a TOML file"));
     Config::settings().into_iter().fold(command, |command, setting| {
-        let mut help = setting.help.to_owned();
+        let mut help = setting.about();
         // Settings check their values themselves: all errors of a configuration are told at once.
         let choices = setting.form.choices();
         if !choices.iter().all(|word| help.contains(word)) {

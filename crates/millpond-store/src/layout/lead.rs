@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::layout::Layout;
+use super::Layout;
 use crate::schedule::{Course, Seconds};
 
 /// Most units that are looked at, and the longest time of playing.

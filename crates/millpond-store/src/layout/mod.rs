@@ -1,6 +1,10 @@
-//! The arrangement of units on stores: pure arithmetic.
+//! The arrangement of units of a striped object on stores: pure arithmetic.
+
+mod lead;
 
 use std::ops::Range;
+
+pub use lead::{StoreRate, Striping};
 
 /// Smallest unit, in bytes.
 const LEAST_UNIT: u64 = 64 << 10;
