@@ -22,7 +22,10 @@ pub mod request;
 mod settings;
 mod wire;
 
-pub(crate) use answer::{AssetFilter, Explanation, Front, FrontOptions, Served};
+pub(crate) use answer::{
+    AssetFilter, Explanation, Front, FrontOptions, Served, Target, asset_key, assets_of, demand_of, explanation_of,
+    objects_at, opening_at,
+};
 pub use lifetimes::Lifetimes;
 pub(crate) use metrics::Unfinished;
 pub use metrics::{Held, HttpMetrics, Kind, Transport};
