@@ -20,6 +20,8 @@ mod metrics;
 mod render;
 pub mod request;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub(crate) use answer::{

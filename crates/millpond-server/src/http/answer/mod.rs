@@ -31,6 +31,8 @@ mod page_listing;
 mod page_network;
 mod page_search;
 mod page_streams;
+#[cfg(test)]
+pub(in crate::http) mod parses;
 mod past;
 mod pathways;
 mod plain;

@@ -1,6 +1,6 @@
 //! What a request is about, found once from its path.
 //!
-//! This file is the only one of `http` that decodes paths of requests and parses their routes. All others get
+//! This file is the only one of `http` that decodes paths of requests and parses their routes; a test enforces that. All others get
 //! the [`Target`].
 
 use super::Front;
@@ -299,15 +299,21 @@ fn asset_to_steer(query: &str) -> Option<String> {
 
 /// Decodes the path of a request.
 fn decode(raw: &str) -> Option<Cow<'_, str>> {
+    #[cfg(test)]
+    super::parses::count(|parses| parses.paths += 1);
     uri::decode_path(raw)
 }
 
 /// Parses the route of a path inside a place.
 fn route(inside: &str) -> Option<Route> {
+    #[cfg(test)]
+    super::parses::count(|parses| parses.routes += 1);
     Route::parse(inside)
 }
 
 /// Parses the route of a path that may be that of a running stream.
 fn live_route(path: &str) -> Option<LiveRoute> {
+    #[cfg(test)]
+    super::parses::count(|parses| parses.live_routes += 1);
     LiveRoute::parse(path)
 }
