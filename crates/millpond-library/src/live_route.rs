@@ -10,22 +10,22 @@ use millpond_package::hls::Container;
 const RUN: usize = 32;
 
 /// Something made of a running stream. Tracks are named `v1`, `a1`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LiveResource<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LiveResource {
     /// `index.m3u8`, `ts/index.m3u8`
     Multivariant(Container),
     /// `index.mpd`
     Mpd,
     /// `v1/index.m3u8`, `ts/v1/index.m3u8`: the playlist of a track.
-    Media(Container, &'a str),
+    Media(Container, String),
     /// `stream.mp4`, `stream.ts`: all tracks in one response without an end.
     Long(Container),
     /// Media of one run.
     OfRun {
         /// Name of the run, without its `~`.
-        run: &'a str,
+        run: String,
         /// Name of the track.
-        track: &'a str,
+        track: String,
         /// The media.
         media: LiveMedia,
     },
@@ -47,20 +47,20 @@ pub enum LiveMedia {
 }
 
 /// A path that names something made of a running stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LiveRoute<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveRoute {
     /// Path of the stream, without slashes at its ends.
-    pub stream: &'a str,
+    pub stream: String,
     /// The resource of it.
-    pub resource: LiveResource<'a>,
+    pub resource: LiveResource,
 }
 
-impl<'a> LiveRoute<'a> {
+impl LiveRoute {
     /// Parses a decoded path. Returns `None` where its end has no form of a [`LiveResource`].
     #[must_use]
-    pub fn parse(path: &'a str) -> Option<Self> {
+    pub fn parse(path: &str) -> Option<Self> {
         let (above, name) = split(path.strip_prefix('/').unwrap_or(path));
-        let of = |stream, resource| Some(Self { stream, resource });
+        let of = |stream: &str, resource| Some(Self { stream: stream.to_owned(), resource });
         match name {
             "index.mpd" => return of(above, LiveResource::Mpd),
             "stream.mp4" => return of(above, LiveResource::Long(Container::Fmp4)),
@@ -72,7 +72,7 @@ impl<'a> LiveRoute<'a> {
                     return of(stream, LiveResource::Multivariant(container));
                 }
                 let (stream, container) = container(stream);
-                return of(stream, LiveResource::Media(container, track));
+                return of(stream, LiveResource::Media(container, track.to_owned()));
             }
             _ => {}
         }
@@ -85,7 +85,10 @@ impl<'a> LiveRoute<'a> {
             (LiveMedia::Transport(_), _) => return None,
             _ => stream,
         };
-        is_live_track(track).then_some(Self { stream, resource: LiveResource::OfRun { run, track, media } })
+        if !is_live_track(track) {
+            return None;
+        }
+        of(stream, LiveResource::OfRun { run: run.to_owned(), track: track.to_owned(), media })
     }
 }
 
@@ -138,16 +141,17 @@ mod tests {
         use Container::{Fmp4, Ts};
         use LiveMedia::{Init, Part, Segment, SegmentAt, Transport};
         use LiveResource::{Long, Media, Mpd, Multivariant};
-        let of_run = |track, media| LiveResource::OfRun { run: "0a1b", track, media };
+        let of_run =
+            |track: &str, media| LiveResource::OfRun { run: "0a1b".to_owned(), track: track.to_owned(), media };
         for (path, resource) in [
             ("index.m3u8", Multivariant(Fmp4)),
             ("ts/index.m3u8", Multivariant(Ts)),
             ("index.mpd", Mpd),
             ("stream.mp4", Long(Fmp4)),
             ("stream.ts", Long(Ts)),
-            ("v1/index.m3u8", Media(Fmp4, "v1")),
-            ("a12/index.m3u8", Media(Fmp4, "a12")),
-            ("ts/a12/index.m3u8", Media(Ts, "a12")),
+            ("v1/index.m3u8", Media(Fmp4, "v1".to_owned())),
+            ("a12/index.m3u8", Media(Fmp4, "a12".to_owned())),
+            ("ts/a12/index.m3u8", Media(Ts, "a12".to_owned())),
             ("ts/~0a1b/v1/12.ts", of_run("v1", Transport(12))),
             ("~0a1b/v1/init-0.mp4", of_run("v1", Init(0))),
             ("~0a1b/v1/init-4294967295.mp4", of_run("v1", Init(u32::MAX))),
@@ -160,7 +164,8 @@ mod tests {
         ] {
             for stream in ["cams/floor 2/door", "door", ""] {
                 let full = if stream.is_empty() { format!("/{path}") } else { format!("/{stream}/{path}") };
-                assert_eq!(LiveRoute::parse(&full), Some(LiveRoute { stream, resource }), "{full}");
+                let expected = LiveRoute { stream: stream.to_owned(), resource: resource.clone() };
+                assert_eq!(LiveRoute::parse(&full), Some(expected), "{full}");
             }
         }
     }

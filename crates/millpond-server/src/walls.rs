@@ -170,6 +170,17 @@ fn folders_of_http_import_only_those_after_them() {
 }
 
 #[test]
+fn one_file_of_http_parses_paths_of_requests() {
+    let parsers = ["decode_path(", "Route::parse("];
+    let parses = |path: &PathBuf| {
+        let code = compact(production(&fs::read_to_string(path).unwrap()));
+        parsers.iter().any(|parser| code.contains(parser))
+    };
+    let all: Vec<_> = sources("http").into_iter().filter(parses).collect();
+    assert!(matches!(&*all, [only] if only.ends_with("http/answer/target.rs")), "{all:?}");
+}
+
+#[test]
 fn imports_are_found_in_every_form() {
     for (source, named, within) in [
         ("use crate::http::body::Body;", &["http"][..], &["body"][..]),

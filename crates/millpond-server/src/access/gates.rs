@@ -27,6 +27,10 @@ pub(crate) struct Gates {
     proxies: Proxies,
 }
 
+/// The place whose rules hold for a path. By default it is the space outside of all places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RuledPlace(Option<usize>);
+
 impl Gates {
     /// Opens the rules of places, in their order, and those of the server. Places with equal rules share them, also with
     /// those `before`: keys that were read and challenges that were sent stay valid. So do counts, where the limits are the same.
@@ -107,11 +111,16 @@ impl Gates {
         self.limits.as_ref().map_or(Ok(Hold::default()), |limits| limits.hold(client, pass))
     }
 
-    /// Web origins whose pages may play what is at a path, which is decoded.
-    pub(crate) fn cors(&self, path: &str) -> &CorsOrigins {
+    /// Returns the place whose rules hold for a path, which is decoded. Slashes at its beginning are ignored, so that no other lookup
+    /// finds a place that this one misses.
+    pub(crate) fn place(&self, path: &str) -> RuledPlace {
+        RuledPlace(self.places.find(path.trim_start_matches('/')).map(|(place, ..)| place))
+    }
+
+    /// Web origins whose pages may play what is in a place.
+    pub(crate) fn cors(&self, RuledPlace(place): RuledPlace) -> &CorsOrigins {
         let (server, of) = &self.cors;
-        let place = self.places.find(path.trim_start_matches('/'));
-        place.and_then(|(place, ..)| of.get(place)).unwrap_or(server)
+        place.and_then(|place| of.get(place)).unwrap_or(server)
     }
 
     /// The question whether a client may publish a stream of a path, where another server decides it.
@@ -120,13 +129,17 @@ impl Gates {
         Some(gate.question(path, asker))
     }
 
-    /// The rules for a path, which is decoded; `None` where it is open. Slashes at its beginning are ignored, so that no other lookup
-    /// finds a place that this one misses.
-    pub(crate) fn of(&self, path: &str) -> Option<&Arc<Gate>> {
-        match self.places.find(path.trim_start_matches('/')) {
-            Some((place, ..)) => self.of.get(place)?.as_ref(),
+    /// The rules of a place; `None` where it is open.
+    pub(crate) fn of_place(&self, RuledPlace(place): RuledPlace) -> Option<&Arc<Gate>> {
+        match place {
+            Some(place) => self.of.get(place)?.as_ref(),
             None => self.outside.as_ref(),
         }
+    }
+
+    /// The rules for a path, which is decoded; `None` where it is open.
+    pub(crate) fn of(&self, path: &str) -> Option<&Arc<Gate>> {
+        self.of_place(self.place(path))
     }
 
     /// Decision on a request by RTSP, to play an asset. `begins` is true for DESCRIBE and SETUP; later requests belong to a session.

@@ -28,7 +28,7 @@ pub mod token;
 pub use cors::CorsOrigins;
 pub use external::ExternalSettings;
 pub(crate) use gate::{Decision, Gate, Question, RtspDecision, Sight, Viewer, query_token};
-pub(crate) use gates::Gates;
+pub(crate) use gates::{Gates, RuledPlace};
 pub use limits::ClientLimitSettings;
 pub(crate) use limits::{Hold, Limited, Limits};
 pub(crate) use metrics::AccessMetrics;

@@ -20,9 +20,14 @@ mod metrics;
 mod render;
 pub mod request;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod wire;
 
-pub(crate) use answer::{AssetFilter, Explanation, Front, FrontOptions, Served};
+pub(crate) use answer::{
+    AssetFilter, Explanation, Front, FrontOptions, Served, Target, asset_key, assets_of, demand_of, explanation_of,
+    objects_at, opening_at,
+};
 pub use lifetimes::Lifetimes;
 pub(crate) use metrics::Unfinished;
 pub use metrics::{Held, HttpMetrics, Kind, Transport};

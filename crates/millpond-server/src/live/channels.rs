@@ -67,6 +67,11 @@ impl Channels {
         Self(configs.iter().map(of).collect())
     }
 
+    /// Tells whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Tells whether a path is that of an asset that plays as a channel.
     pub(super) fn is_asset(&self, path: &str) -> bool {
         self.0.get(path).is_some_and(|channel| !channel.is_list)

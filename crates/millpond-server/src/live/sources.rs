@@ -244,6 +244,11 @@ impl Sources {
         titles::media(&self.manager, asset)
     }
 
+    /// Tells whether there are channels.
+    pub(crate) fn has_channels(&self) -> bool {
+        !self.channels.is_empty()
+    }
+
     /// Tells whether a path is that of an asset that plays as a channel.
     pub(crate) fn is_channel(&self, path: &str) -> bool {
         self.channels.is_asset(path.trim_matches('/'))

@@ -2,7 +2,7 @@
 
 use super::{super::AdminState, Outcome, page, request::ApiRequest, show};
 use crate::{
-    http::AssetFilter,
+    http::{AssetFilter, assets_of},
     library::Query,
     problem::{self, Problem},
 };
@@ -62,11 +62,8 @@ pub(super) async fn list_assets(request: &ApiRequest, state: &AdminState) -> Out
     let folder = folder.map(|folder| folder.trim_matches('/').to_owned());
     let words = q.as_deref().and_then(Query::parse);
     let filter = AssetFilter { place, folder, words, cursor, limit: page::limit(limit)? };
-    let found = state
-        .front
-        .assets(filter)
-        .await
-        .map_err(|error| Problem::new(problem::status(&error)).detail(error.to_string()))?;
+    let found = assets_of(&state.front, filter).await;
+    let found = found.map_err(|error| Problem::new(problem::status(&error)).detail(error.to_string()))?;
     let next_cursor = found.rows.last().filter(|_| found.has_more).map(|row| row.path.clone());
     let items = found.rows.into_iter().map(|row| ListedAsset {
         path: row.path,

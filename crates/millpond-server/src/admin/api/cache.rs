@@ -7,7 +7,12 @@ use super::{
     request::ApiRequest,
     show,
 };
-use crate::{http::AnswerError, problem::Problem, reload::Reloader, settings::value};
+use crate::{
+    http::{AnswerError, objects_at},
+    problem::Problem,
+    reload::Reloader,
+    settings::value,
+};
 use millpond_store::{CachedObject, Object, Selection, Store, policy::PolicyName, schedule::Mode};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
@@ -292,7 +297,7 @@ pub(super) fn purge(request: &ApiRequest, state: &AdminState) -> Outcome {
 #[utoipa::path(post, path = "/api/v1/cache/warm", tag = "cache", request_body = Named, responses((status = 200, body = Warmed)))]
 pub(super) async fn warm(request: &ApiRequest, state: &AdminState) -> Outcome {
     let Named { path } = request.json()?;
-    let objects = state.front.objects(path.trim_start_matches('/')).await.map_err(|error| failed(&error))?;
+    let objects = objects_at(&state.front, path.trim_start_matches('/')).await.map_err(|error| failed(&error))?;
     let warmed = Warmed { objects: objects.len(), bytes: objects.iter().map(|object| object.meta().len).sum() };
     let ranges = objects.into_iter().map(|object| {
         let whole = 0..object.meta().len;

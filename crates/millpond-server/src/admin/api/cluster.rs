@@ -3,6 +3,7 @@
 use super::{super::AdminState, Outcome, Reply, absent, bad, request::ApiRequest, show};
 use crate::{
     cluster::{Cluster, ClusterStatus, Explained, Start},
+    http::{Target, asset_key, demand_of},
     problem::Problem,
 };
 use http::StatusCode;
@@ -54,9 +55,10 @@ pub(super) async fn assign(request: &ApiRequest, state: &AdminState) -> Outcome 
 pub(super) async fn explained(state: &AdminState, path: &str) -> Option<Explained> {
     let cluster = state.cluster.as_ref()?;
     let path = path.trim_start_matches('/');
-    let (key, start) = state.front.asset_key(path).or_else(|| state.sources.object_key(path))?;
+    let target = Target::of_media(&state.front, path);
+    let (key, start) = asset_key(&state.front, &target).or_else(|| state.sources.object_key(path))?;
     let demand = match start {
-        Start::Stored | Start::Follows => state.front.demand_of(path).await,
+        Start::Stored | Start::Follows => demand_of(&state.front, &target).await,
         Start::Live | Start::Pushed => None,
     };
     Some(cluster.explain(&key, start, demand.as_ref()))

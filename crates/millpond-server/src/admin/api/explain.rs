@@ -1,7 +1,7 @@
 //! The ranges of objects that a request needs, and their locations.
 
 use super::{super::AdminState, Outcome, cache::failed, cluster, request::ApiRequest, show};
-use crate::http::Explanation;
+use crate::http::{Explanation, Target, explanation_of};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -18,7 +18,8 @@ pub(super) struct ExplainQuery {
 #[utoipa::path(get, path = "/api/v1/explain", tag = "media", params(ExplainQuery), responses((status = 200, body = Explanation)))]
 pub(super) async fn explain(request: &ApiRequest, state: &AdminState) -> Outcome {
     let ExplainQuery { url } = request.query()?;
-    let mut explanation = state.front.explain(url.trim_start_matches('/')).await.map_err(|error| failed(&error))?;
+    let target = Target::of_stored(&state.front, url.trim_start_matches('/'));
+    let mut explanation = explanation_of(&state.front, &target).await.map_err(|error| failed(&error))?;
     explanation.cluster = cluster::explained(state, &url).await;
     Ok(show(&explanation))
 }

@@ -1,7 +1,7 @@
 //! Maps of objects: which of their slices are cached.
 
 use super::{super::AdminState, Outcome, bad, cache::failed, request::ApiRequest, show};
-use crate::problem::Problem;
+use crate::{http::objects_at, problem::Problem};
 use http::StatusCode;
 use millpond_store::{Object, Store, Whence};
 use serde::{Deserialize, Serialize};
@@ -102,7 +102,7 @@ pub(super) async fn get_map(request: &ApiRequest, state: &Arc<AdminState>) -> Ou
         return Err(bad("cells: 1 to 4096"));
     }
     let path = path.trim_matches('/').to_owned();
-    let objects = state.front.objects(&path).await.map_err(|error| failed(&error))?;
+    let objects = objects_at(&state.front, &path).await.map_err(|error| failed(&error))?;
     let store = state.front.store().clone();
     let slice_bytes = store.slice_size();
     let slices: u64 = objects.iter().take(OBJECTS).map(|object| object.meta().len.div_ceil(slice_bytes)).sum();

@@ -8,7 +8,10 @@ use super::{
     request::ApiRequest,
     show,
 };
-use crate::settings::value;
+use crate::{
+    http::{objects_at, opening_at},
+    settings::value,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
@@ -62,7 +65,7 @@ pub(super) async fn pin(request: &ApiRequest, state: &AdminState) -> Outcome {
     let Pin { path, first } = request.json()?;
     let (path, store) = (path.trim_start_matches('/'), state.front.store());
     let Some(first) = first else {
-        let objects = state.front.objects(path).await.map_err(|error| failed(&error))?;
+        let objects = objects_at(&state.front, path).await.map_err(|error| failed(&error))?;
         let bytes = objects.iter().map(|object| object.meta().len).sum();
         let pinned_bytes = objects.iter().fold(0, |_, object| {
             let whole = 0..object.meta().len;
@@ -72,7 +75,7 @@ pub(super) async fn pin(request: &ApiRequest, state: &AdminState) -> Outcome {
     };
     let first = value::duration_in(&first, FIRST.0, FIRST.1);
     let first = first.map_err(|_| bad("first: a time from 1s to 1h such as 30s"))?;
-    let ranges = state.front.opening(path, first).await.map_err(|error| failed(&error))?;
+    let ranges = opening_at(&state.front, path, first).await.map_err(|error| failed(&error))?;
     let pinned_bytes = ranges.iter().fold(0, |_, (object, ranges)| store.keep(object, ranges));
     let bytes = ranges.iter().flat_map(|(_, ranges)| ranges).map(|range| range.end - range.start).sum();
     let pinned = Pinned { objects: ranges.len(), bytes, pinned_bytes };
@@ -84,7 +87,7 @@ pub(super) async fn pin(request: &ApiRequest, state: &AdminState) -> Outcome {
 #[utoipa::path(delete, path = "/api/v1/cache/pins", tag = "cache", params(Unpin), responses((status = 200, body = Pinned)))]
 pub(super) async fn unpin(request: &ApiRequest, state: &AdminState) -> Outcome {
     let Unpin { path } = request.query()?;
-    let objects = state.front.objects(path.trim_start_matches('/')).await.map_err(|error| failed(&error))?;
+    let objects = objects_at(&state.front, path.trim_start_matches('/')).await.map_err(|error| failed(&error))?;
     let pinned_bytes = objects.iter().fold(0, |_, object| state.front.store().release(object));
     Ok(show(&Pinned { objects: objects.len(), bytes: 0, pinned_bytes }))
 }

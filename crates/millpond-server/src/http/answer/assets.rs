@@ -47,23 +47,21 @@ pub(crate) struct AssetRow {
     pub(crate) bytes: u64,
 }
 
-impl Front {
-    /// Lists assets of places with stored media. The first call reads the folders, for up to 3 s.
-    ///
-    /// # Errors
-    /// The worker pool's, which takes no work.
-    pub(crate) async fn assets(&self, filter: AssetFilter) -> Result<AssetList, LibraryError> {
-        let is_asked = |place: &&Arc<str>| {
-            !self.sources.is_live(place) && filter.place.as_deref().is_none_or(|name| name == &***place)
-        };
-        let names = self.places.iter().filter(is_asked).map(async |place| {
-            let prefix = if place.is_empty() { String::new() } else { format!("{place}/") };
-            (place.clone(), self.catalogue.names(place, &prefix).await)
-        });
-        let names = join_all(names).await;
-        let refused = |error| LibraryError::Refused { asset: "assets".to_owned(), error };
-        self.library.pool().run(&Work::unlimited(), move || select(&names, &filter)).await.map_err(refused)
-    }
+/// Lists assets of places with stored media. The first call reads the folders, for up to 3 s.
+///
+/// # Errors
+/// The worker pool's, which takes no work.
+pub(crate) async fn assets_of(front: &Front, filter: AssetFilter) -> Result<AssetList, LibraryError> {
+    let is_asked = |place: &&Arc<str>| {
+        !front.sources.is_live(place) && filter.place.as_deref().is_none_or(|name| name == &***place)
+    };
+    let names = front.places.iter().filter(is_asked).map(async |place| {
+        let prefix = if place.is_empty() { String::new() } else { format!("{place}/") };
+        (place.clone(), front.catalogue.names(place, &prefix).await)
+    });
+    let names = join_all(names).await;
+    let refused = |error| LibraryError::Refused { asset: "assets".to_owned(), error };
+    front.library.pool().run(&Work::unlimited(), move || select(&names, &filter)).await.map_err(refused)
 }
 
 /// Selects the page. Only its rows are sorted.

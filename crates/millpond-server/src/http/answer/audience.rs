@@ -1,10 +1,9 @@
 //! The viewer of a request, for the list of viewers and for those who are refused.
 
-use super::{Front, Reply, ReplyInfo};
+use super::{Context, Front, Reply, ReplyInfo, Target, failure::problem};
 use crate::{
     audience::{Length, ReadBytes, UnderWay, Viewing},
     http::{Kind, request::Request},
-    library::Route,
     logging::RequestId,
     problem::Problem,
     uri,
@@ -17,26 +16,38 @@ use std::net::IpAddr;
 /// Header field of CMCD with the session (CTA-5004).
 const CMCD_SESSION: HeaderName = HeaderName::from_static("cmcd-session");
 
-impl Front {
-    /// Refuses a request of a viewer that an operator has kicked.
-    pub(super) fn kicked(&self, id: RequestId, path: &str, request: &Request, client: IpAddr) -> Option<Reply> {
-        let audience = self.audience();
-        if !audience.has_blocks() {
-            return None;
-        }
-        let (asset, subject) = (self.asset_of(path), subject(request));
-        let left = audience.blocked(&viewing(request, client, &asset, subject.as_deref()))?;
-        let mut reply = self.problem(id, Problem::new(StatusCode::FORBIDDEN).detail("refused by the operator"));
-        let seconds = HeaderValue::from(left.as_secs().saturating_add(1));
-        reply.headers.insert(header::RETRY_AFTER, seconds);
-        Some(reply)
+/// Refuses a request of a viewer that an operator has kicked.
+pub(super) fn kicked(context: &Context<'_>, id: RequestId) -> Option<Reply> {
+    let Context { front, request, target, .. } = *context;
+    let audience = front.audience();
+    if !audience.has_blocks() {
+        return None;
     }
+    let (asset, subject) = (target.asset(), subject(request));
+    let left = audience.blocked(&viewing(request, context.client(), &asset, subject.as_deref()))?;
+    let mut reply = problem(id, Problem::new(StatusCode::FORBIDDEN).detail("refused by the operator"));
+    let seconds = HeaderValue::from(left.as_secs().saturating_add(1));
+    reply.headers.insert(header::RETRY_AFTER, seconds);
+    Some(reply)
+}
 
+/// A request that was answered, as viewers are counted by it.
+#[derive(Clone, Copy)]
+pub(crate) struct AnsweredRequest<'a> {
+    /// Front end that answered.
+    pub(crate) front: &'a Front,
+    /// The request.
+    pub(crate) request: &'a Request,
+    /// What the request is about.
+    pub(crate) target: &'a Target,
+    /// Address of the client.
+    pub(crate) client: IpAddr,
+}
+
+impl AnsweredRequest<'_> {
     /// Registers a response with a file or a running stream until the result is dropped. `sent` reads its bytes.
     pub(crate) fn under_way(
         &self,
-        request: &Request,
-        client: IpAddr,
         (info, status): (&ReplyInfo, StatusCode),
         sent: impl FnOnce() -> ReadBytes,
     ) -> Option<UnderWay> {
@@ -48,33 +59,21 @@ impl Front {
         if !status.is_success() {
             return None;
         }
-        let path = uri::decode_path(request.split().0)?;
-        let (asset, subject) = (self.asset_of(&path), subject(request));
-        Some(self.audience().begin(&viewing(request, client, &asset, subject.as_deref()), length, sent()))
+        let (asset, subject) = (self.target.asset(), subject(self.request));
+        let viewing = viewing(self.request, self.client, &asset, subject.as_deref());
+        Some(self.front.audience().begin(&viewing, length, sent()))
     }
 
     /// Counts a request for media that was answered.
-    pub(crate) fn answered(&self, request: &Request, client: IpAddr, (kind, status): (Kind, StatusCode), bytes: u64) {
+    pub(crate) fn count(&self, (kind, status): (Kind, StatusCode), bytes: u64) {
         let is_media = !matches!(kind, Kind::Page | Kind::Admin | Kind::Other);
-        let is_read = matches!(request.method, Method::GET | Method::HEAD);
+        let is_read = matches!(self.request.method, Method::GET | Method::HEAD);
         if !is_media || !is_read || !(status.is_success() || status == StatusCode::NOT_MODIFIED) {
             return;
         }
-        if let Some(path) = uri::decode_path(request.split().0) {
-            let (asset, subject) = (self.asset_of(&path), subject(request));
-            self.audience().answered(&viewing(request, client, &asset, subject.as_deref()), bytes);
-        }
-    }
-
-    /// The path of the asset, stream or file that a path belongs to.
-    pub(super) fn asset_of(&self, path: &str) -> String {
-        if let Some(live) = self.live_path(path) {
-            return live.stream.trim_matches('/').to_owned();
-        }
-        let Some((_, place, inside)) = self.place(path) else { return path.trim_matches('/').to_owned() };
-        let inside = Route::parse(inside).map_or_else(|| inside.to_owned(), |route| route.asset);
-        let parts = [place, inside.trim_matches('/')];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
+        let (asset, subject) = (self.target.asset(), subject(self.request));
+        let viewing = viewing(self.request, self.client, &asset, subject.as_deref());
+        self.front.audience().answered(&viewing, bytes);
     }
 }
 

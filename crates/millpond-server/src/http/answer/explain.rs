@@ -1,13 +1,13 @@
 //! Answers to an operator's questions: the inputs of a request, where they are now, and the objects of a path.
 
-use super::Front;
+use super::{Front, Target, pathways::demand};
 use crate::{
     cluster::Explained,
     http::{
         body::{Body, Inputs},
         render::AnswerError,
     },
-    library::{LibraryError, Route},
+    library::LibraryError,
 };
 use millpond_cluster::Demand;
 use millpond_store::{Object, ObjectPath, OriginLink, Whence};
@@ -71,97 +71,91 @@ struct LocatedRange {
     from: &'static str,
 }
 
-impl Front {
-    /// Explains a request for a path. This reads the index of its asset if that is not cached.
-    ///
-    /// # Errors
-    /// Those of the request.
-    pub(crate) async fn explain(&self, path: &str) -> Result<Explanation, AnswerError> {
-        let none = || LibraryError::NoAsset(path.to_owned());
-        let (_, place, inside) = self.place(path).ok_or_else(none)?;
-        let body = match Route::parse(inside) {
-            Some(route) => {
-                let asset = self.library.open_version(place, &route.asset, route.version).await?;
-                self.renderer.make(&asset, &route.resource).await?
-            }
-            None => {
-                let object = self.object(place, inside).await?;
-                Body::object(&self.store, &object, 0..object.meta().len)
-            }
-        };
-        let Inputs { generated, ranges, rewritten } = body.inputs();
-        let mut parts = Vec::new();
-        let (mut origin_bytes, mut parts_left_out) = (0, 0);
-        let mut way: Option<OriginLink> = None;
-        for (object, range) in ranges {
-            for (range, whence) in self.store.whence(&object, range) {
-                if whence == Whence::Origin {
-                    origin_bytes += range.end - range.start;
-                    way.get_or_insert_with(|| self.store.origin_link(&object));
-                }
-                if parts.len() >= PARTS {
-                    parts_left_out += 1;
-                    continue;
-                }
-                let object = object.path().to_string();
-                parts.push(LocatedRange { object, first: range.start, end: range.end, from: whence.as_str() });
-            }
+/// Explains a request for stored media. This reads the index of its asset if that is not cached.
+///
+/// # Errors
+/// Those of the request.
+pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Explanation, AnswerError> {
+    let place = front.place_of(target).ok_or_else(|| LibraryError::NoAsset(target.path().to_owned()))?;
+    let body = match target.route() {
+        Some(route) => {
+            let asset = front.library.open_version(place.name, &route.asset, route.version).await?;
+            front.renderer.make(&asset, &route.resource).await?
         }
-        let origin = way.map(|way| {
-            let first = (way.busy + way.delay).as_secs_f64();
-            OriginEstimate {
-                first_byte_seconds: first,
-                last_byte_seconds: first + origin_bytes as f64 / way.bandwidth,
-                bandwidth_bps: (way.bandwidth * 8.0) as u64,
-                siblings_first: way.siblings,
+        None => {
+            let object = object(front, place.name, place.inside).await?;
+            Body::object(&front.store, &object, 0..object.meta().len)
+        }
+    };
+    let Inputs { generated, ranges, rewritten } = body.inputs();
+    let mut parts = Vec::new();
+    let (mut origin_bytes, mut parts_left_out) = (0, 0);
+    let mut way: Option<OriginLink> = None;
+    for (object, range) in ranges {
+        for (range, whence) in front.store.whence(&object, range) {
+            if whence == Whence::Origin {
+                origin_bytes += range.end - range.start;
+                way.get_or_insert_with(|| front.store.origin_link(&object));
             }
-        });
-        Ok(Explanation {
-            url: path.to_owned(),
-            bytes: body.len(),
-            made_bytes: generated,
-            rewritten,
-            parts,
-            parts_left_out,
-            origin_bytes,
-            origin,
-            cluster: None,
-        })
-    }
-
-    /// Returns the bandwidth that a stream of a path's asset needs; `None` where it can't be opened.
-    pub(crate) async fn demand_of(&self, path: &str) -> Option<Demand> {
-        let (index, place, inside) = self.place(path)?;
-        let asset = match Route::parse(inside) {
-            Some(route) => self.library.open_version(place, &route.asset, route.version).await,
-            None => self.library.open(place, inside).await,
-        };
-        Some(self.demand(index, &*asset.ok()?))
-    }
-
-    /// Returns the objects of a path: a file, or the media of an asset.
-    ///
-    /// # Errors
-    /// A path without either, and those of the origin.
-    pub(crate) async fn objects(&self, path: &str) -> Result<Vec<Arc<Object>>, AnswerError> {
-        let none = || LibraryError::NoAsset(path.to_owned());
-        let (_, place, inside) = self.place(path).ok_or_else(none)?;
-        match self.object(place, inside).await {
-            Ok(object) => Ok(vec![object]),
-            Err(error) => match self.library.open(place, inside.trim_end_matches('/')).await {
-                Ok(asset) => Ok(asset.objects.clone()),
-                Err(_) => Err(error.into()),
-            },
+            if parts.len() >= PARTS {
+                parts_left_out += 1;
+                continue;
+            }
+            let object = object.path().to_string();
+            parts.push(LocatedRange { object, first: range.start, end: range.end, from: whence.as_str() });
         }
     }
+    let origin = way.map(|way| {
+        let first = (way.busy + way.delay).as_secs_f64();
+        OriginEstimate {
+            first_byte_seconds: first,
+            last_byte_seconds: first + origin_bytes as f64 / way.bandwidth,
+            bandwidth_bps: (way.bandwidth * 8.0) as u64,
+            siblings_first: way.siblings,
+        }
+    });
+    Ok(Explanation {
+        url: target.path().to_owned(),
+        bytes: body.len(),
+        made_bytes: generated,
+        rewritten,
+        parts,
+        parts_left_out,
+        origin_bytes,
+        origin,
+        cluster: None,
+    })
+}
 
-    /// Opens a file.
-    async fn object(&self, place: &str, inside: &str) -> Result<Arc<Object>, LibraryError> {
-        let bad = |error: millpond_store::PathError| LibraryError::BadPath {
-            path: inside.to_owned(),
-            why: error.to_string(),
-        };
-        let path = ObjectPath::parse(inside.trim_end_matches('/')).map_err(bad)?;
-        Ok(self.store.open(place, &path).await?)
+/// Returns the bandwidth that a stream of a path's asset needs; `None` where it can't be opened.
+pub(crate) async fn demand_of(front: &Front, target: &Target) -> Option<Demand> {
+    let place = front.place_of(target)?;
+    let asset = match target.route() {
+        Some(route) => front.library.open_version(place.name, &route.asset, route.version).await,
+        None => front.library.open(place.name, place.inside).await,
+    };
+    Some(demand(front, place.index, &*asset.ok()?))
+}
+
+/// Returns the objects of a path: a file, or the media of an asset.
+///
+/// # Errors
+/// A path without either, and those of the origin.
+pub(crate) async fn objects_at(front: &Front, path: &str) -> Result<Vec<Arc<Object>>, AnswerError> {
+    let (_, place, inside) = front.place(path).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
+    match object(front, place, inside).await {
+        Ok(object) => Ok(vec![object]),
+        Err(error) => match front.library.open(place, inside.trim_end_matches('/')).await {
+            Ok(asset) => Ok(asset.objects.clone()),
+            Err(_) => Err(error.into()),
+        },
     }
+}
+
+/// Opens a file.
+async fn object(front: &Front, place: &Arc<str>, inside: &str) -> Result<Arc<Object>, LibraryError> {
+    let bad =
+        |error: millpond_store::PathError| LibraryError::BadPath { path: inside.to_owned(), why: error.to_string() };
+    let path = ObjectPath::parse(inside.trim_end_matches('/')).map_err(bad)?;
+    Ok(front.store.open(place, &path).await?)
 }

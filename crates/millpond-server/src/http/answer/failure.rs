@@ -1,6 +1,6 @@
 //! Replies to requests that fail, as problem documents (RFC 9457).
 
-use super::{Front, Reply};
+use super::{Front, Reply, reply::add_common_fields};
 use crate::{
     http::{Kind, body::Body, render::AnswerError},
     library::{IndexError, LibraryError},
@@ -10,47 +10,44 @@ use crate::{
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::{borrow::Cow, net::SocketAddr, time::Duration};
 
-impl Front {
-    /// Answers bytes that are no valid request.
-    pub(crate) fn refusal(&self, status: StatusCode, why: &str, peer: SocketAddr) -> Reply {
-        let id = RequestId::next();
-        self.metrics().request(Kind::Other, status, Duration::ZERO);
-        if self.logs_requests() {
-            tracing::info!(target: logging::ACCESS, %id, %peer, status = status.as_u16(), why, "not a request");
-        }
-        let mut reply = self.problem(id, Problem::new(status).detail(why));
-        // Nobody knows whose it is.
-        self.gates().cors("").add(None, &mut reply.headers);
-        self.add_common_headers(&mut reply.headers, id);
-        reply
+/// Answers bytes that are no valid request.
+pub(crate) fn refusal(front: &Front, status: StatusCode, why: &str, peer: SocketAddr) -> Reply {
+    let id = RequestId::next();
+    front.metrics().request(Kind::Other, status, Duration::ZERO);
+    if front.logs_requests() {
+        tracing::info!(target: logging::ACCESS, %id, %peer, status = status.as_u16(), why, "not a request");
     }
+    let mut reply = problem(id, Problem::new(status).detail(why));
+    // Nobody knows whose it is.
+    front.cors_of_nobody().add(None, &mut reply.headers);
+    add_common_fields(&mut reply.headers, id);
+    reply
+}
 
-    /// Answers a request with the error of an asset or file. The log has all of the error, the client its share.
-    pub(super) fn failure(&self, id: RequestId, path: &str, error: &AnswerError) -> Reply {
-        let status = error.status();
-        if error.is_fault() {
-            tracing::error!(%id, path, %error, "request failed");
-        } else {
-            tracing::debug!(%id, path, %error, "request refused");
-        }
-        let problem =
-            Problem::new(status).detail(client_detail(error).into_owned()).asset(path.trim_start_matches('/'));
-        let mut reply = self.problem(id, problem);
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        reply
+/// Answers a request with the error of an asset or file. The log has all of the error, the client its share.
+pub(super) fn failure(id: RequestId, path: &str, error: &AnswerError) -> Reply {
+    let status = error.status();
+    if error.is_fault() {
+        tracing::error!(%id, path, %error, "request failed");
+    } else {
+        tracing::debug!(%id, path, %error, "request refused");
     }
+    let document = Problem::new(status).detail(client_detail(error).into_owned()).asset(path.trim_start_matches('/'));
+    let mut reply = problem(id, document);
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    reply
+}
 
-    /// Answers a request with a problem document.
-    pub(super) fn problem(&self, id: RequestId, problem: Problem) -> Reply {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(problem::CONTENT_TYPE));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let problem = problem.request_id(id);
-        let body = Body::bytes(problem.to_json());
-        Reply { status: problem.status, headers, body, is_last: false, problem: Some(Box::new(problem)) }
-    }
+/// Answers a request with a problem document.
+pub(super) fn problem(id: RequestId, problem: Problem) -> Reply {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(problem::CONTENT_TYPE));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let problem = problem.request_id(id);
+    let body = Body::bytes(problem.to_json());
+    Reply { status: problem.status, headers, body, is_last: false, problem: Some(Box::new(problem)) }
 }
 
 /// Returns the part of an error that a client may read: all but the location of the storage.

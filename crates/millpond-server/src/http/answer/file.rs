@@ -1,19 +1,17 @@
 //! Requests for files that are passed through unchanged.
 
 use super::{
-    Front, ReplyInfo,
+    Context, Front, ReplyInfo,
     representation::{Negotiation, SelectedRepresentation, etag as etag_of},
-    viewers::{ConnectionViewers, client},
+    target::PlacePath,
+    viewers::client,
 };
 use crate::{
     http::{
         Kind,
         body::Body,
         render::AnswerError,
-        request::{
-            Request,
-            range::{self, RequestedRange},
-        },
+        request::range::{self, RequestedRange},
     },
     library::{LibraryError, content_type as content_type_of, fingerprint},
 };
@@ -21,110 +19,90 @@ use http::{HeaderName, HeaderValue, Method, header};
 use millpond_store::{Object, ObjectPath, Whence};
 use std::sync::Arc;
 
-impl Front {
-    /// Attributes a reply to a place and a kind, in metrics.
-    pub(super) fn attribute(&self, place: usize, kind: Kind, info: &mut ReplyInfo) {
-        info.place = self.out.get(place).cloned().flatten();
-        info.kind = kind;
-    }
+/// Selects a file if the requested range of it is cached. No origin is asked. Sibling caches request files so.
+pub(super) fn cached(context: &Context<'_>, info: &mut ReplyInfo) -> Result<SelectedRepresentation, AnswerError> {
+    let Context { front, request, target, .. } = *context;
+    let absent = || AnswerError::NotCached(target.path().to_owned());
+    let place = front.place_of(target).ok_or_else(absent)?;
+    front.attribute(place.index, Kind::File, info);
+    let path = ObjectPath::parse(place.inside).ok();
+    let object = path.and_then(|path| front.store.peek(place.name, &path)).ok_or_else(absent)?;
+    let range = match range::parse(request.single(header::RANGE).valid(), object.meta().len) {
+        RequestedRange::Bytes(range) => range,
+        _ => 0..object.meta().len,
+    };
+    let is_cached = front.store.whence(&object, range).iter().all(|(_, whence)| *whence != Whence::Origin);
+    if is_cached { Ok(unchanged(front, place.index, &object, place.inside)) } else { Err(absent()) }
+}
 
-    /// Selects a file if the requested range of it is cached. No origin is asked. Sibling caches request files so.
-    pub(super) fn cached_file(
-        &self,
-        path: &str,
-        request: &Request,
-        info: &mut ReplyInfo,
-    ) -> Result<SelectedRepresentation, AnswerError> {
-        let absent = || AnswerError::NotCached(path.to_owned());
-        let (index, place, inside) = self.place(path).ok_or_else(absent)?;
-        self.attribute(index, Kind::File, info);
-        let object =
-            ObjectPath::parse(inside).ok().and_then(|path| self.store.peek(place, &path)).ok_or_else(absent)?;
-        let range = match range::parse(request.single(header::RANGE).valid(), object.meta().len) {
-            RequestedRange::Bytes(range) => range,
-            _ => 0..object.meta().len,
-        };
-        let is_cached = self.store.whence(&object, range).iter().all(|(_, whence)| *whence != Whence::Origin);
-        if is_cached { Ok(self.unchanged(index, &object, inside)) } else { Err(absent()) }
+/// Selects an object that another node asks for, because this one is its home.
+pub(super) async fn of_home(
+    context: &Context<'_>,
+    info: &mut ReplyInfo,
+) -> Result<SelectedRepresentation, AnswerError> {
+    let Context { front, request, target, .. } = *context;
+    let not_home = || AnswerError::Loop(target.path().to_owned());
+    let place = front.place_of(target).ok_or_else(not_home)?;
+    front.attribute(place.index, Kind::File, info);
+    let range = match range::parse(request.single(header::RANGE).valid(), u64::MAX) {
+        RequestedRange::Bytes(range) => range,
+        _ => return Err(not_home()),
+    };
+    // Nodes with different views would ask each other in circles.
+    if !front.cluster().is_some_and(|cluster| cluster.is_home(place.name, place.inside, range.start)) {
+        return Err(not_home());
     }
+    let path = ObjectPath::parse(place.inside).map_err(|_| not_home())?;
+    let object = front.store.open_for(place.name, &path, range).await?;
+    Ok(unchanged(front, place.index, &object, path.file_name()))
+}
 
-    /// Selects an object that another node asks for, because this one is its home.
-    pub(super) async fn of_home(
-        &self,
-        path: &str,
-        request: &Request,
-        info: &mut ReplyInfo,
-    ) -> Result<SelectedRepresentation, AnswerError> {
-        let not_home = || AnswerError::Loop(path.to_owned());
-        let (index, place, inside) = self.place(path).ok_or_else(not_home)?;
-        self.attribute(index, Kind::File, info);
-        let range = match range::parse(request.single(header::RANGE).valid(), u64::MAX) {
-            RequestedRange::Bytes(range) => range,
-            _ => return Err(not_home()),
-        };
-        // Nodes with different views would ask each other in circles.
-        if !self.cluster().is_some_and(|cluster| cluster.is_home(place, inside, range.start)) {
-            return Err(not_home());
-        }
-        let path = ObjectPath::parse(inside).map_err(|_| not_home())?;
-        let object = self.store.open_for(place, &path, range).await?;
-        Ok(self.unchanged(index, &object, path.file_name()))
+/// Selects a file.
+pub(super) async fn select(context: &Context<'_>, place: PlacePath<'_>) -> Result<SelectedRepresentation, AnswerError> {
+    let Context { front, request, viewers, .. } = *context;
+    let inside = place.inside.trim_end_matches('/');
+    if inside.is_empty() {
+        return Err(LibraryError::NoAsset(place.name.to_string()).into());
     }
-
-    /// Selects a file.
-    pub(super) async fn file(
-        &self,
-        index: usize,
-        inside: &str,
-        request: &Request,
-        viewers: &ConnectionViewers,
-    ) -> Result<SelectedRepresentation, AnswerError> {
-        let place: &str = self.places.iter().nth(index).map_or("", |place| place);
-        let inside = inside.trim_end_matches('/');
-        if inside.is_empty() {
-            return Err(LibraryError::NoAsset(place.to_owned()).into());
-        }
-        let path = ObjectPath::parse(inside)
-            .map_err(|e| LibraryError::BadPath { path: inside.to_owned(), why: e.to_string() })?;
-        // HEAD needs the metadata only. So do ranges from the end, whose offsets are unknown before the length is.
-        let wanted = match range::parse(request.single(header::RANGE).valid(), u64::MAX) {
-            RequestedRange::Whole if request.method == Method::GET => 0..u64::MAX,
-            RequestedRange::Bytes(range) if request.method == Method::GET && range.start < u64::MAX / 2 => range,
-            _ => 0..1,
-        };
-        let object = self.store.open_for(place, &path, wanted.clone()).await?;
-        if wanted.end > 1 && wanted.end < u64::MAX {
-            viewers.range_requested(&self.store, &object, wanted, client(request));
-        }
-        self.store.prepare(&object).await?;
-        Ok(self.unchanged(index, &object, path.file_name()))
+    let path =
+        ObjectPath::parse(inside).map_err(|e| LibraryError::BadPath { path: inside.to_owned(), why: e.to_string() })?;
+    // HEAD needs the metadata only. So do ranges from the end, whose offsets are unknown before the length is.
+    let wanted = match range::parse(request.single(header::RANGE).valid(), u64::MAX) {
+        RequestedRange::Whole if request.method == Method::GET => 0..u64::MAX,
+        RequestedRange::Bytes(range) if request.method == Method::GET && range.start < u64::MAX / 2 => range,
+        _ => 0..1,
+    };
+    let object = front.store.open_for(place.name, &path, wanted.clone()).await?;
+    if wanted.end > 1 && wanted.end < u64::MAX {
+        viewers.range_requested(&front.store, &object, wanted, client(request));
     }
+    front.store.prepare(&object).await?;
+    Ok(unchanged(front, place.index, &object, path.file_name()))
+}
 
-    /// Selects an object with the metadata of its origin.
-    fn unchanged(&self, place: usize, object: &Arc<Object>, name: &str) -> SelectedRepresentation {
-        let meta = object.meta();
-        let stated = meta.content_type.as_deref().filter(|stated| !is_unspecific(stated, name));
-        let content_type = stated.and_then(|stated| HeaderValue::from_str(stated).ok());
-        let etag = meta.etag.as_deref().filter(|etag| is_etag(etag)).and_then(|etag| HeaderValue::from_str(etag).ok());
-        let etag = etag.unwrap_or_else(|| etag_of(fingerprint(meta.version.as_str().as_bytes())));
-        let more = [
-            (header::CONTENT_DISPOSITION, &meta.content_disposition),
-            (header::CONTENT_LANGUAGE, &meta.content_language),
-            (header::CONTENT_ENCODING, &meta.content_encoding),
-        ];
-        let more =
-            more.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::from_str(value.as_ref()?).ok()?)));
-        let content_type = content_type.unwrap_or(HeaderValue::from_static(content_type_of(name)));
-        let guards = guards(&content_type);
-        SelectedRepresentation {
-            content_type,
-            cache_control: self.cache_control(place).passed(&self.store.permission(object)),
-            etag,
-            modified: meta.modified,
-            more: more.chain(guards).collect(),
-            negotiation: Negotiation::Fixed,
-            body: Body::object(&self.store, object, 0..meta.len),
-        }
+/// Selects an object with the metadata of its origin.
+fn unchanged(front: &Front, place: usize, object: &Arc<Object>, name: &str) -> SelectedRepresentation {
+    let meta = object.meta();
+    let stated = meta.content_type.as_deref().filter(|stated| !is_unspecific(stated, name));
+    let content_type = stated.and_then(|stated| HeaderValue::from_str(stated).ok());
+    let etag = meta.etag.as_deref().filter(|etag| is_etag(etag)).and_then(|etag| HeaderValue::from_str(etag).ok());
+    let etag = etag.unwrap_or_else(|| etag_of(fingerprint(meta.version.as_str().as_bytes())));
+    let more = [
+        (header::CONTENT_DISPOSITION, &meta.content_disposition),
+        (header::CONTENT_LANGUAGE, &meta.content_language),
+        (header::CONTENT_ENCODING, &meta.content_encoding),
+    ];
+    let more = more.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::from_str(value.as_ref()?).ok()?)));
+    let content_type = content_type.unwrap_or(HeaderValue::from_static(content_type_of(name)));
+    let guards = guards(&content_type);
+    SelectedRepresentation {
+        content_type,
+        cache_control: front.cache_control(place).passed(&front.store.permission(object)),
+        etag,
+        modified: meta.modified,
+        more: more.chain(guards).collect(),
+        negotiation: Negotiation::Fixed,
+        body: Body::object(&front.store, object, 0..meta.len),
     }
 }
 

@@ -1,44 +1,36 @@
 //! The HTTP front end: one request in, one reply out.
 
 use super::{
-    Reply, ReplyInfo,
-    admission::is_page,
+    ReplyInfo, Target,
     caching::CacheControl,
-    dates,
     ladder::Openings,
     page_network::Served,
-    pathways::STEERING,
-    plain,
     split::Splits,
+    target::PlacePath,
     viewers::{ConnectionViewers, Viewers},
 };
 use crate::{
-    access::{Gates, Hold, Pass, Publishers},
+    access::{CorsOrigins, Gates, Hold, Pass, Publishers},
     audience::Audience,
     cluster::Cluster,
     http::{
         HttpMetrics, Kind, Lifetimes,
-        body::BodyError,
-        render::{AnswerError, CodedTexts, Renderer},
+        render::{CodedTexts, Renderer},
         request::Request,
     },
-    library::{Catalogue, Library, LibraryError, Places},
+    library::{Catalogue, Library, Places},
     live::Sources,
     logging::RequestId,
-    problem::Problem,
     storage::PlaceBytes,
-    uri,
-    work::Asker,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use millpond_store::{HOME_HEADER, Store};
+use millpond_store::Store;
 use std::{
     net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant, SystemTime},
+    time::Duration,
 };
 use tokio::sync::watch;
 
@@ -208,6 +200,11 @@ impl Front {
         &self.options.gates
     }
 
+    /// Returns the web origins whose pages may read a reply that is about no path.
+    pub(super) fn cors_of_nobody(&self) -> &CorsOrigins {
+        self.gates().cors(self.gates().place(""))
+    }
+
     /// Tells whether each request is logged.
     pub(crate) fn logs_requests(&self) -> bool {
         self.options.access_log
@@ -221,6 +218,11 @@ impl Front {
     /// Splits a path into its place and the path inside it. The number is that of the place.
     pub(crate) fn place<'a>(&self, path: &'a str) -> Option<(usize, &Arc<str>, &'a str)> {
         self.places.find(path)
+    }
+
+    /// Returns the place of a target, and the path inside it.
+    pub(super) fn place_of<'a>(&'a self, target: &'a Target) -> Option<PlacePath<'a>> {
+        target.place(&self.places)
     }
 
     /// The time of the server's clock.
@@ -253,6 +255,12 @@ impl Front {
         self.viewers.connected(peer.ip(), is_secure)
     }
 
+    /// Attributes a reply to a place and a kind, in metrics.
+    pub(super) fn attribute(&self, place: usize, kind: Kind, info: &mut ReplyInfo) {
+        info.place = self.out.get(place).cloned().flatten();
+        info.kind = kind;
+    }
+
     /// Returns the facts about a reply that is in progress from now on.
     pub(super) fn info(&self, kind: Kind) -> ReplyInfo {
         ReplyInfo {
@@ -267,145 +275,5 @@ impl Front {
             pass: Pass::default(),
             hold: Hold::default(),
         }
-    }
-
-    /// Answers a request, body excluded: that is read while it is sent, after [`begin`](Self::begin).
-    pub(crate) async fn handle(&self, request: &Request, viewers: &ConnectionViewers) -> (Reply, ReplyInfo) {
-        let mut info = self.info(Kind::Other);
-        let client = request.client(viewers.address());
-        let counted = if self.is_of_node(request) { Ok(()) } else { self.gates().count_request(client, self.now()) };
-        let mut reply = match counted {
-            Err(limited) => self.limited(info.id, limited),
-            Ok(()) => match request.method {
-                // Clients take turns on the pool of heavy work.
-                Method::GET | Method::HEAD => Asker::from(client).asks(self.get(request, viewers, &mut info)).await,
-                Method::OPTIONS => self.options(info.id, request),
-                _ => self.unsupported_method(info.id, &request.method),
-            },
-        };
-        plain::put(request, &mut reply);
-        self.keep_private(request, &mut reply.headers);
-        self.add_cors(request, &mut reply.headers);
-        self.add_common_headers(&mut reply.headers, info.id);
-        (reply, info)
-    }
-
-    /// Begins the body of an answer, so that the status reports a failure to read its first bytes. A reply from an
-    /// object that has changed meanwhile is made again, once.
-    pub(crate) async fn begin(
-        &self,
-        request: &Request,
-        viewers: &ConnectionViewers,
-        started: Instant,
-        mut answer: (Reply, ReplyInfo),
-    ) -> (Reply, ReplyInfo) {
-        if request.method == Method::GET
-            && let Err(mut error) = answer.0.body.begin().await
-        {
-            if matches!(&error, BodyError::Origin(error) if error.is_changed()) {
-                // The second answer counts among those of its client, in place of the first.
-                answer.1.hold = Hold::default();
-                answer = self.handle(request, viewers).await;
-                match answer.0.body.begin().await {
-                    Ok(()) => {
-                        self.first_byte(&mut answer.1, started);
-                        return answer;
-                    }
-                    Err(again) => error = again,
-                }
-            }
-            let path = uri::decode_path(request.split().0).unwrap_or_default();
-            let asset = path.trim_start_matches('/');
-            let (reply, info) = &mut answer;
-            *reply = self.failure(info.id, asset, &AnswerError::of_body(asset, error));
-            plain::put(request, reply);
-            self.add_cors(request, &mut reply.headers);
-            self.add_common_headers(&mut reply.headers, info.id);
-        }
-        self.first_byte(&mut answer.1, started);
-        answer
-    }
-
-    /// Counts the time to the first byte, without that for which a live stream held the reply.
-    fn first_byte(&self, info: &mut ReplyInfo, started: Instant) {
-        info.first_byte = Some(started.elapsed());
-        self.metrics.first_byte(info.kind, started.elapsed().saturating_sub(info.waited));
-    }
-
-    /// Answers GET and HEAD.
-    async fn get(&self, request: &Request, viewers: &ConnectionViewers, info: &mut ReplyInfo) -> Reply {
-        let (raw, query) = request.split();
-        let Some(path) = uri::decode_path(raw) else {
-            return self.problem(info.id, Problem::new(StatusCode::BAD_REQUEST).detail("the path is not UTF-8 text"));
-        };
-        if let Some(refused) = self.kicked(info.id, &path, request, request.client(viewers.address())) {
-            return refused;
-        }
-        // A node reads objects: the rules of the page's data hold for it too.
-        let is_of_node = !is_page(&path) && self.is_of_node(request);
-        if !is_of_node {
-            match self.admit((&path, query), request, viewers).await {
-                Ok(pass) => info.pass = pass,
-                Err(refused) => return self.turned_away(info.id, &path, &refused),
-            }
-            match self.count(&info.pass, request.client(viewers.address())) {
-                Ok(hold) => info.hold = hold,
-                Err(limited) => return self.limited(info.id, limited),
-            }
-        }
-        if let Some(reply) = self.with_token_in_path(&path, query, request) {
-            return reply;
-        }
-        let selected = if path == STEERING {
-            let absent = || LibraryError::NoAsset(path.to_string()).into();
-            self.steering(query, request.is_secure(viewers.is_secure())).await.ok_or_else(absent)
-        } else if path == "/" || path.starts_with("/.millpond/") {
-            info.kind = Kind::Page;
-            self.page(&path, request, viewers).await
-        } else if request.contains(HeaderName::from_static("cdn-loop"), millpond_store::loop_id()) {
-            Err(AnswerError::Loop(path.to_string()))
-        } else if request.contains(header::CACHE_CONTROL, "only-if-cached") {
-            self.cached_file(&path, request, info)
-        } else if request.headers.contains_key(HOME_HEADER) {
-            self.of_home(&path, request, info).await
-        } else if let Some(passed) = self.pass(&path, (request, viewers), info).await {
-            return passed;
-        } else if let Some(redirect) = self.redirect(&path, request, request.is_secure(viewers.is_secure())).await {
-            return redirect;
-        } else if let Some(live) = self.live_path(&path) {
-            return match self.live(&live, request, info).await {
-                Ok(reply) => reply,
-                Err(error) => self.page_or_failure(info, &path, request, &error).await,
-            };
-        } else {
-            match self.select(&path, request, viewers, info).await {
-                Err(error) if error.is_changed() => self.select(&path, request, viewers, info).await,
-                selected => selected,
-            }
-        };
-        match selected {
-            Ok(selected) => selected.reply(request),
-            Err(error) => self.page_or_failure(info, &path, request, &error).await,
-        }
-    }
-
-    /// Answers a request that failed: with the page, where a browser opens a folder or a stream.
-    async fn page_or_failure(&self, info: &mut ReplyInfo, path: &str, request: &Request, error: &AnswerError) -> Reply {
-        match self.page_instead(path, request, error).await {
-            Some(page) => {
-                info.kind = Kind::Page;
-                page
-            }
-            None => self.failure(info.id, path, error),
-        }
-    }
-
-    /// Adds the fields that every reply has.
-    pub(super) fn add_common_headers(&self, headers: &mut HeaderMap, id: RequestId) {
-        headers.insert(RequestId::HEADER, id.header_value());
-        if let Some(now) = dates::field(SystemTime::now()) {
-            headers.insert(header::DATE, now);
-        }
-        headers.insert(header::SERVER, HeaderValue::from_static("millpond"));
     }
 }

@@ -2,8 +2,9 @@
 
 use super::{
     Front, ReplyInfo,
-    live::{LivePath, PATIENCE},
+    live::{PATIENCE, program},
     live_playlist::{BEGINNING, stopped},
+    target::LiveTarget,
 };
 use crate::{
     http::AnswerError,
@@ -97,104 +98,102 @@ async fn open(sources: &Sources, path: &str) -> Result<(), AnswerError> {
     sources.manager().window(&program, sources.window_options(path)).map(drop).map_err(not_started)
 }
 
-impl Front {
-    /// Returns the ladder at a path with those of its streams that run, when players can begin with one of them; `None` where
-    /// the path is that of a stream.
-    ///
-    /// # Errors
-    /// None of its streams can be opened, or none has segments for long.
-    pub(super) async fn ladder(
-        &self,
-        path: &LivePath<'_>,
-        info: &mut ReplyInfo,
-    ) -> Result<Option<LadderView>, AnswerError> {
-        let Some(ladder) = self.sources.ladder(path.stream).filter(|_| path.is_source) else { return Ok(None) };
-        let (began, mut stop) = (Instant::now(), self.stop.subscribe());
-        let view = tokio::select! {
-            biased;
-            view = self.gather(path, &ladder) => view,
-            _ = stop.wait_for(|stop| *stop) => Err(stopped(path)),
+/// Returns the ladder at a path with those of its streams that run, when players can begin with one of them; `None` where
+/// the path is that of a stream.
+///
+/// # Errors
+/// None of its streams can be opened, or none has segments for long.
+pub(super) async fn find(
+    front: &Front,
+    live: &LiveTarget,
+    info: &mut ReplyInfo,
+) -> Result<Option<LadderView>, AnswerError> {
+    let Some(ladder) = front.sources.ladder(&live.stream).filter(|_| live.is_source) else { return Ok(None) };
+    let (began, mut stop) = (Instant::now(), front.stop.subscribe());
+    let view = tokio::select! {
+        biased;
+        view = gather(front, live, &ladder) => view,
+        _ = stop.wait_for(|stop| *stop) => Err(stopped(live)),
+    };
+    info.waited += began.elapsed();
+    view
+}
+
+/// Waits for the streams of a ladder.
+async fn gather(front: &Front, live: &LiveTarget, ladder: &LadderAt) -> Result<Option<LadderView>, AnswerError> {
+    if *ladder == LadderAt::Folder && !is_folder(front, live).await? {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    loop {
+        let streams = match ladder {
+            LadderAt::Named(streams) => streams.clone(),
+            LadderAt::Folder => pushed(front, live),
         };
-        info.waited += began.elapsed();
-        view
-    }
-
-    /// Waits for the streams of a ladder.
-    async fn gather(&self, path: &LivePath<'_>, ladder: &LadderAt) -> Result<Option<LadderView>, AnswerError> {
-        if *ladder == LadderAt::Folder && !self.is_folder(path).await? {
-            return Ok(None);
+        let Gathered { ready, is_late, is_pending, failure } = look(front, live, &streams);
+        if !ready.is_empty() && !is_late {
+            return Ok(Some(LadderView::new(&live.stream, ready)));
         }
-        let began = Instant::now();
-        loop {
-            let streams = match ladder {
-                LadderAt::Named(streams) => streams.clone(),
-                LadderAt::Folder => self.pushed(path),
-            };
-            let Gathered { ready, is_late, is_pending, failure } = self.look(path, &streams);
-            if !ready.is_empty() && !is_late {
-                return Ok(Some(LadderView::new(path.stream, ready)));
+        match failure {
+            Some(failure) if ready.is_empty() && !is_pending => return Err(failure),
+            _ if began.elapsed() >= BEGINNING => {
+                return Err(AnswerError::Stalled { path: live.stream.clone(), waited: BEGINNING });
             }
-            match failure {
-                Some(failure) if ready.is_empty() && !is_pending => return Err(failure),
-                _ if began.elapsed() >= BEGINNING => {
-                    return Err(AnswerError::Stalled { path: path.stream.to_owned(), waited: BEGINNING });
+            _ => tokio::time::sleep(LOOK).await,
+        }
+    }
+}
+
+/// Looks at the streams of a ladder, and opens those that have no window.
+fn look(front: &Front, live: &LiveTarget, streams: &[String]) -> Gathered {
+    let windows = front.sources.manager().ladder(LadderId::of(&live.stream));
+    let mut gathered = Gathered { ready: Vec::new(), is_late: false, is_pending: false, failure: None };
+    for stream in streams {
+        let known = windows.iter().find(|(of, _)| **of == **stream).map(|(_, window)| window);
+        let is_late = match known {
+            Some(window) => {
+                window.renew();
+                let is_ready = window.look(|window| window.is_ready());
+                gathered.is_pending |= !is_ready;
+                if is_ready {
+                    gathered.ready.push((stream.clone(), window.clone()));
                 }
-                _ => tokio::time::sleep(LOOK).await,
+                front.openings.runs(stream, is_ready)
             }
-        }
-    }
-
-    /// Looks at the streams of a ladder, and opens those that have no window.
-    fn look(&self, path: &LivePath<'_>, streams: &[String]) -> Gathered {
-        let windows = self.sources.manager().ladder(LadderId::of(path.stream));
-        let mut gathered = Gathered { ready: Vec::new(), is_late: false, is_pending: false, failure: None };
-        for stream in streams {
-            let known = windows.iter().find(|(of, _)| **of == **stream).map(|(_, window)| window);
-            let is_late = match known {
-                Some(window) => {
-                    window.renew();
-                    let is_ready = window.look(|window| window.is_ready());
-                    gathered.is_pending |= !is_ready;
-                    if is_ready {
-                        gathered.ready.push((stream.clone(), window.clone()));
-                    }
-                    self.openings.runs(stream, is_ready)
-                }
-                None => {
-                    let (is_late, failure) = self.openings.open(&self.sources, stream);
-                    gathered.is_pending |= failure.is_none();
-                    gathered.failure = gathered.failure.or(failure);
-                    is_late
-                }
-            };
-            gathered.is_late |= is_late;
-        }
-        gathered
-    }
-
-    /// Paths of the streams that run in a folder.
-    fn pushed(&self, path: &LivePath<'_>) -> Vec<String> {
-        self.sources.manager().running_in(path.stream).iter().map(|path| path.to_string()).collect()
-    }
-
-    /// Waits until a stream runs at a path, or streams do in the folder of the path. Returns whether it is the folder.
-    ///
-    /// # Errors
-    /// Those of the stream at the path.
-    async fn is_folder(&self, path: &LivePath<'_>) -> Result<bool, AnswerError> {
-        if self.sources.manager().is_running(path.stream) {
-            return Ok(false);
-        }
-        let pushed = async {
-            while self.pushed(path).is_empty() {
-                tokio::time::sleep(LOOK).await;
+            None => {
+                let (is_late, failure) = front.openings.open(&front.sources, stream);
+                gathered.is_pending |= failure.is_none();
+                gathered.failure = gathered.failure.or(failure);
+                is_late
             }
         };
-        tokio::select! {
-            biased;
-            () = pushed => Ok(true),
-            program = self.live_program(path) => program.map(|_| false),
+        gathered.is_late |= is_late;
+    }
+    gathered
+}
+
+/// Paths of the streams that run in a folder.
+fn pushed(front: &Front, live: &LiveTarget) -> Vec<String> {
+    front.sources.manager().running_in(&live.stream).iter().map(|path| path.to_string()).collect()
+}
+
+/// Waits until a stream runs at a path, or streams do in the folder of the path. Returns whether it is the folder.
+///
+/// # Errors
+/// Those of the stream at the path.
+async fn is_folder(front: &Front, live: &LiveTarget) -> Result<bool, AnswerError> {
+    if front.sources.manager().is_running(&live.stream) {
+        return Ok(false);
+    }
+    let pushed = async {
+        while pushed(front, live).is_empty() {
+            tokio::time::sleep(LOOK).await;
         }
+    };
+    tokio::select! {
+        biased;
+        () = pushed => Ok(true),
+        program = program(front, live) => program.map(|_| false),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Playlists and manifests of running streams, and requests that are held until a stream has what they ask for.
 
 use super::{
-    Front, Reply, ReplyInfo,
-    live::LivePath,
+    Context, Front, Reply, ReplyInfo, ladder,
+    live::program,
     long, page,
     past::Past,
     representation::{Negotiation, SelectedRepresentation, etag},
+    target::LiveTarget,
 };
 use crate::http::{
     AnswerError, Kind,
@@ -45,263 +46,263 @@ const HLS: &str = "application/vnd.apple.mpegurl";
 /// Media type of DASH manifests.
 const DASH: &str = "application/dash+xml";
 
-impl Front {
-    /// Answers a request for the multivariant playlist of a stream, when each track has a segment.
-    ///
-    /// # Errors
-    /// The stream can't be opened, has no segments for long, or no track that the container can carry.
-    pub(super) async fn live_multivariant(
-        &self,
-        path: &LivePath<'_>,
-        container: Container,
-        request: &Request,
-        info: &mut ReplyInfo,
-    ) -> Result<Reply, AnswerError> {
-        info.kind = Kind::Hls;
-        if request.method == Method::HEAD {
-            return Ok(unopened(HLS));
-        }
-        let past = Past::parse(path.stream, request.split().1)?;
-        let ended = self.ended_first(path, past).await?;
-        if container == Container::Fmp4
-            && ended.is_none()
-            && let Some(ladder) = self.ladder(path, info).await?
-        {
-            let text = ladder.multivariant().ok_or_else(|| stopped(path))?;
-            return Ok(self.live_text(HLS, 1, text, request).await);
-        }
-        let (program, window) = match container {
-            Container::Fmp4 => (None, self.window_of(path, past).await?),
-            Container::Ts => self.live_window(path).await.map(|(program, window)| (Some(program), window))?,
-        };
-        self.held(path, &window, (None, BEGINNING), info, ready).await?;
-        let unfit = || program.as_ref().map_or_else(|| stopped(path), |program| long::unfit(program, container));
-        let text = window.multivariant(container, &past.query()).ok_or_else(unfit)?;
-        Ok(self.live_text(HLS, fresh(&window, false), text, request).await)
+/// Answers a request for the multivariant playlist of a stream, when each track has a segment.
+///
+/// # Errors
+/// The stream can't be opened, has no segments for long, or no track that the container can carry.
+pub(super) async fn multivariant(
+    context: &Context<'_>,
+    live: &LiveTarget,
+    container: Container,
+    info: &mut ReplyInfo,
+) -> Result<Reply, AnswerError> {
+    let Context { front, request, .. } = *context;
+    info.kind = Kind::Hls;
+    if request.method == Method::HEAD {
+        return Ok(unopened(HLS));
     }
-
-    /// Answers a request for the MPD of a stream, when each track has a segment.
-    ///
-    /// # Errors
-    /// The stream can't be opened, or has no segments for long.
-    pub(super) async fn live_mpd(
-        &self,
-        path: &LivePath<'_>,
-        request: &Request,
-        info: &mut ReplyInfo,
-    ) -> Result<Reply, AnswerError> {
-        info.kind = Kind::Dash;
-        if request.method == Method::HEAD {
-            return Ok(unopened(DASH));
-        }
-        let past = Past::parse(path.stream, request.split().1)?;
-        let ended = self.ended_first(path, past).await?;
-        if ended.is_none()
-            && let Some(ladder) = self.ladder(path, info).await?
-        {
-            let text = ladder.mpd(page::time(request)).ok_or_else(|| stopped(path))?;
-            return Ok(self.live_text(DASH, 1, text, request).await);
-        }
-        let window = self.window_of(path, past).await?;
-        self.held(path, &window, (None, BEGINNING), info, ready).await?;
-        let text = window.mpd(page::time(request), past.extent(path.stream, &window)?).ok_or_else(|| stopped(path))?;
-        // With low latency, players reload it each second.
-        let has_parts = window.look(|window| window.targets().is_some_and(|targets| targets.parts.is_some()));
-        let seconds = if has_parts { 1 } else { fresh(&window, false) };
-        Ok(self.live_text(DASH, seconds, text, request).await)
+    let past = Past::parse(&live.stream, context.query())?;
+    let ended = ended_first(front, live, past).await?;
+    if container == Container::Fmp4
+        && ended.is_none()
+        && let Some(ladder) = ladder::find(front, live, info).await?
+    {
+        let text = ladder.multivariant().ok_or_else(|| stopped(live))?;
+        return Ok(text_reply(front, HLS, 1, text, request).await);
     }
+    let (program, window) = match container {
+        Container::Fmp4 => (None, window_of(front, live, past).await?),
+        Container::Ts => opened_window(front, live).await.map(|(program, window)| (Some(program), window))?,
+    };
+    held(front, live, &window, (None, BEGINNING), info, ready).await?;
+    let unfit = || program.as_ref().map_or_else(|| stopped(live), |program| long::unfit(program, container));
+    let text = window.multivariant(container, &past.query()).ok_or_else(unfit)?;
+    Ok(text_reply(front, HLS, fresh(&window, false), text, request).await)
+}
 
-    /// Answers a request for the playlist of a track. A blocked reload is held until the playlist has what it asks for.
-    ///
-    /// # Errors
-    /// The stream can't be opened, has no such track, or no segments for long; the directives are invalid, ahead of the stream
-    /// by too much, or not met within three target durations.
-    pub(super) async fn live_media(
-        &self,
-        path: &LivePath<'_>,
-        name: &str,
-        request: &Request,
-        info: &mut ReplyInfo,
-    ) -> Result<Reply, AnswerError> {
-        info.kind = Kind::Hls;
-        let directives = Directives::parse(request.split().1);
-        let directives = directives.map_err(|error| AnswerError::Directives { path: path.stream.to_owned(), error })?;
-        let past = Past::parse(path.stream, request.split().1)?;
-        if request.method == Method::HEAD {
-            return Ok(unopened(HLS));
-        }
-        let window = self.window_of(path, past).await?;
-        let track = path.track(&window, name)?;
-        let begun = |window: &Window| window.last_closed(track).filter(|_| window.targets().is_some());
-        self.held(path, &window, (Some(track), BEGINNING), info, begun).await?;
-        let decide = |window: &Window| match directives.decide(window, track) {
-            Reload::Now => Some(Ok(())),
-            Reload::TooFar => Some(Err(AnswerError::TooFar(path.stream.to_owned()))),
-            Reload::Wait => None,
-        };
-        self.held(path, &window, (Some(track), target(&window) * BLOCKED), info, decide).await??;
-        if window.look(|window| window.targets().is_some_and(|targets| targets.parts.is_none())) {
-            self.steady(path, &window, info, |window| window.last_closed(track)).await;
-        }
-        let (extent, query) = (past.extent(path.stream, &window)?, past.query());
-        let text = window.media_of(track, directives.skip, (extent, &query)).ok_or_else(|| stopped(path))?;
-        window.renew();
-        Ok(self.live_text(HLS, fresh(&window, directives.segment.is_some()), text, request).await)
+/// Answers a request for the MPD of a stream, when each track has a segment.
+///
+/// # Errors
+/// The stream can't be opened, or has no segments for long.
+pub(super) async fn mpd(context: &Context<'_>, live: &LiveTarget, info: &mut ReplyInfo) -> Result<Reply, AnswerError> {
+    let Context { front, request, .. } = *context;
+    info.kind = Kind::Dash;
+    if request.method == Method::HEAD {
+        return Ok(unopened(DASH));
     }
-
-    /// Answers a request for the playlist of a track's transport stream segments.
-    ///
-    /// # Errors
-    /// The stream can't be opened, has no such track, none with segments of its own, or no segments for long.
-    pub(super) async fn live_transport(
-        &self,
-        path: &LivePath<'_>,
-        name: &str,
-        request: &Request,
-        info: &mut ReplyInfo,
-    ) -> Result<Reply, AnswerError> {
-        info.kind = Kind::Hls;
-        if request.method == Method::HEAD {
-            return Ok(unopened(HLS));
-        }
-        let window = self.running_window(path).await?;
-        let track = path.track(&window, name)?;
-        self.held(path, &window, (None, BEGINNING), info, ready).await?;
-        if !window.look(|window| window.is_transported(track)) {
-            return Err(path.without(format!("track {name} has no transport stream of its own: see ts/index.m3u8")));
-        }
-        let last = |window: &Window| window.last_transport(track);
-        // Of all tracks: sound is in the segments of pictures.
-        self.held(path, &window, (None, BEGINNING), info, last).await?;
-        self.steady(path, &window, info, last).await;
-        let text = window.media(Container::Ts, track, false).ok_or_else(|| stopped(path))?;
-        Ok(self.live_text(HLS, fresh(&window, false), text, request).await)
+    let past = Past::parse(&live.stream, context.query())?;
+    let ended = ended_first(front, live, past).await?;
+    if ended.is_none()
+        && let Some(ladder) = ladder::find(front, live, info).await?
+    {
+        let text = ladder.mpd(page::time(request)).ok_or_else(|| stopped(live))?;
+        return Ok(text_reply(front, DASH, 1, text, request).await);
     }
+    let window = window_of(front, live, past).await?;
+    held(front, live, &window, (None, BEGINNING), info, ready).await?;
+    let text = window.mpd(page::time(request), past.extent(&live.stream, &window)?).ok_or_else(|| stopped(live))?;
+    // With low latency, players reload it each second.
+    let has_parts = window.look(|window| window.targets().is_some_and(|targets| targets.parts.is_some()));
+    let seconds = if has_parts { 1 } else { fresh(&window, false) };
+    Ok(text_reply(front, DASH, seconds, text, request).await)
+}
 
-    /// Returns the window for a request. Where the past is asked for and the stream can't be opened, that is one of the disk.
-    async fn window_of(&self, path: &LivePath<'_>, past: Past) -> Result<Arc<LiveWindow>, AnswerError> {
-        if let Some(ended) = self.ended_first(path, past).await? {
-            return Ok(ended);
-        }
-        match (self.running_window(path).await, self.source_with_past(path, past)?) {
-            (Ok(window), _) => Ok(window),
-            (Err(error), Some(source)) => self.sources.manager().ended_window(&source).await.ok_or(error),
-            (Err(error), None) => Err(error),
-        }
+/// Answers a request for the playlist of a track. A blocked reload is held until the playlist has what it asks for.
+///
+/// # Errors
+/// The stream can't be opened, has no such track, or no segments for long; the directives are invalid, ahead of the stream
+/// by too much, or not met within three target durations.
+pub(super) async fn media(
+    context: &Context<'_>,
+    live: &LiveTarget,
+    name: &str,
+    info: &mut ReplyInfo,
+) -> Result<Reply, AnswerError> {
+    let Context { front, request, .. } = *context;
+    info.kind = Kind::Hls;
+    let directives = Directives::parse(context.query());
+    let directives = directives.map_err(|error| AnswerError::Directives { path: live.stream.clone(), error })?;
+    let past = Past::parse(&live.stream, context.query())?;
+    if request.method == Method::HEAD {
+        return Ok(unopened(HLS));
     }
-
-    /// Returns the window of a stream that does not run, where the request needs no source, or the source would not come soon.
-    async fn ended_first(&self, path: &LivePath<'_>, past: Past) -> Result<Option<Arc<LiveWindow>>, AnswerError> {
-        let manager = self.sources.manager();
-        let Some(source) = self.source_with_past(path, past)? else { return Ok(None) };
-        let is_over = past.clip().is_some_and(|(_, end)| !is_ahead(end));
-        let is_closed = source.source == Source::Published && !manager.is_running(path.stream);
-        if manager.window_with_past(path.stream).is_some()
-            || !(is_over || is_closed || manager.failed_just_now(path.stream))
-        {
-            return Ok(None);
-        }
-        Ok(manager.ended_window(&source).await)
+    let window = window_of(front, live, past).await?;
+    let track = live.track(&window, name)?;
+    let begun = |window: &Window| window.last_closed(track).filter(|_| window.targets().is_some());
+    held(front, live, &window, (Some(track), BEGINNING), info, begun).await?;
+    let decide = |window: &Window| match directives.decide(window, track) {
+        Reload::Now => Some(Ok(())),
+        Reload::TooFar => Some(Err(AnswerError::TooFar(live.stream.clone()))),
+        Reload::Wait => None,
+    };
+    held(front, live, &window, (Some(track), target(&window) * BLOCKED), info, decide).await??;
+    if window.look(|window| window.targets().is_some_and(|targets| targets.parts.is_none())) {
+        steady(front, live, &window, info, |window| window.last_closed(track)).await;
     }
+    let (extent, query) = (past.extent(&live.stream, &window)?, past.query());
+    let text = window.media_of(track, directives.skip, (extent, &query)).ok_or_else(|| stopped(live))?;
+    window.renew();
+    Ok(text_reply(front, HLS, fresh(&window, directives.segment.is_some()), text, request).await)
+}
 
-    /// Returns the source of a stream whose past is kept, where it is asked for.
-    fn source_with_past(&self, path: &LivePath<'_>, past: Past) -> Result<Option<LiveRequest>, AnswerError> {
-        let source = if past.is_asked() { self.sources.live(path.stream)? } else { None };
-        Ok(source.filter(|source| source.shift.is_some()))
+/// Answers a request for the playlist of a track's transport stream segments.
+///
+/// # Errors
+/// The stream can't be opened, has no such track, none with segments of its own, or no segments for long.
+pub(super) async fn transport(
+    context: &Context<'_>,
+    live: &LiveTarget,
+    name: &str,
+    info: &mut ReplyInfo,
+) -> Result<Reply, AnswerError> {
+    let Context { front, request, .. } = *context;
+    info.kind = Kind::Hls;
+    if request.method == Method::HEAD {
+        return Ok(unopened(HLS));
     }
-
-    /// Waits until a playlist without parts lists enough segments up to the `last` one, but not for long.
-    async fn steady(
-        &self,
-        path: &LivePath<'_>,
-        window: &LiveWindow,
-        info: &mut ReplyInfo,
-        last: impl Fn(&Window) -> Option<SegmentNumber>,
-    ) {
-        let is_steady = |window: &Window| (window.cut_to(last(window)?) >= STEADY).then_some(());
-        // Fewer segments are listed where no more come in time.
-        let _ = self.held(path, window, (None, STEADY_WAIT), info, is_steady).await;
+    let window = running_window(front, live).await?;
+    let track = live.track(&window, name)?;
+    held(front, live, &window, (None, BEGINNING), info, ready).await?;
+    if !window.look(|window| window.is_transported(track)) {
+        return Err(live.without(format!("track {name} has no transport stream of its own: see ts/index.m3u8")));
     }
+    let last = |window: &Window| window.last_transport(track);
+    // Of all tracks: sound is in the segments of pictures.
+    held(front, live, &window, (None, BEGINNING), info, last).await?;
+    steady(front, live, &window, info, last).await;
+    let text = window.media(Container::Ts, track, false).ok_or_else(|| stopped(live))?;
+    Ok(text_reply(front, HLS, fresh(&window, false), text, request).await)
+}
 
-    /// Returns a stream and its window, with its lease renewed. The stream and its segmenter start, unless they run.
-    async fn live_window(&self, path: &LivePath<'_>) -> Result<(Program, Arc<LiveWindow>), AnswerError> {
-        let program = self.live_program(path).await?;
-        let window = self.sources.manager().window(&program, self.sources.window_options(path.stream));
-        match window {
-            Ok(window) => Ok((program, window)),
-            Err(CannotOpen::NoTracks) => Err(long::unfit(&program, Container::Fmp4)),
-            Err(error) => Err(AnswerError::NotStarted { path: path.stream.to_owned(), error }),
-        }
+/// Returns the window for a request. Where the past is asked for and the stream can't be opened, that is one of the disk.
+async fn window_of(front: &Front, live: &LiveTarget, past: Past) -> Result<Arc<LiveWindow>, AnswerError> {
+    if let Some(ended) = ended_first(front, live, past).await? {
+        return Ok(ended);
     }
-
-    /// Returns the window of a stream as [`live_window`](Self::live_window) does, where it runs with less work.
-    async fn running_window(&self, path: &LivePath<'_>) -> Result<Arc<LiveWindow>, AnswerError> {
-        let known = path.is_source.then(|| self.sources.manager().window_of_stream(path.stream)).flatten();
-        match known {
-            Some(window) => Ok(window),
-            None => self.live_window(path).await.map(|(_, window)| window),
-        }
-    }
-
-    /// Waits until `look` finds something in a window, which is asked after each change: of one track, where that is named.
-    ///
-    /// # Errors
-    /// It found nothing for so long, or the stream or the server stopped.
-    pub(super) async fn held<T>(
-        &self,
-        path: &LivePath<'_>,
-        window: &LiveWindow,
-        (track, patience): (Option<usize>, Duration),
-        info: &mut ReplyInfo,
-        mut look: impl FnMut(&Window) -> Option<T>,
-    ) -> Result<T, AnswerError> {
-        if let Some(found) = window.look(&mut look) {
-            return Ok(found);
-        }
-        let (began, mut stop) = (Instant::now(), self.stop.subscribe());
-        let found = tokio::select! {
-            biased;
-            found = async {
-                match track {
-                    Some(track) => window.when_track(track, patience, look).await,
-                    None => window.when(patience, look).await,
-                }
-            } => found,
-            _ = stop.wait_for(|stop| *stop) => None,
-        };
-        info.waited += began.elapsed();
-        let is_stopped = window.is_over() || *self.stop.borrow();
-        found.ok_or_else(|| match is_stopped {
-            true => stopped(path),
-            false => AnswerError::Stalled { path: path.stream.to_owned(), waited: patience },
-        })
-    }
-
-    /// Makes the reply of a text that is fresh for `seconds`.
-    async fn live_text(&self, content_type: &'static str, seconds: u64, text: LiveText, request: &Request) -> Reply {
-        let LiveText { bytes: text, hash } = text;
-        let cache_control = HeaderValue::from_str(&format!("public, max-age={seconds}"));
-        let mut selected = SelectedRepresentation {
-            content_type: HeaderValue::from_static(content_type),
-            // Digits are always valid.
-            cache_control: cache_control.unwrap_or(HeaderValue::from_static("no-store")),
-            etag: etag(hash),
-            modified: None,
-            more: Vec::new(),
-            negotiation: Negotiation::Uncoded,
-            body: Body::bytes(text.clone()),
-        };
-        if text.len() >= COMPRESSED
-            && let Some(coding) = Coding::preferred(request)
-            && let Some(coded) = self.coded_texts.get(TextId::Hash(hash), coding, &text).await
-        {
-            (selected.negotiation, selected.body) = (Negotiation::Coded(coding), Body::bytes(coded));
-        }
-        selected.reply(request)
+    match (running_window(front, live).await, source_with_past(front, live, past)?) {
+        (Ok(window), _) => Ok(window),
+        (Err(error), Some(source)) => front.sources.manager().ended_window(&source).await.ok_or(error),
+        (Err(error), None) => Err(error),
     }
 }
 
-impl LivePath<'_> {
+/// Returns the window of a stream that does not run, where the request needs no source, or the source would not come soon.
+async fn ended_first(front: &Front, live: &LiveTarget, past: Past) -> Result<Option<Arc<LiveWindow>>, AnswerError> {
+    let manager = front.sources.manager();
+    let Some(source) = source_with_past(front, live, past)? else { return Ok(None) };
+    let is_over = past.clip().is_some_and(|(_, end)| !is_ahead(end));
+    let is_closed = source.source == Source::Published && !manager.is_running(&live.stream);
+    if manager.window_with_past(&live.stream).is_some()
+        || !(is_over || is_closed || manager.failed_just_now(&live.stream))
+    {
+        return Ok(None);
+    }
+    Ok(manager.ended_window(&source).await)
+}
+
+/// Returns the source of a stream whose past is kept, where it is asked for.
+fn source_with_past(front: &Front, live: &LiveTarget, past: Past) -> Result<Option<LiveRequest>, AnswerError> {
+    let source = if past.is_asked() { front.sources.live(&live.stream)? } else { None };
+    Ok(source.filter(|source| source.shift.is_some()))
+}
+
+/// Waits until a playlist without parts lists enough segments up to the `last` one, but not for long.
+async fn steady(
+    front: &Front,
+    live: &LiveTarget,
+    window: &LiveWindow,
+    info: &mut ReplyInfo,
+    last: impl Fn(&Window) -> Option<SegmentNumber>,
+) {
+    let is_steady = |window: &Window| (window.cut_to(last(window)?) >= STEADY).then_some(());
+    // Fewer segments are listed where no more come in time.
+    let _ = held(front, live, window, (None, STEADY_WAIT), info, is_steady).await;
+}
+
+/// Returns a stream and its window, with its lease renewed. The stream and its segmenter start, unless they run.
+async fn opened_window(front: &Front, live: &LiveTarget) -> Result<(Program, Arc<LiveWindow>), AnswerError> {
+    let program = program(front, live).await?;
+    let window = front.sources.manager().window(&program, front.sources.window_options(&live.stream));
+    match window {
+        Ok(window) => Ok((program, window)),
+        Err(CannotOpen::NoTracks) => Err(long::unfit(&program, Container::Fmp4)),
+        Err(error) => Err(AnswerError::NotStarted { path: live.stream.clone(), error }),
+    }
+}
+
+/// Returns the window of a stream as [`opened_window`] does, where it runs with less work.
+async fn running_window(front: &Front, live: &LiveTarget) -> Result<Arc<LiveWindow>, AnswerError> {
+    let known = live.is_source.then(|| front.sources.manager().window_of_stream(&live.stream)).flatten();
+    match known {
+        Some(window) => Ok(window),
+        None => opened_window(front, live).await.map(|(_, window)| window),
+    }
+}
+
+/// Waits until `look` finds something in a window, which is asked after each change: of one track, where that is named.
+///
+/// # Errors
+/// It found nothing for so long, or the stream or the server stopped.
+pub(super) async fn held<T>(
+    front: &Front,
+    live: &LiveTarget,
+    window: &LiveWindow,
+    (track, patience): (Option<usize>, Duration),
+    info: &mut ReplyInfo,
+    mut look: impl FnMut(&Window) -> Option<T>,
+) -> Result<T, AnswerError> {
+    if let Some(found) = window.look(&mut look) {
+        return Ok(found);
+    }
+    let (began, mut stop) = (Instant::now(), front.stop.subscribe());
+    let found = tokio::select! {
+        biased;
+        found = async {
+            match track {
+                Some(track) => window.when_track(track, patience, look).await,
+                None => window.when(patience, look).await,
+            }
+        } => found,
+        _ = stop.wait_for(|stop| *stop) => None,
+    };
+    info.waited += began.elapsed();
+    let is_stopped = window.is_over() || *front.stop.borrow();
+    found.ok_or_else(|| match is_stopped {
+        true => stopped(live),
+        false => AnswerError::Stalled { path: live.stream.clone(), waited: patience },
+    })
+}
+
+/// Makes the reply of a text that is fresh for `seconds`.
+async fn text_reply(
+    front: &Front,
+    content_type: &'static str,
+    seconds: u64,
+    text: LiveText,
+    request: &Request,
+) -> Reply {
+    let LiveText { bytes: text, hash } = text;
+    let cache_control = HeaderValue::from_str(&format!("public, max-age={seconds}"));
+    let mut selected = SelectedRepresentation {
+        content_type: HeaderValue::from_static(content_type),
+        // Digits are always valid.
+        cache_control: cache_control.unwrap_or(HeaderValue::from_static("no-store")),
+        etag: etag(hash),
+        modified: None,
+        more: Vec::new(),
+        negotiation: Negotiation::Uncoded,
+        body: Body::bytes(text.clone()),
+    };
+    if text.len() >= COMPRESSED
+        && let Some(coding) = Coding::preferred(request)
+        && let Some(coded) = front.coded_texts.get(TextId::Hash(hash), coding, &text).await
+    {
+        (selected.negotiation, selected.body) = (Negotiation::Coded(coding), Body::bytes(coded));
+    }
+    selected.reply(request)
+}
+
+impl LiveTarget {
     /// Returns the index of the track of a name.
     pub(super) fn track(&self, window: &LiveWindow, name: &str) -> Result<usize, AnswerError> {
         window.track(name).ok_or_else(|| self.without(format!("the stream has no track {name}")))
@@ -325,8 +326,8 @@ fn ready(window: &Window) -> Option<()> {
     window.is_ready().then_some(())
 }
 
-pub(super) fn stopped(path: &LivePath<'_>) -> AnswerError {
-    AnswerError::Stopped(path.stream.to_owned())
+pub(super) fn stopped(live: &LiveTarget) -> AnswerError {
+    AnswerError::Stopped(live.stream.clone())
 }
 
 /// Returns the reply to HEAD. It opens no stream, so only the media type is known.

@@ -1,12 +1,11 @@
 //! Running streams, each in one long response.
 
-use super::{Front, Reply, ReplyInfo, live::LivePath, past::Past};
+use super::{Context, Front, Reply, ReplyInfo, clip, live::program, past::Past, target::LiveTarget};
 use crate::{
     http::{
         AnswerError,
         body::Body,
         render::{LongResponse, Muxer, Sent},
-        request::Request,
     },
     live::CannotFollow,
 };
@@ -15,76 +14,74 @@ use millpond_media::movie::{Track, TrackKind};
 use millpond_package::hls::Container;
 use millpond_stream::{Program, fragmenter::fits};
 
-impl Front {
-    /// Answers a request for the long response of a stream in a container.
-    ///
-    /// # Errors
-    /// The stream can't be opened, or no media of it can be sent.
-    pub(super) async fn long(
-        &self,
-        path: &LivePath<'_>,
-        container: Container,
-        request: &Request,
-        info: &mut ReplyInfo,
-    ) -> Result<Reply, AnswerError> {
-        let past = Past::parse(path.stream, request.split().1)?;
-        match container {
-            _ if !past.is_timed() => {}
-            Container::Fmp4 => return self.clip(path, past, request, info).await,
-            Container::Ts => {
-                let why = "stream.ts has no clips: stream.mp4 and index.m3u8 do".to_owned();
-                return Err(AnswerError::Past { path: path.stream.to_owned(), why });
-            }
+/// Answers a request for the long response of a stream in a container.
+///
+/// # Errors
+/// The stream can't be opened, or no media of it can be sent.
+pub(super) async fn answer(
+    context: &Context<'_>,
+    live: &LiveTarget,
+    container: Container,
+    info: &mut ReplyInfo,
+) -> Result<Reply, AnswerError> {
+    let Context { front, request, .. } = *context;
+    let past = Past::parse(&live.stream, context.query())?;
+    match container {
+        _ if !past.is_timed() => {}
+        Container::Fmp4 => return clip::answer(context, live, past, info).await,
+        Container::Ts => {
+            let why = "stream.ts has no clips: stream.mp4 and index.m3u8 do".to_owned();
+            return Err(AnswerError::Past { path: live.stream.clone(), why });
         }
-        // The media of a live source is unknown before it is opened.
-        if request.method == Method::HEAD && path.is_source {
-            self.sources.live(path.stream)?;
-            return Ok(Reply::new(StatusCode::OK, headers(container, []), Body::unmade()));
-        }
-        let program = match self.followed(path).await? {
-            Some(program) => program,
-            None => self.live_program(path).await?,
-        };
-        let muxer = Muxer::of(&program, container).ok_or_else(|| unfit(&program, container))?;
-        // Nothing starts for a client that takes no media.
-        if request.method == Method::HEAD {
-            let headers = program_headers(&program, container);
-            return Ok(Reply::new(StatusCode::OK, headers, Body::unmade()));
-        }
-        self.long_of(&program, (container, muxer), info).await
     }
+    // The media of a live source is unknown before it is opened.
+    if request.method == Method::HEAD && live.is_source {
+        front.sources.live(&live.stream)?;
+        return Ok(Reply::new(StatusCode::OK, headers(container, []), Body::unmade()));
+    }
+    let program = match followed(front, live).await? {
+        Some(program) => program,
+        None => program(front, live).await?,
+    };
+    let muxer = Muxer::of(&program, container).ok_or_else(|| unfit(&program, container))?;
+    // Nothing starts for a client that takes no media.
+    if request.method == Method::HEAD {
+        let headers = program_headers(&program, container);
+        return Ok(Reply::new(StatusCode::OK, headers, Body::unmade()));
+    }
+    of_program(front, &program, (container, muxer), info).await
+}
 
-    /// Returns the frames of a ladder for one viewer; `None` where the path is that of no ladder.
-    async fn followed(&self, path: &LivePath<'_>) -> Result<Option<Program>, AnswerError> {
-        if !path.is_source {
-            return Ok(None);
-        }
-        let named = || path.stream.to_owned();
-        self.sources.follow(path.stream).await.map_err(|error| match error {
-            CannotFollow::Library(error) => error.into(),
-            CannotFollow::Stream(error) => AnswerError::NotStarted { path: named(), error },
-            CannotFollow::Source(error) => AnswerError::Source { path: named(), error },
-        })
+/// Returns the frames of a ladder for one viewer; `None` where the path is that of no ladder.
+async fn followed(front: &Front, live: &LiveTarget) -> Result<Option<Program>, AnswerError> {
+    if !live.is_source {
+        return Ok(None);
     }
+    let named = || live.stream.clone();
+    front.sources.follow(&live.stream).await.map_err(|error| match error {
+        CannotFollow::Library(error) => error.into(),
+        CannotFollow::Stream(error) => AnswerError::NotStarted { path: named(), error },
+        CannotFollow::Source(error) => AnswerError::Source { path: named(), error },
+    })
+}
 
-    /// Begins the long response of a program.
-    ///
-    /// # Errors
-    /// The program has ended.
-    pub(super) async fn long_of(
-        &self,
-        program: &Program,
-        (container, muxer): (Container, Muxer),
-        info: &mut ReplyInfo,
-    ) -> Result<Reply, AnswerError> {
-        let headers = program_headers(program, container);
-        let viewing = self.sources.manager().branch(program, info.id.as_str()).await;
-        let viewing = viewing.map_err(|error| AnswerError::NotStarted { path: program.path().to_owned(), error })?;
-        let sent = Sent::new(self.metrics.clone(), info.place.clone());
-        info.counts_itself = true;
-        let body = LongResponse::new(viewing, muxer, self.stop.subscribe(), sent);
-        Ok(Reply::new(StatusCode::OK, headers, Body::stream(Box::new(body))))
-    }
+/// Begins the long response of a program.
+///
+/// # Errors
+/// The program has ended.
+pub(super) async fn of_program(
+    front: &Front,
+    program: &Program,
+    (container, muxer): (Container, Muxer),
+    info: &mut ReplyInfo,
+) -> Result<Reply, AnswerError> {
+    let headers = program_headers(program, container);
+    let viewing = front.sources.manager().branch(program, info.id.as_str()).await;
+    let viewing = viewing.map_err(|error| AnswerError::NotStarted { path: program.path().to_owned(), error })?;
+    let sent = Sent::new(front.metrics.clone(), info.place.clone());
+    info.counts_itself = true;
+    let body = LongResponse::new(viewing, muxer, front.stop.subscribe(), sent);
+    Ok(Reply::new(StatusCode::OK, headers, Body::stream(Box::new(body))))
 }
 
 /// Returns the header fields of the long response of a program.

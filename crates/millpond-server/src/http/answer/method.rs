@@ -1,29 +1,27 @@
 //! Requests with other methods than GET and HEAD.
 
-use super::{Front, Reply};
-use crate::{http::request::Request, logging::RequestId, problem::Problem};
+use super::{Context, Reply, admission, failure::problem};
+use crate::{logging::RequestId, problem::Problem};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 /// Value of `Allow`.
 const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
-impl Front {
-    /// Answers OPTIONS, CORS preflights included.
-    pub(super) fn options(&self, id: RequestId, request: &Request) -> Reply {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ALLOW, ALLOWED);
-        self.cors(request).add_preflight(ALLOWED, &mut headers);
-        headers.insert(RequestId::HEADER, id.header_value());
-        Reply::without_body(StatusCode::NO_CONTENT, headers)
-    }
+/// Answers OPTIONS, CORS preflights included.
+pub(super) fn options(context: &Context<'_>, id: RequestId) -> Reply {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ALLOW, ALLOWED);
+    admission::cors(context).add_preflight(ALLOWED, &mut headers);
+    headers.insert(RequestId::HEADER, id.header_value());
+    Reply::without_body(StatusCode::NO_CONTENT, headers)
+}
 
-    /// Refuses an unsupported method.
-    pub(super) fn unsupported_method(&self, id: RequestId, method: &Method) -> Reply {
-        let why = format!("{method} is not supported: GET, HEAD and OPTIONS are");
-        let mut reply = self.problem(id, Problem::new(refusal_status(method)).detail(why));
-        reply.headers.insert(header::ALLOW, ALLOWED);
-        reply
-    }
+/// Refuses an unsupported method.
+pub(super) fn unsupported(id: RequestId, method: &Method) -> Reply {
+    let why = format!("{method} is not supported: GET, HEAD and OPTIONS are");
+    let mut reply = problem(id, Problem::new(refusal_status(method)).detail(why));
+    reply.headers.insert(header::ALLOW, ALLOWED);
+    reply
 }
 
 /// Returns the status that refuses a method: 405 for a known one, 501 for others (RFC 9110 section 9.1).

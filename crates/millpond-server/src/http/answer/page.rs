@@ -1,11 +1,11 @@
 //! The web page at `/` and its data below `/.millpond/`.
 
 use super::{
-    Front, Reply, dates, page_asset,
+    Context, Front, Reply, Target, admission, dates, page_asset,
     page_files::{self, PageFile, Shown},
     page_listing, page_network, page_search,
     representation::{Negotiation, SelectedRepresentation, etag},
-    viewers::ConnectionViewers,
+    target::{PageTarget, TIME},
 };
 use crate::{
     http::{
@@ -14,14 +14,11 @@ use crate::{
         request::{Request, accept::prefers_html, coding::Coding},
     },
     library::{LibraryError, fingerprint},
-    uri::parameter,
 };
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header};
 use std::{sync::LazyLock, time::SystemTime};
 
-/// Path of the server's time, with which players of live DASH compare their clocks.
-pub(super) const TIME: &str = "/.millpond/time";
 /// `Cache-Control` of data.
 const NO_STORE: &str = "no-store";
 /// `Cache-Control` of the files of the page.
@@ -59,75 +56,75 @@ impl Resource {
         Self { content_type, cache_control, hash: fingerprint(&content), content, is_document: false }
     }
 
+    fn file(file: PageFile) -> Self {
+        let PageFile { content, hash, is_versioned } = file;
+        let cache_control = if is_versioned { FOR_EVER } else { PAGE };
+        Self { content_type: SCRIPT, cache_control, hash, content, is_document: false }
+    }
+
     fn document(root: &str, shown: &Shown) -> Self {
         Self { is_document: true, ..Self::new(HTML, PAGE, page_files::document(root, shown)) }
     }
 }
 
-impl Front {
-    /// Selects a resource of the page.
-    pub(super) async fn page(
-        &self,
-        path: &str,
-        request: &Request,
-        viewers: &ConnectionViewers,
-    ) -> Result<SelectedRepresentation, AnswerError> {
-        Ok(self.page_resource(resource(self, path, request, viewers).await?, request).await)
-    }
+/// Selects a part of the page.
+pub(super) async fn select(context: &Context<'_>, part: &PageTarget) -> Result<SelectedRepresentation, AnswerError> {
+    Ok(represented(context, resource(context, part).await?).await)
+}
 
-    /// Returns the page at the path of a folder or of a live stream that a browser opens, in place of the error of that path.
-    /// `None` where the path is neither of them.
-    pub(super) async fn page_instead(&self, path: &str, request: &Request, error: &AnswerError) -> Option<Reply> {
-        if error.status().is_server_error() || !prefers_html(request) {
-            return None;
-        }
-        let shown = self.shown_at(path).await?;
-        let document = Resource::document(&request.root(), &shown);
-        let mut reply = self.page_resource(document, request).await.reply(request);
-        reply.headers.append(header::VARY, HeaderValue::from_static("accept"));
-        Some(reply)
+/// Returns the page at the path of a folder or of a live stream that a browser opens, in place of the error of that path.
+/// `None` where the path is neither of them.
+pub(super) async fn instead(context: &Context<'_>, error: &AnswerError) -> Option<Reply> {
+    let request = context.request;
+    if error.status().is_server_error() || !prefers_html(request) {
+        return None;
     }
+    let shown = shown_at(context.front, context.target).await?;
+    let document = Resource::document(&request.root(), &shown);
+    let mut reply = represented(context, document).await.reply(request);
+    reply.headers.append(header::VARY, HeaderValue::from_static("accept"));
+    Some(reply)
+}
 
-    /// Returns what the page shows of the path of a folder or live stream.
-    async fn shown_at(&self, path: &str) -> Option<Shown> {
-        let inner = path.trim_matches('/');
-        if let Some(live) = self.live_path(path) {
-            let is_place = self.place(inner).is_some_and(|(_, _, inside)| inside.is_empty());
-            let shown = if is_place { Shown::Folder(inner.to_owned()) } else { Shown::Stream(inner.to_owned()) };
-            return live.resource().is_none().then_some(shown);
-        }
-        page_listing::is_folder(self, inner).await.then(|| Shown::Folder(inner.to_owned()))
+/// Returns what the page shows of the path of a folder or live stream.
+async fn shown_at(front: &Front, target: &Target) -> Option<Shown> {
+    let inner = target.path().trim_matches('/');
+    if let Some(live) = target.live() {
+        let is_place = front.place_of(target).is_some_and(|place| place.inside.trim_matches('/').is_empty());
+        let shown = if is_place { Shown::Folder(inner.to_owned()) } else { Shown::Stream(inner.to_owned()) };
+        return live.resource.is_none().then_some(shown);
     }
+    page_listing::is_folder(front, inner).await.then(|| Shown::Folder(inner.to_owned()))
+}
 
-    /// Makes a representation of a resource, in the coding that the client prefers.
-    async fn page_resource(&self, resource: Resource, request: &Request) -> SelectedRepresentation {
-        let mut selected = SelectedRepresentation {
-            content_type: HeaderValue::from_static(resource.content_type),
-            cache_control: HeaderValue::from_static(resource.cache_control),
-            etag: etag(resource.hash),
-            modified: None,
-            more: self.page_fields(resource.is_document),
-            negotiation: Negotiation::Uncoded,
-            body: Body::bytes(resource.content.clone()),
-        };
-        if let Some(coding) = Coding::preferred(request)
-            && let Some(coded) = self.coded_texts.get(TextId::Hash(resource.hash), coding, &resource.content).await
-        {
-            (selected.negotiation, selected.body) = (Negotiation::Coded(coding), Body::bytes(coded));
-        }
-        selected
+/// Makes a representation of a resource, in the coding that the client prefers.
+async fn represented(context: &Context<'_>, resource: Resource) -> SelectedRepresentation {
+    let Context { front, request, .. } = *context;
+    let mut selected = SelectedRepresentation {
+        content_type: HeaderValue::from_static(resource.content_type),
+        cache_control: HeaderValue::from_static(resource.cache_control),
+        etag: etag(resource.hash),
+        modified: None,
+        more: fields(front, resource.is_document),
+        negotiation: Negotiation::Uncoded,
+        body: Body::bytes(resource.content.clone()),
+    };
+    if let Some(coding) = Coding::preferred(request)
+        && let Some(coded) = front.coded_texts.get(TextId::Hash(resource.hash), coding, &resource.content).await
+    {
+        (selected.negotiation, selected.body) = (Negotiation::Coded(coding), Body::bytes(coded));
     }
+    selected
+}
 
-    /// Returns the fields that restrict what the page may load and run.
-    fn page_fields(&self, is_document: bool) -> Vec<(HeaderName, HeaderValue)> {
-        let mut fields = vec![(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))];
-        if is_document && let Ok(policy) = HeaderValue::from_str(&policy(self.cluster().is_some(), self.key_origins()))
-        {
-            fields.push((header::CONTENT_SECURITY_POLICY, policy));
-            fields.push((header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")));
-        }
-        fields
+/// Returns the fields that restrict what the page may load and run.
+fn fields(front: &Front, is_document: bool) -> Vec<(HeaderName, HeaderValue)> {
+    let mut fields = vec![(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))];
+    if is_document && let Ok(policy) = HeaderValue::from_str(&policy(front.cluster().is_some(), front.key_origins())) {
+        fields.push((header::CONTENT_SECURITY_POLICY, policy));
+        fields.push((header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")));
     }
+    fields
 }
 
 /// Returns the value of `Content-Security-Policy`. Scripts come from this server only, or are that of the document. Media may come from the other nodes of a
@@ -148,32 +145,19 @@ fn policy(is_node: bool, key_origins: &[String]) -> String {
     )
 }
 
-/// Returns a resource of the page.
-async fn resource(
-    front: &Front,
-    path: &str,
-    request: &Request,
-    viewers: &ConnectionViewers,
-) -> Result<Resource, LibraryError> {
-    if path == "/" {
-        return Ok(Resource::document(&request.root(), &Shown::Fragment));
-    }
-    if let Some(PageFile { content, hash, is_versioned }) = page_files::file(path) {
-        let cache_control = if is_versioned { FOR_EVER } else { PAGE };
-        return Ok(Resource { content_type: SCRIPT, cache_control, hash, content, is_document: false });
-    }
-    if path == TIME {
-        return Ok(Resource::new("text/plain", NO_STORE, dates::utc(SystemTime::now())));
-    }
-    let query = request.split().1;
-    let absent = || LibraryError::NoAsset(path.to_owned());
-    let text = match path {
-        "/.millpond/assets" => page_listing::assets(front, &parameter(query, "folder")).await?,
-        "/.millpond/asset" => page_asset::asset(front, &parameter(query, "path")).await?,
-        "/.millpond/brief" => page_asset::brief(front, &parameter(query, "path")).await?,
-        "/.millpond/search" => page_search::search(front, query, &front.sights(request, viewers)).await?,
-        "/.millpond/network" => page_network::network(front, request, viewers).ok_or_else(absent)?,
-        _ => return Err(absent()),
+/// Makes a part of the page.
+async fn resource(context: &Context<'_>, part: &PageTarget) -> Result<Resource, LibraryError> {
+    let Context { front, request, target, .. } = *context;
+    let absent = || LibraryError::NoAsset(target.path().to_owned());
+    let text = match part {
+        PageTarget::Document => return Ok(Resource::document(&request.root(), &Shown::Fragment)),
+        PageTarget::Time => return Ok(Resource::new("text/plain", NO_STORE, dates::utc(SystemTime::now()))),
+        PageTarget::File => return page_files::file(target.path()).map(Resource::file).ok_or_else(absent),
+        PageTarget::Folder(folder) => page_listing::assets(front, folder).await?,
+        PageTarget::Asset(path) => page_asset::asset(front, path).await?,
+        PageTarget::Brief(path) => page_asset::brief(front, path).await?,
+        PageTarget::Search => page_search::search(front, context.query(), &admission::sights(context)).await?,
+        PageTarget::Network => page_network::network(context).ok_or_else(absent)?,
     };
     Ok(Resource::new("application/json", NO_STORE, text))
 }

@@ -1,6 +1,6 @@
 //! Addresses of the server in its network, for QR codes on a page that was opened on the same machine.
 
-use super::{Front, viewers::ConnectionViewers};
+use super::Context;
 use crate::{http::request::Request, interfaces::reachable};
 use http::{HeaderName, header};
 use serde_json::{Value, json};
@@ -35,8 +35,9 @@ pub(crate) struct Served {
 
 /// Returns the hosts by which other devices reach the server, per scheme, the likeliest first, and the port. `None` for clients that
 /// are not told: addresses of an inner network are nothing for the internet, and nothing for pages of other origins.
-pub(super) fn network(front: &Front, request: &Request, viewers: &ConnectionViewers) -> Option<String> {
-    is_of_this_machine(request, viewers.address()).then(|| authorities(&front.served()).to_string())
+pub(super) fn network(context: &Context<'_>) -> Option<String> {
+    let is_told = is_of_this_machine(context.request, context.viewers.address());
+    is_told.then(|| authorities(&context.front.served()).to_string())
 }
 
 /// Tells whether a request comes from a page that was opened on this machine, by a name of the loopback.

@@ -1,28 +1,27 @@
 //! PUT and POST: streams that publishers push by HTTP, as MPEG-TS or fragmented MP4.
 
 use super::{
-    Front, Reply, ReplyInfo, Upload, UploadError, plain,
+    Context, Front, Reply, ReplyInfo, Target, Upload, UploadError, admission,
+    failure::problem,
+    plain,
+    reply::add_common_fields,
     split::{Joined, SplitName},
     upload::{self, UploadFormat},
 };
 use crate::{
-    access::{Asker, AuthAction, Hold, HttpClient, HttpRefusal, Pass, Publishers, Refusal, TooManyGuesses},
+    access::{Asker, AuthAction, HttpClient, HttpRefusal, Publishers, Refusal, TooManyGuesses},
     http::{Kind, request::Request},
     library::LibraryError,
     logging::RequestId,
     problem::{self, Problem},
-    uri,
 };
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use millpond_stream::{
-    LiveRequest, Publication, PublicationEnd, PublishRefused, PublishRequest, PublishedMedia, Source,
+    Conflict, LiveRequest, Publication, PublicationEnd, PublishRefused, PublishRequest, PublishedMedia, Source,
     reception::SourceErrorKind,
 };
-use std::{
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 /// Why a publication is refused, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -119,180 +118,158 @@ impl PublishError {
     }
 }
 
-impl Front {
-    /// Tells whether a request pushes a stream, so that its body must be read.
-    pub(crate) fn takes_body(&self, request: &Request) -> bool {
-        matches!(request.method, Method::PUT | Method::POST)
-            && uri::decode_path(request.split().0)
-                .and_then(|path| Some(self.sources.is_published(self.place(&path)?.1)))
-                .unwrap_or(false)
-    }
+/// Tells whether a request pushes a stream, so that its body must be read.
+pub(crate) fn takes_body(front: &Front, request: &Request, target: &Target) -> bool {
+    matches!(request.method, Method::PUT | Method::POST)
+        && front.place_of(target).is_some_and(|place| front.sources.is_published(place.name))
+}
 
-    /// Takes the stream that a request pushes, up to its end. Its client is `peer`; `is_secure` tells whether it is connected
-    /// over TLS.
-    pub(crate) async fn publish(
-        &self,
-        request: &Request,
-        (peer, is_secure): (SocketAddr, bool),
-        upload: &mut impl Upload,
-    ) -> (Reply, ReplyInfo) {
-        let mut info = ReplyInfo {
-            id: RequestId::next(),
-            kind: Kind::Stream,
-            place: None,
-            first_byte: None,
-            waited: Duration::ZERO,
-            counts_itself: false,
-            _in_flight: self.metrics.response_in_flight(),
-            receipt: None,
-            pass: Pass::default(),
-            hold: Hold::default(),
-        };
-        let path = uri::decode_path(request.split().0).unwrap_or_default();
-        let began = Instant::now();
-        let counted = self.gates().count_request(request.client(peer.ip()), self.now());
-        let mut reply = match counted {
-            Err(limited) => self.limited(info.id, limited),
-            Ok(()) => match self.receive(&path, request, (peer, is_secure), upload, &mut info).await {
-                Ok(()) => Reply::without_body(StatusCode::NO_CONTENT, HeaderMap::new()),
-                Err(error) => self.refuse(info.id, &path, &error),
-            },
-        };
-        info.waited = began.elapsed();
-        plain::put(request, &mut reply);
-        self.add_cors(request, &mut reply.headers);
-        self.add_common_headers(&mut reply.headers, info.id);
-        (reply, info)
-    }
+/// Takes the stream that a request pushes, up to its end.
+pub(crate) async fn publish(context: &Context<'_>, upload: &mut impl Upload) -> (Reply, ReplyInfo) {
+    let Context { front, request, target, .. } = *context;
+    let mut info = front.info(Kind::Stream);
+    let began = Instant::now();
+    let counted = front.gates().count_request(context.client(), front.now());
+    let mut reply = match counted {
+        Err(limited) => admission::limited(info.id, limited),
+        Ok(()) => match receive(context, upload, &mut info).await {
+            Ok(()) => Reply::without_body(StatusCode::NO_CONTENT, HeaderMap::new()),
+            Err(error) => refusal(info.id, target.path(), &error),
+        },
+    };
+    info.waited = began.elapsed();
+    plain::put(request, &mut reply);
+    admission::add_cors(context, &mut reply.headers);
+    add_common_fields(&mut reply.headers, info.id);
+    (reply, info)
+}
 
-    fn refuse(&self, id: RequestId, path: &str, error: &PublishError) -> Reply {
-        let status = error.status();
-        tracing::info!(%id, path, status = status.as_u16(), %error, "publication ends");
-        let problem = Problem::new(status).detail(error.to_string()).asset(path.trim_start_matches('/'));
-        let mut reply = self.problem(id, problem);
-        if let PublishError::Challenge(challenges) = error {
-            for challenge in challenges.iter().filter_map(|text| HeaderValue::from_str(text).ok()) {
-                reply.headers.append(header::WWW_AUTHENTICATE, challenge);
-            }
+fn refusal(id: RequestId, path: &str, error: &PublishError) -> Reply {
+    let status = error.status();
+    tracing::info!(%id, path, status = status.as_u16(), %error, "publication ends");
+    let document = Problem::new(status).detail(error.to_string()).asset(path.trim_start_matches('/'));
+    let mut reply = problem(id, document);
+    if let PublishError::Challenge(challenges) = error {
+        for challenge in challenges.iter().filter_map(|text| HeaderValue::from_str(text).ok()) {
+            reply.headers.append(header::WWW_AUTHENTICATE, challenge);
         }
-        if let PublishError::Guesses(many) = error {
-            reply.headers.insert(header::RETRY_AFTER, many.retry_after().into());
-        }
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-        }
-        reply.is_last = matches!(
-            error,
-            PublishError::Refused(PublishRefused::HandedOver) | PublishError::Ended(PublicationEnd::HandedOver)
-        );
-        if status == StatusCode::METHOD_NOT_ALLOWED {
-            reply.headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
-        }
-        reply
     }
+    if let PublishError::Guesses(many) = error {
+        reply.headers.insert(header::RETRY_AFTER, many.retry_after().into());
+    }
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    }
+    reply.is_last = matches!(
+        error,
+        PublishError::Refused(PublishRefused::HandedOver) | PublishError::Ended(PublicationEnd::HandedOver)
+    );
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        reply.headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+    }
+    reply
+}
 
-    async fn receive(
-        &self,
-        path: &str,
-        request: &Request,
-        (peer, is_secure): (SocketAddr, bool),
-        upload: &mut impl Upload,
-        info: &mut ReplyInfo,
-    ) -> Result<(), PublishError> {
-        let publishers = self.publishers().ok_or(PublishError::NotPublished)?;
-        // Browsers send requests of any page, also from this machine, and with passwords that they know.
-        if request.headers.contains_key(header::ORIGIN) {
-            return Err(PublishError::Page);
-        }
-        let written = request.written_target();
-        let asked = HttpClient {
-            address: request.client(peer.ip()),
-            is_secure: request.is_secure(is_secure),
-            method: request.method.as_str(),
-            target: &written,
-            is_forwarded: request.forwarded.is_some(),
-            authorization: request.header(header::AUTHORIZATION),
-        };
-        let asker = Asker {
-            address: asked.address,
-            action: AuthAction::Publish,
-            protocol: if asked.is_secure { "https" } else { "http" },
-            token: request.token.as_deref(),
-            query: request.split().1,
-            authorization: asked.authorization,
-            agent: request.header(header::USER_AGENT),
-        };
-        let of_stream = SplitName::parse(path).map_or(path, |name| name.stream);
-        match self.gates().ask_to_publish(of_stream, &asker) {
-            Some(question) => drop(Box::pin(question.answer()).await?),
-            None => publishers.admit_http(&asked, self.now())?,
-        }
-        let coding = request.headers.get(header::CONTENT_ENCODING);
-        if coding.is_some_and(|coding| coding.as_bytes() != b"identity") {
-            return Err(PublishError::Coding);
-        }
-        if let Some((place, ..)) = self.place(path) {
-            self.attribute(place, Kind::Stream, info);
-        }
-        let name = SplitName::parse(path);
-        let of_stream = name.map_or(path, |name| name.stream);
-        let stream = self.sources.live(of_stream).map_err(PublishError::Name)?;
-        let stream = stream.filter(|stream| stream.source == Source::Published).ok_or(PublishError::NotPublished)?;
-        if name.is_none() && self.sources.manager().is_taken(&stream.path, publishers.conflict()) {
-            return Err(PublishRefused::Taken.into());
-        }
-        let mut body = Body { upload, patience: self.sources.patience(of_stream), front: self };
-        match name {
-            Some(name) => self.receive_track(stream, name.track, publishers, &mut body).await,
-            None => self.receive_file(stream, publishers, &mut body).await,
-        }
+async fn receive(context: &Context<'_>, upload: &mut impl Upload, info: &mut ReplyInfo) -> Result<(), PublishError> {
+    let Context { front, request, target, .. } = *context;
+    let publishers = front.publishers().ok_or(PublishError::NotPublished)?;
+    // Browsers send requests of any page, also from this machine, and with passwords that they know.
+    if request.headers.contains_key(header::ORIGIN) {
+        return Err(PublishError::Page);
     }
+    let name = SplitName::parse(target.path());
+    let of_stream = name.map_or(target.path(), |name| name.stream);
+    admit(context, publishers, of_stream).await?;
+    let coding = request.headers.get(header::CONTENT_ENCODING);
+    if coding.is_some_and(|coding| coding.as_bytes() != b"identity") {
+        return Err(PublishError::Coding);
+    }
+    if let Some(place) = front.place_of(target) {
+        front.attribute(place.index, Kind::Stream, info);
+    }
+    let stream = front.sources.live(of_stream).map_err(PublishError::Name)?;
+    let stream = stream.filter(|stream| stream.source == Source::Published).ok_or(PublishError::NotPublished)?;
+    if name.is_none() && front.sources.manager().is_taken(&stream.path, publishers.conflict()) {
+        return Err(PublishRefused::Taken.into());
+    }
+    let mut body = Body { upload, patience: front.sources.patience(of_stream), front, conflict: publishers.conflict() };
+    match name {
+        Some(name) => receive_track(front, stream, name.track, &mut body).await,
+        None => receive_file(front, stream, &mut body).await,
+    }
+}
 
-    /// Takes a stream with all of its tracks.
-    async fn receive_file(
-        &self,
-        stream: LiveRequest,
-        publishers: &Publishers,
-        body: &mut Body<'_, impl Upload>,
-    ) -> Result<(), PublishError> {
-        let (format, first) = body.begin().await?;
-        let media = match format {
-            UploadFormat::Transport => PublishedMedia::Transport,
-            UploadFormat::Fragments => PublishedMedia::Fragments { is_split: false },
-        };
-        let request = PublishRequest { stream, media, conflict: publishers.conflict() };
-        let publication = self.sources.manager().publish(request)?;
-        body.pass(&publication, 0, first).await
-    }
+/// Takes a stream with all of its tracks.
+async fn receive_file(
+    front: &Front,
+    stream: LiveRequest,
+    body: &mut Body<'_, impl Upload>,
+) -> Result<(), PublishError> {
+    let (format, first) = body.begin().await?;
+    let media = match format {
+        UploadFormat::Transport => PublishedMedia::Transport,
+        UploadFormat::Fragments => PublishedMedia::Fragments { is_split: false },
+    };
+    let request = PublishRequest { stream, media, conflict: body.conflict };
+    let publication = front.sources.manager().publish(request)?;
+    body.pass(&publication, 0, first).await
+}
 
-    /// Takes a track, or some segments of one. Tracks of one name join one stream.
-    async fn receive_track(
-        &self,
-        stream: LiveRequest,
-        track: &str,
-        publishers: &Publishers,
-        body: &mut Body<'_, impl Upload>,
-    ) -> Result<(), PublishError> {
-        let (format, first) = body.begin().await?;
-        if format == UploadFormat::Transport {
-            return Err(PublishError::SplitTransport);
-        }
-        let publish = |stream: LiveRequest| {
-            let media = PublishedMedia::Fragments { is_split: true };
-            let request = PublishRequest { stream, media, conflict: publishers.conflict() };
-            self.sources.manager().publish(request)
-        };
-        let slot = match self.splits.join(stream, track, publish)? {
-            Joined::Slot(slot) => slot,
-            Joined::Taken => return Err(PublishError::TrackTaken(track.to_owned())),
-            Joined::TooMany(most) => return Err(PublishError::TooManyTracks(most)),
-        };
-        slot.publication().push(slot.channel(), Bytes::new()).await?;
-        let result = body.pass(slot.publication(), slot.channel(), first).await;
-        // The next segment of the track follows in another request.
-        slot.leave(body.patience);
-        result
+/// Takes a track, or some segments of one. Tracks of one name join one stream.
+async fn receive_track(
+    front: &Front,
+    stream: LiveRequest,
+    track: &str,
+    body: &mut Body<'_, impl Upload>,
+) -> Result<(), PublishError> {
+    let (format, first) = body.begin().await?;
+    if format == UploadFormat::Transport {
+        return Err(PublishError::SplitTransport);
     }
+    let conflict = body.conflict;
+    let publish = |stream: LiveRequest| {
+        let media = PublishedMedia::Fragments { is_split: true };
+        let request = PublishRequest { stream, media, conflict };
+        front.sources.manager().publish(request)
+    };
+    let slot = match front.splits.join(stream, track, publish)? {
+        Joined::Slot(slot) => slot,
+        Joined::Taken => return Err(PublishError::TrackTaken(track.to_owned())),
+        Joined::TooMany(most) => return Err(PublishError::TooManyTracks(most)),
+    };
+    slot.publication().push(slot.channel(), Bytes::new()).await?;
+    let result = body.pass(slot.publication(), slot.channel(), first).await;
+    // The next segment of the track follows in another request.
+    slot.leave(body.patience);
+    result
+}
+
+/// Checks the right of a client to publish a stream.
+async fn admit(context: &Context<'_>, publishers: &Publishers, stream: &str) -> Result<(), PublishError> {
+    let Context { front, request, .. } = *context;
+    let written = request.written_target();
+    let client = HttpClient {
+        address: context.client(),
+        is_secure: context.is_secure(),
+        method: request.method.as_str(),
+        target: &written,
+        is_forwarded: request.forwarded.is_some(),
+        authorization: request.header(header::AUTHORIZATION),
+    };
+    let asker = Asker {
+        address: client.address,
+        action: AuthAction::Publish,
+        protocol: if client.is_secure { "https" } else { "http" },
+        token: request.token.as_deref(),
+        query: context.query(),
+        authorization: client.authorization,
+        agent: request.header(header::USER_AGENT),
+    };
+    match front.gates().ask_to_publish(stream, &asker) {
+        Some(question) => drop(Box::pin(question.answer()).await?),
+        None => publishers.admit_http(&client, front.now())?,
+    }
+    Ok(())
 }
 
 /// A body, and how long it is waited for.
@@ -300,6 +277,7 @@ struct Body<'a, U> {
     upload: &'a mut U,
     patience: Duration,
     front: &'a Front,
+    conflict: Conflict,
 }
 
 impl<U: Upload> Body<'_, U> {

@@ -1,6 +1,6 @@
 //! Replies, and the facts about them that logs and metrics need.
 
-use super::viewers::Receipt;
+use super::{dates, viewers::Receipt};
 use crate::{
     access::{Hold, Pass},
     http::{Held, Kind, body::Body},
@@ -8,8 +8,8 @@ use crate::{
     problem::Problem,
     storage::PlaceBytes,
 };
-use http::{HeaderMap, StatusCode};
-use std::time::Duration;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::time::{Duration, SystemTime};
 
 /// A reply: head and body.
 pub(crate) struct Reply {
@@ -60,4 +60,13 @@ pub(crate) struct ReplyInfo {
     pub(crate) pass: Pass,
     /// Counts the response among those of its client and token.
     pub(crate) hold: Hold,
+}
+
+/// Adds the fields that every reply has.
+pub(super) fn add_common_fields(headers: &mut HeaderMap, id: RequestId) {
+    headers.insert(RequestId::HEADER, id.header_value());
+    if let Some(now) = dates::field(SystemTime::now()) {
+        headers.insert(header::DATE, now);
+    }
+    headers.insert(header::SERVER, HeaderValue::from_static("millpond"));
 }

@@ -5,7 +5,7 @@ use crate::{
     audience::UnderWay,
     http::{
         Unfinished,
-        answer::{Front, Reply, ReplyInfo},
+        answer::{AnsweredRequest, ConnectionViewers, Context, Front, Reply, ReplyInfo, Target},
         request::{Request, cmcd::Cmcd},
     },
     logging::{self, RequestId},
@@ -52,6 +52,7 @@ impl Protocol {
 pub(super) struct Exchange {
     front: Arc<Front>,
     request: Request,
+    target: Target,
     peer: SocketAddr,
     protocol: Protocol,
     started: Instant,
@@ -110,17 +111,18 @@ impl Traced for Request {
 }
 
 impl Exchange {
-    /// Begins an exchange whose head has arrived.
+    /// Begins an exchange whose head has arrived: a request and its target.
     pub(super) fn begin(
         front: Arc<Front>,
-        mut request: Request,
+        (mut request, target): (Request, Target),
         (peer, protocol): (SocketAddr, Protocol),
         started: Instant,
         meter: SendMeter,
     ) -> Self {
         front.note_client(&mut request, peer);
         let span = traces::of_request(&request, peer.ip(), protocol.name());
-        Self { front, request, peer, protocol, started, meter, span, reply: None, under_way: None, is_recorded: false }
+        let (reply, under_way) = (None, None);
+        Self { front, request, target, peer, protocol, started, meter, span, reply, under_way, is_recorded: false }
     }
 
     /// Returns the span of the request's trace. All work for the request runs inside it.
@@ -133,6 +135,17 @@ impl Exchange {
         &self.request
     }
 
+    /// Returns the request with all that its handlers need.
+    pub(super) fn context<'a>(&'a self, viewers: &'a ConnectionViewers) -> Context<'a> {
+        Context { front: &self.front, request: &self.request, target: &self.target, viewers }
+    }
+
+    /// Returns the request as viewers are counted by it.
+    fn answered(&self) -> AnsweredRequest<'_> {
+        let client = self.request.client(self.peer.ip());
+        AnsweredRequest { front: &self.front, request: &self.request, target: &self.target, client }
+    }
+
     /// Notes the reply, which is sent from now on.
     pub(super) fn replied(&mut self, info: ReplyInfo, reply: &Reply) {
         let (meter, status) = (&self.meter, reply.status);
@@ -140,8 +153,7 @@ impl Exchange {
             let meter = meter.clone();
             Box::new(move || meter.body()) as _
         };
-        let client = self.request.client(self.peer.ip());
-        self.under_way = self.front.under_way(&self.request, client, (&info, status), sent);
+        self.under_way = self.answered().under_way((&info, status), sent);
         let range = reply.headers.get(header::CONTENT_RANGE).cloned();
         self.reply = Some(Replied { info, status, range, counts: reply.body.read_counts() });
     }
@@ -188,12 +200,7 @@ impl Exchange {
             Some(Replied { info, status, .. }) => {
                 metrics.request(info.kind, *status, elapsed.saturating_sub(info.waited));
                 if !self.under_way.take().is_some_and(|under_way| under_way.is_long()) {
-                    self.front.answered(
-                        &self.request,
-                        self.request.client(self.peer.ip()),
-                        (info.kind, *status),
-                        bytes,
-                    );
+                    self.answered().count((info.kind, *status), bytes);
                 }
                 if !info.counts_itself {
                     metrics.sent(info.kind, info.place.as_ref(), bytes);

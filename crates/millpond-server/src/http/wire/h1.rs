@@ -10,7 +10,7 @@ use super::{
     upload::Http1Body,
 };
 use crate::http::{
-    answer::{ConnectionViewers, Reply},
+    answer::{self, ConnectionViewers, Reply, Target},
     request::{
         HeadError,
         head::{self, ParsedHead, RequestHead},
@@ -114,10 +114,8 @@ impl Connection<'_> {
         loop {
             if !self.input.is_empty() {
                 match head::parse(&self.input) {
-                    ParsedHead::Request(mut head) => {
+                    ParsedHead::Request(head) => {
                         self.input.advance(head.used);
-                        // Other bodies are not read, so the connection ends.
-                        head.keep_alive &= !head.has_body || self.service.front().takes_body(&head.request);
                         return Ok(Some(Input::Request(head)));
                     }
                     ParsedHead::Http2Preface => return Ok(Some(Input::Http2)),
@@ -136,7 +134,7 @@ impl Connection<'_> {
 
     /// Refuses a request and ends the connection.
     async fn refuse(&mut self, error: HeadError) -> io::Result<()> {
-        let reply = self.service.front().refusal(error.status, error.reason, self.peer);
+        let reply = answer::refusal(&self.service.front(), error.status, error.reason, self.peer);
         let framing = framing(&reply, false);
         send(&mut self.socket, reply, framing, Persistence::Close, false).await.map_err(SendError::into_io)
     }
@@ -148,23 +146,26 @@ impl Connection<'_> {
         let front = self.service.front();
         self.socket.meter().restart();
         let client = (self.peer, Protocol::of_http1(head.http10));
-        let mut exchange = Exchange::begin(front.clone(), head.request, client, started, self.socket.meter().clone());
+        let target = Target::of(&front, &head.request);
+        let takes_body = answer::takes_body(&front, &head.request, &target);
+        let (request, meter) = ((head.request, target), self.socket.meter().clone());
+        let mut exchange = Exchange::begin(front, request, client, started, meter);
         let mut is_read = true;
-        // The front end may be another one than when the head was read.
-        let takes_body = front.takes_body(exchange.request());
+        // Other bodies are not read, so the connection ends.
         let is_framed = takes_body || !head.has_body;
         let (reply, info) = if takes_body {
-            let (is_secure, headers) = (self.socket.is_secure(), &exchange.request().headers);
+            let headers = &exchange.request().headers;
             let body = Http1Body::new(&mut self.socket, &mut self.input, headers, head.http10);
             let mut body = body.map_err(|_| io::ErrorKind::InvalidData)?;
-            let answer = front.publish(exchange.request(), (self.peer, is_secure), &mut body).await;
+            let answer = answer::publish(&exchange.context(&self.viewers), &mut body).await;
             is_read = body.is_over();
             answer
         } else {
             let closed = self.socket.closed();
             let begun = async {
-                let answer = front.handle(exchange.request(), &self.viewers).await;
-                front.begin(exchange.request(), &self.viewers, started, answer).await
+                let context = exchange.context(&self.viewers);
+                let answer = answer::handle(&context).await;
+                answer::begin(&context, started, answer).await
             }
             .instrument(exchange.span());
             tokio::select! {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     http::{
-        answer::{ConnectionViewers, Reply},
+        answer::{self, ConnectionViewers, Reply, Target},
         request::{HeadError, Request, authority, framing, head::MAX_HEAD},
     },
     limits::ConnectionTimeouts,
@@ -55,8 +55,6 @@ struct ConnectionState {
     budget: ConnectionBudget,
     viewers: ConnectionViewers,
     peer: SocketAddr,
-    /// Whether the connection is encrypted.
-    is_secure: bool,
     /// Told of replies that are the last ones of their connection.
     last: Notify,
 }
@@ -93,13 +91,8 @@ where
     let timeouts = service.timeouts();
     let budget = service.budget.of_connection();
     let viewers = service.front().connected(peer, is_secure);
-    run(
-        connection,
-        Arc::new(ConnectionState { service, budget, viewers, peer, is_secure, last: Notify::new() }),
-        timeouts,
-        stop,
-    )
-    .await;
+    run(connection, Arc::new(ConnectionState { service, budget, viewers, peer, last: Notify::new() }), timeouts, stop)
+        .await;
 }
 
 /// Accepts streams until the client closes the connection, the server stops, or no stream is open for the idle timeout.
@@ -178,31 +171,33 @@ async fn answer(
     let (parts, mut body) = request.into_parts();
     let target = parts.uri.path_and_query().map_or("/", |t| t.as_str()).to_owned();
     let request = Request::new(parts.method.clone(), target, with_host(&parts));
-    let publishes = front.takes_body(&request);
+    let target = Target::of(&front, &request);
+    let publishes = answer::takes_body(&front, &request, &target);
     if !publishes && read_whole(&mut body, &parts.headers, shared.service.timeouts().head).await.is_err() {
         return;
     }
     if let Err(error) = check(&parts) {
-        let reply = front.refusal(error.status, error.reason, shared.peer);
+        let reply = answer::refusal(&front, error.status, error.reason, shared.peer);
         // A refused client may leave before the reply arrives.
         let _ = send(&shared, reply, None, respond, false, SendMeter::default()).await;
         return;
     }
     let head_only = request.method == Method::HEAD;
     let meter = SendMeter::default();
-    let mut exchange = Exchange::begin(front.clone(), request, (shared.peer, Protocol::Http2), started, meter.clone());
+    let client = (shared.peer, Protocol::Http2);
+    let mut exchange = Exchange::begin(front, (request, target), client, started, meter.clone());
     let begun = async {
-        let request = exchange.request();
+        let context = exchange.context(&shared.viewers);
         if publishes {
             let mut upload = Http2Body(body);
-            return Some((front.publish(request, (shared.peer, shared.is_secure), &mut upload).await, None));
+            return Some((answer::publish(&context, &mut upload).await, None));
         }
-        let answer = front.handle(request, &shared.viewers).await;
-        let reservation = match answer.0.body.begins_in_memory() && request.method == Method::GET {
+        let answer = answer::handle(&context).await;
+        let reservation = match answer.0.body.begins_in_memory() && context.request.method == Method::GET {
             true => timeout(shared.service.timeouts().write, shared.budget.body()).await.ok()?,
             false => None,
         };
-        Some((front.begin(request, &shared.viewers, started, answer).await, reservation))
+        Some((answer::begin(&context, started, answer).await, reservation))
     };
     let span = exchange.span();
     let begun = tokio::select! {

@@ -8,7 +8,11 @@ use super::{
     service::Service,
     socket::ClientSocket,
 };
-use crate::http::{AnswerError, request::head::RequestHead};
+use crate::http::{
+    AnswerError,
+    answer::{Target, answer_translated},
+    request::head::RequestHead,
+};
 use millpond_package::hls::Container;
 use millpond_stream::Program;
 use std::{net::SocketAddr, time::Instant};
@@ -42,10 +46,11 @@ pub(crate) async fn answer_intercepted(
     let meter = socket.meter().clone();
     let client = (peer, Protocol::of_http1(head.http10));
     let front = service.front();
-    let mut exchange = Exchange::begin(front.clone(), head.request, client, started, meter);
+    let target = Target::of(&front, &head.request);
+    let mut exchange = Exchange::begin(front.clone(), (head.request, target), client, started, meter);
     let (reply, info) = tokio::select! {
         biased;
-        answer = front.translated(program, container, &asset) => answer,
+        answer = answer_translated(&front, program, container, &asset) => answer,
         () = socket.closed() => return,
     };
     exchange.replied(info, &reply);

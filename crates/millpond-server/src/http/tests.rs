@@ -1,0 +1,112 @@
+//! The path of a request is decoded once, and its route is parsed once, whichever way the request takes.
+
+use super::answer::parses::{self, Parses};
+use crate::{
+    config::{Inputs, load},
+    listeners::Inherited,
+    serve::{Orders, Server},
+    upgrade::Predecessor,
+};
+use std::{net::SocketAddr, time::Duration};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    sync::watch,
+};
+
+/// A user and a password for all of the server.
+const USERS: &str = "ann:secret\n";
+/// `Authorization` of that user.
+const AUTHORIZATION: &str = "Authorization: Basic YW5uOnNlY3JldA==\r\n";
+
+/// A server of the built-in sample. It runs on the thread of the test, whose parses are counted.
+struct TestServer {
+    address: SocketAddr,
+    _folder: tempfile::TempDir,
+    _orders: (watch::Sender<bool>, watch::Sender<u64>, watch::Sender<u64>),
+}
+
+impl TestServer {
+    async fn start(settings: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("users"), USERS).unwrap();
+        let path = folder.path().display();
+        let text = format!(
+            "cache = \"{path}\"\nhttp = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nrtsp = \"127.0.0.1:0\"\n{}",
+            settings.replace("FOLDER", &path.to_string())
+        );
+        let file = Some(folder.path().join("millpond.toml"));
+        let loaded = load(&Inputs { file, text: Some(text), ..Inputs::default() }).unwrap();
+        let grace = watch::Sender::new(loaded.config.limits.shutdown_grace);
+        let inherited = (Predecessor::default(), Inherited::default());
+        let server = Server::bind(loaded, Inputs::default(), inherited).await.unwrap();
+        let address = server.http_addr().unwrap();
+        let ((stops, stop), (reloads, reload), (upgrades, upgrade)) =
+            (watch::channel(false), watch::channel(0), watch::channel(0));
+        tokio::spawn(server.run(Orders { stop, reload, upgrade, grace, program: None }));
+        Self { address, _folder: folder, _orders: (stops, reloads, upgrades) }
+    }
+
+    /// Sends a request with further fields. Returns the reply and the parses that it took.
+    async fn get(&self, path: &str, fields: &str) -> (String, Parses) {
+        parses::take();
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{fields}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut reply = Vec::new();
+        tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut reply)).await.unwrap().unwrap();
+        (String::from_utf8_lossy(&reply).into_owned(), parses::take())
+    }
+
+    /// Returns the path of the first segment of the sample's pictures, which is cached then.
+    async fn cached_segment(&self, fields: &str) -> String {
+        let (playlist, _) = self.get("/sample/index.m3u8", fields).await;
+        let line = |text: &str, end: &str| {
+            let found = text.lines().find(|line| line.ends_with(end));
+            found.unwrap_or_else(|| panic!("{end} in {text}")).to_owned()
+        };
+        let track = format!("/sample/{}", line(&playlist, "v1/index.m3u8"));
+        let (playlist, _) = self.get(&track, fields).await;
+        let folder = track.rsplit_once('/').unwrap().0;
+        let segment = format!("{folder}/{}", line(&playlist, ".m4s"));
+        for _ in 0..2 {
+            let (reply, _) = self.get(&segment, fields).await;
+            assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+        }
+        segment
+    }
+}
+
+/// The parses of a request for stored media.
+const ASSET: Parses = Parses { paths: 1, routes: 1, live_routes: 0 };
+
+#[tokio::test]
+async fn a_cached_segment_is_parsed_once() {
+    let server = TestServer::start("").await;
+    let segment = server.cached_segment("").await;
+    let (reply, parses) = server.get(&segment, "").await;
+    assert!(reply.starts_with("HTTP/1.1 200") && reply.contains("video/mp4"), "{reply}");
+    assert_eq!(parses, ASSET, "{segment}");
+}
+
+#[tokio::test]
+async fn a_cached_segment_behind_access_rules_is_parsed_once() {
+    let server = TestServer::start("access-users = \"FOLDER/users\"\n").await;
+    let segment = server.cached_segment(AUTHORIZATION).await;
+    let (reply, parses) = server.get(&segment, AUTHORIZATION).await;
+    assert!(reply.starts_with("HTTP/1.1 200") && reply.contains("private"), "{reply}");
+    assert_eq!(parses, ASSET, "{segment}");
+    let (reply, parses) = server.get(&segment, "").await;
+    assert!(reply.starts_with("HTTP/1.1 401"), "{reply}");
+    assert_eq!(parses, ASSET, "{segment}");
+}
+
+#[tokio::test]
+async fn a_cached_segment_of_a_node_that_passes_requests_on_is_parsed_once() {
+    let server =
+        TestServer::start("cluster = [\"http://127.0.0.1:9\"]\nnode = \"a\"\ncluster-steering = \"proxy\"\n").await;
+    let segment = server.cached_segment("").await;
+    let (reply, parses) = server.get(&segment, "").await;
+    assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+    assert_eq!(parses, ASSET, "{segment}");
+}
