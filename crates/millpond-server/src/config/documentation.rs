@@ -28,6 +28,9 @@ A reload names the settings that wait for a restart.
 
 ";
 
+/// The head of a part's table.
+const TABLE: &str = "| setting | value | default | is | a change is applied at |\n|---|---|---|---|---|\n";
+
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
@@ -45,9 +48,13 @@ fn cell(text: &str) -> String {
 }
 
 fn page() -> String {
-    let mut page =
-        format!("{HEAD}| setting | value | default | is | a change is applied at |\n|---|---|---|---|---|\n");
+    let mut page = HEAD.to_owned();
+    let mut part = "";
     for setting in Config::settings() {
+        if setting.part != part {
+            part = setting.part;
+            page = format!("{}\n\n## {part}\n\n{TABLE}", page.trim_end());
+        }
         let (value, default) = (form(setting.form), cell(setting.default));
         let at = if setting.needs_restart { "restart" } else { "reload" };
         writeln!(page, "| `{}` | {value} | {default} | {} | {at} |", setting.name, cell(&setting.about())).unwrap();
@@ -99,8 +106,13 @@ fn default_literal(setting: &Declaration) -> Option<String> {
 
 /// The configuration file of packages.
 fn configuration_file() -> String {
-    let mut file = FILE_HEAD.to_owned();
+    let mut file = FILE_HEAD.trim_end().to_owned() + "\n";
+    let mut part = "";
     for setting in Config::settings() {
+        if setting.part != part {
+            part = setting.part;
+            write!(file, "\n# {part}\n# {}\n", "-".repeat(part.len())).unwrap();
+        }
         match default_literal(&setting) {
             Some(literal) => writeln!(file, "# {}\n#{} = {literal}", setting.about(), setting.name).unwrap(),
             None => {

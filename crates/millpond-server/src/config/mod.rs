@@ -51,15 +51,15 @@ pub use own::OwnSettings;
 pub use place::{GivenKey, LadderConfig, PLACE_SETTINGS, PlaceOptions, PlaceSetting};
 pub use show::show;
 
-/// Composes the configuration of parts, each of which has its settings.
+/// Composes the configuration of parts, each of which has a heading and its settings.
 macro_rules! compose {
-    ($($(#[$about:meta])* $field:ident: $part:ty,)*) => {
+    ($($heading:literal $field:ident: $part:ty,)*) => {
         /// Everything an operator decides, resolved.
         #[derive(Debug, Clone)]
         pub struct Config {
             /// Places of media. Empty: the built-in sample is served.
             pub places: Vec<PlaceConfig>,
-            $($(#[$about])* pub $field: $part,)*
+            $(#[doc = $heading] pub $field: $part,)*
         }
 
         impl Config {
@@ -71,7 +71,7 @@ macro_rules! compose {
             /// Declarations of all settings but the places, in the order of the documentation.
             pub fn settings() -> Vec<Declaration> {
                 let mut all = Vec::new();
-                $(all.extend(<$part>::LIST.iter().map(Setting::declaration));)*
+                $(all.extend(<$part>::LIST.iter().map(|setting| setting.declaration($heading)));)*
                 all
             }
 
@@ -107,46 +107,26 @@ macro_rules! compose {
 }
 
 compose! {
-    /// HTTP.
-    http: HttpSettings,
-    /// Lifetimes of replies, where a place has none of its own.
-    lifetimes: Lifetimes,
-    /// Access rules of places that have none of their own.
-    access: AccessSettings,
-    /// Limits of clients and tokens.
-    client_limits: ClientLimitSettings,
-    /// Trusted proxies.
-    proxies: ProxySettings,
-    /// The admin address.
-    admin: AdminSettings,
-    /// RTSP and the stream engine.
-    rtsp: RtspSettings,
-    /// RTMP.
-    rtmp: RtmpSettings,
-    /// Interception.
-    intercept: InterceptSettings,
-    /// Live sources, where a place has no settings of its own.
-    live: LiveSettings,
-    /// Publishing.
-    publish: PublishSettings,
-    /// Recordings of channels.
-    record: RecordSettings,
-    /// The cache.
-    storage: StorageSettings,
-    /// The log.
-    log: LogSettings,
-    /// Traces.
-    traces: TraceSettings,
-    /// TLS.
-    tls: TlsSettings,
-    /// The cluster.
-    cluster: ClusterSettings,
-    /// Connections and threads.
-    limits: LimitSettings,
-    /// Reloads.
-    reload: ReloadSettings,
-    /// Upgrades.
-    upgrade: UpgradeSettings,
+    "HTTP" http: HttpSettings,
+    "Lifetimes of replies" lifetimes: Lifetimes,
+    "Access" access: AccessSettings,
+    "Limits of clients and tokens" client_limits: ClientLimitSettings,
+    "Trusted proxies" proxies: ProxySettings,
+    "Admin API" admin: AdminSettings,
+    "RTSP" rtsp: RtspSettings,
+    "RTMP" rtmp: RtmpSettings,
+    "Interception" intercept: InterceptSettings,
+    "Live sources" live: LiveSettings,
+    "Publishing" publish: PublishSettings,
+    "Recordings" record: RecordSettings,
+    "Storage and cache" storage: StorageSettings,
+    "Log" log: LogSettings,
+    "Traces" traces: TraceSettings,
+    "TLS" tls: TlsSettings,
+    "Cluster" cluster: ClusterSettings,
+    "Connections and threads" limits: LimitSettings,
+    "Reload" reload: ReloadSettings,
+    "Upgrade" upgrade: UpgradeSettings,
 }
 
 impl Config {

@@ -5,11 +5,11 @@ use crate::settings::Own;
 
 /// Composes the own settings of a place.
 macro_rules! compose {
-    ($($(#[$about:meta])* $field:ident: $part:ty,)*) => {
+    ($($heading:literal $field:ident: $part:ty,)*) => {
         /// Settings of the server of which a place has its own values.
         #[derive(Debug, Clone, Default)]
         pub struct OwnSettings {
-            $($(#[$about])* pub $field: Own<$part>,)*
+            $(#[doc = $heading] pub $field: Own<$part>,)*
         }
 
         $(const _: () = assert!(<$part>::OF_PLACES, "the declarations say that places have no own values");)*
@@ -18,7 +18,7 @@ macro_rules! compose {
             /// The setting of a name; underscores stand for dashes.
             pub fn find(name: &str) -> Option<Declaration> {
                 $(if let Some(setting) = <$part>::find(name) {
-                    return Some(setting.declaration());
+                    return Some(setting.declaration($heading));
                 })*
                 None
             }
@@ -36,12 +36,9 @@ macro_rules! compose {
 }
 
 compose! {
-    /// Lifetimes of its replies.
-    lifetimes: Lifetimes,
-    /// Rules of access.
-    access: AccessSettings,
-    /// Settings of its live sources.
-    live: LiveSettings,
+    "Lifetimes of replies" lifetimes: Lifetimes,
+    "Access" access: AccessSettings,
+    "Live sources" live: LiveSettings,
 }
 
 #[cfg(test)]

@@ -58,11 +58,13 @@ pub struct Declaration {
     pub needs_restart: bool,
     /// Whether a place may have its own value.
     pub is_of_places: bool,
+    /// Heading of its part.
+    pub part: &'static str,
 }
 
 impl<T: Settings> Setting<T> {
-    /// The declaration without its functions.
-    pub const fn declaration(&self) -> Declaration {
+    /// The declaration without its functions, below the heading of its part.
+    pub const fn declaration(&self, part: &'static str) -> Declaration {
         Declaration {
             name: self.name,
             form: self.form,
@@ -70,6 +72,7 @@ impl<T: Settings> Setting<T> {
             help: self.help,
             needs_restart: matches!(self.applied, At::Restart(_)),
             is_of_places: T::OF_PLACES,
+            part,
         }
     }
 }

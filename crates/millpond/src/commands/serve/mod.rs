@@ -23,13 +23,35 @@ use millpond_terminal::out;
 use std::{collections::HashMap, ffi::OsString, path::PathBuf, time::Instant};
 use tokio::sync::watch;
 
+/// What a place may be.
+const PLACES: &str = "\
+A place is a folder, a file, http(s)://host/base, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.
+Several places get a name each: films=/data/films cams=s3://bucket/cams";
+
+/// Settings that `-h` shows: those that most people need first.
+const COMMON: [&str; 13] = [
+    "http",
+    "rtsp",
+    "rtmp",
+    "admin",
+    "segment-duration",
+    "access-users",
+    "publish-users",
+    "cache",
+    "cache-size",
+    "memory",
+    "log",
+    "tls-cert",
+    "tls-key",
+];
+
 pub(crate) fn command() -> Command {
     let about = "Serves the media of places; without a place, a small sample";
-    settings(Command::new("serve").about(about)).after_help(
-        "A place is a folder, a file, http(s)://host/base, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.\n\
-         Several places get a name each: films=/data/films cams=s3://bucket/cams\n\n\
-         Options of one place stand in the configuration file, below [places.NAME]:\n"
-            .to_owned()
+    let command = settings(Command::new("serve").about(about));
+    let more = format!("`millpond serve --help` lists all {} settings.", Config::settings().len());
+    command.after_help(PLACES.to_owned() + "\n\n" + &more).after_long_help(
+        PLACES.to_owned()
+            + "\n\nOptions of one place stand in the configuration file, below [places.NAME]:\n"
             + &place_options(),
     )
 }
@@ -66,6 +88,8 @@ pub(super) fn settings(command: Command) -> Command {
             .long(setting.name)
             .value_name(setting.form.placeholder())
             .help(help)
+            .help_heading(setting.part)
+            .hide_short_help(!COMMON.contains(&setting.name))
             .action(ArgAction::Set);
         if setting.form == Form::Switch {
             // A value behind a space is joined to it before (`with_joined_switches`): a place that follows is none.
@@ -159,6 +183,20 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_help_has_the_common_settings_and_long_help_has_all_by_area() {
+        let settings = Config::settings();
+        let (short, long) = (command().render_help().to_string(), command().render_long_help().to_string());
+        for setting in &settings {
+            let flag = format!("--{}", setting.name);
+            let is_in = |help: &str| help.split_whitespace().any(|word| word.split(['[', '=']).next() == Some(&flag));
+            assert_eq!((is_in(&short), is_in(&long)), (COMMON.contains(&setting.name), true), "{flag}");
+            assert!(long.contains(&format!("\n{}:\n", setting.part)), "{}", setting.part);
+        }
+        assert!(COMMON.iter().all(|name| settings.iter().any(|setting| setting.name == *name)));
+        assert!(short.lines().count() < 50, "{short}");
+    }
 
     #[test]
     fn switches_take_values_behind_a_space_and_leave_places_alone() {
