@@ -195,7 +195,7 @@ mod tests {
             assert!(long.contains(&format!("\n{}:\n", setting.part)), "{}", setting.part);
         }
         assert!(COMMON.iter().all(|name| settings.iter().any(|setting| setting.name == *name)));
-        assert!(short.lines().count() < 50, "{short}");
+        assert!(short.lines().count() < 80, "{short}");
     }
 
     #[test]
