@@ -1,7 +1,7 @@
 //! Settings of the HTTP front end.
 
 use crate::settings::{
-    At, Host, Setting, Settings,
+    At, ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
 use std::{
@@ -56,9 +56,14 @@ impl Settings for HttpSettings {
             address: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8080)),
             https: None,
             segment_duration: Duration::from_secs(4),
-            thumbnails: Thumbnails::On,
+            thumbnails: if cfg!(feature = "pictures") { Thumbnails::On } else { Thumbnails::Off },
             search_folders: 10_000,
         }
+    }
+
+    fn complete(&mut self, sources: &Sources) -> Vec<ConfigError> {
+        let is_refused = self.thumbnails != Thumbnails::Off && !cfg!(feature = "pictures");
+        is_refused.then(|| sources.absent("thumbnails", "pictures")).into_iter().collect()
     }
 }
 

@@ -157,6 +157,14 @@ impl Sources {
         ConfigError::Conflict { at: self.of(name), reason: reason.into() }
     }
 
+    /// A setting whose feature this program was built without.
+    pub fn absent(&self, name: &str, feature: &str) -> ConfigError {
+        self.conflict(
+            name,
+            format!("{name} needs a program with the feature \"{feature}\", which this one was built without"),
+        )
+    }
+
     /// Notes where a setting got its value.
     pub(crate) fn insert(&mut self, name: &'static str, source: Source) {
         self.0.insert(name, source);

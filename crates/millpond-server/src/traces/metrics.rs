@@ -11,6 +11,7 @@ static SENT: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
 /// Counts a batch of spans that the collector took, or did not take.
+#[cfg(feature = "traces")]
 pub(super) fn count(is_sent: bool) {
     if is_sent { &SENT } else { &FAILED }.fetch_add(1, Ordering::Relaxed);
 }

@@ -3,7 +3,7 @@
 use crate::{
     network::Network,
     settings::{
-        At, Host, Setting, Settings,
+        At, ConfigError, Host, Setting, Settings, Sources,
         value::{self, BadValue, Form},
     },
 };
@@ -24,6 +24,11 @@ impl Settings for TraceSettings {
 
     fn defaults(_: &Host<'_>) -> Self {
         Self { endpoint: None, ratio: 0.01, parents: Vec::new() }
+    }
+
+    fn complete(&mut self, sources: &Sources) -> Vec<ConfigError> {
+        let is_refused = self.endpoint.is_some() && !cfg!(feature = "traces");
+        is_refused.then(|| sources.absent("trace-endpoint", "traces")).into_iter().collect()
     }
 }
 

@@ -9,6 +9,10 @@ mod compress;
 mod error;
 mod long_response;
 mod packed;
+#[cfg(not(feature = "pictures"))]
+#[path = "no_pictures.rs"]
+mod pictures;
+#[cfg(feature = "pictures")]
 mod pictures;
 mod recent;
 mod renderer;
