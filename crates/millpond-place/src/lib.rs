@@ -22,7 +22,7 @@ mod urls;
 
 pub use error::PlaceError;
 pub use kind::{OptionGroup, PlaceKind};
-pub use live::{LiveKind, LiveLocation, LiveSourceError, Reach, SEVERAL, SourceSettings, several};
+pub use live::{LiveKind, LiveLocation, LiveReach, LiveSourceError, SEVERAL, SourceSettings, several};
 pub use source::PlaceSource;
 pub use spec::PlaceSpec;
 pub use stores::{StoreNameError, map_target, stripe_store};

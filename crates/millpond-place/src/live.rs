@@ -19,7 +19,7 @@ pub struct LiveKind {
     /// Its words and options.
     pub place: PlaceKind,
     /// How its streams reach the server.
-    pub reach: Reach,
+    pub reach: LiveReach,
     /// Most URLs of one place, with commas between them. The URLs after the first one are other servers with the same streams.
     pub most_urls: usize,
     /// Makes the source of the empty name.
@@ -30,7 +30,7 @@ pub struct LiveKind {
 
 /// How streams reach the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum LiveReach {
     /// The server connects to their source, so each node of a cluster can. The ports are those of schemes without one in the URL.
     Connects(&'static [(&'static str, u16)]),
     /// Packets arrive at an address of this machine.
@@ -68,7 +68,7 @@ impl LiveKind {
     /// Creates a kind.
     pub(crate) const fn new(
         place: PlaceKind,
-        reach: Reach,
+        reach: LiveReach,
         source: fn(&[Url], &SourceSettings) -> Result<Source, LiveSourceError>,
         stream: fn(&Source, &str) -> Option<Source>,
     ) -> Self {
@@ -82,12 +82,12 @@ impl LiveKind {
 
     /// Returns whether its places are written as URLs.
     pub(crate) fn has_urls(&self) -> bool {
-        self.reach != Reach::Pushed
+        self.reach != LiveReach::Pushed
     }
 
     /// Returns whether each node of a cluster can receive its streams. Other streams are at one node.
     pub fn is_pulled(&self) -> bool {
-        matches!(self.reach, Reach::Connects(_))
+        matches!(self.reach, LiveReach::Connects(_))
     }
 
     /// Returns the source of a name, where `source` is that of the place; `None` where no stream can have the name.
@@ -141,7 +141,7 @@ impl LiveLocation {
 
     /// Returns the hosts and ports of the servers that the server connects to.
     pub fn servers(&self) -> Vec<(String, u16)> {
-        let Reach::Connects(ports) = self.kind.reach else { return Vec::new() };
+        let LiveReach::Connects(ports) = self.kind.reach else { return Vec::new() };
         let server = |url: &Url| {
             let usual = ports.iter().find(|(scheme, _)| *scheme == url.scheme()).map(|(_, port)| *port);
             let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);

@@ -1,6 +1,6 @@
 //! RTSP servers, `rtsp` or `rtsps`: one, or several with the same streams.
 
-use crate::{LiveKind, LiveSourceError, OptionGroup, PlaceKind, Reach, SourceSettings};
+use crate::{LiveKind, LiveReach, LiveSourceError, OptionGroup, PlaceKind, SourceSettings};
 use millpond_rtp::client::ClientError;
 use millpond_stream::{
     Source,
@@ -16,7 +16,7 @@ pub(crate) static KIND: LiveKind = LiveKind::new(
         schemes: &["rtsp", "rtsps"],
         options: &[OptionGroup::Live, OptionGroup::RtspServer],
     },
-    Reach::Connects(&[("rtsp", 554), ("rtsps", 322)]),
+    LiveReach::Connects(&[("rtsp", 554), ("rtsps", 322)]),
     source,
     stream,
 )

@@ -1,6 +1,6 @@
 //! Places by name, and their origins.
 
-use crate::{LiveLocation, PlaceError, PlaceKind, PlaceSource, Reach, objects, urls};
+use crate::{LiveLocation, LiveReach, PlaceError, PlaceKind, PlaceSource, objects, urls};
 use millpond_store::{
     BucketOptions, Homes, OptionFault, Origin, OriginLocation, OriginOptions, build_with_homes, credentials, faults,
 };
@@ -55,7 +55,7 @@ impl PlaceSpec {
 
     /// Returns whether its streams are pushed.
     pub fn is_pushed(&self) -> bool {
-        self.live().is_some_and(|live| live.kind().reach == Reach::Pushed)
+        self.live().is_some_and(|live| live.kind().reach == LiveReach::Pushed)
     }
 
     /// Returns the location of its live streams, if it has such.

@@ -1,6 +1,6 @@
 //! Addresses that an MPEG transport stream arrives at, `udp` or `rtp`.
 
-use crate::{LiveKind, LiveSourceError, OptionGroup, PlaceKind, Reach, SourceSettings};
+use crate::{LiveKind, LiveReach, LiveSourceError, OptionGroup, PlaceKind, SourceSettings};
 use millpond_stream::{Source, reception::TransportSource};
 use url::Url;
 
@@ -12,7 +12,7 @@ pub(crate) static KIND: LiveKind = LiveKind::new(
         schemes: &["udp", "rtp"],
         options: &[OptionGroup::Live],
     },
-    Reach::Packets,
+    LiveReach::Packets,
     source,
     stream,
 );

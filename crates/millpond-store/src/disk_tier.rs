@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::object::Named;
+use crate::named::Named;
 use crate::policy::{Item, Ledger, LedgerCounters, PolicyName, Slot, Time};
 use crate::slab::{ObjectName, SlabError, Slabs, StoredSlice};
-use crate::slices::Slice;
+use crate::slice::Slice;
 
 use kept::KeptSlices;
 pub(crate) use pin::DiskSlice;

@@ -30,10 +30,12 @@
 
 mod build;
 mod cache;
+mod chunk;
 mod contents;
 mod disk_tier;
 mod due;
 mod error;
+mod fetching;
 mod flight;
 mod freshness;
 mod hold;
@@ -42,6 +44,7 @@ pub mod intervals;
 mod layout;
 mod location;
 mod memory;
+mod named;
 mod named_origin;
 mod object;
 mod origin;
@@ -54,8 +57,10 @@ pub mod ring;
 mod scattered;
 #[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod schedule;
+mod scheduler;
 mod single_flight;
 mod slab;
+mod slice;
 mod slices;
 mod speculation;
 mod stats;
@@ -65,9 +70,12 @@ pub mod trace;
 mod url_text;
 mod version;
 mod waits;
+#[cfg(test)]
+mod walls;
 
 pub use build::{OriginOptions, build, build_with_homes, credentials, faults};
 pub use cache::Cache;
+pub use chunk::Chunk;
 pub use contents::{CachedObject, OriginLink, Selection, Whence};
 pub use disk_tier::{DiskStats, Pin};
 pub use error::{At, ErrorKind, OriginError, Phase};
@@ -92,7 +100,7 @@ pub use origin::{
 };
 pub use path::{ObjectPath, PathError};
 pub use prefetch::Watch;
-pub use reader::{Chunk, Reader};
+pub use reader::Reader;
 pub use scattered::Scattered;
 pub use single_flight::SingleFlight;
 pub use slab::{ObjectName, SlabError, held_lock};

@@ -10,11 +10,10 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
 use crate::error::{At, OriginError};
-use crate::object::Object;
-use crate::origin::{Fetched, Origin};
+use crate::origin::{Fetched, ObjectMeta, Origin};
 use crate::path::ObjectPath;
-use crate::prefetch::Scheduler;
 use crate::schedule::{LinkLanes, LinkState, Meter, Mode, Seconds};
+use crate::scheduler::Scheduler;
 use crate::speculation::Speculation;
 use crate::stats::{self, PlaceCounters};
 use crate::trace;
@@ -96,21 +95,29 @@ impl NamedOrigin {
     }
 
     /// Requests bytes of the version that was opened.
-    pub(crate) async fn read(&self, object: &Object, range: Range<u64>) -> Result<Fetched, OriginError> {
-        tracing::debug!(place = %self.name, path = %object.path(), ?range, "origin request");
+    pub(crate) async fn read(
+        &self,
+        path: &ObjectPath,
+        range: Range<u64>,
+        meta: &ObjectMeta,
+    ) -> Result<Fetched, OriginError> {
+        tracing::debug!(place = %self.name, %path, ?range, "origin request");
         stats::add(&self.counters.origin_requests, 1);
-        let span = self.span(object.path(), Some(&range));
-        let read = self.origin.read(object.path(), range, Some(object.meta())).instrument(span.clone()).await;
+        let span = self.span(path, Some(&range));
+        let read = self.origin.read(path, range, Some(meta)).instrument(span.clone()).await;
         if read.is_err() {
             span.record("otel.status_code", "ERROR");
         }
         read
     }
 
-    /// Requests exactly a range, and waits for all of it.
-    pub(crate) async fn read_whole(&self, object: &Object, range: Range<u64>) -> Result<Bytes, OriginError> {
-        let mut fetched = self.read(object, range.clone()).await?;
-        object.restrict(&fetched.meta.freshness);
+    /// Waits for all bytes of a reply, which must be those of `range`.
+    pub(crate) async fn collect(
+        &self,
+        path: &ObjectPath,
+        range: Range<u64>,
+        mut fetched: Fetched,
+    ) -> Result<Bytes, OriginError> {
         let expected = range.end - range.start;
         let mut bytes = Vec::with_capacity(expected.min(AHEAD) as usize);
         while let Some(piece) = fetched.body.next().await {
@@ -121,7 +128,7 @@ impl NamedOrigin {
         let received = bytes.len() as u64;
         if fetched.range != range || received != expected {
             return Err(OriginError::Truncated {
-                at: self.at(object.path()),
+                at: self.at(path),
                 expected,
                 received,
                 detail: "the body ended".into(),

@@ -3,29 +3,24 @@
 use std::fmt;
 use std::fs::File;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::error::OriginError;
-use crate::flight::{self, Flight, Ticket};
+use crate::flight::Flight;
 use crate::freshness::{Freshness, Permission};
+use crate::named::Named;
 use crate::named_origin::NamedOrigin;
-use crate::origin::{Fetched, ObjectMeta};
+use crate::origin::{ObjectMeta, disk};
 use crate::path::ObjectPath;
-use crate::reader::check_file;
 use crate::single_flight::SingleFlight;
-use crate::slab::ObjectName;
-use crate::slices::{SliceCache, SliceId, Stored};
+use crate::slice::SliceId;
+use crate::slices::SliceCache;
 use crate::stats::Usage;
-use crate::version::{Version, is_strong};
-
-/// Longest origin request in bytes. Readers pace it; the limit keeps bookkeeping short.
-const LONGEST: u64 = 1 << 30;
 
 /// One version of one object, open for reading. Shared by all its readers.
 ///
@@ -47,61 +42,6 @@ pub struct Object {
     flights: Mutex<Vec<Arc<Flight>>>,
     exact: SingleFlight<Range<u64>, Result<Bytes, OriginError>>,
     pub(crate) usage: Usage,
-}
-
-/// The permanent name of one version of an object, under which its slices are found, also after a restart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
-    /// A hash of the other fields.
-    pub(crate) hash: u64,
-    pub(crate) place: Arc<str>,
-    pub(crate) path: ObjectPath,
-    pub(crate) version: Version,
-    /// Length of the object in bytes.
-    pub(crate) len: u64,
-    /// Whether the version identifies its content for good, and the origin permits storage. A version that consists of
-    /// a length only ends with its object, and is not kept on the disk.
-    pub(crate) lasting: bool,
-}
-
-impl Named {
-    pub(crate) fn new(place: &Arc<str>, path: &ObjectPath, meta: &ObjectMeta) -> Self {
-        static UNNAMED: AtomicU64 = AtomicU64::new(1);
-        let told = meta.etag.as_deref().is_some_and(is_strong) || meta.modified.is_some();
-        let lasting = told && meta.freshness.permission.is_storable();
-        let mut hash = Xxh3Default::new();
-        for text in [&**place, path.as_str(), meta.version.as_str()] {
-            hash.update(&(text.len() as u64).to_le_bytes());
-            hash.update(text.as_bytes());
-        }
-        hash.update(&meta.len.to_le_bytes());
-        if !lasting {
-            hash.update(&UNNAMED.fetch_add(1, Ordering::Relaxed).to_le_bytes());
-        }
-        let version = meta.version.clone();
-        Self { hash: hash.digest(), place: place.clone(), path: path.clone(), version, len: meta.len, lasting }
-    }
-}
-
-impl Named {
-    /// Returns the name that is written beside the object's slices.
-    pub(crate) fn name(&self) -> ObjectName {
-        let text = |text: &str| Arc::from(text);
-        ObjectName {
-            place: self.place.clone(),
-            path: text(self.path.as_str()),
-            version: text(self.version.as_str()),
-            len: self.len,
-        }
-    }
-}
-
-/// The state of a wanted slice.
-pub(crate) enum Acquired {
-    /// It is complete.
-    Slice(Stored),
-    /// It is on its way. The flag says whether an earlier request fetches it.
-    Ticket(Ticket, bool),
 }
 
 impl Object {
@@ -184,13 +124,21 @@ impl Object {
     }
 
     /// Checks that an object that is an open file is still the version that was opened. Another program may have
-    /// written into the file.
+    /// written into the file. One `fstat` without disk access.
     ///
     /// # Errors
     ///
     /// [`OriginError::Changed`], after which the object is [out of date](Self::is_outdated).
     pub fn check(&self) -> Result<(), OriginError> {
-        self.file.as_ref().map_or(Ok(()), |file| check_file(self, file))
+        let Some(file) = &self.file else { return Ok(()) };
+        let at = || self.source.at(&self.path);
+        let error = match disk::is_unchanged(file, &self.meta) {
+            Ok(true) => return Ok(()),
+            Ok(false) => OriginError::Changed { at: at(), expected: self.meta.version.clone(), found: None },
+            Err(error) => OriginError::Io { at: at(), kind: error.kind(), detail: error.to_string() },
+        };
+        self.note(&error);
+        Err(error)
     }
 
     fn checked(&self) -> MutexGuard<'_, (Instant, Freshness)> {
@@ -271,74 +219,6 @@ impl Object {
         self.flights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns slice `index`. If it is neither cached nor on its way, fetches it and the missing slices behind it, at
-    /// most up to slice `until`. It is needed at `due`.
-    ///
-    /// The order matters. A flight puts a slice into the cache before it continues, so a slice that has left the flight
-    /// is found in the cache. Under the lock no other flight starts.
-    pub(crate) fn acquire(
-        self: &Arc<Self>,
-        slices: &Arc<SliceCache>,
-        (index, until): (u64, u64),
-        due: Instant,
-    ) -> Acquired {
-        let mut flights = self.flights();
-        if let Some(flight) = flights.iter().find(|flight| flight.will_bring_soon(index, slices)) {
-            let ticket = Ticket::new(self, flight);
-            ticket.is_due(due);
-            return Acquired::Ticket(ticket, true);
-        }
-        // Other flights would reach this slice at the pace of their readers, much too late.
-        flights.iter().filter(|flight| flight.will_bring(index)).for_each(|flight| flight.end_before(index));
-        if let Some(slice) = slices.get(self.slice_id(index), &self.named) {
-            return Acquired::Slice(slice);
-        }
-        let limit = index.saturating_add(LONGEST / slices.slice()).min(until);
-        let is_there = |index: &u64| {
-            flights.iter().any(|flight| flight.will_bring(*index)) || slices.contains(self.slice_id(*index))
-        };
-        let end = (index + 1..limit).find(is_there).unwrap_or(limit);
-        let flight = Arc::new(Flight::new(index..end.max(index + 1), slices.slice(), due));
-        let ticket = Ticket::new(self, &flight);
-        flights.push(flight.clone());
-        drop(flights);
-        flight::start(slices, self, &flight, None);
-        Acquired::Ticket(ticket, false)
-    }
-
-    /// Continues with the reply that opened this object. Its bytes are probably wanted, its first slice certainly.
-    pub(crate) fn adopt(self: &Arc<Self>, slices: &Arc<SliceCache>, fetched: Fetched) {
-        let indexes = slices.indexes(&fetched.range);
-        let last = slices.range(indexes.end.saturating_sub(1), self.meta.len);
-        let whole = slices.range(indexes.start, self.meta.len).start..last.end;
-        if fetched.range != whole || fetched.range.is_empty() {
-            return;
-        }
-        let flight = Arc::new(Flight::new(indexes, slices.slice(), Instant::now()));
-        let mut flights = self.flights();
-        let ticket = Ticket::new(self, &flight);
-        flights.push(flight.clone());
-        drop(flights);
-        flight::start(slices, self, &flight, Some(fetched));
-        tokio::spawn(hold_first(ticket));
-    }
-
-    /// Fetches the missing slices of a range, without waiting for them.
-    pub(crate) fn prefetch(self: &Arc<Self>, slices: &Arc<SliceCache>, range: &Range<u64>) {
-        let indexes = slices.indexes(range);
-        let mut index = indexes.start;
-        while index < indexes.end {
-            index = match self.acquire(slices, (index, indexes.end), Instant::now()) {
-                Acquired::Slice(_) => index + 1,
-                Acquired::Ticket(ticket, _) => {
-                    let end = ticket.indexes().end;
-                    tokio::spawn(hold(ticket));
-                    end.max(index + 1)
-                }
-            };
-        }
-    }
-
     /// Returns the number of bytes of a range that are neither cached nor arrived.
     pub(crate) fn missing(&self, slices: &SliceCache, range: &Range<u64>) -> u64 {
         let flights = self.flights();
@@ -362,6 +242,12 @@ impl Object {
         })
     }
 
+    async fn read_once(&self, range: Range<u64>) -> Result<Bytes, OriginError> {
+        let fetched = self.source.read(&self.path, range.clone(), &self.meta).await?;
+        self.restrict(&fetched.meta.freshness);
+        self.source.collect(&self.path, range, fetched).await
+    }
+
     /// Reads exactly a range from the origin, once for all concurrent callers of the same range.
     pub(crate) async fn read_exact(self: &Arc<Self>, range: Range<u64>) -> Result<(Bytes, bool), OriginError> {
         let (result, joined) = self
@@ -369,26 +255,12 @@ impl Object {
             .run(&range, || {
                 let (object, range) = (self.clone(), range.clone());
                 async move {
-                    let result = object.source.read_whole(&object, range).await;
+                    let result = object.read_once(range).await;
                     result.inspect_err(|error| object.note(error))
                 }
             })
             .await;
         result.map(|bytes| (bytes, joined))
-    }
-}
-
-/// Keeps a flight alive until its first slice is complete.
-async fn hold_first(mut ticket: Ticket) {
-    while !ticket.has_begun() {
-        ticket.changed().await;
-    }
-}
-
-/// Keeps a flight alive until it ends.
-async fn hold(mut ticket: Ticket) {
-    while !ticket.is_over() {
-        ticket.changed().await;
     }
 }
 

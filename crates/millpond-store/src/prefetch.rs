@@ -1,78 +1,24 @@
 //! Fetches slices before their viewers need them: a task for each place with viewers, around the pure [`Planner`].
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::flight::{Ending, Ticket};
-use crate::object::{Acquired, Object};
-use crate::schedule::{Course, Fetch, Mode, Planner, SPACING, ViewerId};
+use crate::fetching::{Acquired, Ticket};
+use crate::flight::Ending;
+use crate::named_origin::NamedOrigin;
+use crate::object::Object;
+use crate::schedule::{Course, Fetch, SPACING, ViewerId};
+use crate::scheduler::{Ahead, Schedule, Watched};
 use crate::slices::SliceCache;
-use crate::store::Store;
 
 /// Planning takes at most one part in this many of a core's time. With many viewers it happens less often.
 const SHARE: u32 = 20;
 /// Shortest and longest time between two looks whether a viewer can play.
 const LOOK: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(100));
-
-/// The viewers of a place.
-pub(crate) struct Scheduler {
-    /// A lock: taken at each request of a viewer, and at each call of the planner.
-    state: Mutex<Schedule>,
-    changed: Notify,
-}
-
-struct Schedule {
-    planner: Planner,
-    watched: HashMap<ViewerId, Watched>,
-    under_way: usize,
-    is_running: bool,
-}
-
-struct Watched {
-    object: Arc<Object>,
-    /// Slices on their way for this viewer.
-    fetches: Vec<AbortHandle>,
-}
-
-impl Watched {
-    fn withdraw(&mut self) {
-        self.fetches.drain(..).for_each(|fetch| fetch.abort());
-    }
-}
-
-impl Scheduler {
-    pub(crate) fn new(mode: Mode, slice: u64) -> Self {
-        let planner = Planner::new(mode, slice);
-        let state = Schedule { planner, watched: HashMap::new(), under_way: 0, is_running: false };
-        Self { state: Mutex::new(state), changed: Notify::new() }
-    }
-
-    pub(crate) fn set_mode(&self, mode: Mode) {
-        self.lock().planner.set_mode(mode);
-        self.changed.notify_one();
-    }
-
-    /// Returns the number of viewers.
-    pub(crate) fn viewers(&self) -> u64 {
-        self.lock().watched.len() as u64
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Schedule> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Scheduler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scheduler").field("viewers", &self.viewers()).finish_non_exhaustive()
-    }
-}
 
 /// A viewer of an object, as the store knows it. Dropping it cancels the fetches on its behalf that no other reader
 /// waits for.
@@ -84,6 +30,16 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// Adds a viewer of a remote object.
+    pub(crate) fn new(slices: &Arc<SliceCache>, object: &Arc<Object>) -> Self {
+        let watched = WatchedObject { object: object.clone(), slices: slices.clone() };
+        let mut state = object.source().scheduler.lock();
+        let id = state.planner.join(object.named().hash);
+        state.watched.insert(id, Watched { object: Arc::new(watched), fetches: Vec::new() });
+        drop(state);
+        Self { slices: slices.clone(), object: object.clone(), id }
+    }
+
     /// Returns the object that is watched.
     pub fn object(&self) -> &Arc<Object> {
         &self.object
@@ -99,7 +55,7 @@ impl Watch {
             watched.withdraw();
         }
         if !std::mem::replace(&mut state.is_running, true) {
-            tokio::spawn(run(self.object.clone(), self.slices.clone()));
+            tokio::spawn(run(self.object.source_of()));
         }
         drop(state);
         scheduler.changed.notify_one();
@@ -147,20 +103,39 @@ impl Drop for Watch {
     }
 }
 
-impl Store {
-    /// Adds a viewer of a remote object. [`Watch::moves`] sets its position.
-    pub fn watch(&self, object: &Arc<Object>) -> Watch {
-        let mut state = object.source().scheduler.lock();
-        let id = state.planner.join(object.named().hash);
-        state.watched.insert(id, Watched { object: object.clone(), fetches: Vec::new() });
-        drop(state);
-        Watch { slices: self.slices().clone(), object: object.clone(), id }
+/// A watched object, and the cache that its slices enter.
+struct WatchedObject {
+    object: Arc<Object>,
+    slices: Arc<SliceCache>,
+}
+
+impl WatchedObject {
+    fn range(&self, index: u64) -> Range<u64> {
+        self.slices.range(index, self.object.meta().len)
     }
 }
 
-/// Calls the planner while there are viewers. `object` is any of the place's objects.
-async fn run(object: Arc<Object>, slices: Arc<SliceCache>) {
-    let source = object.source();
+impl Ahead for WatchedObject {
+    fn is_coming(&self, index: u64) -> bool {
+        let range = self.range(index);
+        range.is_empty() || self.object.is_coming(&self.slices, &range)
+    }
+
+    fn fetch(&self, index: u64, due: Instant) -> Option<AbortHandle> {
+        let (object, range) = (&self.object, self.range(index));
+        let Acquired::Ticket(mut ticket, joined) = object.acquire(&self.slices, (index, index + 1), due) else {
+            return None;
+        };
+        if !joined {
+            object.source().speculation.begins(object.slice_id(index).key(), range.end - range.start);
+        }
+        ticket.ends(Ending::Ahead);
+        Some(tokio::spawn(hold(ticket, Counted(object.clone()))).abort_handle())
+    }
+}
+
+/// Calls the planner of a place while there are viewers.
+async fn run(source: Arc<NamedOrigin>) {
     let scheduler = &source.scheduler;
     loop {
         let changed = scheduler.changed.notified();
@@ -171,7 +146,7 @@ async fn run(object: Arc<Object>, slices: Arc<SliceCache>) {
                 state.is_running = false;
                 return;
             }
-            look(&mut state, &slices)
+            look(&mut state, &source)
         };
         tokio::time::sleep(Duration::from_secs_f64(SPACING).max(began.elapsed() * SHARE)).await;
         let wait = wake.map(|at| Duration::from_secs_f64((at - source.now()).clamp(0.0, 3600.0)));
@@ -189,31 +164,20 @@ async fn run(object: Arc<Object>, slices: Arc<SliceCache>) {
 }
 
 /// Fetches the slices that are due. Returns the time of the next call.
-fn look(state: &mut Schedule, slices: &Arc<SliceCache>) -> Option<f64> {
+fn look(state: &mut Schedule, source: &NamedOrigin) -> Option<f64> {
     let Schedule { planner, watched, under_way, .. } = state;
-    let source = watched.values().next()?.object.source_of();
-    let here = |viewer: ViewerId, index: u64| {
-        watched.get(&viewer).is_none_or(|watched| {
-            let range = slices.range(index, watched.object.meta().len);
-            range.is_empty() || watched.object.is_coming(slices, &range)
-        })
-    };
+    let here =
+        |viewer: ViewerId, index: u64| watched.get(&viewer).is_none_or(|watched| watched.object.is_coming(index));
     let (now, link) = (source.now(), source.link());
     let (fetches, wake) = planner.plan(now, link, *under_way, here);
     tracing::trace!(place = %source.name, ?link, ?fetches, next = ?wake.map(|at| at - now), "look ahead");
     for Fetch { viewer, index, due } in fetches {
         let Some(watched) = watched.get_mut(&viewer) else { continue };
         watched.fetches.retain(|fetch| !fetch.is_finished());
-        let object = &watched.object;
-        let range = slices.range(index, object.meta().len);
-        if let Acquired::Ticket(mut ticket, joined) = object.acquire(slices, (index, index + 1), source.at_time(due)) {
-            if !joined {
-                source.speculation.begins(object.slice_id(index).key(), range.end - range.start);
-            }
-            ticket.ends(Ending::Ahead);
+        // The task that counts it down waits for the lock of the schedule.
+        if let Some(fetch) = watched.object.fetch(index, source.at_time(due)) {
             *under_way += 1;
-            let counted = Counted(object.clone());
-            watched.fetches.push(tokio::spawn(hold(ticket, counted)).abort_handle());
+            watched.fetches.push(fetch);
         }
     }
     wake

@@ -8,10 +8,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::chunk::Chunk;
 use crate::disk_tier::Pin;
 use crate::error::OriginError;
-use crate::flight::{Ending, FlightBytes, Ticket};
-use crate::object::{Acquired, Object};
+use crate::fetching::{Acquired, Ticket};
+use crate::flight::{Ending, FlightBytes};
+use crate::object::Object;
 use crate::origin::disk;
 use crate::slices::{SliceCache, Stored};
 use crate::stats::{self, ReadCounts};
@@ -24,51 +26,6 @@ const AT_ONCE: u64 = 256 * 1024;
 
 /// Damaged parts that one reader fetches again before it fails.
 const MOST_DAMAGED: u32 = 64;
-
-/// A part of the requested range, in order.
-#[derive(Clone, Debug)]
-pub enum Chunk {
-    /// Bytes in memory. They keep the slice they are part of alive, so hold few of them.
-    Bytes(Bytes),
-    /// Bytes of a file, for the kernel to send.
-    File {
-        /// The open file.
-        file: Arc<File>,
-        /// The range of its bytes.
-        range: Range<u64>,
-        /// Keeps those bytes unchanged, where the file is the cache's. Hold it until they are sent or read.
-        pin: Option<Pin>,
-    },
-}
-
-impl Chunk {
-    /// Length in bytes.
-    pub fn len(&self) -> u64 {
-        match self {
-            Self::Bytes(bytes) => bytes.len() as u64,
-            Self::File { range, .. } => range.end.saturating_sub(range.start),
-        }
-    }
-
-    /// Splits off the first `count` bytes, at most all.
-    #[must_use]
-    pub fn split_to(&mut self, count: u64) -> Self {
-        let count = count.min(self.len());
-        match self {
-            Self::Bytes(bytes) => Self::Bytes(bytes.split_to(count as usize)),
-            Self::File { file, range, pin } => {
-                let first = range.start..range.start + count;
-                range.start = first.end;
-                Self::File { file: file.clone(), range: first, pin: pin.clone() }
-            }
-        }
-    }
-
-    /// Returns whether it has no bytes. A reader returns no such chunk.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
 
 /// Returns the bytes of a range as they become available.
 ///
@@ -200,7 +157,7 @@ impl Reader {
     fn next_of_file(&mut self, file: Arc<File>) -> Result<Chunk, OriginError> {
         let range = self.remaining();
         self.stop();
-        check_file(&self.object, &file)?;
+        self.object.check()?;
         let counters = &self.object.source().counters;
         stats::add(&counters.file_bytes, range.end - range.start);
         Ok(Chunk::File { file, range, pin: None })
@@ -269,13 +226,12 @@ impl Reader {
             Stored::Disk(slice) => slice.clone(),
         };
         if slice.is_proven().await {
-            match slice.rest(offset as u64) {
-                Chunk::File { file, range, pin } if !slice.is_sendable() => {
-                    if let Ok(bytes) = self.read_cached(file, range, pin).await {
-                        return Ok(Some(Chunk::Bytes(bytes)));
-                    }
-                }
-                chunk => return Ok(Some(chunk)),
+            let (file, range, pin) = slice.rest(offset as u64);
+            if slice.is_sendable() {
+                return Ok(Some(Chunk::File { file, range, pin: Some(pin) }));
+            }
+            if let Ok(bytes) = self.read_cached(file, range, Some(pin)).await {
+                return Ok(Some(Chunk::Bytes(bytes)));
             }
         }
         slice.drop_damaged();
@@ -351,23 +307,6 @@ impl Reader {
             self.take(ticket, joined);
         }
     }
-}
-
-/// Checks that an open file is still the version that was opened, by one `fstat` without disk access.
-pub(crate) fn check_file(object: &Object, file: &File) -> Result<(), OriginError> {
-    let error = match disk::is_unchanged(file, object.meta()) {
-        Ok(true) => return Ok(()),
-        Ok(false) => OriginError::Changed {
-            at: object.source().at(object.path()),
-            expected: object.meta().version.clone(),
-            found: None,
-        },
-        Err(error) => {
-            OriginError::Io { at: object.source().at(object.path()), kind: error.kind(), detail: error.to_string() }
-        }
-    };
-    object.note(&error);
-    Err(error)
 }
 
 impl fmt::Debug for Reader {

@@ -24,6 +24,7 @@ use crate::object::Object;
 use crate::origin::{Entry, Listing, Origin};
 use crate::path::ObjectPath;
 use crate::policy::PolicyName;
+use crate::prefetch::Watch;
 use crate::reader::Reader;
 use crate::schedule::Mode;
 use crate::single_flight::SingleFlight;
@@ -354,6 +355,11 @@ impl Store {
         }
         let end = range.end.min(object.meta().len).min(range.start.saturating_add(self.0.slices.run()));
         object.prefetch(&self.0.slices, &(range.start..end));
+    }
+
+    /// Adds a viewer of a remote object. [`Watch::moves`] sets its position.
+    pub fn watch(&self, object: &Arc<Object>) -> Watch {
+        Watch::new(self.slices(), object)
     }
 
     /// Returns the counters.

@@ -3,7 +3,7 @@
 use super::{Finding, PATIENCE, Probe};
 use crate::config::{Config, PlaceConfig};
 use futures_util::{StreamExt as _, stream};
-use millpond_place::Reach;
+use millpond_place::LiveReach;
 use millpond_store::{ObjectPath, Origin, OriginError, OriginOptions};
 use std::{
     collections::VecDeque,
@@ -33,9 +33,9 @@ pub(super) async fn findings(config: &Config, probe: &Probe) -> Vec<Finding> {
             return keys.into_iter().chain(objects(area, place, probe).await).collect();
         };
         match live.kind().reach {
-            Reach::Connects(_) => stream::iter(live.servers()).then(|server| connect(area, server)).collect().await,
-            Reach::Pushed => vec![Finding::fine(area, "takes streams that are pushed".to_owned())],
-            Reach::Packets => vec![Finding::fine(area, format!("{live}: takes packets; none was waited for"))],
+            LiveReach::Connects(_) => stream::iter(live.servers()).then(|server| connect(area, server)).collect().await,
+            LiveReach::Pushed => vec![Finding::fine(area, "takes streams that are pushed".to_owned())],
+            LiveReach::Packets => vec![Finding::fine(area, format!("{live}: takes packets; none was waited for"))],
         }
     });
     let all: Vec<Vec<Finding>> = stream::iter(examined).buffered(TOGETHER).collect().await;

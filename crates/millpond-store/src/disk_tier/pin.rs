@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::DiskTier;
 use crate::policy::Slot;
-use crate::reader::Chunk;
 
 /// Keeps bytes of the cache unchanged while it lives. Clones keep the same bytes.
 #[derive(Clone)]
@@ -49,9 +48,9 @@ pub(crate) struct DiskSlice {
 
 impl DiskSlice {
     /// Returns the bytes from an offset of the slice to its end.
-    pub(crate) fn rest(&self, offset: u64) -> Chunk {
+    pub(crate) fn rest(&self, offset: u64) -> (Arc<File>, Range<u64>, Pin) {
         let start = (self.range.start + offset).min(self.range.end);
-        Chunk::File { file: self.file.clone(), range: start..self.range.end, pin: Some(self.pin.clone()) }
+        (self.file.clone(), start..self.range.end, self.pin.clone())
     }
 
     /// Returns whether the bytes may be sent from the file. Otherwise they must be copied out of it.

@@ -7,10 +7,10 @@ use std::sync::mpsc::Receiver;
 use tokio::time::Instant;
 
 use super::{DiskTier, Inner, REST, SlotState};
-use crate::object::Named;
+use crate::named::Named;
 use crate::policy::Item;
 use crate::slab;
-use crate::slices::Slice;
+use crate::slice::Slice;
 
 /// A slice to write.
 pub(super) struct Job {

@@ -43,7 +43,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::reader::Chunk;
+use crate::chunk::Chunk;
 use shared::Shared;
 use writer::{Append, Job};
 use writing::Writing;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::{Inner, place::Place};
 use crate::error::{ErrorKind, OriginError};
+use crate::named::Named;
 use crate::named_origin::NamedOrigin;
-use crate::object::{Named, Object};
+use crate::object::Object;
 use crate::origin::ObjectMeta;
 use crate::path::ObjectPath;
 use crate::slab::ObjectName;

@@ -8,12 +8,12 @@ use tokio::sync::Semaphore;
 
 use super::place::{ABSENT, STALE_STEP};
 use super::*;
+use crate::chunk::Chunk;
 use crate::error::{At, ErrorKind};
 use crate::freshness::{Freshness, Storage};
 use crate::origin::ObjectMeta;
 use crate::origin::memory::MemoryOrigin;
 use crate::origin::{BoxFuture, Fetched};
-use crate::reader::Chunk;
 
 mod disk;
 mod flights;

@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use crate::error::OriginError;
 use crate::object::Object;
 use crate::origin::disk;
-use crate::reader::{Reader, check_file};
+use crate::reader::Reader;
 use crate::stats;
 
 /// Reads exactly a range of an object that is an open file.
@@ -19,7 +19,7 @@ pub(super) async fn read_file(object: &Arc<Object>, file: Arc<File>, range: Rang
     let work = move || {
         let bytes = disk::read_at(&file, range);
         // Checked after the read: the bytes before belong to the version that was opened then.
-        check_file(&kept, &file)?;
+        kept.check()?;
         bytes.map_err(|error| {
             let error =
                 OriginError::Io { at: kept.source().at(kept.path()), kind: error.kind(), detail: error.to_string() };
