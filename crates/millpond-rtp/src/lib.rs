@@ -32,6 +32,7 @@ pub mod rtx;
 pub mod sdp_reader;
 pub mod setup;
 pub mod srtp;
+#[cfg(feature = "tfrc")]
 pub mod tfrc;
 pub mod tunnel;
 

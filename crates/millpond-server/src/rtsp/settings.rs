@@ -94,6 +94,9 @@ impl Settings for RtspSettings {
         }
         let mut errors = self.read_users(sources);
         errors.extend(self.multicast_conflict().map(|reason| sources.conflict("rtsp-multicast", reason)));
+        if self.rate_rule == RateRule::Tfrc && !cfg!(feature = "tfrc") {
+            errors.push(sources.absent("rtsp-rate-control", "tfrc"));
+        }
         errors
     }
 }

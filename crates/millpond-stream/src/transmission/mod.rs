@@ -11,6 +11,8 @@ mod deadline;
 mod epochs;
 mod history;
 mod kinds;
+#[cfg(not(feature = "tfrc"))]
+mod no_rate_control;
 mod pace;
 mod packets;
 mod progress;

@@ -1,11 +1,15 @@
 //! The pace of one subscriber: which packets TCP-friendly rate control lets leave (RFC 5348).
 
+#[cfg(not(feature = "tfrc"))]
+use super::no_rate_control::RateControl;
 use super::{
     TrackSender,
     packets::{Packetizing, Sent},
 };
 use crate::{Counters, Frame};
-use millpond_rtp::{feedback::GenericNack, packet::HEADER, rtcp::ReportBlock, tfrc::RateControl};
+#[cfg(feature = "tfrc")]
+use millpond_rtp::tfrc::RateControl;
+use millpond_rtp::{feedback::GenericNack, packet::HEADER, rtcp::ReportBlock};
 use std::{
     sync::atomic::Ordering,
     time::{Duration, Instant},
@@ -45,9 +49,16 @@ impl RateRule {
     }
 
     /// The pace of a new subscriber. `clock` is the moment from which the engine's clock counts.
+    #[cfg(feature = "tfrc")]
     pub(crate) fn pace(self, clock: Instant) -> Option<Box<Pace>> {
         let new = || Pace { control: RateControl::new(clock.elapsed()), clock, is_held: false };
         (self == Self::Tfrc).then(|| Box::new(new()))
+    }
+
+    /// No pace: the engine was built without the feature `tfrc`.
+    #[cfg(not(feature = "tfrc"))]
+    pub(crate) fn pace(self, _: Instant) -> Option<Box<Pace>> {
+        None
     }
 }
 

@@ -1,6 +1,7 @@
 //! A sending thread's state machine beside a simulated network, on a virtual clock.
 
 mod live;
+#[cfg(feature = "tfrc")]
 mod paced;
 mod repeats;
 
