@@ -1,0 +1,15 @@
+//! Stored media as assets.
+
+mod assets;
+mod damage;
+mod encrypted;
+mod exact;
+mod hostile;
+mod joined;
+mod joined_periods;
+mod library;
+mod made_anew;
+mod quicktime;
+mod random_access;
+mod trimmed;
+mod versions;

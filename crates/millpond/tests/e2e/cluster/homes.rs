@@ -1,0 +1,146 @@
+//! Homes of slices: the origin sends each byte once for all nodes.
+
+use crate::{
+    access::tokens,
+    support::{Server, etcd::Etcd, get},
+};
+use rustix::process::{Pid, Signal, kill_process};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// Six range groups.
+const LENGTH: usize = 96 << 20;
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// Bytes that differ everywhere.
+fn bytes(seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let mut bytes = Vec::with_capacity(LENGTH);
+    while bytes.len() < LENGTH {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes
+}
+
+/// All of a file, from all of some nodes at the same time.
+fn fetch(nodes: &[Server], name: &str, expected: &[u8]) {
+    std::thread::scope(|scope| {
+        for node in nodes {
+            scope.spawn(|| {
+                let reply = get(node.port, &format!("/films/{name}"), &[]);
+                assert_eq!(reply.status, 200);
+                assert!(reply.body == expected, "{name}: other bytes");
+            });
+        }
+    });
+}
+
+fn sum(nodes: &[Server], metric: &str) -> f64 {
+    nodes.iter().map(|node| node.metric(metric, "")).sum()
+}
+
+/// Fetches a file from all nodes: the origin sends it once. A machine that starves a home for two seconds makes the others go to the
+/// origin; then another file is fetched, once the home is asked again.
+fn fetched_once(nodes: &[Server], origin: &Server, (folder, name): (&Path, &str), query: &str, content: &[u8]) {
+    let sent = || origin.metric("millpond_http_response_bytes_total", "");
+    let failures = || sum(nodes, "millpond_sibling_failures_total");
+    for attempt in 0..5 {
+        let copy = format!("{attempt}{name}");
+        std::fs::hard_link(folder.join(name), folder.join(&copy)).unwrap();
+        let (before, failed) = (sent(), failures());
+        fetch(nodes, &format!("{copy}{query}"), content);
+        let share = || (sent() - before) / content.len() as f64;
+        // Bytes are counted after the last one of a reply.
+        let began = Instant::now();
+        while share() < 1.0 && began.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if failures() == failed {
+            assert!((1.0..1.05).contains(&share()), "the origin sent it {} times", share());
+            return;
+        }
+        std::thread::sleep(Duration::from_secs(5));
+    }
+    panic!("homes fail again and again: {}", nodes[0].log_text());
+}
+
+#[test]
+fn the_origin_sends_each_byte_once_and_a_home_that_hangs_costs_one_time_limit() {
+    let Some(etcd) = Etcd::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let contents = [bytes(1), bytes(2)];
+    for (name, bytes) in ["first.bin", "second.bin"].iter().zip(&contents) {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let origin = Server::start(&[folder.path().to_str().unwrap()]);
+    let place = format!("films=http://127.0.0.1:{}", origin.port);
+    // The lease is long: nobody leaves the view.
+    let start = |name| {
+        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", "60s"];
+        Server::start(&[&[place.as_str()], cluster.as_slice()].concat())
+    };
+    let mut nodes: Vec<_> = NAMES.into_iter().map(start).collect();
+    let began = Instant::now();
+    while nodes
+        .iter()
+        .any(|node| get(node.admin, "/api/v1/cluster", &[]).text().matches("\"http\":").count() < NAMES.len())
+    {
+        assert!(began.elapsed() < Duration::from_secs(60), "no three nodes");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let sent = || origin.metric("millpond_http_response_bytes_total", "");
+
+    fetched_once(&nodes, &origin, (folder.path(), "first.bin"), "", &contents[0]);
+    assert!(sum(&nodes, "millpond_sibling_hits_total") >= 6.0);
+
+    // One node hangs: it is asked once by each of the others, and again after a pause that grows.
+    let hung = nodes.pop().unwrap();
+    let id = Pid::from_child(&hung.process.0);
+    kill_process(id, Signal::STOP).unwrap();
+    let before = sent();
+    fetch(&nodes, "second.bin", &contents[1]);
+    kill_process(id, Signal::CONT).unwrap();
+    let share = (sent() - before) / LENGTH as f64;
+    // What the hung node is home of is sent to both others.
+    assert!((1.05..2.0).contains(&share), "the origin sent it {share} times");
+    assert!(sum(&nodes, "millpond_sibling_failures_total") >= 1.0);
+}
+
+#[test]
+fn homes_serve_nodes_in_places_with_rules() {
+    let Some(etcd) = Etcd::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let content = &bytes(3)[..40 << 20];
+    std::fs::write(folder.path().join("third.bin"), content).unwrap();
+    let origin = Server::start(&[folder.path().to_str().unwrap()]);
+    let place = format!("films=http://127.0.0.1:{}", origin.port);
+    let (_keys, key) = tokens::file(tokens::SECRET.as_bytes());
+    let (_secret, secret) = tokens::file(b"the secret of the cluster: thirty-two bytes");
+    let start = |name| {
+        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", "60s"];
+        let rules = ["--access-tokens", &key, "--cluster-secret", &secret];
+        Server::start(&[&[place.as_str()], cluster.as_slice(), rules.as_slice()].concat())
+    };
+    let nodes: Vec<_> = NAMES.into_iter().map(start).collect();
+    let began = Instant::now();
+    while nodes
+        .iter()
+        .any(|node| get(node.admin, "/api/v1/cluster", &[]).text().matches("\"http\":").count() < NAMES.len())
+    {
+        assert!(began.elapsed() < Duration::from_secs(60), "no three nodes");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let token = tokens::made(&serde_json::json!({ "exp": tokens::now() + 600 }));
+    fetched_once(&nodes, &origin, (folder.path(), "third.bin"), &format!("?token={token}"), content);
+    // Nobody else is taken for a node.
+    let viewer =
+        tokens::made(&serde_json::json!({ "exp": tokens::now() + 600, "sub": "millpond-home", "paths": ["other"] }));
+    for (path, status) in [("/films/third.bin".to_owned(), 401), (format!("/~{viewer}/films/third.bin"), 403)] {
+        let fields = [("Millpond-Home", "1"), ("Range", "bytes=0-9")];
+        assert_eq!(get(nodes[0].port, &path, &fields).status, status, "{path}");
+    }
+    assert!(nodes.iter().all(|node| !node.log_text().contains("eyJ")), "no passes in the log");
+}

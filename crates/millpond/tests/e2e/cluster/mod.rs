@@ -1,0 +1,6 @@
+//! Nodes of a cluster.
+
+mod examples;
+mod homes;
+mod more;
+mod nodes;

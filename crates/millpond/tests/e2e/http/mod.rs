@@ -1,0 +1,10 @@
+//! HTTP: wire, replies, page.
+
+mod conformance;
+mod crowd;
+mod http2;
+mod page;
+mod replies;
+mod requests;
+mod slow_clients;
+mod turns;

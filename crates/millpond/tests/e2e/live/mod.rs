@@ -1,0 +1,23 @@
+//! Live streams and recordings.
+
+mod balance;
+mod channels;
+pub(crate) mod cues;
+mod hls;
+mod http;
+mod insert;
+mod ladder;
+mod ladder_viewers;
+pub(crate) mod publish;
+mod put;
+mod recording;
+mod reports;
+mod rtmp;
+pub(crate) mod rtsp;
+mod slow;
+mod sound;
+pub(crate) mod sources;
+mod time_shift;
+mod time_shift_clips;
+mod transport;
+mod ts;

@@ -1,0 +1,14 @@
+//! Commands, configuration, logs and metrics.
+
+mod access_log;
+mod api;
+mod cli;
+mod first_words;
+mod log_lines;
+pub(crate) mod metrics;
+mod mistakes;
+mod process;
+mod prometheus;
+mod reload;
+mod traces;
+mod upgrade;

@@ -1,0 +1,14 @@
+//! RTSP viewers and connections.
+
+mod admission;
+mod capture;
+mod channels;
+mod clients;
+mod intercept;
+pub(crate) mod limits;
+mod load;
+mod retransmission;
+mod secure;
+pub(crate) mod sessions;
+mod shift;
+mod srtp;

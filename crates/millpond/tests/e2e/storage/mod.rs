@@ -1,0 +1,9 @@
+//! Origins, caches and striped files.
+
+mod cache;
+mod downstream_cache;
+mod faults;
+mod lying_origin;
+mod prefetch;
+pub(crate) mod stripe;
+mod traffic;
