@@ -26,6 +26,19 @@ const ROWS: &[&[&str]] = &[
 /// The folders of `http`, in the order of imports.
 const FOLDERS: [&str; 5] = ["wire", "answer", "render", "body", "request"];
 
+/// The folders of `http/answer`: those of the targets of requests, with the others that each may import. `client` and `reply` serve all.
+const TARGETS: &[(&str, &[&str])] = &[
+    ("asset", &["client", "file", "reply", "steering"]),
+    ("client", &["reply"]),
+    ("file", &["client", "reply"]),
+    ("live", &["reply"]),
+    ("operator", &["steering"]),
+    ("page", &["client", "reply"]),
+    ("publish", &["client", "reply"]),
+    ("reply", &["client"]),
+    ("steering", &["reply"]),
+];
+
 /// Crates that `lib.rs` names, so that paths to them begin as those of modules do.
 const CRATES: [&str; 2] = ["library", "work"];
 
@@ -150,13 +163,10 @@ fn each_module_stands_in_a_row() {
 
 #[test]
 fn folders_of_http_import_only_those_after_them() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http");
     let mut wrong = Vec::new();
     let mut right = 0;
     for (at, folder) in FOLDERS.into_iter().enumerate() {
-        for entry in fs::read_dir(root.join(folder)).unwrap() {
-            let path = entry.unwrap().path();
-            assert!(path.is_file(), "{}: add sub-folders to this test", path.display());
+        for path in sources(&format!("http/{folder}")) {
             for import in folders(&fs::read_to_string(&path).unwrap()) {
                 match FOLDERS.into_iter().position(|folder| folder == import) {
                     Some(of) if of < at => wrong.push(format!("{} imports {import}", path.display())),
@@ -167,6 +177,28 @@ fn folders_of_http_import_only_those_after_them() {
     }
     assert_eq!(wrong, Vec::<String>::new());
     assert!(right > 10, "{right} imports found: does the search still match the sources?");
+}
+
+#[test]
+fn handlers_of_one_target_import_none_of_another() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/answer");
+    let folders = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    let named: BTreeSet<_> = folders.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    assert_eq!(named, TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect());
+    for (target, known) in TARGETS {
+        for path in sources(&format!("http/answer/{target}")) {
+            let code = compact(production(&fs::read_to_string(&path).unwrap()));
+            let imports: String = code.split(';').filter(|item| item.contains("usesuper::")).collect();
+            for (other, _) in TARGETS.iter().filter(|(other, _)| other != target && !known.contains(other)) {
+                let mut found =
+                    imports.match_indices(other).map(|(at, _)| (&imports[..at], &imports[at + other.len()..]));
+                let is_named = found.any(|(before, behind)| {
+                    before.ends_with([',', '{', ':']) && [":", ",", "}"].iter().any(|end| behind.starts_with(end))
+                });
+                assert!(!is_named, "{} imports {other}", path.display());
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A request with all that its handlers need.
 
-use super::{Front, Target, viewers::ConnectionViewers};
+use super::{ConnectionViewers, Front, Target};
 use crate::http::request::Request;
 use std::net::IpAddr;
 

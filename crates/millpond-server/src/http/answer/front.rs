@@ -1,14 +1,6 @@
 //! The HTTP front end: one request in, one reply out.
 
-use super::{
-    ReplyInfo, Target,
-    caching::CacheControl,
-    ladder::Openings,
-    page_network::Served,
-    split::Splits,
-    target::PlacePath,
-    viewers::{ConnectionViewers, Viewers},
-};
+use super::{ConnectionViewers, ReplyInfo, Served, Target, lasting::Lasting, reply::CacheControl, target::PlacePath};
 use crate::{
     access::{CorsOrigins, Gates, Hold, Pass, Publishers},
     audience::Audience,
@@ -26,13 +18,9 @@ use crate::{
 use millpond_store::Store;
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
-use tokio::sync::watch;
 
 /// Settings of the front end.
 pub(crate) struct FrontOptions {
@@ -68,28 +56,24 @@ pub(crate) struct Front {
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) places: Places,
     pub(super) sources: Arc<Sources>,
-    /// Counters of sent bytes, per place.
-    pub(super) out: Vec<Option<PlaceBytes>>,
-    /// Values of `Cache-Control`, per place.
-    cache_control: Vec<CacheControl>,
+    /// Facts about replies, per place.
+    replies: Vec<PlaceReplies>,
     pub(super) metrics: Arc<HttpMetrics>,
     options: FrontOptions,
-    pub(super) renderer: Arc<Renderer>,
-    pub(super) coded_texts: Arc<CodedTexts>,
-    viewers: Arc<Viewers>,
-    /// Streams of ladders that are being opened.
-    pub(super) openings: Arc<Openings>,
-    /// Streams whose tracks are pushed each on its own.
-    pub(super) splits: Arc<Splits>,
-    /// Whether the server ends responses in progress.
-    is_cut: Arc<AtomicBool>,
-    /// Turns true when the server stops. Streams without an end of their own end then.
-    pub(super) stop: watch::Sender<bool>,
+    /// State that the front end of the next configuration shares.
+    pub(super) lasting: Arc<Lasting>,
+}
+
+/// Facts about the replies of a place.
+struct PlaceReplies {
+    /// Counter of sent bytes.
+    sent: PlaceBytes,
+    /// Values of `Cache-Control`.
+    cache_control: CacheControl,
 }
 
 impl Front {
-    /// Creates the front end of a configuration. It shares viewers, streams that are being opened, made texts and the state of
-    /// shutdown with the one `before` it.
+    /// Creates the front end of a configuration. It shares its [`Lasting`] state with the one `before` it.
     pub(crate) fn new(
         store: Store,
         library: Arc<Library>,
@@ -99,49 +83,22 @@ impl Front {
         options: FrontOptions,
         before: Option<&Self>,
     ) -> Self {
-        let out = places.iter().map(|place| Some(metrics.place(place))).collect();
-        let cache_control = options.lifetimes.iter().map(|lifetimes| CacheControl::new(*lifetimes)).collect();
-        if let Some(before) = before {
-            return Self {
-                store,
-                library,
-                catalogue: before.catalogue.again(options.search_folders),
-                places,
-                sources,
-                out,
-                cache_control,
-                metrics,
-                options,
-                renderer: before.renderer.clone(),
-                coded_texts: before.coded_texts.clone(),
-                viewers: before.viewers.clone(),
-                openings: before.openings.clone(),
-                splits: before.splits.clone(),
-                is_cut: before.is_cut.clone(),
-                stop: before.stop.clone(),
-            };
-        }
-        let catalogue = Catalogue::new(library.clone(), options.search_folders);
-        let renderer = Renderer::new(store.clone(), library.clone(), options.folder.clone(), options.has_thumbnails);
-        let coded_texts = Arc::new(CodedTexts::new(store.memory(), library.pool().clone()));
-        Self {
-            store,
-            library,
-            catalogue,
-            places,
-            sources,
-            out,
-            cache_control,
-            metrics,
-            options,
-            renderer,
-            coded_texts,
-            viewers: Viewers::new(),
-            openings: Arc::default(),
-            splits: Arc::default(),
-            is_cut: Arc::default(),
-            stop: watch::Sender::new(false),
-        }
+        let of_place = |(place, lifetimes): (&Arc<str>, &Lifetimes)| PlaceReplies {
+            sent: metrics.place(place),
+            cache_control: CacheControl::new(*lifetimes),
+        };
+        let replies = places.iter().zip(&options.lifetimes).map(of_place).collect();
+        let (catalogue, lasting) = match before {
+            Some(before) => (before.catalogue.again(options.search_folders), before.lasting.clone()),
+            None => {
+                let renderer =
+                    Renderer::new(store.clone(), library.clone(), options.folder.clone(), options.has_thumbnails);
+                let coded_texts = CodedTexts::new(store.memory(), library.pool().clone());
+                let lasting = Arc::new(Lasting::new(renderer, coded_texts));
+                (Catalogue::new(library.clone(), options.search_folders), lasting)
+            }
+        };
+        Self { store, library, catalogue, places, sources, replies, metrics, options, lasting }
     }
 
     /// Returns the store that all media is read through.
@@ -151,7 +108,7 @@ impl Front {
 
     /// Returns the counters of sent bytes of its places.
     pub(crate) fn sent_bytes(&self) -> impl Iterator<Item = PlaceBytes> {
-        self.out.iter().flatten().cloned()
+        self.replies.iter().map(|place| place.sent.clone())
     }
 
     /// Returns the counters of this server.
@@ -212,7 +169,7 @@ impl Front {
 
     /// Returns the values of `Cache-Control` of a place.
     pub(super) fn cache_control(&self, place: usize) -> &CacheControl {
-        &self.cache_control[place]
+        &self.replies[place].cache_control
     }
 
     /// Splits a path into its place and the path inside it. The number is that of the place.
@@ -232,17 +189,17 @@ impl Front {
 
     /// Ends streams that have no end of their own, because the server stops.
     pub(crate) fn end_streams(&self) {
-        self.stop.send_replace(true);
+        self.lasting.stop.send_replace(true);
     }
 
     /// Notes that the server ends responses in progress.
     pub(crate) fn cut(&self) {
-        self.is_cut.store(true, Ordering::Relaxed);
+        self.lasting.is_cut.store(true, Ordering::Relaxed);
     }
 
     /// Tells whether the server ends responses in progress.
     pub(crate) fn is_cut(&self) -> bool {
-        self.is_cut.load(Ordering::Relaxed)
+        self.lasting.is_cut.load(Ordering::Relaxed)
     }
 
     /// Notes who a request is from, where a trusted proxy tells it.
@@ -252,12 +209,12 @@ impl Front {
 
     /// Registers a new connection. `is_secure` is whether it has TLS.
     pub(crate) fn connected(&self, peer: SocketAddr, is_secure: bool) -> ConnectionViewers {
-        self.viewers.connected(peer.ip(), is_secure)
+        self.lasting.viewers.connected(peer.ip(), is_secure)
     }
 
     /// Attributes a reply to a place and a kind, in metrics.
     pub(super) fn attribute(&self, place: usize, kind: Kind, info: &mut ReplyInfo) {
-        info.place = self.out.get(place).cloned().flatten();
+        info.place = self.replies.get(place).map(|place| place.sent.clone());
         info.kind = kind;
     }
 

@@ -1,11 +1,9 @@
 //! The way of a request through its handlers: limits, rules of access, the handler of its target, and the fields of every reply.
 
 use super::{
-    Context, Reply, ReplyInfo, admission, asset, audience,
-    failure::{failure, problem},
-    file, live, method, page, pathways, plain,
-    reply::add_common_fields,
-    steer,
+    Context, Reply, ReplyInfo, asset, client, file, live, method, page,
+    reply::{add_common_fields, failure, problem, put_page},
+    steering,
     target::TargetKind,
 };
 use crate::{
@@ -23,21 +21,20 @@ use std::time::Instant;
 pub(crate) async fn handle(context: &Context<'_>) -> (Reply, ReplyInfo) {
     let Context { front, request, .. } = *context;
     let mut info = front.info(Kind::Other);
-    let client = context.client();
-    let counted =
-        if admission::is_of_node(context) { Ok(()) } else { front.gates().count_request(client, front.now()) };
+    let address = context.client();
+    let counted = if client::is_of_node(context) { Ok(()) } else { front.gates().count_request(address, front.now()) };
     let mut reply = match counted {
-        Err(limited) => admission::limited(info.id, limited),
+        Err(limited) => client::limited(info.id, limited),
         Ok(()) => match request.method {
             // Clients take turns on the pool of heavy work.
-            Method::GET | Method::HEAD => Asker::from(client).asks(get(context, &mut info)).await,
+            Method::GET | Method::HEAD => Asker::from(address).asks(get(context, &mut info)).await,
             Method::OPTIONS => method::options(context, info.id),
             _ => method::unsupported(info.id, &request.method),
         },
     };
-    plain::put(request, &mut reply);
-    admission::keep_private(context, &mut reply.headers);
-    admission::add_cors(context, &mut reply.headers);
+    put_page(request, &mut reply);
+    client::keep_private(context, &mut reply.headers);
+    client::add_cors(context, &mut reply.headers);
     add_common_fields(&mut reply.headers, info.id);
     (reply, info)
 }
@@ -68,8 +65,8 @@ pub(crate) async fn begin(
         let asset = target.path().trim_start_matches('/');
         let (reply, info) = &mut answer;
         *reply = failure(info.id, asset, &AnswerError::of_body(asset, error));
-        plain::put(request, reply);
-        admission::add_cors(context, &mut reply.headers);
+        put_page(request, reply);
+        client::add_cors(context, &mut reply.headers);
         add_common_fields(&mut reply.headers, info.id);
     }
     first_byte(context, &mut answer.1, started);
@@ -88,22 +85,22 @@ async fn get(context: &Context<'_>, info: &mut ReplyInfo) -> Reply {
     if matches!(target.kind(), TargetKind::NoText) {
         return problem(info.id, Problem::new(StatusCode::BAD_REQUEST).detail("the path is not UTF-8 text"));
     }
-    if let Some(refused) = audience::kicked(context, info.id) {
+    if let Some(refused) = client::kicked(context, info.id) {
         return refused;
     }
     // A node reads objects: the rules of the page's data hold for it too.
-    let is_of_node = !target.is_page() && admission::is_of_node(context);
+    let is_of_node = !target.is_page() && client::is_of_node(context);
     if !is_of_node {
-        match admission::admit(context).await {
+        match client::admit(context).await {
             Ok(pass) => info.pass = pass,
-            Err(refused) => return admission::turned_away(info.id, target.path(), &refused),
+            Err(refused) => return client::turned_away(info.id, target.path(), &refused),
         }
-        match admission::count(context, &info.pass) {
+        match client::count(context, &info.pass) {
             Ok(hold) => info.hold = hold,
-            Err(limited) => return admission::limited(info.id, limited),
+            Err(limited) => return client::limited(info.id, limited),
         }
     }
-    if let Some(reply) = admission::with_token_in_path(context) {
+    if let Some(reply) = client::with_token_in_path(context) {
         return reply;
     }
     match admitted(context, info).await {
@@ -122,7 +119,7 @@ async fn admitted(context: &Context<'_>, info: &mut ReplyInfo) -> Result<Reply, 
         }
         TargetKind::Steering(asset) => {
             let absent = || LibraryError::NoAsset(target.path().to_owned());
-            Ok(pathways::steering(context, asset.as_deref()).await.ok_or_else(absent)?.reply(request))
+            Ok(steering::manifest(context, asset.as_deref()).await.ok_or_else(absent)?.reply(request))
         }
         _ => media(context, info).await,
     }
@@ -140,10 +137,10 @@ async fn media(context: &Context<'_>, info: &mut ReplyInfo) -> Result<Reply, Ans
     if request.headers.contains_key(HOME_HEADER) {
         return Ok(file::of_home(context, info).await?.reply(request));
     }
-    if let Some(passed) = steer::pass(context, info).await {
+    if let Some(passed) = steering::pass(context, info).await {
         return Ok(passed);
     }
-    if let Some(redirect) = steer::redirect(context).await {
+    if let Some(redirect) = steering::redirect(context).await {
         return Ok(redirect);
     }
     if let Some(stream) = target.live() {

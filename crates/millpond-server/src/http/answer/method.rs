@@ -1,6 +1,6 @@
 //! Requests with other methods than GET and HEAD.
 
-use super::{Context, Reply, admission, failure::problem};
+use super::{Context, Reply, client::cors, reply::problem};
 use crate::{logging::RequestId, problem::Problem};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
@@ -11,7 +11,7 @@ const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 pub(super) fn options(context: &Context<'_>, id: RequestId) -> Reply {
     let mut headers = HeaderMap::new();
     headers.insert(header::ALLOW, ALLOWED);
-    admission::cors(context).add_preflight(ALLOWED, &mut headers);
+    cors(context).add_preflight(ALLOWED, &mut headers);
     headers.insert(RequestId::HEADER, id.header_value());
     Reply::without_body(StatusCode::NO_CONTENT, headers)
 }

@@ -1,64 +1,49 @@
-//! From a request to its reply: one function per kind of request, preconditions, ranges and header fields.
+//! From a request to its reply.
 //!
-//! [`Front`] answers requests, whichever version of HTTP carried them. A reply begins as a
-//! [`SelectedRepresentation`](representation::SelectedRepresentation) and becomes a [`Reply`] with a body that the
-//! connection pulls.
+//! [`Target`] is what a request is about, found once from its path. [`Context`] is a request with all that its handlers need.
+//! [`handle`] leads it through limits and rules of access to the handler of its target:
+//!
+//! | folder | answers |
+//! |---|---|
+//! | `page` | the web page, its files and its data |
+//! | `steering` | steering manifests; lists the nodes of a cluster in manifests, and sends requests to them |
+//! | `live` | running streams |
+//! | `asset` | resources of assets |
+//! | `file` | files, as they are |
+//! | `publish` | streams that publishers push |
+//! | `operator` | questions of the admin API |
+//! | `client` | nothing: it has the rights of clients and their places among the viewers |
+//! | `reply` | nothing: it turns what handlers select into replies |
+//!
+//! A handler selects a [`SelectedRepresentation`](reply::SelectedRepresentation), which becomes a [`Reply`] with a body that the
+//! connection pulls. [`Front`] has what all requests share.
 
-mod admission;
 mod asset;
-mod assets;
-mod audience;
-mod caching;
-mod clip;
+mod client;
 mod context;
-mod dates;
-mod explain;
-mod failure;
 mod file;
 mod front;
 mod handle;
-mod ladder;
+mod lasting;
 mod live;
-mod live_playlist;
-mod live_segment;
-mod long;
 mod method;
-mod opening;
+mod operator;
 mod page;
-mod page_asset;
-mod page_files;
-mod page_listing;
-mod page_network;
-mod page_search;
-mod page_streams;
 #[cfg(test)]
 pub(in crate::http) mod parses;
-mod past;
-mod pathways;
-mod plain;
 mod publish;
 mod reply;
-mod representation;
-mod split;
-mod steer;
+mod steering;
 mod target;
-mod translated;
-mod upload;
-mod viewers;
 
-pub(crate) use assets::{AssetFilter, assets_of};
-pub(crate) use audience::AnsweredRequest;
+pub(crate) use client::{AnsweredRequest, ConnectionViewers};
 pub(crate) use context::Context;
-pub(crate) use explain::{Explanation, demand_of, explanation_of, objects_at};
-pub(crate) use failure::refusal;
 pub(crate) use front::{Front, FrontOptions};
 pub(crate) use handle::{begin, handle};
-pub(crate) use opening::opening_at;
-pub(crate) use page_network::Served;
-pub(crate) use publish::{publish, takes_body};
-pub(crate) use reply::{Reply, ReplyInfo};
-pub(crate) use steer::asset_key;
+pub(crate) use live::answer_translated;
+pub(crate) use operator::{AssetFilter, Explanation, assets_of, demand_of, explanation_of, objects_at, opening_at};
+pub(crate) use page::Served;
+pub(crate) use publish::{Upload, UploadError, publish, takes_body};
+pub(crate) use reply::{Reply, ReplyInfo, refusal};
+pub(crate) use steering::asset_key;
 pub(crate) use target::Target;
-pub(crate) use translated::answer_translated;
-pub(crate) use upload::{Upload, UploadError};
-pub(crate) use viewers::ConnectionViewers;

@@ -1,0 +1,121 @@
+//! Requests for resources of assets: playlists, manifests, segments and texts.
+
+use super::{
+    Context, Front, ReplyInfo,
+    client::{Receipt, client},
+    file,
+    reply::{Negotiation, SelectedRepresentation, etag},
+    steering,
+};
+use crate::{
+    http::{
+        Kind,
+        body::Body,
+        render::{self, AnswerError, TextId},
+        request::coding::Coding,
+    },
+    library::{Asset, LibraryError, Resource, Route, is_manifest, is_media},
+};
+use http::{HeaderValue, Method, header};
+use std::sync::Arc;
+
+/// Selects the resource or file of a request.
+pub(super) async fn select(context: &Context<'_>, info: &mut ReplyInfo) -> Result<SelectedRepresentation, AnswerError> {
+    let Context { front, target, .. } = *context;
+    let Some(place) = front.place_of(target) else {
+        let (path, names): (_, Vec<&str>) = (target.path(), front.places.iter().map(|p| &**p).collect());
+        return Err(LibraryError::NoAsset(format!("{path}: no such place: there are {}", names.join(", "))).into());
+    };
+    front.attribute(place.index, Kind::File, info);
+    let Some(route) = target.route() else { return file::select(context, place).await };
+    let name = route.asset.rsplit('/').next().unwrap_or("");
+    let is_certain = is_media(name) || is_manifest(name) || name.ends_with(".urlset");
+    match front.library.open_version(place.name, &route.asset, route.version).await {
+        Ok(asset) => resource(context, place.index, &asset, route, info).await,
+        // A folder that contains finished playlists is passed through.
+        Err(LibraryError::NoAsset(_)) if !is_certain => file::select(context, place).await,
+        Err(
+            error
+            @ (LibraryError::TooMany { .. } | LibraryError::NotOneTitle { .. } | LibraryError::OnlyForeign { .. }),
+        ) if !is_certain => file::select(context, place).await.map_err(|_| error.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes a resource of an asset.
+async fn resource(
+    context: &Context<'_>,
+    place: usize,
+    asset: &Arc<Asset>,
+    route: &Route,
+    info: &mut ReplyInfo,
+) -> Result<SelectedRepresentation, AnswerError> {
+    let Context { front, request, .. } = *context;
+    let profile = render::profile(&route.resource);
+    info.kind = profile.kind;
+    front.lasting.renderer.prepare(asset, &route.resource).await?;
+    if request.method == Method::GET {
+        info.receipt = note_viewer(context, asset, &route.resource).await?;
+    }
+    // A client may insist on a reply made for it (RFC 9111 section 5.2.1.4). Such a reply bypasses the caches.
+    let fresh = request.contains(header::CACHE_CONTROL, "no-cache");
+    let permission = asset.permission(&front.store);
+    let has_pathways = steering::are_listed(front, route);
+    if has_pathways && request.method == Method::GET {
+        steering::book(front, place, asset).await?;
+    }
+    let may_code = profile.is_text && !permission.no_transform;
+    let coding = Coding::preferred(request).filter(|_| may_code && !has_pathways);
+    let (body, coded) = resource_body(front, asset, route.resource.clone(), coding, fresh).await?;
+    let selected = SelectedRepresentation {
+        content_type: HeaderValue::from_static(profile.content_type),
+        cache_control: front.cache_control(place).made(route.version.is_some(), &permission),
+        etag: etag(asset.id),
+        modified: asset.modified,
+        more: Vec::new(),
+        negotiation: if profile.is_text {
+            coded.map_or(Negotiation::Uncoded, Negotiation::Coded)
+        } else {
+            Negotiation::Fixed
+        },
+        body,
+    };
+    Ok(match has_pathways {
+        true => steering::listed_in(context, (place, route), may_code, selected).await,
+        false => selected,
+    })
+}
+
+/// Tells the store which segment a viewer has reached.
+async fn note_viewer(
+    context: &Context<'_>,
+    asset: &Asset,
+    resource: &Resource,
+) -> Result<Option<Receipt>, AnswerError> {
+    let store = &context.front.store;
+    for object in &asset.objects {
+        store.prepare(object).await?;
+    }
+    Ok(context.viewers.segment_requested(store, asset, resource, client(context.request)))
+}
+
+/// Returns the body of a resource and its coding. A text that the preferred coding does not shorten has none.
+async fn resource_body(
+    front: &Front,
+    asset: &Arc<Asset>,
+    resource: Resource,
+    coding: Option<Coding>,
+    fresh: bool,
+) -> Result<(Body, Option<Coding>), AnswerError> {
+    let Some(coding) = coding else { return Ok((front.lasting.renderer.body(asset, resource, fresh).await?, None)) };
+    let text = TextId::Resource(asset.id, resource.clone());
+    if !fresh && let Some(Some(coded)) = front.lasting.coded_texts.cached(&text, coding) {
+        return Ok((Body::bytes(coded), Some(coding)));
+    }
+    let body = front.lasting.renderer.body(asset, resource, fresh).await?;
+    let Some(bytes) = body.as_bytes() else { return Ok((body, None)) };
+    match front.lasting.coded_texts.get(text, coding, &bytes).await {
+        Some(coded) => Ok((Body::bytes(coded), Some(coding))),
+        None => Ok((body, None)),
+    }
+}

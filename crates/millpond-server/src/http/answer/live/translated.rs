@@ -1,0 +1,45 @@
+//! Replies to GETs of intercepted connections: the stream of an RTSP server, or its failure.
+
+use super::{
+    super::{
+        Front, Reply, ReplyInfo,
+        reply::{add_common_fields, failure},
+    },
+    long::{of_program, unfit},
+};
+use crate::http::{AnswerError, Kind, render::Muxer};
+use millpond_package::hls::Container;
+use millpond_stream::Program;
+
+/// Answers with the stream of a program, in `container` or in the other one where that can't carry it. `asset` is the path
+/// that was asked for.
+pub(crate) async fn answer_translated(
+    front: &Front,
+    program: Result<Program, AnswerError>,
+    container: Container,
+    asset: &str,
+) -> (Reply, ReplyInfo) {
+    let mut info = front.info(Kind::Stream);
+    let reply = match program {
+        Ok(program) => stream_of(front, &program, container, &mut info).await,
+        Err(error) => Err(error),
+    };
+    let mut reply = reply.unwrap_or_else(|error| failure(info.id, asset, &error));
+    front.cors_of_nobody().add(None, &mut reply.headers);
+    add_common_fields(&mut reply.headers, info.id);
+    (reply, info)
+}
+
+async fn stream_of(
+    front: &Front,
+    program: &Program,
+    container: Container,
+    info: &mut ReplyInfo,
+) -> Result<Reply, AnswerError> {
+    let other = match container {
+        Container::Fmp4 => Container::Ts,
+        Container::Ts => Container::Fmp4,
+    };
+    let muxer = [container, other].into_iter().find_map(|of| Some((of, Muxer::of(program, of)?)));
+    of_program(front, program, muxer.ok_or_else(|| unfit(program, container))?, info).await
+}

@@ -1,0 +1,9 @@
+//! Answers to an operator's questions, which the admin API asks.
+
+mod assets;
+mod explain;
+mod opening;
+
+pub(crate) use assets::{AssetFilter, assets_of};
+pub(crate) use explain::{Explanation, demand_of, explanation_of, objects_at};
+pub(crate) use opening::opening_at;

@@ -1,0 +1,110 @@
+//! Assets on the web page: what they are, and their URLs.
+
+use super::{super::Front, streams};
+use crate::{
+    http::render::AnswerError,
+    library::{Asset, LibraryError, Purpose, Resource, is_media},
+    uri::encode,
+};
+use millpond_package::{MediaKind, PresentedTrack, hls::Container, thumbnails::Thumbnails};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Opens the asset of a path.
+async fn open(front: &Front, path: &str, purpose: Purpose) -> Result<Arc<Asset>, LibraryError> {
+    let Some((_, place, inside)) = front.place(path) else { return Err(LibraryError::NoAsset(path.to_owned())) };
+    front.library.open_for(place, inside, purpose).await
+}
+
+/// Returns what a row of a list shows of an asset: its duration in seconds, and a poster. Only its index is made for it.
+pub(super) async fn brief(front: &Front, path: &str) -> Result<String, LibraryError> {
+    let path = path.trim_matches('/');
+    let asset = open(front, path, Purpose::Listing).await?;
+    let value = json!({ "path": path, "duration": asset.presentation.duration(), "poster": pictures(&asset, path) });
+    Ok(value.to_string())
+}
+
+/// Describes where pictures of an asset are: the key frames of its smallest rendition, which a browser decodes. `None` where
+/// it has none, or they are encrypted.
+fn pictures(asset: &Asset, path: &str) -> Option<Value> {
+    let mut tracks = asset.presentation.tracks().iter();
+    let track = tracks.find(|t| t.kind() == MediaKind::Video && !t.is_alternative() && t.is_packaged())?;
+    let codec = track.codec_parameter();
+    let below = format!("/{}/{}/{}", encode(path), asset.version(), track.name());
+    track.protection().is_none().then(|| json!({ "url": format!("{below}/i1.mp4"), "below": below, "codec": codec }))
+}
+
+/// Describes an asset and its URLs.
+pub(super) async fn asset(front: &Front, path: &str) -> Result<String, LibraryError> {
+    let path = path.trim_matches('/');
+    if let Some(stream) = streams::stream(front, path)? {
+        return Ok(stream.to_string());
+    }
+    let asset = open(front, path, Purpose::Playback).await?;
+    let tracks: Vec<Value> = asset.presentation.tracks().iter().map(track).collect();
+    let value = json!({
+        "path": path,
+        "duration": asset.presentation.duration(),
+        "tracks": tracks,
+        "outputs": outputs(front, &asset, path).await,
+        "pictures": pictures(&asset, path),
+        "warnings": asset.presentation.warnings().iter().chain(&asset.left_out).collect::<Vec<_>>(),
+    });
+    Ok(value.to_string())
+}
+
+/// Describes a track.
+fn track(track: &PresentedTrack) -> Value {
+    let (width, height) = track.display_size().unzip();
+    json!({
+        "name": track.name(),
+        "kind": match track.kind() {
+            MediaKind::Video => "video",
+            MediaKind::Audio => "audio",
+            MediaKind::Text => "text",
+        },
+        "codec": track.codec_parameter(),
+        "language": track.language(),
+        "label": track.label(),
+        "width": width,
+        "height": height,
+        "bandwidth": track.bandwidth().peak,
+        "segments": track.segment_count(),
+        "alternative": track.is_alternative(),
+    })
+}
+
+/// Returns the URLs of an asset, per protocol.
+async fn outputs(front: &Front, asset: &Arc<Asset>, path: &str) -> Value {
+    let encoded = encode(path);
+    let output = async |resource, tail: &str| match front.lasting.renderer.body(asset, resource, false).await {
+        Ok(_) => json!({ "url": format!("/{encoded}/{tail}") }),
+        Err(AnswerError::Library(LibraryError::Package { error, .. })) => {
+            json!({ "url": null, "reason": error.to_string() })
+        }
+        Err(error) => json!({ "url": null, "reason": error.to_string() }),
+    };
+    let thumbnails = Thumbnails::of(&asset.presentation).filter(|_| front.has_thumbnails());
+    let of_thumbnails =
+        |name: &str| thumbnails.map(|made| json!({ "url": format!("/{encoded}/{}/{name}", made.track()) }));
+    let channel = |name: &str| front.sources.is_channel(path).then(|| streams::below(path, name));
+    let file = if is_media(path) { json!({ "url": format!("/{encoded}") }) } else { Value::Null };
+    json!({
+        "hls": output(Resource::Multivariant(Container::Fmp4), "index.m3u8").await,
+        "hls-ts": output(Resource::Multivariant(Container::Ts), "ts/index.m3u8").await,
+        "dash": output(Resource::Mpd, "index.mpd").await,
+        "stream": channel("stream.mp4"),
+        "hls-live": channel("live/index.m3u8"),
+        "dash-live": channel("live/index.mpd"),
+        "rtsp": rtsp("rtsp", Some(front.rtsp_ports().0), &encoded),
+        "rtsps": rtsp("rtsps", front.rtsp_ports().1, &encoded),
+        "file": file,
+        "poster": of_thumbnails("i1.jpg"),
+        "thumbnails": of_thumbnails("thumbnails.vtt"),
+    })
+}
+
+/// Returns an address of RTSP. Only the page knows the host name by which it was reached.
+pub(super) fn rtsp(scheme: &str, port: Option<u16>, encoded: &str) -> Option<Value> {
+    port.map(|port| json!({ "scheme": scheme, "port": port, "path": format!("/{encoded}") }))
+}

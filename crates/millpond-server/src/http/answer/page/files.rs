@@ -1,0 +1,138 @@
+//! Files of the web page: its document, which holds the style and the scripts of the list, and the scripts that play.
+
+use crate::{
+    http::answer::reply::{escaped, source},
+    library::fingerprint,
+};
+use bytes::Bytes;
+use std::sync::LazyLock;
+
+/// The document, with empty elements where the style and the script belong. In it, they cost no round trip of their own.
+const DOCUMENT: &str = include_str!("../../../../page/index.html");
+const STYLE: &str = include_str!("../../../../page/style.css");
+const SCRIPT: &str = concat!(
+    include_str!("../../../../page/common.js"),
+    include_str!("../../../../page/list.js"),
+    include_str!("../../../../page/app.js")
+);
+/// Script of the parts that follow when the list is shown.
+const PLAYER: &str = concat!(
+    include_str!("../../../../page/live.js"),
+    include_str!("../../../../page/qr.js"),
+    include_str!("../../../../page/pictures.js"),
+    include_str!("../../../../page/engines.js"),
+    include_str!("../../../../page/asset.js")
+);
+/// Folder of the files, and of the page's data.
+const FOLDER: &str = "/.millpond/";
+/// Files beside the document: their names and contents.
+const FILES: [(&str, &[u8]); 4] = [
+    ("player.js", PLAYER.as_bytes()),
+    ("vendor/hls.min.js", include_bytes!("../../../../page/vendor/hls.min.js")),
+    ("vendor/dash.all.min.js", include_bytes!("../../../../page/vendor/dash.all.min.js")),
+    ("vendor/shaka-player.compiled.js", include_bytes!("../../../../page/vendor/shaka-player.compiled.js")),
+];
+
+/// Hashes of the files.
+static HASHES: LazyLock<[u64; FILES.len()]> = LazyLock::new(|| FILES.map(|(_, content)| fingerprint(content)));
+/// Folder of the files in this version of Millpond, below the server's root. Browsers may keep its files for ever.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let all: Vec<u8> = HASHES.iter().flat_map(|hash| hash.to_be_bytes()).collect();
+    format!("{:016x}", fingerprint(&all))
+});
+/// Sources of the script and of the style in the document, for `Content-Security-Policy`.
+static SOURCES: LazyLock<(String, String)> = LazyLock::new(|| (source(SCRIPT), source(STYLE)));
+
+/// A file of the page.
+pub(super) struct PageFile {
+    /// Content.
+    pub(super) content: Bytes,
+    /// Hash of the content.
+    pub(super) hash: u64,
+    /// Whether the path names this version of the file.
+    pub(super) is_versioned: bool,
+}
+
+/// Returns a file by its path, with or without a version. Where another version is named, an old page asks a new server, or the
+/// other way round: it gets the file that is here.
+pub(super) fn file(path: &str) -> Option<PageFile> {
+    let name = path.strip_prefix(FOLDER)?;
+    let is_version = |first: &str| first.len() == 16 && first.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let (version, name) = match name.split_once('/') {
+        Some((first, rest)) if is_version(first) => (Some(first), rest),
+        _ => (None, name),
+    };
+    let index = FILES.iter().position(|(known, _)| *known == name)?;
+    let (content, hash) = (Bytes::from_static(FILES[index].1), HASHES[index]);
+    Some(PageFile { content, hash, is_versioned: version == Some(&**VERSION) })
+}
+
+/// View that the page opens with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// View that the fragment (`#...`) of the page's URL names.
+    Fragment,
+    /// A folder, by its path with its place.
+    Folder(String),
+    /// A live stream, by its path with its place.
+    Stream(String),
+}
+
+/// Returns the document of the page at an address from which `root` leads to the server's root.
+pub(super) fn document(root: &str, shown: &Shown) -> String {
+    let (folder, stream) = match shown {
+        Shown::Fragment => (String::new(), String::new()),
+        Shown::Folder(path) => (format!("{}/", path.trim_matches('/')), String::new()),
+        Shown::Stream(path) => (String::new(), path.trim_matches('/').to_owned()),
+    };
+    let facts = format!(
+        "data-root=\"{root}\" data-version=\"{}\" data-folder=\"{}\" data-stream=\"{}\"",
+        &**VERSION,
+        escaped(&folder),
+        escaped(&stream),
+    );
+    DOCUMENT
+        .replacen("data-root=\"\"", &facts, 1)
+        .replacen("<style></style>", &format!("<style>{STYLE}</style>"), 1)
+        .replacen("<script></script>", &format!("<script>{SCRIPT}</script>"), 1)
+}
+
+/// Returns the sources of scripts and of styles that the document has in it.
+pub(super) fn sources() -> (&'static str, &'static str) {
+    (&SOURCES.0, &SOURCES.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_its_style_and_script_in_it() {
+        let page = document("../", &Shown::Folder("Movies/\"><script>".to_owned()));
+        assert!(page.contains("data-root=\"../\" ") && page.contains("data-stream=\"\""));
+        assert!(page.contains("data-folder=\"Movies/&quot;&gt;&lt;script&gt;/\""));
+        // The hashes in the policy are those of the whole elements.
+        let between =
+            |open: &str, close: &str| page.split_once(open).unwrap().1.split_once(close).unwrap().0.to_owned();
+        let (script, style) = sources();
+        assert_eq!(source(&between("<script>", "</script>")), script);
+        assert_eq!(source(&between("<style>", "</style>")), style);
+        assert_eq!(page.matches("<script").count(), 1, "no script that must be fetched first");
+        let stream = document("./", &Shown::Stream("/cams/door/".to_owned()));
+        assert!(stream.contains("data-folder=\"\" data-stream=\"cams/door\""));
+    }
+
+    #[test]
+    fn files_have_a_version_in_their_path() {
+        let known = |path: &str| file(path).map(|file| file.is_versioned);
+        let version: &str = &VERSION;
+        assert_eq!(known(&format!("/.millpond/{version}/vendor/hls.min.js")), Some(true));
+        assert_eq!(known("/.millpond/0123456789abcdef/player.js"), Some(false), "of another version");
+        assert_eq!(known("/.millpond/vendor/hls.min.js"), Some(false));
+        for path in
+            ["/.millpond/", "/.millpond/none.js", "/player.js", "/.millpond/012/player.js", "/.millpond/asset.js"]
+        {
+            assert_eq!(known(path), None, "{path}");
+        }
+    }
+}

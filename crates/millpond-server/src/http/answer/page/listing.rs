@@ -1,0 +1,66 @@
+//! Folders on the web page.
+
+use super::{super::Front, streams};
+use crate::library::{LibraryError, ListedFolder, ListedRow, folder_path};
+use millpond_media::Work;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+/// Lists a folder.
+pub(super) async fn assets(front: &Front, folder: &str) -> Result<String, LibraryError> {
+    let folder = folder.trim_matches('/');
+    if front.places.are_named() && folder.is_empty() {
+        let folders: Vec<String> = front.places.iter().map(|p| format!("{p}/")).collect();
+        let live: Vec<String> =
+            front.places.iter().filter(|p| front.sources.is_live(p)).map(|p| format!("{p}/")).collect();
+        let list = json!({ "folder": "", "assets": [], "folders": folders, "left-out": [], "live": live });
+        return Ok(list.to_string());
+    }
+    let Some((_, place, inside)) = front.place(folder) else { return Err(LibraryError::NoAsset(folder.to_owned())) };
+    if front.sources.is_live(place) {
+        return Ok(streams::folder(front, folder).to_string());
+    }
+    let path =
+        folder_path(inside).map_err(|e| LibraryError::BadPath { path: folder.to_owned(), why: e.to_string() })?;
+    let entries = front.store.list(place, &path).await?;
+    let owned = folder.to_owned();
+    let refused = |error| LibraryError::Refused { asset: folder.to_owned(), error };
+    let copied = front.library.being_copied(place, &path, &entries).await;
+    let grouped = front.library.titles(place);
+    let list = move || listing(&ListedFolder::of(&owned, &entries, grouped), &copied).to_string();
+    front.library.pool().run(&Work::unlimited(), list).await.map_err(refused)
+}
+
+/// Tells whether a path is that of a folder of stored media with something in it. An object store knows no empty folders.
+pub(super) async fn is_folder(front: &Front, folder: &str) -> bool {
+    let Some((_, place, inside)) = front.place(folder) else { return false };
+    let Ok(path) = folder_path(inside) else { return false };
+    front.store.list(place, &path).await.is_ok_and(|entries| !entries.is_empty())
+}
+
+/// Lists titles of several files, then each file, then media that is not served.
+fn listing(listed: &ListedFolder, copied: &[String]) -> Value {
+    let prefix = &listed.prefix;
+    let copied: HashSet<&str> = copied.iter().map(String::as_str).collect();
+    let asset = |row: &ListedRow| {
+        let mut asset = json!({ "path": row.path, "kind": row.kind.name(), "bytes": row.bytes });
+        if !row.files.is_empty() {
+            asset["files"] = json!(row.files);
+            asset["title"] = json!(row.title);
+        }
+        if row.path.strip_prefix(prefix.as_str()).is_some_and(|name| copied.contains(name)) {
+            asset["state"] = "copying".into();
+        }
+        asset
+    };
+    let left_out = listed.left_out.iter().map(|left| {
+        json!({
+            "path": format!("{prefix}{}", left.name),
+            "format": left.format.name(),
+            "command": left.format.command(&left.name),
+        })
+    });
+    let left_out: Vec<Value> = left_out.collect();
+    let assets: Vec<Value> = listed.rows.iter().map(asset).collect();
+    json!({ "folder": prefix, "assets": assets, "folders": listed.folders, "left-out": left_out })
+}

@@ -1,0 +1,65 @@
+//! Replies to requests that fail, as problem documents (RFC 9457).
+
+use super::{super::Front, Reply, add_common_fields};
+use crate::{
+    http::{Kind, body::Body, render::AnswerError},
+    library::{IndexError, LibraryError},
+    logging::{self, RequestId},
+    problem::{self, Problem},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::{borrow::Cow, net::SocketAddr, time::Duration};
+
+/// Answers bytes that are no valid request.
+pub(crate) fn refusal(front: &Front, status: StatusCode, why: &str, peer: SocketAddr) -> Reply {
+    let id = RequestId::next();
+    front.metrics().request(Kind::Other, status, Duration::ZERO);
+    if front.logs_requests() {
+        tracing::info!(target: logging::ACCESS, %id, %peer, status = status.as_u16(), why, "not a request");
+    }
+    let mut reply = problem(id, Problem::new(status).detail(why));
+    // Nobody knows whose it is.
+    front.cors_of_nobody().add(None, &mut reply.headers);
+    add_common_fields(&mut reply.headers, id);
+    reply
+}
+
+/// Answers a request with the error of an asset or file. The log has all of the error, the client its share.
+pub(in crate::http::answer) fn failure(id: RequestId, path: &str, error: &AnswerError) -> Reply {
+    let status = error.status();
+    if error.is_fault() {
+        tracing::error!(%id, path, %error, "request failed");
+    } else {
+        tracing::debug!(%id, path, %error, "request refused");
+    }
+    let document = Problem::new(status).detail(client_detail(error).into_owned()).asset(path.trim_start_matches('/'));
+    let mut reply = problem(id, document);
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    reply
+}
+
+/// Answers a request with a problem document.
+pub(in crate::http::answer) fn problem(id: RequestId, problem: Problem) -> Reply {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(problem::CONTENT_TYPE));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let problem = problem.request_id(id);
+    let body = Body::bytes(problem.to_json());
+    Reply { status: problem.status, headers, body, is_last: false, problem: Some(Box::new(problem)) }
+}
+
+/// Returns the part of an error that a client may read: all but the location of the storage.
+fn client_detail(error: &AnswerError) -> Cow<'static, str> {
+    match error {
+        // A symbolic link that leads out of the place has the words of a missing file, so that clients can't tell the two apart.
+        AnswerError::Library(LibraryError::Index(IndexError::Origin(error))) => match error.status() {
+            404 => "no such file".into(),
+            _ => format!("the storage failed: {}", error.kind()).into(),
+        },
+        // The address of a source is none of its viewers'.
+        AnswerError::Source { error, .. } => error.for_viewers().into(),
+        error => error.to_string().into(),
+    }
+}

@@ -1,0 +1,40 @@
+//! The other nodes of a cluster: in steering manifests, in manifests of assets, and as servers of a request.
+
+mod elsewhere;
+mod pathways;
+
+pub(crate) use elsewhere::asset_key;
+pub(super) use elsewhere::{pass, redirect};
+pub(super) use pathways::{are_listed, book, demand, listed_in};
+
+use super::{
+    Context,
+    reply::{Negotiation, SelectedRepresentation, etag},
+};
+use crate::{http::body::Body, library::fingerprint};
+use bytes::Bytes;
+use http::HeaderValue;
+use millpond_cluster::ObjectKey;
+use serde_json::json;
+
+/// Seconds after which players ask for a steering manifest again.
+const ASK_AGAIN: u32 = 10;
+
+/// Returns the steering manifest of an asset (draft-pantos-hls-rfc8216bis 7.2, ETSI TS 103 998 clause 6): the nodes, the best first.
+pub(super) async fn manifest(context: &Context<'_>, asset: Option<&str>) -> Option<SelectedRepresentation> {
+    let front = context.front;
+    let cluster = front.cluster().filter(|cluster| cluster.steers())?;
+    let (_, place, inside) = front.place(asset?)?;
+    let order = cluster.listed(&ObjectKey::new(place, inside), context.is_secure()).await;
+    let order: Vec<_> = order.iter().map(|(name, _)| name.as_str()).collect();
+    let manifest = json!({ "VERSION": 1, "TTL": ASK_AGAIN, "PATHWAY-PRIORITY": order }).to_string();
+    Some(SelectedRepresentation {
+        content_type: HeaderValue::from_static("application/vnd.apple.steering-list"),
+        cache_control: HeaderValue::from_static("no-store"),
+        etag: etag(fingerprint(manifest.as_bytes())),
+        modified: None,
+        more: Vec::new(),
+        negotiation: Negotiation::Fixed,
+        body: Body::bytes(Bytes::from(manifest)),
+    })
+}

@@ -1,0 +1,119 @@
+//! The nodes of a cluster in manifests: a player that loses its node goes on at the next one.
+
+use super::super::{
+    Context, Front,
+    reply::{Negotiation, SelectedRepresentation, etag},
+    target::STEERING,
+};
+use crate::{
+    cluster::MARK,
+    http::{
+        body::Body,
+        render::{AnswerError, TextId},
+        request::coding::Coding,
+    },
+    library::{Asset, Resource, Route, fingerprint},
+    uri,
+};
+use bytes::Bytes;
+use millpond_cluster::{Bitrate, Demand, NodeName, ObjectKey};
+use millpond_package::{
+    MediaKind,
+    pathway::{self, Pathway, Pathways},
+};
+use std::{sync::Arc, time::Duration};
+
+/// Lists the nodes of the cluster in a manifest. `selected` is the manifest without them and without a coding; `may_code` is
+/// whether it may get one.
+pub(in crate::http::answer) async fn listed_in(
+    context: &Context<'_>,
+    (place, route): (usize, &Route),
+    may_code: bool,
+    mut selected: SelectedRepresentation,
+) -> SelectedRepresentation {
+    let Some(mut text) = selected.body.as_bytes() else { return selected };
+    if let Some(listed) = listed(context, (place, route), &text).await {
+        text = Bytes::from(listed);
+        selected.etag = etag(fingerprint(&text));
+        // The nodes change later than the asset.
+        selected.modified = None;
+        selected.body = Body::bytes(text.clone());
+    }
+    if let Some(coding) = Coding::preferred(context.request).filter(|_| may_code)
+        && let Some(coded) =
+            context.front.lasting.coded_texts.get(TextId::Hash(fingerprint(&text)), coding, &text).await
+    {
+        (selected.negotiation, selected.body) = (Negotiation::Coded(coding), Body::bytes(coded));
+    }
+    selected
+}
+
+/// Books the bandwidth of a viewer who begins to play an asset.
+///
+/// # Errors
+/// The node or the storage lacks bandwidth for all of the playback.
+pub(in crate::http::answer) async fn book(front: &Front, place: usize, asset: &Asset) -> Result<(), AnswerError> {
+    let Some(cluster) = front.cluster() else { return Ok(()) };
+    let booked = cluster.book_viewer(demand(front, place, asset)).await;
+    booked.map_err(|shortage| AnswerError::Busy { path: asset.path.clone(), why: shortage.to_string() })
+}
+
+/// The bandwidth that a viewer of an asset needs.
+pub(in crate::http::answer) fn demand(front: &Front, place: usize, asset: &Asset) -> Demand {
+    let presentation = &asset.presentation;
+    let best = |kind| {
+        let tracks = presentation.tracks().iter().filter(move |track| track.kind() == kind);
+        tracks.map(|track| track.bandwidth().average).max().unwrap_or(0)
+    };
+    let is_remote = asset.objects.iter().any(|object| object.file().is_none());
+    Demand {
+        storage: front.places.iter().nth(place).filter(|_| is_remote).cloned(),
+        stores: asset.objects.iter().flat_map(|object| object.stores()).collect(),
+        rate: Bitrate::from_bps(best(MediaKind::Video).saturating_add(best(MediaKind::Audio))),
+        length: Duration::try_from_secs_f64(presentation.duration()).ok(),
+    }
+}
+
+/// Tells whether manifests of a route may list nodes.
+pub(in crate::http::answer) fn are_listed(front: &Front, route: &Route) -> bool {
+    front.cluster().is_some() && matches!(route.resource, Resource::Multivariant(_) | Resource::Mpd)
+}
+
+/// Returns a manifest that lists the nodes; `None` where there is only this one.
+async fn listed(context: &Context<'_>, (place, route): (usize, &Route), text: &[u8]) -> Option<String> {
+    let Context { front, request, .. } = *context;
+    let is_secure = context.is_secure();
+    let cluster = front.cluster()?;
+    let name: &str = front.places.iter().nth(place)?;
+    let nodes = cluster.listed(&ObjectKey::new(name, &route.asset), is_secure).await;
+    if nodes.len() < 2 {
+        return None;
+    }
+    let path = request.split().0;
+    let token = request.prefix();
+    let folder = format!("{token}{}", path.get(..=path.rfind('/')?)?);
+    // The node that gets it must not redirect it.
+    let query = format!("?{MARK}={}", cluster.name());
+    // dash.js reads no base URL after a relative one.
+    let own = cluster.own_url(is_secure).filter(|_| route.resource == Resource::Mpd);
+    let pathway = |(name, url): (NodeName, Option<Arc<str>>)| Pathway {
+        id: name.to_string(),
+        query: if url.is_some() { query.clone() } else { String::new() },
+        base: url.or_else(|| own.clone()).map_or(String::new(), |url| format!("{url}{folder}")),
+    };
+    let all: Vec<_> = nodes.into_iter().map(pathway).collect();
+    let asset = format!("/{}", [name, &route.asset].join("/").trim_matches('/'));
+    // dash.js takes a relative address for one of its own page; that of HLS is relative to the playlist.
+    let root = match own {
+        Some(url) => format!("{url}{token}/"),
+        None => request.root(),
+    };
+    let steering = format!("{root}{}?path={}", STEERING.trim_start_matches('/'), uri::encode(&asset));
+    let steering = Some(steering).filter(|_| cluster.steers());
+    let pathways = Pathways { all: &all, steering: steering.as_deref() };
+    let text = std::str::from_utf8(text).ok()?;
+    Some(match route.resource {
+        Resource::Mpd => pathway::mpd(text, pathways),
+        _ => pathway::multivariant(text, pathways),
+    })
+}
