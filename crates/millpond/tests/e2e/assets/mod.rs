@@ -1,9 +1,9 @@
 //! Stored media as assets.
 
-mod assets;
 mod damage;
 mod encrypted;
 mod exact;
+mod grouping;
 mod hostile;
 mod joined;
 mod joined_periods;

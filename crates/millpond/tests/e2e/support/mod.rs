@@ -8,7 +8,6 @@ pub mod clips;
 pub mod decode;
 pub mod etcd;
 pub mod namespaces;
-#[macro_use]
 pub mod origins;
 pub mod relay;
 pub mod rtsp;
