@@ -8,6 +8,7 @@ pub mod clips;
 pub mod decode;
 pub mod etcd;
 pub mod namespaces;
+#[macro_use]
 pub mod origins;
 pub mod relay;
 pub mod rtsp;
