@@ -284,7 +284,7 @@ fn plays(services: &[Service], scratch: &Path) {
 
 #[test]
 fn the_compose_file_starts_a_cluster() {
-    if !is_alone("cluster_examples::the_compose_file_starts_a_cluster", &PROGRAMS) {
+    if !is_alone((module_path!(), "the_compose_file_starts_a_cluster"), &PROGRAMS) {
         return;
     }
     let scratch = memory_folder();
@@ -295,7 +295,7 @@ fn the_compose_file_starts_a_cluster() {
 
 #[test]
 fn the_units_of_systemd_start_a_cluster() {
-    if !is_alone("cluster_examples::the_units_of_systemd_start_a_cluster", &PROGRAMS) {
+    if !is_alone((module_path!(), "the_units_of_systemd_start_a_cluster"), &PROGRAMS) {
         return;
     }
     let scratch = memory_folder();

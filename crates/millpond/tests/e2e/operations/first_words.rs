@@ -100,7 +100,7 @@ fn plays(url: &str, log: &Path) {
 
 #[test]
 fn the_readme_has_what_is_printed() {
-    if !is_alone("first_words::the_readme_has_what_is_printed", &["curl", "ffmpeg"]) {
+    if !is_alone((module_path!(), "the_readme_has_what_is_printed"), &["curl", "ffmpeg"]) {
         return;
     }
     shell(NETWORK);
@@ -122,7 +122,7 @@ fn the_readme_has_what_is_printed() {
 
 #[test]
 fn addresses_are_those_that_are_listened_on() {
-    if !is_alone("first_words::addresses_are_those_that_are_listened_on", &["curl"]) {
+    if !is_alone((module_path!(), "addresses_are_those_that_are_listened_on"), &["curl"]) {
         return;
     }
     let alone = Printed::of(&[]);
@@ -173,7 +173,7 @@ fn addresses_are_those_that_are_listened_on() {
 
 #[test]
 fn pages_of_this_machine_learn_its_addresses_and_others_do_not() {
-    if !is_alone("first_words::pages_of_this_machine_learn_its_addresses_and_others_do_not", &["curl"]) {
+    if !is_alone((module_path!(), "pages_of_this_machine_learn_its_addresses_and_others_do_not"), &["curl"]) {
         return;
     }
     shell(NETWORK);
@@ -207,7 +207,7 @@ fn pages_of_this_machine_learn_its_addresses_and_others_do_not() {
 
 #[test]
 fn printed_commands_push_streams_that_play() {
-    if !is_alone("first_words::printed_commands_push_streams_that_play", &["ffmpeg"]) {
+    if !is_alone((module_path!(), "printed_commands_push_streams_that_play"), &["ffmpeg"]) {
         return;
     }
     shell(NETWORK);

@@ -12,3 +12,4 @@ mod prometheus;
 mod reload;
 mod traces;
 mod upgrade;
+mod words;

@@ -1,7 +1,7 @@
 //! RTSP as it looks on the wire: what server and players say to each other is captured, and read by tshark, which knows
 //! the protocols byte by byte.
 
-use crate::support::{self, Running, Server, clips, have};
+use crate::support::{self, Running, Server, clips, have, namespaces::in_program};
 use std::{
     collections::BTreeMap,
     path::Path,
@@ -36,7 +36,7 @@ fn is_alone(test: &str) -> bool {
         return false;
     };
     let this = std::env::current_exe().unwrap();
-    let again = format!("{prepare} exec {} --exact rtsp_capture::{test} --nocapture", this.display());
+    let again = format!("{prepare} exec {} --exact {}::{test} --nocapture", this.display(), in_program(module_path!()));
     let output = Command::new("unshare").args([flags, "sh", "-c", &again]).env(ALONE, "1").output().unwrap();
     let (out, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && out.contains("1 passed"), "{out}\n{errors}");

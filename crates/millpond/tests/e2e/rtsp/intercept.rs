@@ -152,7 +152,10 @@ fn curl(client: &Namespace, args: &[&str]) -> String {
 
 #[test]
 fn streams_are_translated_and_all_else_is_passed_on() {
-    if !is_alone("intercept::streams_are_translated_and_all_else_is_passed_on", &["nft", "nginx", "ffmpeg", "curl"]) {
+    if !is_alone(
+        (module_path!(), "streams_are_translated_and_all_else_is_passed_on"),
+        &["nft", "nginx", "ffmpeg", "curl"],
+    ) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -222,7 +225,7 @@ fn streams_are_translated_and_all_else_is_passed_on() {
 #[test]
 fn clients_of_rtsp_share_a_live_stream_and_have_stored_titles_for_themselves() {
     if !is_alone(
-        "intercept::clients_of_rtsp_share_a_live_stream_and_have_stored_titles_for_themselves",
+        (module_path!(), "clients_of_rtsp_share_a_live_stream_and_have_stored_titles_for_themselves"),
         &["nft", "nginx", "ffmpeg"],
     ) {
         return;

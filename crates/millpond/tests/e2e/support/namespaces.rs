@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 /// Set where a test runs in a namespace of its own.
 const ALONE: &str = "MILLPOND_TEST_ALONE";
 
-/// Tells whether the test runs in a network namespace of its own. If not, it is run again in one, if the machine permits. `test` is
-/// its name with its module.
-pub fn is_alone(test: &str, programs: &[&str]) -> bool {
+/// Tells whether the test runs in a network namespace of its own. If not, it is run again in one, if the machine permits. `test` has its
+/// module and its name.
+pub fn is_alone((module, test): (&str, &str), programs: &[&str]) -> bool {
     if std::env::var_os(ALONE).is_some() {
         return true;
     }
@@ -16,7 +16,11 @@ pub fn is_alone(test: &str, programs: &[&str]) -> bool {
         return false;
     }
     let this = std::env::current_exe().unwrap();
-    let again = format!("ip link set lo up && echo alone && exec {} --exact {test} --nocapture", this.display());
+    let again = format!(
+        "ip link set lo up && echo alone && exec {} --exact {}::{test} --nocapture",
+        this.display(),
+        in_program(module)
+    );
     let output = Command::new("unshare").args(["-rn", "sh", "-c", &again]).env(ALONE, "1").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if !said.contains("alone") {
@@ -25,6 +29,11 @@ pub fn is_alone(test: &str, programs: &[&str]) -> bool {
     }
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
     false
+}
+
+/// Returns the path of a module as names of tests have it: without the program.
+pub fn in_program(module: &str) -> &str {
+    module.split_once("::").map_or(module, |(_, path)| path)
 }
 
 /// A network namespace that a process keeps.

@@ -150,7 +150,7 @@ fn run_without_a_network() {
     if !have("unshare") || !have("ip") {
         return;
     }
-    let script = "ip link set lo up && echo alone && exec \"$0\" --exact metrics::streams::a_machine_without_a_network --nocapture";
+    let script = "ip link set lo up && echo alone && exec \"$0\" --exact operations::metrics::streams::a_machine_without_a_network --nocapture";
     let mut command = Command::new("unshare");
     command.args(["--net", "--map-root-user", "sh", "-c", script]).arg(std::env::current_exe().unwrap());
     let output = command.env(ALONE, "1").output().unwrap();
