@@ -158,7 +158,7 @@ impl Object {
     }
 
     /// Whether its origin shows objects only when they are complete: see
-    /// [`Origin::stores_whole`](crate::Origin::stores_whole).
+    /// [`OriginFacts::stores_whole`](crate::OriginFacts::stores_whole).
     pub fn is_stored_whole(&self) -> bool {
         self.source.origin.facts().stores_whole
     }

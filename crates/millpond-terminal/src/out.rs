@@ -24,15 +24,15 @@ const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Standard output was closed by its reader.
 #[derive(Debug)]
-pub struct Closed;
+pub struct OutputClosed;
 
-impl fmt::Display for Closed {
+impl fmt::Display for OutputClosed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("standard output is closed")
     }
 }
 
-impl Error for Closed {}
+impl Error for OutputClosed {}
 
 /// Prints a line as `println!` does, with control characters escaped; gives a result to be handed on.
 #[macro_export]
@@ -49,7 +49,7 @@ macro_rules! note {
 /// Prints one line.
 ///
 /// # Errors
-/// Standard output is [closed](Closed), or can't be written.
+/// Standard output is [closed](OutputClosed), or can't be written.
 pub fn line(text: fmt::Arguments<'_>) -> Result<(), Box<dyn Error>> {
     let mut line = String::new();
     // Writing to a String does not fail.
@@ -83,7 +83,7 @@ impl Colour {
 /// Prints one line that begins with a word in a colour: on a terminal, and where NO_COLOR does not forbid it.
 ///
 /// # Errors
-/// Standard output is [closed](Closed), or can't be written.
+/// Standard output is [closed](OutputClosed), or can't be written.
 pub fn coloured(colour: Colour, word: &str, rest: &str) -> Result<(), Box<dyn Error>> {
     let is_forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if is_forbidden || !io::stdout().is_terminal() {
@@ -101,7 +101,7 @@ pub fn coloured(colour: Colour, word: &str, rest: &str) -> Result<(), Box<dyn Er
 /// Prints text of several lines, with an end of line behind it.
 ///
 /// # Errors
-/// Standard output is [closed](Closed), or can't be written.
+/// Standard output is [closed](OutputClosed), or can't be written.
 pub fn lines(text: &str) -> Result<(), Box<dyn Error>> {
     write(&with_line_end(&escaped(text)))
 }
@@ -109,7 +109,7 @@ pub fn lines(text: &str) -> Result<(), Box<dyn Error>> {
 /// Prints JSON, with an end of line behind it.
 ///
 /// # Errors
-/// Standard output is [closed](Closed), or can't be written.
+/// Standard output is [closed](OutputClosed), or can't be written.
 pub fn json(text: &str) -> Result<(), Box<dyn Error>> {
     write(&with_line_end(&escape::json(text)))
 }
@@ -117,12 +117,12 @@ pub fn json(text: &str) -> Result<(), Box<dyn Error>> {
 /// Prints bytes that Millpond itself made, as they are.
 ///
 /// # Errors
-/// Standard output is [closed](Closed), or can't be written.
+/// Standard output is [closed](OutputClosed), or can't be written.
 pub fn raw(bytes: &[u8]) -> Result<(), Box<dyn Error>> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Closed.into()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(OutputClosed.into()),
         Err(error) => Err(format!("standard output: {error}").into()),
     }
 }

@@ -34,7 +34,7 @@ pub fn run(cli: Command, arguments: Vec<OsString>, command: impl FnOnce(&ArgMatc
     match command(&matches) {
         Ok(()) => ExitCode::SUCCESS,
         // `millpond probe FILE | head -1`: the reader has what it wants.
-        Err(error) if error.is::<out::Closed>() => ExitCode::from(out::CLOSED),
+        Err(error) if error.is::<out::OutputClosed>() => ExitCode::from(out::CLOSED),
         Err(error) => {
             note!("millpond: {error}");
             ExitCode::FAILURE

@@ -2,7 +2,7 @@
 //!
 //! A [`LiveFeed`] is what viewers play: the formats of one moment, and a share of the graph. A [`Program`] is its tracks, and a
 //! [`Viewing`] gives their frames to one reader. A [`LiveWindow`] has the last segments of a stream, for players that ask for them
-//! one by one; [`TimeShift`] keeps its past on the disk. Which streams there are, and who opens them, is no matter here.
+//! one by one; `TimeShift` keeps its past on the disk. Which streams there are, and who opens them, is no matter here.
 
 mod attached;
 mod channel;

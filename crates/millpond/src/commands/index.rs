@@ -7,7 +7,7 @@ use millpond_media::dref;
 use millpond_store::ObjectPath;
 use millpond_terminal::{
     note,
-    out::{Closed, progress, progress_of},
+    out::{OutputClosed, progress, progress_of},
     say,
 };
 use std::{error::Error, io::IsTerminal as _, path::PathBuf};
@@ -71,7 +71,7 @@ async fn write_all(matches: &ArgMatches) -> Outcome {
         }
         let written = write_one(&opened, path, &output, text("location").unwrap_or(""), matches.get_flag("url")).await;
         match written {
-            Err(error) if !error.is::<Closed>() => {
+            Err(error) if !error.is::<OutputClosed>() => {
                 note!("millpond: {error}");
                 failed += 1;
             }
