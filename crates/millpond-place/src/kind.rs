@@ -2,7 +2,7 @@
 
 use crate::{live, objects};
 
-/// What the rest of the server must know of the scheme of a place.
+/// A kind of place, chosen by the scheme of its URL: its words and the options that have an effect on it.
 #[derive(Debug)]
 pub struct PlaceKind {
     /// Its name in the admin API.

@@ -1,11 +1,11 @@
 //! Places as operators write them, and the schemes of their URLs.
 //!
 //! A [`PlaceSpec`] is a name and a [`PlaceSource`]: the location of objects, which the store makes an origin of, or a
-//! [`LiveLocation`], which the stream engine makes streams of. A [`PlaceKind`] is what the rest of the server must know of a
-//! scheme: its words, its options and, of a live one, how its source is reached and made.
+//! [`LiveLocation`], which the stream engine makes streams of. A [`PlaceKind`] has the schemes, words and
+//! options of a kind of place. A [`LiveKind`] also says how its source is reached and made.
 //!
-//! A new scheme is a row of [`PlaceKind`]s or [`LiveKind`]s here, and the crate that speaks its protocol. What this crate does
-//! not know: configuration files, rules of titles, and the protocols themselves.
+//! To add a scheme, add a [`PlaceKind`] or a [`LiveKind`] to the tables of this crate. Its protocol is another crate's. This crate
+//! does not know configuration files, rules of titles, or protocols.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,4 +1,4 @@
-//! What is known of the modules of a kind.
+//! Kinds of modules: name, description, and numbers of inputs and outputs.
 
 use serde::Serialize;
 

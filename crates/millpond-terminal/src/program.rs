@@ -5,7 +5,8 @@ use clap::{
     ArgMatches, Command,
     error::{ContextKind, ErrorKind},
 };
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, io, process::ExitCode};
+use tokio::runtime::{Builder, Runtime};
 
 /// Lets options take negative numbers, which they refuse in words of their own.
 #[must_use]
@@ -15,6 +16,14 @@ pub fn with_negative_numbers(command: Command) -> Command {
         false => arg.allow_negative_numbers(true),
     });
     options.mut_subcommands(with_negative_numbers)
+}
+
+/// Makes a runtime for commands, which work for one person.
+///
+/// # Errors
+/// The system gives no event queue.
+pub fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
 }
 
 /// Runs the command that the arguments name. The exit code is 0 after success, 1 after a failure, 2 where the arguments can't be

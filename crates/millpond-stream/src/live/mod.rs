@@ -1,4 +1,4 @@
-//! What is made of live streams and channels for those who watch them.
+//! Live streams and channels as their viewers read them: feeds, programs, windows, ladders and the past.
 //!
 //! A [`LiveFeed`] is what viewers play: the formats of one moment, and a share of the graph. A [`Program`] is its tracks, and a
 //! [`Viewing`] gives their frames to one reader. A [`LiveWindow`] has the last segments of a stream, for players that ask for them

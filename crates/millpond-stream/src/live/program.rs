@@ -31,7 +31,7 @@ impl Program {
         self.tracks.iter().any(|known| usize::from(*known) == track)
     }
 
-    /// What its frames come from.
+    /// Returns the feed that its frames come from.
     pub fn feed(&self) -> &dyn Feed {
         &*self.feed
     }

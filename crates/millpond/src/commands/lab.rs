@@ -25,7 +25,7 @@ pub(crate) fn run(word: &str, matches: &ArgMatches) -> Outcome {
     let arguments = matches.get_many::<OsString>("arguments").unwrap_or_default();
     let Some(program) = millpond_server::lab::program() else {
         return Err(
-            "millpond-lab is not installed, which loads and simulates: install the package, or put it beside millpond"
+            "this command needs the program millpond-lab, which is not installed: install the package, or put millpond-lab beside millpond"
                 .into(),
         );
     };

@@ -27,7 +27,10 @@ mod upgrade;
 
 use clap::{ArgMatches, Command};
 pub(crate) use millpond_terminal::Outcome;
-use millpond_terminal::{completions, man, program::with_negative_numbers};
+use millpond_terminal::{
+    completions, man,
+    program::{runtime, with_negative_numbers},
+};
 use std::ffi::OsString;
 
 /// Name of the program, as its pages have it.
@@ -108,11 +111,6 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("man", matches)) => man::run(cli(), matches),
         _ => Err("no such command".into()),
     }
-}
-
-/// A runtime for the commands that work for one person.
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 #[cfg(test)]

@@ -6,7 +6,10 @@ mod load;
 mod simulate;
 
 use clap::{ArgMatches, Command};
-use millpond_terminal::{Outcome, completions, man, program};
+use millpond_terminal::{
+    Outcome, completions, man,
+    program::{self, runtime},
+};
 use std::process::ExitCode;
 
 /// Name of the program, as its pages have it.
@@ -37,11 +40,6 @@ fn run(matches: &ArgMatches) -> Outcome {
         Some(("man", matches)) => man::run(cli(), matches),
         _ => Err("no such command".into()),
     }
-}
-
-/// A runtime for the commands that work for one person.
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub(crate) struct Context<'a> {
     pub(crate) front: &'a Front,
     /// The request.
     pub(crate) request: &'a Request,
-    /// What the request is about.
+    /// The target of the request: page, stream, asset or file.
     pub(crate) target: &'a Target,
     /// Viewers of the connection.
     pub(crate) viewers: &'a ConnectionViewers,

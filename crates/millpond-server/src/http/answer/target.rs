@@ -1,4 +1,4 @@
-//! What a request is about, found once from its path.
+//! The target of a request: the page, stream, asset or file that its path names. The path is parsed once, here.
 //!
 //! This file is the only one of `http` that decodes paths of requests and parses their routes; a test enforces that. All others get
 //! the [`Target`].
@@ -22,7 +22,7 @@ const PAGE: &str = "/.millpond/";
 /// Folder of a channel's live playlists, below the path of its asset. The asset keeps its own.
 const CHANNEL: &str = "/live";
 
-/// What a request is about.
+/// The target of a request, found from its path.
 #[derive(Debug)]
 pub(crate) struct Target {
     /// Decoded path. Empty where it is no text.
@@ -31,11 +31,11 @@ pub(crate) struct Target {
     place: Option<PlacePart>,
     /// Place whose rules of access hold.
     rules: RuledPlace,
-    /// What the path names.
+    /// Page, stream, asset or file that the path names.
     kind: TargetKind,
 }
 
-/// What a path names.
+/// Kinds of targets that a path can name.
 #[derive(Debug)]
 pub(super) enum TargetKind {
     /// Nothing: the path is no UTF-8 text, or has a NUL.

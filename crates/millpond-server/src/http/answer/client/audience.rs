@@ -38,7 +38,7 @@ pub(crate) struct AnsweredRequest<'a> {
     pub(crate) front: &'a Front,
     /// The request.
     pub(crate) request: &'a Request,
-    /// What the request is about.
+    /// The target of the request: page, stream, asset or file.
     pub(crate) target: &'a Target,
     /// Address of the client.
     pub(crate) client: IpAddr,

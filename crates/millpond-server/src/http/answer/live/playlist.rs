@@ -245,7 +245,7 @@ async fn running_window(front: &Front, live: &LiveTarget) -> Result<Arc<LiveWind
 /// Waits until `look` finds something in a window, which is asked after each change: of one track, where that is named.
 ///
 /// # Errors
-/// It found nothing for so long, or the stream or the server stopped.
+/// `look` found nothing within the time limit, or the stream or the server stopped.
 pub(super) async fn held<T>(
     front: &Front,
     live: &LiveTarget,
