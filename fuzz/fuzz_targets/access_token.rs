@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millpond_server::access::{
+use millpond_access::{
     keys::Keys,
     token::{self, Parties},
 };

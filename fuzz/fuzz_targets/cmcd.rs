@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millpond_server::http::request::cmcd::Cmcd;
+use millpond_http::request::cmcd::Cmcd;
 
 fuzz_target!(|text: &str| {
     for parsed in [Cmcd::parse(text), Cmcd::of_query(text)] {

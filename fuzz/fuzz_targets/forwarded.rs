@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millpond_server::proxies::forwarded::{Hop, client, ends_with_https, forwarded, x_forwarded_for};
+use millpond_connections::proxies::forwarded::{Hop, client, ends_with_https, forwarded, x_forwarded_for};
 use std::{
     iter::once,
     net::{IpAddr, Ipv4Addr},

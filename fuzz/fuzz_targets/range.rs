@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderName, Method, header::RANGE};
 use libfuzzer_sys::fuzz_target;
-use millpond_server::http::request::{
+use millpond_http::request::{
     Request,
     coding::Coding,
     conditional::{Validators, evaluate, range_applies},

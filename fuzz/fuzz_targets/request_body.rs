@@ -5,7 +5,7 @@
 use bytes::BytesMut;
 use http::{HeaderMap, HeaderValue, header::TRANSFER_ENCODING};
 use libfuzzer_sys::fuzz_target;
-use millpond_server::http::request::body::{BodyDecoder, Decoded};
+use millpond_http::request::body::{BodyDecoder, Decoded};
 
 /// The body, and whether it is over, invalid or neither.
 fn decoded(bytes: &[u8], size: usize) -> (Vec<u8>, Option<bool>) {

@@ -3,7 +3,7 @@
 
 use http::header::TRANSFER_ENCODING;
 use libfuzzer_sys::fuzz_target;
-use millpond_server::http::request::head::{ParsedHead, parse};
+use millpond_http::request::head::{ParsedHead, parse};
 
 fuzz_target!(|bytes: &[u8]| {
     let ParsedHead::Request(head) = parse(bytes) else { return };

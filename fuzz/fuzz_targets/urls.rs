@@ -3,9 +3,9 @@
 
 use http::Method;
 use libfuzzer_sys::fuzz_target;
-use millpond_library::Route;
+use millpond_http::request::target;
+use millpond_library::{Route, uri};
 use millpond_place::PlaceSpec;
-use millpond_server::{http::request::target, uri};
 use millpond_store::ObjectPath;
 
 fuzz_target!(|text: &str| {

@@ -62,6 +62,7 @@ mod recipes;
 mod route;
 mod survey;
 mod titles;
+pub mod uri;
 mod url_list;
 mod version;
 pub mod work;

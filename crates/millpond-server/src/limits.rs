@@ -1,6 +1,7 @@
 //! Limits of connections, streams and threads, which all front ends share.
 
-use crate::settings::{
+use millpond_connections::ConnectionTimeouts;
+use millpond_settings::{
     At, Host, Setting, Settings,
     value::{self, BadValue, Form, show_duration, show_size},
 };
@@ -29,17 +30,6 @@ pub struct LimitSettings {
     pub timeouts: ConnectionTimeouts,
     /// Time for responses in progress on shutdown.
     pub shutdown_grace: Duration,
-}
-
-/// Longest inactivity of a connection, in each of its states: plain, over TLS and through tunnels.
-#[derive(Clone, Copy, Debug)]
-pub struct ConnectionTimeouts {
-    /// Time without a request, while nothing plays.
-    pub idle: Duration,
-    /// Time from the first byte of a request to the last of its head, and of a TLS handshake.
-    pub head: Duration,
-    /// Time in which the client takes next to nothing of what is sent to it.
-    pub write: Duration,
 }
 
 impl Settings for LimitSettings {

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde::Serialize;
 
 use crate::library::{IndexError, LibraryError, work::PoolError};
-use crate::logging::RequestId;
+use millpond_logging::RequestId;
 
 /// Media type of a [`Problem`] (RFC 9457 section 3).
 pub const CONTENT_TYPE: &str = "application/problem+json";

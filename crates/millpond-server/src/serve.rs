@@ -17,21 +17,22 @@ pub use summary::{LiveSummary, Publishing};
 use crate::{
     admin::{AdminAddress, AdminListener},
     cluster::{Cluster, JoinError, Tasks},
-    config::{Config, ConfigError, Inputs, LadderConfig, Loaded, PlaceConfig, Source},
-    http::Service,
+    config::{Config, Inputs, LadderConfig, Loaded, PlaceConfig},
+    http::Front,
     intercept::{Intercept, InterceptOptions},
     library::Survey,
-    listeners::{BindError, Inherited, Listener, Listeners, bind},
     live::{Ladders, LivePlace},
-    logging,
     reload::Reloader,
     rtmp::CurrentRtmp,
     rtsp::CurrentRtsp,
-    storage, tls,
+    storage,
     upgrade::{Predecessor, Program, Upgrader, tell_stopping},
 };
 use arc_swap::ArcSwap;
+use millpond_connections::{BindError, Inherited, Listener, Listeners, bind, tls};
+use millpond_http::wire::Service;
 use millpond_place::LiveSourceError;
+use millpond_settings::{ConfigError, Source};
 use running::{Sockets, wanted};
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::timeout};
@@ -104,7 +105,7 @@ pub struct Server {
     parts: Parts,
     generation: Generation,
     sockets: Sockets,
-    service: Arc<Service>,
+    service: Arc<Service<Front>>,
     rtsp: CurrentRtsp,
     rtmp: CurrentRtmp,
     intercept: Option<Arc<Intercept>>,
@@ -155,7 +156,8 @@ impl Server {
         let sockets = Sockets::new(listeners, tls, admin);
         let generation = Generation::new(&parts, config, sockets.served(config, &[]), None)?;
         parts.follow(&generation);
-        let service = Arc::new(Service::new(generation.front.clone(), &config.limits));
+        let service =
+            Arc::new(Service::new(generation.front.clone(), config.limits.max_connections, config.limits.timeouts));
         let rtsp = Arc::new(ArcSwap::new(generation.rtsp.clone()));
         let rtmp = Arc::new(ArcSwap::new(generation.rtmp.clone()));
         let intercept = config.intercept.address.map(|_| {
@@ -388,7 +390,7 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
     wrong.extend(live_places(config).err());
     let certificate = config.tls.source().and_then(|source| tls::Certificates::open(&source).err());
     wrong.extend(certificate.map(ServeError::from));
-    let access_log = logging::unopenable(&config.log);
+    let access_log = millpond_logging::unopenable(&config.log);
     wrong.extend(access_log.map(|(path, reason)| {
         let at = loaded.source("access-log");
         ServeError::Setting(ConfigError::File { at, key: "access-log", path, reason }.into())

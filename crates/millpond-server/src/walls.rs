@@ -14,17 +14,14 @@ const ROWS: &[&[&str]] = &[
     &["http", "rtsp", "rtmp", "recordings"],
     &["live"],
     &["cluster"],
-    &["access"],
     &["problem"],
-    &["logging"],
-    &["traces", "tls", "storage", "proxies", "audience"],
-    &["files", "listeners", "network", "tally", "limits", "interfaces", "priority"],
-    &["settings"],
-    &["buckets", "escape", "kernel_pipe", "lab", "random", "slots", "uri"],
+    &["storage", "audience"],
+    &["limits", "interfaces", "priority"],
+    &["lab"],
 ];
 
 /// The folders of `http`, in the order of imports.
-const FOLDERS: [&str; 5] = ["wire", "answer", "render", "body", "request"];
+const FOLDERS: [&str; 2] = ["answer", "render"];
 
 /// The folders of `http/answer`: those of the targets of requests, with the others that each may import. `client` and `reply` serve all.
 const TARGETS: &[(&str, &[&str])] = &[
@@ -215,18 +212,18 @@ fn one_file_of_http_parses_paths_of_requests() {
 #[test]
 fn imports_are_found_in_every_form() {
     for (source, named, within) in [
-        ("use crate::http::body::Body;", &["http"][..], &["body"][..]),
+        ("use crate::http::render::Renderer;", &["http"][..], &["render"][..]),
         (
-            "use crate::{\n    http::{\n        body::{Body, Chunk},\n        wire::Service,\n    },\n    tls,\n};",
-            &["http", "tls"],
-            &["body", "wire"],
+            "use crate::{\n    http::{\n        answer::{Front, Target},\n        render::Renderer,\n    },\n    live,\n};",
+            &["http", "live"],
+            &["answer", "render"],
         ),
         ("use crate::{library::A, http::answer::Front};", &["http", "library"], &["answer"]),
         ("fn f() -> crate::http::render::Renderer {}", &["http"], &["render"]),
         ("pub(crate) use crate::rtsp::{Users, UsersError};", &["rtsp"], &[]),
-        ("use super::super::wire;", &[], &["wire"]),
+        ("use super::super::render;", &[], &["render"]),
         ("use http::request::Parts;", &[], &[]),
-        ("// crate::http::wire is not an import", &[], &[]),
+        ("// crate::http::render is not an import", &[], &[]),
     ] {
         assert_eq!(modules(source).into_iter().collect::<Vec<_>>(), named, "{source}");
         assert_eq!(folders(source).into_iter().collect::<Vec<_>>(), within, "{source}");

@@ -16,7 +16,7 @@ use crate::error::OriginError;
 use crate::flight::{Ending, Flight, FlightBytes, FlightProgress};
 use crate::named_origin::Transfer;
 use crate::object::Object;
-use crate::origin::{Body, Fetched};
+use crate::origin::{Fetched, OriginBody};
 use crate::slice::Slice;
 use crate::slices::{SliceCache, SliceReservation, Stored};
 use crate::stats;
@@ -272,7 +272,7 @@ async fn fly(
 
 /// A body, and the rest of its last buffer.
 struct Incoming {
-    body: Body,
+    body: OriginBody,
     transfer: Transfer,
     rest: Bytes,
     received: u64,

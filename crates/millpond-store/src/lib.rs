@@ -95,8 +95,8 @@ pub use origin::memory::MemoryOrigin;
 pub use origin::odd_keys::without_odd_keys;
 pub use origin::retry::{RetryOrigin, RetryPolicy};
 pub use origin::{
-    Body, BoxFuture, BucketOptions, Entry, Fetched, Lanes, Listing, NeighbourStats, ObjectMeta, OpenFile, OptionFault,
-    Origin, OriginCounts, OriginFacts, RemoteOptions, StripeStoreStats, Timeouts,
+    BoxFuture, BucketOptions, Entry, Fetched, Lanes, Listing, NeighbourStats, ObjectMeta, OpenFile, OptionFault,
+    Origin, OriginBody, OriginCounts, OriginFacts, RemoteOptions, StripeStoreStats, Timeouts,
 };
 pub use path::{ObjectPath, PathError};
 pub use prefetch::Watch;

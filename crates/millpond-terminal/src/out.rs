@@ -1,7 +1,7 @@
 //! Output of commands: made safe to show, and without a panic where its reader has left.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use millpond_server::escape::{self, Escaping};
+use millpond_logging::escape::{self, Escaping};
 use std::{
     error::Error,
     fmt::{self, Write as _},

@@ -1,6 +1,6 @@
 //! URLs of arguments, and what is wrong with those that are none.
 
-use millpond_server::escape::without_user;
+use millpond_logging::escape::without_user;
 use url::Url;
 
 /// Parses a URL of one of some schemes. `argument` is named in errors.

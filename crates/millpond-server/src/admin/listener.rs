@@ -1,10 +1,8 @@
 //! The listening socket of the admin address: TCP, or a socket file.
 
 use super::AdminAddress;
-use crate::{
-    listeners::{Inherited, Listener},
-    serve::ServeError,
-};
+use crate::serve::ServeError;
+use millpond_connections::{Inherited, Listener};
 use std::{
     io,
     os::unix::{

@@ -36,15 +36,15 @@ use tokio_io_timeout::TimeoutStream;
 use crate::cluster::Cluster;
 use crate::http::{Front, Kind};
 use crate::lab;
-use crate::limits::ConnectionTimeouts;
 use crate::live::Sources;
-use crate::logging::RequestId;
 use crate::metrics::Metrics;
 use crate::problem::{self, Problem};
 use crate::recordings::Recordings;
 use crate::reload::Reloader;
 use crate::rtsp::Rtsp;
 use crate::upgrade::Upgrader;
+use millpond_connections::ConnectionTimeouts;
+use millpond_logging::RequestId;
 
 pub(crate) use gate::AdminGate;
 pub use gate::AdminToken;

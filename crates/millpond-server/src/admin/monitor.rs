@@ -212,7 +212,7 @@ fn read(state: &AdminState) -> (Overview, Counted) {
             cpu_seconds: figures.cpu_seconds,
             cpu: 0.0,
             open_files: figures.open_files,
-            lost_log_lines: crate::logging::lost_lines(),
+            lost_log_lines: millpond_logging::lost_lines(),
         },
     };
     (overview, counted)

@@ -1,7 +1,7 @@
 //! Settings of the admin address.
 
 use super::gate::AdminToken;
-use crate::settings::{
+use millpond_settings::{
     At, ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form},
 };
@@ -66,7 +66,7 @@ impl Settings for AdminSettings {
                 let why = "admin-token and admin-token-file can't be set both";
                 return vec![sources.conflict("admin-token-file", why)];
             }
-            match crate::files::read_text(path) {
+            match millpond_settings::files::read_text(path) {
                 Ok(text) => self.token = Some(AdminToken::new(text.trim())),
                 Err(error) => {
                     let (at, path, reason) = (sources.of("admin-token-file"), path.clone(), error.to_string());
@@ -146,7 +146,7 @@ fn host_names(text: &str) -> Result<Vec<String>, BadValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::machine::Machine;
+    use millpond_settings::machine::Machine;
 
     #[test]
     fn addresses_are_ports_or_socket_files() {

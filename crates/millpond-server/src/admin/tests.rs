@@ -7,16 +7,15 @@ use tokio::{
 };
 
 use super::{plain::answer, *};
-use crate::access::Gates;
-use crate::access::PublishSettings;
 use crate::engine;
 use crate::http::{FrontOptions, Served};
 use crate::library::{Library, LibraryOptions, Places};
 use crate::limits::LimitSettings;
 use crate::live::{SourceConnector, Sources};
 use crate::rtsp::{RtspOptions, RtspSettings};
-use crate::settings::{Host, Settings, machine::Machine};
 use crate::work::{PoolOptions, WorkPool};
+use millpond_access::{Gates, PublishSettings};
+use millpond_settings::{Host, Settings, machine::Machine};
 
 /// The parts of a server that serves nothing.
 pub(super) fn parts() -> AdminParts {

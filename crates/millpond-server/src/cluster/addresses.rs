@@ -42,7 +42,7 @@ fn towards(member: &Url) -> io::Result<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Host, Settings as _, machine::Machine};
+    use millpond_settings::{Host, Settings as _, machine::Machine};
 
     #[test]
     fn a_listener_on_any_address_has_the_one_towards_etcd() {

@@ -1,8 +1,8 @@
 //! Homes of slices: the store asks them before it asks the origin.
 
 use super::Cluster;
-use crate::uri::encode;
 use millpond_cluster::{Node, ObjectKey, RangeGroup, Role, homes};
+use millpond_library::uri::encode;
 use millpond_store::{Homes, ObjectPath};
 use std::{
     ops::Range,

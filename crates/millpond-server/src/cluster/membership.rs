@@ -287,8 +287,8 @@ impl Cluster {
 mod tests {
     use super::super::{ClusterMetrics, ClusterSettings};
     use super::*;
-    use crate::settings::{Host, Settings as _, machine::Machine};
     use millpond_cluster::Addresses;
+    use millpond_settings::{Host, Settings as _, machine::Machine};
     use prometheus_client::registry::Registry;
 
     #[test]

@@ -4,10 +4,10 @@
 //! missing. Replies of one version of an object are the same at all nodes, and strong entity tags prove it (RFC 9110 section 13.1.5).
 
 use super::{Cluster, MARK, Start, settings::Steering};
-use crate::proxies::Forwarded;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use millpond_cluster::{ObjectKey, Role};
+use millpond_connections::proxies::Forwarded;
 use millpond_outbound::{Client, Options, chain};
 use millpond_store::loop_id;
 use std::{collections::HashSet, sync::Arc, time::Duration};
@@ -275,8 +275,8 @@ pub(super) fn client() -> Result<Client, String> {
 mod tests {
     use super::super::{ClusterMetrics, ClusterSettings};
     use super::*;
-    use crate::settings::{Host, Settings as _, machine::Machine};
     use millpond_cluster::{Addresses, Bitrate, Node, View};
+    use millpond_settings::{Host, Settings as _, machine::Machine};
     use prometheus_client::registry::Registry;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},

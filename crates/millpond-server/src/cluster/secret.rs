@@ -1,7 +1,7 @@
 //! The secret that the nodes of a cluster share. It signs registrations, so that a node shows a pass to nodes only. It signs passes, with which nodes read from homes also in places with access rules.
 //! The node that the viewer asked has applied the rules.
 
-use crate::access::{
+use millpond_access::{
     Claims,
     keys::{Keys, Secret},
     sign,
@@ -45,7 +45,7 @@ impl ClusterSecret {
     /// It can't be read, or is too short.
     pub(super) fn open(file: &Path) -> Result<Self, String> {
         let told = |error: &dyn std::fmt::Display| format!("cluster-secret {}: {error}", file.display());
-        let bytes = crate::files::read(file).map_err(|error| told(&error))?;
+        let bytes = millpond_settings::files::read(file).map_err(|error| told(&error))?;
         Self::new(&bytes).map_err(|error| told(&error))
     }
 

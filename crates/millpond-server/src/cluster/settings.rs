@@ -1,11 +1,11 @@
 //! Settings of the cluster.
 
-use crate::settings::{
+use millpond_cluster::{AssignmentName, NodeName, Roles};
+use millpond_etcd::{Options, Tls};
+use millpond_settings::{
     At, ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
-use millpond_cluster::{AssignmentName, NodeName, Roles};
-use millpond_etcd::{Options, Tls};
 use std::{fmt, path::PathBuf, time::Duration};
 use url::Url;
 
@@ -151,7 +151,9 @@ impl ClusterSettings {
     /// # Errors
     /// A file can't be read.
     pub(crate) fn client_options(&self) -> Result<Options, String> {
-        let read = |path: &PathBuf| crate::files::read(path).map_err(|error| format!("{}: {error}", path.display()));
+        let read = |path: &PathBuf| {
+            millpond_settings::files::read(path).map_err(|error| format!("{}: {error}", path.display()))
+        };
         let user = match &self.user {
             Some(name) => Some((name.clone(), self.password()?)),
             None => None,
@@ -170,7 +172,8 @@ impl ClusterSettings {
     fn password(&self) -> Result<String, String> {
         match &self.password_file {
             Some(path) => {
-                let text = crate::files::read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                let text = millpond_settings::files::read_text(path)
+                    .map_err(|error| format!("{}: {error}", path.display()))?;
                 Ok(text.trim_end_matches(['\r', '\n']).to_owned())
             }
             None => Ok(self.password.clone().unwrap_or_default()),
@@ -433,7 +436,7 @@ mod tests {
     #[test]
     fn passwords_are_not_shown() {
         let variable = |name: &str| (name == "MILLPOND_CLUSTER_PASSWORD").then(|| "secret".to_owned());
-        let host = Host { machine: crate::settings::machine::Machine::detect(), variable: &variable };
+        let host = Host { machine: millpond_settings::machine::Machine::detect(), variable: &variable };
         let mut settings = ClusterSettings::defaults(&host);
         settings.user = Some("root".to_owned());
         settings.etcd = members("http://etcd:2379").unwrap();

@@ -8,8 +8,8 @@ use super::{
     show::{place_text, toml_literal},
     value::list,
 };
-use crate::settings::{Sources, nearest::nearest};
 use millpond_place::PlaceSpec;
+use millpond_settings::{Sources, nearest};
 use millpond_store::{OptionFault, OriginOptions};
 use std::{
     collections::{HashMap, HashSet},
@@ -116,7 +116,7 @@ fn read(
 ) -> Vec<ConfigError> {
     let mut errors = Vec::new();
     if let Some(path) = inputs.config_file() {
-        match inputs.text.clone().map_or_else(|| crate::files::read_text(&path), Ok) {
+        match inputs.text.clone().map_or_else(|| millpond_settings::files::read_text(&path), Ok) {
             Ok(text) => errors.extend(file::read(&path, &text, config, given)),
             Err(error) => errors.push(ConfigError::Unreadable { path, reason: error.to_string() }),
         }

@@ -1,7 +1,8 @@
 //! Changes of the configuration file's text, with its comments and order kept.
 
 use super::{Config, Form, PLACE_SETTINGS, Settings as _};
-use crate::{access::AccessSettings, http::Lifetimes, live::LiveSettings};
+use crate::{http::Lifetimes, live::LiveSettings};
+use millpond_access::AccessSettings;
 use std::collections::BTreeMap;
 use toml_edit::{Array, Decor, DocumentMut, Item, RawString, Table, Value, value};
 

@@ -11,7 +11,7 @@ use super::{
     BadValue, Config, ConfigError, Declaration, Form, Given, GivenKey, OwnSettings, PLACE_SETTINGS, PlaceOptions,
     PlaceSetting, Source,
 };
-use crate::settings::nearest::nearest;
+use millpond_settings::nearest;
 
 /// Reads the text of a configuration file into `config` and `given`; returns all that is wrong with it.
 ///

@@ -1,6 +1,6 @@
 //! Values that are wrong, as errors show them.
 
-use crate::escape::without_user;
+use millpond_logging::escape::without_user;
 use toml::de::DeValue;
 
 /// Most characters of a text.

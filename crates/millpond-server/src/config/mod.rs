@@ -1,6 +1,6 @@
 //! Configuration: the settings of all parts, composed.
 //!
-//! Each part declares its settings ([`crate::settings`]). Flags, environment and file are read into a [`Config`] of defaults
+//! Each part declares its settings ([`millpond_settings`]). Flags, environment and file are read into a [`Config`] of defaults
 //! ([`mod@file`]), and the parts complete it ([`check`]). A flag wins over the environment (`MILLPOND_` and the flag's name in
 //! capitals), the environment over the file, the file over the default. All errors are found before any is reported.
 
@@ -16,33 +16,31 @@ mod show;
 #[cfg(test)]
 mod tests;
 
-use crate::{library::Titles, settings::Sources};
+use crate::library::Titles;
+use millpond_access::{AccessSettings, ClientLimitSettings, PublishSettings};
+use millpond_connections::{proxies::ProxySettings, tls::TlsSettings};
+use millpond_logging::{LogSettings, traces::TraceSettings};
 use millpond_package::KeyAddress;
 use millpond_place::PlaceSpec;
+use millpond_settings::{
+    ConfigError, ConfigErrors, Declaration, Host, Settings, Source, Sources, machine,
+    value::{self, BadValue, Form},
+};
 use millpond_store::OriginOptions;
 use std::sync::Arc;
 
 pub use crate::{
-    access::{AccessSettings, ClientLimitSettings, PublishSettings},
     admin::{AdminAddress, AdminSettings, AdminToken},
     cluster::ClusterSettings,
     http::{HttpSettings, Lifetimes},
     intercept::InterceptSettings,
-    limits::{ConnectionTimeouts, LimitSettings},
+    limits::LimitSettings,
     live::{ChannelConfig, LiveSettings},
-    logging::LogSettings,
-    proxies::ProxySettings,
     recordings::RecordSettings,
     reload::ReloadSettings,
     rtmp::RtmpSettings,
     rtsp::RtspSettings,
-    settings::{
-        At, ConfigError, ConfigErrors, Declaration, Host, Setting, Settings, Source, machine,
-        value::{self, BadValue, Form},
-    },
     storage::StorageSettings,
-    tls::{TlsSettings, TlsSource},
-    traces::TraceSettings,
     upgrade::UpgradeSettings,
 };
 pub use check::{Effective, Inputs, Loaded, load};

@@ -1,7 +1,7 @@
 //! Own settings of a place, composed of those of the parts.
 
 use super::{AccessSettings, BadValue, Declaration, Host, Lifetimes, LiveSettings, Settings as _, machine::Machine};
-use crate::settings::Own;
+use millpond_settings::Own;
 
 /// Composes the own settings of a place.
 macro_rules! compose {

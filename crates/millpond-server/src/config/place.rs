@@ -1,13 +1,11 @@
 //! Places as given, and the options of one place.
 
 use super::{OwnSettings, Source};
-use crate::{
-    escape::without_user,
-    library::{Titles, live_name},
-    settings::value::{self, BadValue, Form},
-};
+use crate::library::{Titles, live_name};
+use millpond_logging::escape::without_user;
 use millpond_package::KeyAddress;
 use millpond_place::{PlaceSpec, stripe_store};
+use millpond_settings::value::{self, BadValue, Form};
 use millpond_store::OriginOptions;
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use url::Url;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
-use crate::settings::nearest::nearest;
+use millpond_connections::tls::TlsSource;
+use millpond_settings::nearest;
 
 struct Case {
     folder: tempfile::TempDir,
@@ -70,7 +71,7 @@ fn nothing_given_is_the_documented_default() {
     assert_eq!(config.http.segment_duration, Duration::from_secs(4));
     assert_eq!(config.log.filter, "info");
     assert!(config.log.access.is_on());
-    assert_eq!(config.access.cors, crate::access::CorsOrigins::All);
+    assert_eq!(config.access.cors, millpond_access::CorsOrigins::All);
     assert!(config.limits.workers >= 1 && config.storage.memory <= 1 << 30 && config.limits.max_connections <= 20_000);
 }
 
@@ -189,7 +190,7 @@ fn values_in_the_forms_that_toml_has() {
     assert_eq!(config.limits.timeouts.write, Duration::from_secs(120));
     assert!(!config.log.access.is_on());
     assert_eq!(config.http.address.to_string(), "0.0.0.0:8000");
-    assert_eq!(config.access.cors, crate::access::CorsOrigins::None);
+    assert_eq!(config.access.cors, millpond_access::CorsOrigins::None);
 }
 
 #[test]

@@ -1,12 +1,10 @@
 //! Folders that are written: whether they can be, their free space, and how fast their disk is.
 
 use super::{Finding, lock};
-use crate::{
-    config::Config,
-    settings::{
-        machine::{existing, free_bytes},
-        value::show_size,
-    },
+use crate::config::Config;
+use millpond_settings::{
+    machine::{existing, free_bytes},
+    value::show_size,
 };
 use std::{
     fs::{self, OpenOptions},

@@ -1,7 +1,11 @@
 //! Limits of the machine: open files, memory, buffers of UDP.
 
 use super::Finding;
-use crate::{config::Config, settings::machine::Machine, settings::value::show_size, slots::connections_within};
+use crate::config::Config;
+use millpond_settings::{
+    machine::{Machine, connections_within},
+    value::show_size,
+};
 use std::fs;
 
 /// Receive buffer that sockets of live sources ask for, in bytes.

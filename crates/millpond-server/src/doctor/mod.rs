@@ -13,7 +13,8 @@ mod ports;
 
 pub use finding::{Finding, Severity};
 
-use crate::{config::Config, tls::Certificates};
+use crate::config::Config;
+use millpond_connections::tls::Certificates;
 use std::time::{Duration, SystemTime};
 
 /// Time limit of each question to another machine.

@@ -1,7 +1,8 @@
 //! Addresses to listen on, and the programs that have them already.
 
 use super::Finding;
-use crate::{config::Config, listeners::bind};
+use crate::config::Config;
+use millpond_connections::bind;
 use std::{fs, io::ErrorKind, net::SocketAddr, path::PathBuf};
 
 const AREA: &str = "ports";

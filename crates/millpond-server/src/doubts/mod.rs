@@ -3,10 +3,10 @@
 mod useless;
 
 use crate::{
-    config::{Loaded, PlaceConfig, TlsSource},
+    config::{Loaded, PlaceConfig},
     library::Places,
-    tls::Certificates,
 };
+use millpond_connections::tls::{Certificates, TlsSource};
 use rustix::fs::{Access, access};
 use std::{path::Path, time::SystemTime};
 

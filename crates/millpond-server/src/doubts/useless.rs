@@ -1,7 +1,8 @@
 //! Settings and options that are given, but have no effect without others.
 
-use crate::config::{Config, Effective, Loaded, PlaceConfig, Source};
+use crate::config::{Config, Effective, Loaded, PlaceConfig};
 use millpond_place::OptionGroup;
+use millpond_settings::Source;
 
 /// Settings that have an effect under a condition only.
 struct Rule {
@@ -116,7 +117,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-fn all_rules(config: &Config) -> impl Iterator<Item = &crate::config::AccessSettings> {
+fn all_rules(config: &Config) -> impl Iterator<Item = &millpond_access::AccessSettings> {
     config.places.iter().map(|place| &place.access).chain([&config.access])
 }
 

@@ -1,6 +1,6 @@
 //! Metrics of what players say of themselves (CMCD, CTA-5004). Session and content ids are no labels.
 
-use super::request::cmcd::{Cmcd, CmcdError, ObjectType};
+use millpond_http::request::cmcd::{Cmcd, CmcdError, ObjectType};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, histogram::Histogram},

@@ -1,6 +1,6 @@
 //! Lifetimes of replies in caches and players.
 
-use crate::settings::{
+use millpond_settings::{
     At, Host, Setting, Settings,
     value::{self, Form, show_duration},
 };

@@ -4,16 +4,19 @@
 
 use super::cmcd_metrics::CmcdMetrics;
 use super::histogram::{DURATION_SECONDS, FIRST_BYTE_SECONDS, Histogram};
-use super::request::cmcd::{Cmcd, CmcdError};
 use crate::storage::{PlaceBytes, SentBytes};
 use ::http::StatusCode;
+use millpond_http::{
+    request::cmcd::{Cmcd, CmcdError},
+    wire::{ConnectionMetrics, Held},
+};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
 use std::{
-    sync::atomic::{AtomicI64, AtomicU64, Ordering},
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -104,15 +107,6 @@ impl Unfinished {
     }
 }
 
-/// How a client is connected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Transport {
-    /// Plain TCP.
-    Plain,
-    /// TLS.
-    Tls,
-}
-
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 fn class(status: StatusCode) -> usize {
@@ -129,11 +123,6 @@ struct RequestLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabels {
     kind: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TransportLabels {
-    transport: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -167,23 +156,6 @@ pub(crate) struct HttpTotals {
     pub(crate) connections: u64,
 }
 
-/// Counts one up for as long as it lives.
-#[derive(Debug)]
-pub struct Held(Gauge<i64, AtomicI64>);
-
-impl Held {
-    fn new(gauge: &Gauge) -> Self {
-        gauge.inc();
-        Self(gauge.clone())
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
-}
-
 /// The metrics of HTTP.
 #[derive(Debug)]
 pub struct HttpMetrics {
@@ -193,11 +165,7 @@ pub struct HttpMetrics {
     /// Bytes of all bodies.
     sent_bytes: AtomicU64,
     stream_viewers: Gauge,
-    plain: Gauge,
-    tls: Gauge,
-    accepted: Counter,
-    refused: Counter,
-    handshakes_failed: Counter,
+    connections: ConnectionMetrics,
     broken: Counter,
     unfinished: [Counter; Unfinished::ALL.len()],
     cmcd: CmcdMetrics,
@@ -207,8 +175,6 @@ impl HttpMetrics {
     /// Registers the metrics. Bytes from `places` are counted by place.
     pub(crate) fn register(registry: &mut Registry, places: SentBytes) -> Self {
         let kinds = per_kind(registry);
-        let connections = Family::<TransportLabels, Gauge>::default();
-        let open = |transport| connections.get_or_create_owned(&TransportLabels { transport });
         let unfinished = Family::<ReasonLabels, Counter>::default();
         let ended = |why: Unfinished| unfinished.get_or_create_owned(&ReasonLabels { reason: why.label() });
         let metrics = Self {
@@ -217,16 +183,11 @@ impl HttpMetrics {
             in_flight: Gauge::default(),
             sent_bytes: AtomicU64::new(0),
             stream_viewers: Gauge::default(),
-            plain: open("plain"),
-            tls: open("tls"),
-            accepted: Counter::default(),
-            refused: Counter::default(),
-            handshakes_failed: Counter::default(),
             broken: Counter::default(),
             unfinished: Unfinished::ALL.map(ended),
             cmcd: CmcdMetrics::register(registry),
+            connections: ConnectionMetrics::register(registry),
         };
-        registry.register("connections", "Client connections open", connections);
         registry.register(
             "responses_unfinished",
             "Responses that did not reach their end, and requests left without one, though the storage was fine",
@@ -235,13 +196,8 @@ impl HttpMetrics {
         registry.register("responses_in_flight", "Responses under way", metrics.in_flight.clone());
         let help = "Responses under way that send a running stream";
         registry.register("http_stream_viewers", help, metrics.stream_viewers.clone());
-        registry.register("connections_accepted", "Client connections accepted", metrics.accepted.clone());
-        let help = "Client connections refused because too many were open";
-        registry.register("connections_refused", help, metrics.refused.clone());
         let help = "Responses broken off because the storage or the media failed";
         registry.register("responses_broken", help, metrics.broken.clone());
-        let help = "TLS handshakes that did not complete";
-        registry.register("tls_handshakes_failed", help, metrics.handshakes_failed.clone());
         metrics
     }
 
@@ -266,6 +222,11 @@ impl HttpMetrics {
         }
     }
 
+    /// Returns the metrics of connections.
+    pub(crate) fn connections(&self) -> &ConnectionMetrics {
+        &self.connections
+    }
+
     /// Bytes of all bodies sent since the start.
     pub(crate) fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Ordering::Relaxed)
@@ -275,7 +236,7 @@ impl HttpMetrics {
     pub(crate) fn totals(&self) -> HttpTotals {
         let served = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Admin).map(|kind| &self.kinds[kind as usize]);
         let mut totals = HttpTotals {
-            connections: u64::try_from(self.plain.get() + self.tls.get()).unwrap_or(0),
+            connections: self.connections.open(),
             broken: self.broken.get(),
             unfinished: self.unfinished.iter().map(Counter::get).sum(),
             ..HttpTotals::default()
@@ -309,26 +270,6 @@ impl HttpMetrics {
     #[must_use]
     pub(crate) fn stream_viewer(&self) -> Held {
         Held::new(&self.stream_viewers)
-    }
-
-    /// Counts a connection as open until the guard is dropped.
-    #[must_use]
-    pub fn connection(&self, transport: Transport) -> Held {
-        self.accepted.inc();
-        Held::new(match transport {
-            Transport::Plain => &self.plain,
-            Transport::Tls => &self.tls,
-        })
-    }
-
-    /// Counts a connection that was closed at once because too many are open.
-    pub fn connection_refused(&self) {
-        self.refused.inc();
-    }
-
-    /// Counts a TLS handshake that failed.
-    pub fn handshake_failed(&self) {
-        self.handshakes_failed.inc();
     }
 
     /// Counts a response that could not be sent to its end though its client was there.

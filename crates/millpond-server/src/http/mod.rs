@@ -1,36 +1,29 @@
-//! The HTTP front end, from a client's bytes to the bytes of the reply.
+//! The HTTP front end, from a request to the body of its reply. `millpond_http` has connections, requests and bodies.
 //!
 //! | folder | does |
 //! |---|---|
-//! | `wire` | accepts connections, reads heads and sends replies: HTTP/1.1, HTTP/2, TLS |
 //! | `answer` | turns a request into a reply: kinds of request, preconditions, header fields, viewers |
 //! | `render` | turns a resource of an asset into a body: manifests, segments, texts, and their caches |
-//! | `body` | turns plans, files and object ranges into chunks that a connection pulls |
-//! | [`request`] | parses heads, targets, ranges and preconditions; pure |
 //!
-//! Imports run down this table only: `wire`, `answer`, `render`, `body`, `request`. A unit test enforces that order.
-//! All of them may use the settings and the metrics of HTTP.
+//! Imports run down this table only: `answer`, `render`. A unit test enforces that order.
+//! Both may use the settings and the metrics of HTTP.
 
 mod answer;
-mod body;
 mod cmcd_metrics;
 mod histogram;
 mod lifetimes;
 mod metrics;
 mod render;
-pub mod request;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod wire;
 
 pub(crate) use answer::{
-    AssetFilter, Explanation, Front, FrontOptions, Served, Target, asset_key, assets_of, demand_of, explanation_of,
-    objects_at, opening_at,
+    AssetFilter, Explanation, Front, FrontOptions, Intercepted, Served, Target, answer_intercepted, asset_key,
+    assets_of, demand_of, explanation_of, objects_at, opening_at,
 };
 pub use lifetimes::Lifetimes;
 pub(crate) use metrics::Unfinished;
-pub use metrics::{Held, HttpMetrics, Kind, Transport};
+pub use metrics::{HttpMetrics, Kind};
 pub(crate) use render::{AnswerError, compress};
 pub use settings::{HttpSettings, Thumbnails};
-pub(crate) use wire::{Intercepted, Service, accept_plain, accept_tls, answer_intercepted, closed};

@@ -1,6 +1,6 @@
 //! Settings of the HTTP front end.
 
-use crate::settings::{
+use millpond_settings::{
     At, ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };

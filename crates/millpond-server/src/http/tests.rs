@@ -3,10 +3,10 @@
 use super::answer::parses::{self, Parses};
 use crate::{
     config::{Inputs, load},
-    listeners::Inherited,
     serve::{Orders, Server},
     upgrade::Predecessor,
 };
+use millpond_connections::Inherited;
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

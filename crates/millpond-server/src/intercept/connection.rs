@@ -9,10 +9,11 @@ use super::{
     translation::{Translated, Unfound},
 };
 use crate::{
-    http::{AnswerError, Intercepted, answer_intercepted, closed, request::head::RequestHead},
+    http::{AnswerError, Intercepted, answer_intercepted},
     rtsp::{FirstRequest, SharedStream, first_request},
 };
 use bytes::BytesMut;
+use millpond_http::{request::head::RequestHead, wire::closed};
 use millpond_stream::Program;
 use socket2::SockRef;
 use std::{
@@ -53,7 +54,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, intercept: &Inter
     };
     if intercept.access_log {
         let ms = began.elapsed().as_millis() as u64;
-        tracing::info!(target: crate::logging::ACCESS, %peer, %server, outcome = outcome.label(), ms, "intercepted connection ended");
+        tracing::info!(target: millpond_logging::ACCESS, %peer, %server, outcome = outcome.label(), ms, "intercepted connection ended");
     }
     intercept.metrics.count(outcome);
 }

@@ -1,7 +1,7 @@
 //! Accepts intercepted connections. Their number is bounded, in all and for each client.
 
 use super::{Intercept, connection, metrics::Outcome};
-use crate::{listeners::Door, slots::Slots};
+use millpond_connections::{Door, Slots};
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{net::TcpStream, sync::watch};
 

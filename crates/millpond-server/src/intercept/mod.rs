@@ -19,8 +19,10 @@ pub(crate) use listen::accept;
 pub(crate) use metrics::InterceptMetrics;
 pub use settings::InterceptSettings;
 
-use crate::{http::Service, live::LiveSettings, rtsp::CurrentRtsp, tally::Tally};
+use crate::{http::Front, live::LiveSettings, rtsp::CurrentRtsp};
 use knowledge::{Fact, Knowledge};
+use millpond_connections::ClientTally;
+use millpond_http::wire::Service;
 use millpond_stream::{ClientAddress, Manager};
 use own_addresses::OwnAddresses;
 use relay::FastThreads;
@@ -41,12 +43,12 @@ const CUT_GRACE: Duration = Duration::from_secs(1);
 pub(crate) struct Intercept {
     settings: InterceptSettings,
     manager: Arc<Manager>,
-    service: Arc<Service>,
+    service: Arc<Service<Front>>,
     /// Serves clients of RTSP that share a stream.
     rtsp: CurrentRtsp,
     metrics: InterceptMetrics,
     own: OwnAddresses,
-    clients: Arc<Tally<ClientAddress>>,
+    clients: Arc<ClientTally<ClientAddress>>,
     /// One permit per possible connection.
     connections: Arc<Semaphore>,
     connections_most: usize,
@@ -80,7 +82,7 @@ impl Intercept {
     pub(crate) fn new(
         InterceptOptions { settings, live, max_connections, access_log }: InterceptOptions<'_>,
         manager: Arc<Manager>,
-        (service, rtsp): (Arc<Service>, CurrentRtsp),
+        (service, rtsp): (Arc<Service<Front>>, CurrentRtsp),
         metrics: &InterceptMetrics,
     ) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! The first bytes of an intercepted connection: whether they are a request that may become a stream.
 
-use crate::http::request::head::{self, ParsedHead, RequestHead};
 use http::{HeaderMap, Method, header};
+use millpond_http::request::head::{self, ParsedHead, RequestHead};
 use millpond_package::hls::Container;
 
 /// Protocol of the first bytes of a client.

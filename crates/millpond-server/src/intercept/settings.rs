@@ -1,8 +1,7 @@
 //! Settings of interception.
 
-use crate::network::Network;
-use crate::settings::{
-    At, ConfigError, Host, Setting, Settings, Sources,
+use millpond_settings::{
+    At, ConfigError, Host, Network, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
 use std::{net::SocketAddr, time::Duration};

@@ -1,11 +1,12 @@
 //! From a GET to a live stream of the server's RTSP port.
 
 use super::{Fact, Intercept};
-use crate::http::{
-    AnswerError, closed,
-    request::{Request, head::RequestHead},
-};
+use crate::http::AnswerError;
 use crate::live::LiveSettings;
+use millpond_http::{
+    request::{Request, head::RequestHead},
+    wire::closed,
+};
 use millpond_stream::{
     Linger, LiveRequest, Program, Source,
     reception::{AfterEnd, RtspSource, SourceError, SourceErrorKind, SourceTransport, StoredPolicy},

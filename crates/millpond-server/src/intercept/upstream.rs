@@ -1,6 +1,6 @@
 //! Connections to the servers of intercepted connections.
 
-use crate::listeners::transparent;
+use millpond_connections::transparent;
 use socket2::{Domain, Socket, Type};
 use std::{
     io,

@@ -1,7 +1,7 @@
 //! Connections to sources, encrypted where their URL demands it.
 
-use crate::tls;
 use futures_util::future::BoxFuture;
+use millpond_connections::tls;
 use millpond_stream::reception::{Connection, Connector, Endpoint, TcpConnector};
 use rustls_pki_types::ServerName;
 use std::{
@@ -115,7 +115,7 @@ impl AsyncWrite for SecureConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tls::{Certificates, TlsSource};
+    use millpond_connections::tls::{Certificates, TlsSource};
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::TcpListener,

@@ -1,11 +1,9 @@
 //! Live streams from the node of the cluster that receives them: their source has one session for all nodes.
 
 use super::Sources;
-use crate::{
-    cluster::{Cluster, LaterCluster, MARK, Start},
-    uri::encode,
-};
+use crate::cluster::{Cluster, LaterCluster, MARK, Start};
 use futures_util::future::BoxFuture;
+use millpond_library::uri::encode;
 use millpond_stream::{
     LiveRequest, Source,
     reception::{AfterEnd, Relay, RtspSource, SourceTransport},

@@ -1,6 +1,6 @@
 //! Settings of live sources.
 
-use crate::settings::{
+use millpond_settings::{
     At, Host, Setting, Settings,
     value::{self, BadValue, Form, show_duration, show_size},
 };

@@ -13,20 +13,19 @@ mod tests;
 mod text;
 
 use crate::{
-    access::AccessMetrics,
     cluster::ClusterMetrics,
     http::HttpMetrics,
     intercept::InterceptMetrics,
-    logging::LogCollector,
     reload::ReloadMetrics,
     rtmp::RtmpMetrics,
     rtsp::RtspMetrics,
     storage::{self, PlaceBytes, SentBytes, StorageCollector},
-    tls::TlsMetrics,
-    traces::TraceCollector,
 };
 use library::LibraryCollector;
+use millpond_access::AccessMetrics;
+use millpond_connections::tls::TlsMetrics;
 use millpond_library::{Library, Places};
+use millpond_logging::{LogCollector, traces::TraceCollector};
 use millpond_store::Store;
 pub(crate) use process::Figures;
 use prometheus_client::{encoding::EncodeLabelSet, encoding::text::encode, metrics::info::Info, registry::Registry};

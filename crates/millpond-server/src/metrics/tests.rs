@@ -2,8 +2,9 @@ use millpond_library::{DurationCounts, LibraryStats, work::PoolStats};
 use millpond_store::{PlaceStats, Stats};
 
 use super::*;
-use crate::http::{Kind, Transport};
+use crate::http::Kind;
 use ::http::StatusCode;
+use millpond_http::wire::Transport;
 use std::time::Duration;
 
 fn metrics(stats: Stats) -> Metrics {
@@ -88,7 +89,8 @@ fn requests_are_told_apart_by_kind_and_class() {
 fn guards_count_down_when_dropped() {
     let metrics = metrics(Stats::default());
     let response = metrics.http.response_in_flight();
-    let connections = [metrics.http.connection(Transport::Tls), metrics.http.connection(Transport::Tls)];
+    let connections =
+        [metrics.http.connections().connection(Transport::Tls), metrics.http.connections().connection(Transport::Tls)];
     let text = metrics.render(TextFormat::OpenMetrics);
     has(&text, "millpond_responses_in_flight 1");
     has(&text, "millpond_connections{transport=\"tls\"} 2");

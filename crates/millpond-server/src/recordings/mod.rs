@@ -6,12 +6,9 @@ mod settings;
 
 pub use settings::RecordSettings;
 
-use crate::{
-    library::LibraryError,
-    live::Sources,
-    slots::{Slot, Slots},
-};
+use crate::{library::LibraryError, live::Sources};
 use arc_swap::ArcSwap;
+use millpond_connections::{Slot, Slots};
 use millpond_stream::{CannotRecord, Program, RecordLimits, Recording, RecordingState, reception::SourceError};
 use std::{
     collections::BTreeMap,

@@ -1,6 +1,6 @@
 //! Settings of recordings.
 
-use crate::settings::{
+use millpond_settings::{
     At, Host, Setting, Settings,
     value::{self, Form, show_duration, show_size},
 };

@@ -17,12 +17,15 @@ pub use report::{Change, PlaceChanges, Report};
 pub use settings::ReloadSettings;
 
 use crate::{
-    config::{self, ConfigErrors, EditError, Inputs, Loaded},
-    files::{self, Stamp},
+    config::{self, EditError, Inputs, Loaded},
     serve::{Running, ServeError},
     upgrade,
 };
 use arc_swap::ArcSwap;
+use millpond_settings::{
+    ConfigErrors,
+    files::{self, FileStamp},
+};
 use std::{
     fmt, fs, io,
     path::{Path, PathBuf},
@@ -78,7 +81,7 @@ struct Inner {
     /// The configuration in force.
     loaded: ArcSwap<Loaded>,
     /// Stamp of the file when it was last loaded. The lock is held during a reload.
-    seen: Mutex<Option<Stamp>>,
+    seen: Mutex<Option<FileStamp>>,
 }
 
 /// A change of the text of the configuration file.
@@ -93,7 +96,7 @@ struct Edited {
 impl Reloader {
     /// Makes the reloader of a server that runs with `loaded`, which was made from `inputs`. To be called on a serving thread.
     pub(crate) fn new(inputs: Inputs, loaded: Loaded, running: Arc<Running>, metrics: ReloadMetrics) -> Self {
-        let stamp = inputs.config_file().map(|file| Stamp::of(&file));
+        let stamp = inputs.config_file().map(|file| FileStamp::of(&file));
         Self(Arc::new(Inner {
             inputs,
             serving: Handle::current(),
@@ -175,13 +178,13 @@ impl Reloader {
     /// Reloads when the file changes, while the setting `config-watch` is on, until `stop` turns true.
     pub(crate) async fn watch(self, mut stop: watch::Receiver<bool>) {
         let Some(file) = self.file() else { return };
-        let mut last = Stamp::of(&file);
+        let mut last = FileStamp::of(&file);
         loop {
             tokio::select! {
                 () = sleep(LOOK) => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
-            let now = Stamp::of(&file);
+            let now = FileStamp::of(&file);
             // A file that changes between two checks is still being written.
             let is_settled = std::mem::replace(&mut last, now) == now;
             if is_settled && self.loaded().config.reload.watch && self.0.is_new(now) {
@@ -194,7 +197,7 @@ impl Reloader {
 
 impl Inner {
     /// Whether the file has another state than at the last reload. A reload that runs settles the question.
-    fn is_new(&self, now: Stamp) -> bool {
+    fn is_new(&self, now: FileStamp) -> bool {
         self.seen.try_lock().is_ok_and(|seen| *seen != Some(now))
     }
 
@@ -251,11 +254,11 @@ impl Inner {
         &self,
         edited: Option<&Edited>,
         file: Option<&Path>,
-        seen: &mut Option<Stamp>,
+        seen: &mut Option<FileStamp>,
     ) -> Result<Report, ReloadError> {
         if edited.is_none() {
             // Before it is read: the next check sees a later change.
-            *seen = file.map(Stamp::of);
+            *seen = file.map(FileStamp::of);
         }
         let (loaded, mut report) = self.load(edited.map(|edited| edited.new.clone()))?;
         let prepared = self.running.prepare(&loaded.config).map_err(ReloadError::Refused)?;
@@ -265,7 +268,7 @@ impl Inner {
                 return Err(ReloadError::Changed);
             }
             file::replace(path, new).map_err(failed)?;
-            *seen = Some(Stamp::of(path));
+            *seen = Some(FileStamp::of(path));
         }
         report.warnings.extend(self.running.commit(prepared));
         // Users, keys and certificates may have changed where their paths have not.

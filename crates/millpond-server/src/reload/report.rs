@@ -1,9 +1,7 @@
 //! Differences between two configurations, and what becomes of them.
 
-use crate::{
-    config::{Config, Effective, Loaded, PlaceConfig},
-    settings::Source,
-};
+use crate::config::{Config, Effective, Loaded, PlaceConfig};
+use millpond_settings::Source;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

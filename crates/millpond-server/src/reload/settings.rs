@@ -1,6 +1,6 @@
 //! Settings of reloads.
 
-use crate::settings::{
+use millpond_settings::{
     At, Host, Setting, Settings,
     value::{self, Form},
 };

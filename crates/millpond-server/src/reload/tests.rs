@@ -1,7 +1,8 @@
 //! Each setting is applied, or keeps its value and is named.
 
 use super::Report;
-use crate::config::{Config, Form, Inputs, Loaded, load};
+use crate::config::{Config, Inputs, Loaded, load};
+use millpond_settings::value::Form;
 
 /// Settings whose values refer to files that are read, or go together with others: with the settings that a text needs besides.
 const TOGETHER: [(&str, &str); 10] = [

@@ -82,7 +82,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             Err(End::Left) => return End::Left,
             Err(end) => {
                 if rtmp.access_log {
-                    tracing::info!(target: crate::logging::ACCESS, %peer, why = %end, "RTMP publication refused");
+                    tracing::info!(target: millpond_logging::ACCESS, %peer, why = %end, "RTMP publication refused");
                 }
                 return end;
             }
@@ -90,14 +90,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         let (path, began) = (&published.path, Instant::now());
         let transport = if is_secure { "rtmps" } else { "rtmp" };
         if rtmp.access_log {
-            tracing::info!(target: crate::logging::ACCESS, %peer, asset = path, transport, "RTMP session publishes");
+            tracing::info!(target: millpond_logging::ACCESS, %peer, asset = path, transport, "RTMP session publishes");
         }
         let end = self.receive(&published).await.err().unwrap_or(End::Stopped);
         if rtmp.access_log {
             let (messages, bytes) = published.publication.received();
             let ms = began.elapsed().as_millis() as u64;
             let (client, method, protocol) = (peer.ip(), "PUBLISH", "RTMP/1.0");
-            tracing::info!(target: crate::logging::ACCESS, %peer, %client, method, asset = path, protocol,
+            tracing::info!(target: millpond_logging::ACCESS, %peer, %client, method, asset = path, protocol,
                 status = 200_u16, transport, messages, bytes, ms, why = %end, "RTMP session ended");
         }
         end

@@ -1,7 +1,7 @@
 //! Accepts RTMP connections, plain and over TLS.
 
 use super::{CurrentRtmp, Rtmp, connection};
-use crate::listeners::Door;
+use millpond_connections::Door;
 use std::{net::SocketAddr, time::Duration};
 use tokio::{net::TcpStream, sync::watch, time::timeout};
 use tokio_rustls::TlsAcceptor;

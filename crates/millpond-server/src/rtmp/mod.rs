@@ -10,13 +10,10 @@ pub(crate) use listen::accept;
 pub(crate) use metrics::RtmpMetrics;
 pub use settings::RtmpSettings;
 
-use crate::{
-    access::{Gates, Publishers},
-    limits::{ConnectionTimeouts, LimitSettings},
-    live::Sources,
-    slots::Slots,
-};
+use crate::{limits::LimitSettings, live::Sources};
 use arc_swap::ArcSwap;
+use millpond_access::{Gates, Publishers};
+use millpond_connections::{ConnectionTimeouts, Slots};
 use prometheus_client::metrics::counter::Counter;
 use std::{net::SocketAddr, sync::Arc};
 
@@ -74,7 +71,7 @@ impl Rtmp {
     fn refuse_connection(&self, peer: SocketAddr) {
         self.refused.inc();
         if self.access_log {
-            tracing::info!(target: crate::logging::ACCESS, %peer, why = self.connections.why(), "RTMP connection refused");
+            tracing::info!(target: millpond_logging::ACCESS, %peer, why = self.connections.why(), "RTMP connection refused");
         }
     }
 }

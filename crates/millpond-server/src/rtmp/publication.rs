@@ -1,10 +1,8 @@
 //! The publication that a client asks for.
 
 use super::Rtmp;
-use crate::{
-    access::{Asker, AuthAction, OpenRefusal, Publishers},
-    library::LibraryError,
-};
+use crate::library::LibraryError;
+use millpond_access::{AskingClient, AuthAction, OpenRefusal, Publishers};
 use millpond_rtmp::{Refusal, Target};
 use millpond_stream::{Publication, PublishRefused, PublishRequest, PublishedMedia, Source};
 use percent_encoding::percent_decode_str;
@@ -30,7 +28,7 @@ pub(super) enum NoPublication {
     #[error("{0}")]
     Users(#[from] OpenRefusal),
     #[error("{0}")]
-    NotAdmitted(crate::access::Refusal),
+    NotAdmitted(millpond_access::AccessRefusal),
     #[error("{0}")]
     Refused(#[from] PublishRefused),
 }
@@ -61,7 +59,7 @@ impl Rtmp {
     ) -> Result<Published, NoPublication> {
         let publishers: &Publishers = self.publishers.as_deref().ok_or(NoPublication::NotPublished)?;
         let path = percent_decode_str(&target.path).decode_utf8().map_err(|_| NoPublication::Encoding)?.into_owned();
-        let asker = Asker {
+        let asker = AskingClient {
             address: client,
             action: AuthAction::Publish,
             protocol: if is_secure { "rtmps" } else { "rtmp" },

@@ -1,7 +1,7 @@
 //! Digest authentication in the words of RTSP: challenges, and answers for a URL (RFC 2326 section 14.12, RFC 7616).
 
 use super::reply::Reply;
-use crate::access::{Passwords, Unproved};
+use millpond_access::{Passwords, Unproved};
 use millpond_rtp::{
     digest::{Authorization, AuthorizationError, DigestRefusal, DigestRequest},
     message::{
@@ -61,7 +61,7 @@ fn answered(header: &str, url: &Url) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{LIFETIME, REALM, UserFile, Users};
+    use millpond_access::{LIFETIME, REALM, UserFile, Users};
     use millpond_rtp::{
         digest::{Algorithm, Qop, Secret},
         message::Version,

@@ -7,7 +7,7 @@ use super::{
     tunnel::{self, Post},
     wire::Wire,
 };
-use crate::{listeners::Door, slots::Slot, tally::Tallied};
+use millpond_connections::{Door, Slot, Tallied};
 use millpond_stream::ClientAddress;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -144,7 +144,7 @@ async fn begin(wire: &Wire, arrival: &mut Arrival, rtsp: &Rtsp) -> io::Result<Op
 }
 
 fn refuse(wire: &Wire, peer: SocketAddr, status: &str) -> io::Result<()> {
-    tracing::info!(target: crate::logging::ACCESS, %peer, status, "HTTP request on the RTSP port is no tunnel");
+    tracing::info!(target: millpond_logging::ACCESS, %peer, status, "HTTP request on the RTSP port is no tunnel");
     let reply = format!("HTTP/1.0 {status}\r\nServer: millpond\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     wire.send(|pending| pending.extend_from_slice(reply.as_bytes()));
     wire.close();

@@ -35,13 +35,13 @@ pub(crate) use report::{SessionKind, SessionReport};
 pub use settings::RtspSettings;
 pub(crate) use shared::{FirstRequest, SharedStream, first_request};
 
-use crate::access::{Gates, Hold, Pass, Passwords, PublishSettings, Publishers, watch_passwords};
 use crate::cluster::Cluster;
-use crate::limits::{ConnectionTimeouts, LimitSettings};
+use crate::limits::LimitSettings;
 use crate::live::Sources;
-use crate::slots::Slots;
 use arc_swap::ArcSwap;
 use medium::Medium;
+use millpond_access::{ClientHold, Gates, Pass, Passwords, PublishSettings, Publishers, watch_passwords};
+use millpond_connections::{ConnectionTimeouts, Slots};
 use millpond_stream::{Full, Manager};
 use party::Party;
 use prometheus_client::metrics::counter::Counter;
@@ -212,7 +212,7 @@ impl Rtsp {
         name: String,
         about: impl FnOnce(u64) -> About,
         (path, medium): (&str, Medium),
-        admission: (Pass, Hold),
+        admission: (Pass, ClientHold),
     ) -> Result<Arc<Shared>, Full> {
         let admitted = self.manager.admission().admit(client, waiting)?;
         let mut record = None;
@@ -231,7 +231,7 @@ impl Rtsp {
     fn refuse_connection(&self, peer: SocketAddr) {
         self.refused.inc();
         if self.access_log {
-            tracing::info!(target: crate::logging::ACCESS, %peer, why = self.connections.why(), "RTSP connection refused");
+            tracing::info!(target: millpond_logging::ACCESS, %peer, why = self.connections.why(), "RTSP connection refused");
         }
     }
 

@@ -1,6 +1,5 @@
 //! Log lines of a session: one when it first plays, and one at its end.
 
-use crate::logging;
 use millpond_stream::{Observer, SentTotals};
 use std::{
     net::SocketAddr,
@@ -154,7 +153,7 @@ impl Record {
         let is_first = self.played.set(Played { at: Instant::now(), transport, method }).is_ok();
         if let Some(About { id, peer, asset, agent, .. }) = self.about.as_ref().filter(|_| is_first && self.is_logged) {
             let session = format_args!("{id:x}");
-            tracing::info!(target: logging::ACCESS, %session, %peer, asset, transport, agent, "RTSP session {what}");
+            tracing::info!(target: millpond_logging::ACCESS, %session, %peer, asset, transport, agent, "RTSP session {what}");
         }
     }
 
@@ -191,7 +190,7 @@ impl Drop for Record {
         let ended = self.ended.get().map_or("shutdown", |end| end.name());
         let (session, protocol, client) = (format_args!("{id:x}"), "RTSP/1.0", peer.ip());
         let ms = at.elapsed().as_millis() as u64;
-        tracing::info!(target: logging::ACCESS, %session, %peer, %client, method, asset, protocol, status = 200_u16,
+        tracing::info!(target: millpond_logging::ACCESS, %session, %peer, %client, method, asset, protocol, status = 200_u16,
             transport, agent, packets, bytes, lost, ms, ended, "RTSP session ended");
     }
 }

@@ -8,10 +8,8 @@ use super::{
     signalling::{Asked, Course, Signs, Viewer},
     wire::Wire,
 };
-use crate::{
-    access::{Hold, Pass},
-    cluster::{Booked, Cluster},
-};
+use crate::cluster::{Booked, Cluster};
+use millpond_access::{ClientHold, Pass};
 use millpond_cluster::{Bitrate, Demand, Shortage};
 use millpond_rtp::{description::Described, play::NptRange};
 use millpond_stream::{
@@ -39,7 +37,7 @@ pub(super) struct Shared {
     /// The pass with which its client was admitted.
     pass: Pass,
     /// Counts it among the sessions of its client and token.
-    _hold: Hold,
+    _hold: ClientHold,
 }
 
 /// A session, from its first SETUP on.
@@ -69,7 +67,7 @@ pub(super) enum Way {
 }
 
 impl Shared {
-    pub(super) fn new(session: Session, wire: &Arc<Wire>, (pass, hold): (Pass, Hold)) -> Arc<Self> {
+    pub(super) fn new(session: Session, wire: &Arc<Wire>, (pass, hold): (Pass, ClientHold)) -> Arc<Self> {
         let (progress, record) = (session.subscriber.progress().clone(), session.record.clone());
         let is_interleaved = AtomicBool::new(session.is_interleaved());
         let wire = Arc::downgrade(wire);

@@ -1,9 +1,9 @@
 //! Settings of RTSP, those of the stream engine included.
 
-use crate::access::UserFile;
 use crate::limits::LimitSettings;
 use crate::live::ChannelConfig;
-use crate::settings::{
+use millpond_access::UserFile;
+use millpond_settings::{
     At, ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };

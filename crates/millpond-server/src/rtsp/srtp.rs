@@ -3,7 +3,7 @@
 //! A description has the key of the server's packets (RFC 4567 3.1, `a=key-mgmt:mikey`). SETUP has the key of the
 //! client's reports (`KeyMgmt`). A key is for one source and one SETUP: it never protects two streams.
 
-use crate::random;
+use millpond_access::random;
 use millpond_rtp::{
     key_management::{
         carriage::{self, CarriageError, KeyMgmt},

@@ -5,8 +5,8 @@
 //! with another.
 
 use super::wire::Wire;
-use crate::{slots::Slot, tally::Tallied};
 use bytes::BytesMut;
+use millpond_connections::{Slot, Tallied};
 use millpond_rtp::tunnel::Decoder;
 use millpond_stream::ClientAddress;
 use std::{
@@ -144,7 +144,7 @@ async fn more(post: Option<&mut Post>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slots::Slots;
+    use millpond_connections::Slots;
     use tokio::{
         io::AsyncWriteExt as _,
         net::{TcpListener, TcpStream},

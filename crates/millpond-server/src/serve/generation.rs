@@ -2,16 +2,16 @@
 
 use super::{Parts, ServeError, live_places};
 use crate::{
-    access::Gates,
     admin::{AdminGate, AllowedHosts},
     config::{Config, PlaceConfig},
     http::{Front, FrontOptions, Served, Thumbnails},
     library::Places,
-    listeners::BindError,
     live::{Sources, window_options},
     rtmp::Rtmp,
     rtsp::{Rtsp, RtspOptions},
 };
+use millpond_access::Gates;
+use millpond_connections::BindError;
 use std::sync::Arc;
 
 /// Name of the place of the bundled sample, which is served where no place is configured.

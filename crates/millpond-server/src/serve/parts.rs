@@ -11,13 +11,13 @@ use crate::{
     engine,
     http::Thumbnails,
     library::{AssetOptions, Library, LibraryOptions, Places},
-    listeners::BindError,
     live::{LaterSources, OwnerRelay, SourceConnector},
     metrics::Metrics,
     priority::{self, Duty},
     storage,
     work::{PoolOptions, WorkPool},
 };
+use millpond_connections::BindError;
 use millpond_store::{Homes, Origin, Store};
 use millpond_stream::{Manager, reception::Relay};
 use std::{

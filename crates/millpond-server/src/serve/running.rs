@@ -8,18 +8,21 @@ use super::{
 use crate::{
     admin::{self, AdminListener, AdminParts, AdminSocket, Readiness},
     config::Config,
-    http::{Served, Service, accept_plain, accept_tls},
+    http::{Front, Served},
     intercept::{self, Intercept},
-    listeners::{Inherited, Listener, Listeners, SERVED},
-    live, logging,
+    live,
     recordings::Recordings,
     reload::Reloader,
     rtmp::{self, CurrentRtmp},
     rtsp::{self, CurrentRtsp},
-    tls::{self, Certificates},
     upgrade::Upgrader,
 };
 use arc_swap::ArcSwap;
+use millpond_connections::{
+    Inherited, Listener, Listeners, SERVED,
+    tls::{self, Certificates},
+};
+use millpond_http::wire::{Service, accept_plain, accept_tls};
 use millpond_store::ring::SweepLimits;
 use std::{
     collections::HashMap,
@@ -44,7 +47,7 @@ const ADMIN_END: Duration = Duration::from_secs(2);
 /// A server that runs.
 pub(crate) struct Running {
     pub(super) parts: Parts,
-    pub(super) service: Arc<Service>,
+    pub(super) service: Arc<Service<Front>>,
     pub(super) rtsp: CurrentRtsp,
     pub(super) rtmp: CurrentRtmp,
     pub(super) intercept: Option<Arc<Intercept>>,
@@ -134,7 +137,7 @@ impl Sockets {
 
 impl Running {
     pub(super) fn new(
-        (parts, service, generation): (Parts, Arc<Service>, Generation),
+        (parts, service, generation): (Parts, Arc<Service<Front>>, Generation),
         (rtsp, rtmp, intercept): (CurrentRtsp, CurrentRtmp, Option<Arc<Intercept>>),
         sockets: Sockets,
         (stop, end, grace): (watch::Receiver<bool>, watch::Receiver<bool>, watch::Sender<Duration>),
@@ -235,7 +238,7 @@ impl Running {
         generation.rtmp.take_over();
         self.rtsp.store(generation.rtsp.clone());
         self.rtmp.store(generation.rtmp.clone());
-        self.service.reconfigure(generation.front.clone(), &config.limits);
+        self.service.reconfigure(generation.front.clone(), config.limits.max_connections, config.limits.timeouts);
         if let Some(recordings) = &self.recordings {
             recordings.reconfigure(config.record.clone(), generation.sources.clone());
         }
@@ -256,7 +259,7 @@ impl Running {
         }
         self.sweep(&mut sockets, config);
         if before.config.log.filter != config.log.filter
-            && let Err(error) = logging::set_filter(&config.log.filter)
+            && let Err(error) = millpond_logging::set_filter(&config.log.filter)
         {
             warnings.push(error.to_string());
         }

@@ -3,10 +3,10 @@
 mod metrics;
 mod settings;
 
-use crate::settings::value::show_size;
 pub use metrics::PlaceBytes;
 pub(crate) use metrics::{ReadStats, SentBytes, StorageCollector};
 use millpond_place::{PlaceError, PlaceSpec};
+use millpond_settings::value::show_size;
 use millpond_store::{
     DiskOptions, Homes, MemoryOrigin, Origin, OriginOptions, SlabError, Store, StoreError, StoreOptions,
 };
@@ -130,7 +130,7 @@ pub(crate) fn reconfigure(store: &Store, settings: &StorageSettings, is_remote: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Host, Settings as _, machine::Machine};
+    use millpond_settings::{Host, Settings as _, machine::Machine};
 
     #[tokio::test]
     async fn a_process_that_hands_over_leaves_the_disk_to_the_next_one() {

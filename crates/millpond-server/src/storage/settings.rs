@@ -1,6 +1,6 @@
 //! Settings of the cache: memory, disk and the scheduler of fetches.
 
-use crate::settings::{
+use millpond_settings::{
     At, ConfigError, Host, Setting, Settings, Sources,
     machine::default_cache_size,
     value::{self, BadValue, Form, show_size},

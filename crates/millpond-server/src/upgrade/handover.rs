@@ -3,7 +3,7 @@
 //! The two have a pair of connected sockets; the new process has its end as standard input. One message names the listening sockets
 //! and carries their descriptors (`SCM_RIGHTS`). A line comes back when the new process serves.
 
-use crate::listeners::Inherited;
+use millpond_connections::Inherited;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,

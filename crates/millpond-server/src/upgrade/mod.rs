@@ -12,7 +12,8 @@ mod socket_activation;
 pub use settings::UpgradeSettings;
 pub(crate) use socket_activation::{tell_reloaded, tell_reloading, tell_stopping};
 
-use crate::{listeners::Inherited, serve::Running};
+use crate::serve::Running;
+use millpond_connections::Inherited;
 use std::{
     ffi::OsString,
     fs, io,

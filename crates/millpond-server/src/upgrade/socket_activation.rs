@@ -1,6 +1,6 @@
 //! Sockets from the service manager, and words to it (sd_listen_fds(3), sd_notify(3)).
 
-use crate::listeners::Inherited;
+use millpond_connections::Inherited;
 use sd_notify::NotifyState;
 
 /// Takes the listening sockets that the service manager has bound; none where it has bound none.

@@ -19,7 +19,9 @@ use super::cloud_error::Request;
 use super::exact::exact;
 use super::timed::{first_byte, stalling};
 use super::transport::{broken, chain};
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginFacts, RemoteOptions, Timeouts, kept};
+use super::{
+    BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginBody, OriginFacts, RemoteOptions, Timeouts, kept,
+};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::location::{BucketPrefix, Cloud};
@@ -309,7 +311,7 @@ async fn shielded<T>(work: impl Future<Output = object_store::Result<T>>) -> obj
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(failed)
 }
 
-fn pieces(result: GetResult, at: At) -> Body {
+fn pieces(result: GetResult, at: At) -> OriginBody {
     result.into_stream().map(move |item| item.map_err(|error| broken(&at, chain(&error)))).boxed()
 }
 

@@ -16,7 +16,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 
 use super::odd_keys::OddKeys;
 use super::resolve::{ResolveError, Root};
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginFacts};
+use super::{BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginBody, OriginFacts};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
@@ -197,7 +197,7 @@ pub(crate) fn check(
     Ok(range.start..range.end.clamp(range.start, meta.len))
 }
 
-fn file_body(origin: DiskOrigin, path: ObjectPath, file: Arc<File>, range: Range<u64>) -> Body {
+fn file_body(origin: DiskOrigin, path: ObjectPath, file: Arc<File>, range: Range<u64>) -> OriginBody {
     let total = range.end - range.start;
     Box::pin(stream::try_unfold(range, move |rest| {
         let (origin, path, file) = (origin.clone(), path.clone(), file.clone());

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::Body;
+use super::OriginBody;
 use crate::error::{At, OriginError};
 
 /// Returns exactly `count` bytes of a body, those after the first `skip`. Further bytes are cut off. A shorter body
 /// ends in [`OriginError::Truncated`].
-pub(super) fn exact(body: Body, at: At, skip: u64, count: u64) -> Body {
+pub(super) fn exact(body: OriginBody, at: At, skip: u64, count: u64) -> OriginBody {
     let exact = Exact { body, at, skip, count, received: 0 };
     Box::pin(stream::try_unfold(exact, |mut exact| async move {
         let bytes = exact.next().await?;
@@ -17,7 +17,7 @@ pub(super) fn exact(body: Body, at: At, skip: u64, count: u64) -> Body {
 }
 
 struct Exact {
-    body: Body,
+    body: OriginBody,
     at: At,
     skip: u64,
     count: u64,

@@ -20,7 +20,7 @@ use super::http_reply::{self, Asked, Condition};
 use super::index_page;
 use super::timed::{first_byte, stalling};
 use super::transport::{self, broken};
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Timeouts, shown};
+use super::{BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginBody, Timeouts, shown};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
@@ -321,7 +321,7 @@ fn status_error(at: &At, status: StatusCode, expected: Option<&ObjectMeta>) -> O
     }
 }
 
-fn pieces(response: Response, at: At) -> Body {
+fn pieces(response: Response, at: At) -> OriginBody {
     response
         .bytes_stream()
         .map(move |item| item.map_err(|error| broken(&at, transport::chain(&error.without_url()))))

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::stream;
 
 use super::disk::check;
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginFacts};
+use super::{BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginBody, OriginFacts};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
@@ -113,7 +113,7 @@ impl MemoryOrigin {
     }
 }
 
-fn pieces(mut bytes: Bytes) -> Body {
+fn pieces(mut bytes: Bytes) -> OriginBody {
     Box::pin(stream::iter(std::iter::from_fn(move || {
         let piece = bytes.split_to(bytes.len().min(PIECE));
         (!piece.is_empty()).then_some(Ok(piece))

@@ -60,7 +60,7 @@ pub(crate) mod test_server;
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The bytes of a reply, as they arrive. Dropping it ends the transfer.
-pub type Body = BoxStream<'static, Result<Bytes, OriginError>>;
+pub type OriginBody = BoxStream<'static, Result<Bytes, OriginError>>;
 
 /// Longest header value that is kept with an object, in bytes: tens of thousands of objects are remembered.
 const LONGEST_FIELD: usize = 1024;
@@ -105,7 +105,7 @@ pub struct Fetched {
     /// The range that is sent: the requested one, cut at the end of the object.
     pub range: Range<u64>,
     /// Exactly the bytes of `range`, or an error. It never ends early without one.
-    pub body: Body,
+    pub body: OriginBody,
 }
 
 impl fmt::Debug for Fetched {

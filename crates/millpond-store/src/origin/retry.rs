@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 
-use super::{Body, BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
+use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginBody, OriginCounts, OriginFacts};
 use crate::error::OriginError;
 use crate::layout::Striping;
 use crate::path::ObjectPath;
@@ -108,12 +108,12 @@ struct Resumable {
     path: ObjectPath,
     meta: ObjectMeta,
     rest: Range<u64>,
-    body: Body,
+    body: OriginBody,
     tries: Tries,
 }
 
 impl Resumable {
-    fn into_body(self) -> Body {
+    fn into_body(self) -> OriginBody {
         Box::pin(stream::try_unfold(self, |mut body| async move {
             while !body.rest.is_empty() {
                 match body.next().await {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, timeout};
 
-use super::Body;
+use super::OriginBody;
 use crate::error::{At, OriginError, Phase};
 
 /// Bytes that a body brings within the time limit of a pause, at least, while it has that many.
@@ -13,7 +13,7 @@ const LEAST: usize = 1024;
 
 /// Returns a body that fails when it pauses for longer than `stall`, or brings fewer than [`LEAST`] bytes in that time. The
 /// clock runs only while a reader waits for bytes.
-pub(crate) fn stalling(body: Body, at: At, stall: Duration) -> Body {
+pub(crate) fn stalling(body: OriginBody, at: At, stall: Duration) -> OriginBody {
     // Time that was waited, and bytes that came, since the last piece that was long enough.
     let start = (body, at, Duration::ZERO, 0_usize);
     Box::pin(stream::try_unfold(start, move |(mut body, at, waited, bytes)| async move {

@@ -16,7 +16,7 @@ use super::turns::PieceDue;
 use crate::due::Due;
 use crate::error::{At, OriginError};
 use crate::layout::Piece;
-use crate::origin::Body;
+use crate::origin::OriginBody;
 
 /// Bytes of one permit of [`ReadAhead`].
 const PERMIT: u64 = 1 << 10;
@@ -78,7 +78,7 @@ impl Batch {
     }
 
     /// Returns the bytes of the range, in order.
-    pub(super) fn into_body(self) -> Body {
+    pub(super) fn into_body(self) -> OriginBody {
         Box::pin(stream::try_unfold(self, |mut batch| async move {
             let bytes = batch.next().await?;
             Ok(bytes.map(|bytes| (bytes, batch)))

@@ -17,7 +17,7 @@ use super::store::StripeStore;
 use crate::error::{At, OriginError};
 use crate::layout::Layout;
 use crate::origin::bare::bare;
-use crate::origin::{Body, Origin, RemoteOptions};
+use crate::origin::{Origin, OriginBody, RemoteOptions};
 use crate::path::ObjectPath;
 
 /// Memory for units that are being written, in bytes.
@@ -146,7 +146,7 @@ fn chosen<'a>(plan: &'a StripePlan, path: &ObjectPath) -> Result<Vec<&'a StripeS
 
 /// The bytes of a source, unit by unit.
 struct Incoming {
-    body: Body,
+    body: OriginBody,
     /// Bytes that arrived behind the last unit.
     rest: Bytes,
 }
@@ -173,7 +173,7 @@ impl Incoming {
 
 /// Cuts a body into units, and writes all copies of each. Returns the SHA-256 of the bytes.
 async fn write_units(
-    body: Body,
+    body: OriginBody,
     layout: &Layout,
     sinks: &[Sink],
     id: &str,

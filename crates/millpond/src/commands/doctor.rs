@@ -5,8 +5,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_server::{
     config,
     doctor::{self, Finding, Probe, Severity},
-    settings::value,
 };
+use millpond_settings::value;
 use millpond_terminal::{out, say};
 use serde_json::json;
 
@@ -32,7 +32,7 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
-    config::machine::raise_open_files();
+    millpond_settings::machine::raise_open_files();
     let loaded = config::load(&serve::inputs(matches))?;
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     let read = text("read").unwrap_or_default();

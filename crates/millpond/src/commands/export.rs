@@ -2,7 +2,7 @@
 
 use super::{Outcome, runtime};
 use clap::{Arg, ArgMatches, Command};
-use millpond_server::settings::value;
+use millpond_settings::value;
 use millpond_terminal::{
     out::{progress, progress_of},
     say, urls,

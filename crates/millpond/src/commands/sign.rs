@@ -2,12 +2,9 @@
 
 use super::Outcome;
 use clap::{Arg, ArgMatches, Command};
-use millpond_server::{
-    access::{Claims, Parties, keys::Secret, sign},
-    config::value,
-    network::Network,
-    uri,
-};
+use millpond_access::{Claims, Parties, keys::Secret, sign};
+use millpond_library::uri;
+use millpond_settings::{Network, value};
 use millpond_terminal::{say, urls};
 use std::time::{Duration, SystemTime};
 

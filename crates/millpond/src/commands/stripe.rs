@@ -3,7 +3,7 @@
 use super::{Outcome, runtime};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use millpond_place::{PlaceError, PlaceSpec, map_target, stripe_store};
-use millpond_server::settings::value;
+use millpond_settings::value;
 use millpond_store::{
     MAP_SUFFIX, MapTarget, ObjectPath, OriginOptions, RemoteOptions, StripeError, StripeMap, StripePlan, StripeStore,
     remove, stripe, unstripe,

@@ -10,7 +10,7 @@ use millpond_lab::simulate::{
     Axis, LinkModel, Outcome, Plot, Setting, Workload, ZipfOptions, byte_miss_ratio, compare, head, mix, replay, run,
     sproxy, trace, zipf,
 };
-use millpond_server::config::value;
+use millpond_settings::value;
 use millpond_store::{policy::PolicyName, schedule::Mode};
 use millpond_terminal::{out, say};
 use std::{

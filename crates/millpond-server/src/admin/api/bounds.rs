@@ -2,12 +2,13 @@
 
 use super::super::{AdminGate, AdminState};
 use crate::{
-    config::{Config, Form, PlaceConfig, PlaceSetting},
+    config::{Config, PlaceConfig, PlaceSetting},
     problem::Problem,
     reload::Reloader,
 };
 use http::StatusCode;
 use millpond_place::PlaceSpec;
+use millpond_settings::value::Form;
 use std::path::{Path, PathBuf};
 
 /// Cure in the error of a refused request: three ways to change the setting or the place.

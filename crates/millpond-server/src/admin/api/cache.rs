@@ -11,8 +11,8 @@ use crate::{
     http::{AnswerError, objects_at},
     problem::Problem,
     reload::Reloader,
-    settings::value,
 };
+use millpond_settings::value;
 use millpond_store::{CachedObject, Object, Selection, Store, policy::PolicyName, schedule::Mode};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::Range, sync::Arc};

@@ -1,12 +1,10 @@
 //! Clips in live streams.
 
 use super::{super::AdminState, Outcome, Reply, absent, bad, page::Items, request::ApiRequest, show, shown};
-use crate::{
-    problem::{self, Problem},
-    settings::value,
-};
+use crate::problem::{self, Problem};
 use http::StatusCode;
 use millpond_package::utc;
+use millpond_settings::value;
 use millpond_stream::{CannotInsert, InsertionEnd, InsertionReport, registry::NodeId};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,7 +1,7 @@
 //! The last minutes of the log.
 
 use super::{Outcome, bad, page, request::ApiRequest, show};
-use crate::logging::{RecentLine, recent};
+use millpond_logging::{RecentLine, recent};
 use serde::{Deserialize, Serialize};
 use tracing::Level;
 use utoipa::{IntoParams, ToSchema};

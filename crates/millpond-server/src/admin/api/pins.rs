@@ -8,10 +8,8 @@ use super::{
     request::ApiRequest,
     show,
 };
-use crate::{
-    http::{objects_at, opening_at},
-    settings::value,
-};
+use crate::http::{objects_at, opening_at};
+use millpond_settings::value;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};

@@ -4,9 +4,9 @@ use super::{super::AdminState, Outcome, Reply, absent, bad, request::ApiRequest,
 use crate::{
     problem::{self, Problem},
     recordings::{Listed, RecordError, Recordings},
-    settings::value,
 };
 use http::StatusCode;
+use millpond_settings::value;
 use millpond_stream::{CannotRecord, RecordingEnd, reception::SourceErrorKind};
 use serde::{Deserialize, Serialize};
 use std::{io, time::Duration};

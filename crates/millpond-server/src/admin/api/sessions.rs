@@ -11,8 +11,8 @@ use crate::{
     audience::{BlockReport, ViewerReport},
     problem::Problem,
     rtsp::{SessionKind, SessionReport},
-    settings::value,
 };
+use millpond_settings::value;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use utoipa::{IntoParams, ToSchema};

@@ -8,11 +8,12 @@ use super::{
     show,
 };
 use crate::{
-    config::{Config, EditError, Effective, Form, Loaded, PlaceConfig, Source, edit},
+    config::{Config, EditError, Effective, Loaded, PlaceConfig, edit},
     problem::Problem,
     reload::{Change, ReloadError, Reloader, Report},
 };
 use http::StatusCode;
+use millpond_settings::{Source, value::Form};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};

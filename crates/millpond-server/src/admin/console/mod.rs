@@ -6,23 +6,17 @@
 mod files;
 
 use super::{Reply, refuse, reply};
-use crate::{
-    http::{
-        compress,
-        request::{
-            Request,
-            coding::Coding,
-            conditional::{Precondition, Validators, evaluate},
-        },
-    },
-    library::fingerprint,
-    problem::Problem,
-};
+use crate::{http::compress, library::fingerprint, problem::Problem};
 use bytes::Bytes;
 use files::{FILES, File};
 use http::{
     HeaderMap, HeaderName, Method, StatusCode,
     header::{self, HeaderValue},
+};
+use millpond_http::request::{
+    Request,
+    coding::Coding,
+    conditional::{Precondition, Validators, evaluate},
 };
 use std::sync::OnceLock;
 

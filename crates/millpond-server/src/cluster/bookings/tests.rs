@@ -1,7 +1,7 @@
 use super::super::{ClusterMetrics, ClusterSettings, Counted, LoadMeter, PlaceRead};
 use super::*;
-use crate::settings::{Host, Settings as _, machine::Machine};
 use millpond_cluster::{Addresses, Booking};
+use millpond_settings::{Host, Settings as _, machine::Machine};
 use prometheus_client::registry::Registry;
 use std::{sync::atomic::AtomicU64, time::Instant};
 use tokio::{

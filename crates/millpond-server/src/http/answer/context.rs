@@ -1,7 +1,7 @@
 //! A request with all that its handlers need.
 
 use super::{ConnectionViewers, Front, Target};
-use crate::http::request::Request;
+use millpond_http::request::Request;
 use std::net::IpAddr;
 
 /// A request with all that its handlers need.

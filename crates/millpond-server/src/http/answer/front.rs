@@ -2,19 +2,19 @@
 
 use super::{ConnectionViewers, ReplyInfo, Served, Target, lasting::Lasting, reply::CacheControl, target::PlacePath};
 use crate::{
-    access::{CorsOrigins, Gates, Hold, Pass, Publishers},
     audience::Audience,
     cluster::Cluster,
     http::{
         HttpMetrics, Kind, Lifetimes,
         render::{CodedTexts, Renderer},
-        request::Request,
     },
     library::{Catalogue, Library, Places},
     live::Sources,
-    logging::RequestId,
     storage::PlaceBytes,
 };
+use millpond_access::{ClientHold, CorsOrigins, Gates, Pass, Publishers};
+use millpond_http::request::Request;
+use millpond_logging::RequestId;
 use millpond_store::Store;
 use std::{
     net::SocketAddr,
@@ -230,7 +230,7 @@ impl Front {
             _in_flight: self.metrics.response_in_flight(),
             receipt: None,
             pass: Pass::default(),
-            hold: Hold::default(),
+            hold: ClientHold::default(),
         }
     }
 }

@@ -7,13 +7,14 @@ use super::{
     target::TargetKind,
 };
 use crate::{
-    access::Hold,
-    http::{Kind, body::BodyError, render::AnswerError},
+    http::{Kind, render::AnswerError},
     library::LibraryError,
     problem::Problem,
     work::Asker,
 };
 use http::{HeaderName, Method, StatusCode, header};
+use millpond_access::ClientHold;
+use millpond_http::body::BodyError;
 use millpond_store::HOME_HEADER;
 use std::time::Instant;
 
@@ -52,7 +53,7 @@ pub(crate) async fn begin(
     {
         if matches!(&error, BodyError::Origin(error) if error.is_changed()) {
             // The second answer counts among those of its client, in place of the first.
-            answer.1.hold = Hold::default();
+            answer.1.hold = ClientHold::default();
             answer = handle(context).await;
             match answer.0.body.begin().await {
                 Ok(()) => {

@@ -1,8 +1,9 @@
 //! Requests with other methods than GET and HEAD.
 
 use super::{Context, Reply, client::cors, reply::problem};
-use crate::{logging::RequestId, problem::Problem};
+use crate::problem::Problem;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use millpond_logging::RequestId;
 
 /// Value of `Allow`.
 const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");

@@ -5,12 +5,12 @@
 
 use super::Front;
 use crate::{
-    access::{Gates, RuledPlace},
-    http::request::Request,
     library::{LiveResource, LiveRoute, Places, Route},
     live::Sources,
-    uri,
 };
+use millpond_access::{Gates, RuledPlace};
+use millpond_http::request::Request;
+use millpond_library::uri;
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
 /// Path of steering manifests.

@@ -1,9 +1,9 @@
 //! A clip of a stream's past in one response of unknown length.
 
 use super::Sent;
-use crate::http::body::{BodyError, ChunkStream};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use millpond_http::body::{BodyError, ChunkStream};
 use millpond_stream::live::{Clip, NoClip};
 use std::collections::VecDeque;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -44,7 +44,8 @@ impl ChunkStream for ClipResponse {
                 let read = reading.await;
                 self.reading = None;
                 let (clip, read) = read.map_err(std::io::Error::other)?;
-                let Some(chunks) = read? else { return Ok(None) };
+                let read = read.map_err(|error| BodyError::Past(error.to_string()))?;
+                let Some(chunks) = read else { return Ok(None) };
                 self.ready.extend(chunks);
                 self.clip = Some(clip);
             }

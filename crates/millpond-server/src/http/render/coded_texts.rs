@@ -1,8 +1,9 @@
 //! Cache of compressed texts. Each text is compressed once per coding, on the worker pool.
 
 use super::compress;
-use crate::{http::request::coding::Coding, library::Resource, work::WorkPool};
+use crate::{library::Resource, work::WorkPool};
 use bytes::Bytes;
+use millpond_http::request::coding::Coding;
 use millpond_media::Work;
 use millpond_store::{Cache, Memory, SingleFlight};
 use std::sync::Arc;

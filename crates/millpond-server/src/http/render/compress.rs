@@ -1,6 +1,6 @@
 //! Content codings of texts: brotli and gzip.
 
-use crate::http::request::coding::Coding;
+use millpond_http::request::coding::Coding;
 use std::{
     io::{self, Write as _},
     ops::RangeInclusive,

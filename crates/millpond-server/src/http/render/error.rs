@@ -1,13 +1,13 @@
 //! Why a resource or file can't be the answer to a request.
 
 use crate::{
-    http::body::BodyError,
     library::{IndexError, LibraryError},
     problem,
-    settings::value::show_duration,
 };
 use http::StatusCode;
+use millpond_http::body::BodyError;
 use millpond_package::live::BadDirectives;
+use millpond_settings::value::show_duration;
 use millpond_store::OriginError;
 use millpond_stream::{
     CannotOpen,

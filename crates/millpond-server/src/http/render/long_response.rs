@@ -3,15 +3,15 @@
 //! Frames are sent whole. Those that a slow client can't take in time are left out by the engine, up to a key frame.
 
 use crate::{
-    http::{
-        HttpMetrics, Kind,
-        body::{BodyError, ChunkStream},
-        metrics::Held,
-    },
+    http::{HttpMetrics, Kind},
     storage::PlaceBytes,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use millpond_http::{
+    body::{BodyError, ChunkStream},
+    wire::Held,
+};
 use millpond_package::hls::Container;
 use millpond_stream::{
     Program, Run, Tempo, Viewing,

@@ -1,10 +1,8 @@
 //! The pictures of a program that was built without the feature `pictures`: there are none.
 
 use super::{error::AnswerError, resource};
-use crate::{
-    http::body::Body,
-    library::{Asset, Library, Resource},
-};
+use crate::library::{Asset, Library, Resource};
+use millpond_http::body::Body;
 use millpond_store::Store;
 use std::sync::Arc;
 

@@ -7,11 +7,8 @@
 //! a slow client has not read yet stay valid after eviction, and no file outlives the process.
 
 use super::recent::RecentSegments;
-use crate::{
-    http::body::{Body, BodyError},
-    library::Resource,
-    work::WorkPool,
-};
+use crate::{library::Resource, work::WorkPool};
+use millpond_http::body::{Body, BodyError};
 use millpond_store::{Cache, Memory, ReadCounts};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use std::{

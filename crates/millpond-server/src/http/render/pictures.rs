@@ -2,11 +2,11 @@
 
 use super::{error::AnswerError, resource};
 use crate::{
-    http::body::Body,
     library::{Asset, Library, LibraryError, Resource},
     work::JobKind,
 };
 use bytes::Bytes;
+use millpond_http::body::Body;
 use millpond_media::{Codec, TrackKind, Work};
 use millpond_package::{
     PresentedTrack,

@@ -8,11 +8,11 @@ use super::{
     resource::{self, Output},
 };
 use crate::{
-    http::body::{Body, BodyError},
     library::{Asset, Library, LibraryError, Resource},
     work::PoolError,
 };
 use bytes::Bytes;
+use millpond_http::body::{Body, BodyError};
 use millpond_media::Work;
 use millpond_store::{Cache, SingleFlight, Store};
 use std::{path::PathBuf, sync::Arc};

@@ -1,8 +1,8 @@
 //! A live segment that is sent while it is made: each part when it is complete.
 
-use crate::http::body::{BodyError, ChunkStream};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use millpond_http::body::{BodyError, ChunkStream};
 use millpond_package::live::{SegmentNumber, TrackSegment, Window};
 use millpond_stream::live::LiveWindow;
 use std::{collections::VecDeque, sync::Arc, time::Duration};

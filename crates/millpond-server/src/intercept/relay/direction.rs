@@ -1,6 +1,6 @@
 //! One direction of a connection that is passed on.
 
-use crate::kernel_pipe::{CAPACITY, KernelPipe};
+use millpond_connections::kernel_pipe::{CAPACITY, KernelPipe};
 use prometheus_client::metrics::counter::Counter;
 use rustix::{
     fd::AsFd,

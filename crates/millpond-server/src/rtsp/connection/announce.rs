@@ -9,7 +9,7 @@ use crate::rtsp::{
     reply::Reply,
     signalling::{Announce, Outcome, SetUp},
 };
-use crate::{access::Publishers, random};
+use millpond_access::{Publishers, random};
 use millpond_rtp::{
     message::StatusCode,
     sdp_reader::SessionDescription,

@@ -18,10 +18,11 @@ use super::{
     srtp::Promises,
     wire::Wire,
 };
-use crate::{access::Gates, cluster::marked, library::LibraryError};
+use crate::{cluster::marked, library::LibraryError};
 use announce::Announced;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode as HttpStatus;
+use millpond_access::Gates;
 use millpond_rtp::{
     message::{StatusCode, headers::LOCATION},
     setup::Mode,

@@ -1,8 +1,6 @@
 //! SETUP: the transport of a track (RFC 2326 10.4).
 
 use super::{Connection, failed, refused};
-use crate::access::{Hold, Pass};
-use crate::random;
 use crate::rtsp::{
     interleaved::Interleaved,
     party::Party,
@@ -12,6 +10,7 @@ use crate::rtsp::{
     signalling::{Named, Outcome, SetUp},
     srtp::protection,
 };
+use millpond_access::{ClientHold, Pass, random};
 use millpond_rtp::{
     description::{Described, repeat_type},
     key_management::carriage::CarriageError,
@@ -109,9 +108,9 @@ impl Connection<'_> {
     }
 
     /// Counts a new session among those of its client and token. The sessions of a stream of another server have no limit here.
-    fn hold(&self, client: IpAddr, pass: &Pass) -> Result<Hold, Outcome<'static>> {
+    fn hold(&self, client: IpAddr, pass: &Pass) -> Result<ClientHold, Outcome<'static>> {
         if self.shared.is_some() {
-            return Ok(Hold::default());
+            return Ok(ClientHold::default());
         }
         self.rtsp.gates.hold(client, pass).map_err(|limited| {
             let reply = Reply::new(StatusCode::NotEnoughBandwidth).with(RETRY_AFTER, limited.retry_after().to_string());

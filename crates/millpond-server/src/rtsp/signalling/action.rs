@@ -1,9 +1,9 @@
 //! Actions that a dialogue asks its caller for, and their outcomes.
 
 use super::TimeRange;
-use crate::access::{Pass, Question};
 use crate::rtsp::reply::Reply;
 use bytes::Bytes;
+use millpond_access::{Pass, Question};
 use millpond_rtp::{
     framing::FramingError,
     setup::{Mode, Offer, RtpProfile},

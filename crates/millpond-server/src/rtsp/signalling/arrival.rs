@@ -1,7 +1,7 @@
 //! The beginning of a connection: RTSP, or one half of a tunnel through HTTP.
 
-use crate::limits::ConnectionTimeouts;
 use bytes::BytesMut;
+use millpond_connections::ConnectionTimeouts;
 use millpond_rtp::tunnel::{Half, Opening, recognize};
 use std::time::Duration;
 

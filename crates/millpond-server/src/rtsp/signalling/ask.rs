@@ -4,11 +4,8 @@ use super::{
     TimeRange,
     action::{Announce, Asked, Named, SetUp},
 };
-use crate::{
-    access::{Pass, token},
-    library::decode_path,
-    rtsp::reply::Reply,
-};
+use crate::{library::decode_path, rtsp::reply::Reply};
+use millpond_access::{Pass, token};
 use millpond_rtp::{
     key_management::carriage,
     message::{

@@ -6,19 +6,18 @@ use super::{
     channels::Channels,
     sessions::{Sessions, Viewer},
 };
-use crate::access::{
-    Admission, Asker, AuthAction, Gates, Limited, Pass, Passwords, Publishers, Question, Refusal, RtspDecision,
-    Unproved, query_token,
-};
 use crate::cluster::Cluster;
-use crate::limits::ConnectionTimeouts;
-use crate::logging;
 use crate::rtsp::{
     challenge,
     record::End,
     reply::{self, PUBLIC, PUBLIC_TO_PUBLISHERS, Reply},
 };
 use bytes::BytesMut;
+use millpond_access::{
+    AccessRefusal, AskingClient, AuthAction, Gates, Limited, Pass, Passwords, PublisherAdmission, Publishers, Question,
+    RtspDecision, Unproved, query_token,
+};
+use millpond_connections::ConnectionTimeouts;
 use millpond_rtp::{
     digest::DigestRefusal,
     framing::{self, ClientMessage, FramingError},
@@ -262,7 +261,7 @@ impl Dialogue {
     /// The step after the answer to [`Step::Ask`].
     pub(in crate::rtsp) fn answered<T: Viewer>(
         &mut self,
-        answer: Result<Pass, Refusal>,
+        answer: Result<Pass, AccessRefusal>,
         sessions: &Sessions<T>,
         now: Duration,
     ) -> Step<T> {
@@ -274,7 +273,7 @@ impl Dialogue {
             }
             Err(refusal) => {
                 let is_guess = ask::authorization(&request).is_some() || ask::token(&request).is_some();
-                self.wrong += usize::from(is_guess && refusal != Refusal::NoAnswer);
+                self.wrong += usize::from(is_guess && refusal != AccessRefusal::NoAnswer);
                 let reply = self.turned_away(&refusal);
                 Step::Send(self.write(&request, &reply))
             }
@@ -314,13 +313,13 @@ impl Dialogue {
     }
 
     /// The reply to a request that rules of access refuse.
-    fn turned_away(&self, refusal: &Refusal) -> Reply {
+    fn turned_away(&self, refusal: &AccessRefusal) -> Reply {
         let (peer, why) = (self.terms.peer, refusal.to_string());
         tracing::debug!(%peer, why, "RTSP request refused");
         match refusal {
-            Refusal::Credentials(challenges) if !challenges.is_empty() => Reply::challenge(challenges.clone()),
+            AccessRefusal::Credentials(challenges) if !challenges.is_empty() => Reply::challenge(challenges.clone()),
             // The keys of tokens, or the other server, may be there soon.
-            Refusal::NoKeys | Refusal::NoAnswer => {
+            AccessRefusal::NoKeys | AccessRefusal::NoAnswer => {
                 Reply::new(StatusCode::ServiceUnavailable).with(RETRY_AFTER, "5").because(why)
             }
             // 401 asks for a scheme of RTSP, of which tokens are none.
@@ -368,8 +367,8 @@ impl Dialogue {
         &self,
         action: AuthAction,
         (request, query, agent): (&'a Request<Vec<u8>>, &'a str, Option<&'a str>),
-    ) -> Asker<'a> {
-        Asker {
+    ) -> AskingClient<'a> {
+        AskingClient {
             address: self.terms.peer.ip(),
             action,
             protocol: if self.terms.is_secure { "rtsps" } else { "rtsp" },
@@ -389,20 +388,20 @@ impl Dialogue {
     ) -> Option<Reply> {
         if let RtspDecision::Refused(refusal) = ruled {
             // A client without credentials may get a token from its user. Each wrong one counts.
-            self.wrong += usize::from(matches!(refusal, Refusal::Token(_)));
+            self.wrong += usize::from(matches!(refusal, AccessRefusal::Token(_)));
             return Some(self.turned_away(refusal));
         }
         let admission = match (&self.terms.publishers, &self.terms.passwords, ruled) {
             (Some(publishers), ..) if is_publishers => publishers.admission(self.terms.peer.ip()),
             (_, _, RtspDecision::Users(passwords)) | (_, Some(passwords), RtspDecision::Open) => {
-                Admission::Users(passwords)
+                PublisherAdmission::Users(passwords)
             }
-            _ => Admission::Free,
+            _ => PublisherAdmission::Free,
         };
         let refused = match admission {
-            Admission::Free => Ok(()),
-            Admission::Users(passwords) => challenge::check(passwords, request, self.terms.peer.ip(), now),
-            Admission::Forbidden => {
+            PublisherAdmission::Free => Ok(()),
+            PublisherAdmission::Users(passwords) => challenge::check(passwords, request, self.terms.peer.ip(), now),
+            PublisherAdmission::Forbidden => {
                 let why = "without publish-users only clients of this machine may publish";
                 return Some(Reply::new(StatusCode::Forbidden).because(why));
             }
@@ -532,7 +531,7 @@ impl Dialogue {
             FramingError::TooLong { .. } => "413 Request Entity Too Large",
         };
         if self.terms.access_log {
-            tracing::info!(target: logging::ACCESS, peer = %self.terms.peer, status, why = %error, "RTSP request refused");
+            tracing::info!(target: millpond_logging::ACCESS, peer = %self.terms.peer, status, why = %error, "RTSP request refused");
         }
         Step::Refuse { reply: format!("RTSP/1.0 {status}\r\nServer: millpond\r\n\r\n"), error }
     }
@@ -545,7 +544,7 @@ impl Dialogue {
         if status >= 400 && reply.status != StatusCode::Unauthorized && self.terms.access_log {
             let (uri, agent) = (ask::logged(request), ask::agent(request));
             let protocol = "RTSP/1.0";
-            tracing::info!(target: logging::ACCESS, %peer, client = %peer.ip(), method, uri, protocol, status, agent,
+            tracing::info!(target: millpond_logging::ACCESS, %peer, client = %peer.ip(), method, uri, protocol, status, agent,
                 why = reply.why, "RTSP request refused");
         }
         reply.to_bytes(request)

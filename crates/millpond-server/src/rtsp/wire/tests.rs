@@ -1,5 +1,5 @@
 use super::*;
-use crate::tls::{Certificates, TlsSource};
+use millpond_connections::tls::{Certificates, TlsSource};
 use rustls_pki_types::ServerName;
 use std::{sync::Arc, time::Duration};
 use tokio::{

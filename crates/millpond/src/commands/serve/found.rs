@@ -1,7 +1,7 @@
 //! The start's report on the places: assets with their URLs, and media that is not served.
 
-use millpond_library::Survey;
-use millpond_server::{encode, escape::Escaping};
+use millpond_library::{Survey, uri::encode};
+use millpond_logging::escape::Escaping;
 use std::fmt::{self, Write as _};
 
 /// Most assets of each place that are told.

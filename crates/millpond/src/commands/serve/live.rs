@@ -1,10 +1,8 @@
 //! The start's words on places with live streams: where they play, where they are pushed to, and their ladders.
 
 use super::{bases::Bases, found::Escaped};
-use millpond_server::{
-    encode,
-    serve::{LiveSummary, Publishing},
-};
+use millpond_library::uri::encode;
+use millpond_server::serve::{LiveSummary, Publishing};
 use std::fmt::{self, Write as _};
 
 /// Most places whose addresses are all told. Of the others one is.

@@ -9,15 +9,16 @@ mod signals;
 
 use super::Outcome;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use millpond_logging::LogError;
 use millpond_server::{
-    config::{
-        self, Config, Inputs, PLACE_SETTINGS, PlaceSetting, Source,
-        value::{self, Form},
-    },
-    logging::{self, LogError},
+    config::{self, Config, Inputs, PLACE_SETTINGS, PlaceSetting},
     priority,
     serve::{Orders, Server},
     upgrade::{Predecessor, Program},
+};
+use millpond_settings::{
+    Source,
+    value::{self, Form},
 };
 use millpond_terminal::out;
 use std::{collections::HashMap, ffi::OsString, path::PathBuf, time::Instant};
@@ -141,13 +142,15 @@ pub(super) fn inputs(matches: &ArgMatches) -> Inputs {
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let started = Instant::now();
-    config::machine::raise_open_files();
+    millpond_settings::machine::raise_open_files();
     let inputs = inputs(matches);
     let loaded = config::load(&inputs)?;
     let config = &loaded.config;
-    logging::init(&config.log, &config.traces).map_err(|error| match (&error, loaded.source("access-log")) {
-        (LogError::File { .. }, at @ Source::File { .. }) => format!("{at}: {error}"),
-        _ => error.to_string(),
+    millpond_logging::init(&config.log, &config.traces).map_err(|error| {
+        match (&error, loaded.source("access-log")) {
+            (LogError::File { .. }, at @ Source::File { .. }) => format!("{at}: {error}"),
+            _ => error.to_string(),
+        }
     })?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
@@ -176,7 +179,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     });
     // Every response had its grace: running tasks are not waited for.
     runtime.shutdown_background();
-    logging::flush();
+    millpond_logging::flush();
     done
 }
 

@@ -8,7 +8,6 @@
 //! | SIGUSR2 | starts the program anew; the new process takes over ([`millpond_server::upgrade`]) |
 //! | SIGPIPE | is ignored, by the runtime of the language |
 
-use millpond_server::logging;
 use std::{io, process, time::Duration};
 use tokio::{
     runtime::Builder,
@@ -54,7 +53,7 @@ impl Signals {
                     tracing::info!("SIGHUP: configuration, certificates, users and keys of tokens are read again");
                     reload.send_modify(|count| *count += 1);
                 }
-                _ = user1.recv() => match logging::reopen() {
+                _ = user1.recv() => match millpond_logging::reopen() {
                     true => tracing::info!("SIGUSR1: the access log is opened again"),
                     false => tracing::info!("SIGUSR1 is ignored: the access log has no file"),
                 },
@@ -98,7 +97,7 @@ pub(super) fn watch(
                 STUCK
             }
         };
-        logging::flush();
+        millpond_logging::flush();
         process::exit(code);
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(run))?;

@@ -7,7 +7,7 @@ mod trace;
 use super::{Outcome, runtime};
 use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource, value_parser};
 use millpond_lab::{Arrivals, simulate::Plot};
-use millpond_server::config::value;
+use millpond_settings::value;
 use millpond_terminal::out;
 use std::{fmt::Display, time::Duration};
 

@@ -2,7 +2,7 @@
 
 use super::{Given, Outcome, runtime, show};
 use millpond_lab::{replay, simulate::trace};
-use millpond_server::config::value;
+use millpond_settings::value;
 use millpond_terminal::urls;
 
 pub(super) fn run(given: &Given<'_>, url: &str, file: &str) -> Outcome {

@@ -4,7 +4,7 @@ use super::{Done, lists, write_json};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use millpond_cluster::{AssignmentName, Bitrate};
 use millpond_lab::simulate::cluster::{FleetOutcome, FleetSetting, run_fleet};
-use millpond_server::config::value;
+use millpond_settings::value;
 use millpond_terminal::{out, say};
 use std::{error::Error, time::Instant};
 

@@ -7,7 +7,7 @@ use millpond_lab::simulate::{
     Plot,
     cluster::{PaperOutcome, PaperSetting, serve},
 };
-use millpond_server::config::value;
+use millpond_settings::value;
 use millpond_terminal::{out, say};
 use std::{error::Error, path::Path};
 

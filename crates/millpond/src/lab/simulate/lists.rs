@@ -2,7 +2,7 @@
 
 use clap::ArgMatches;
 use millpond_cluster::AssignmentName;
-use millpond_server::config::value;
+use millpond_settings::value;
 use std::{error::Error, ops::RangeInclusive};
 
 /// The values of a list, each read by `read`.

@@ -10,13 +10,12 @@ use super::{
 use crate::{
     http::{
         Kind,
-        body::Body,
         render::{self, AnswerError, TextId},
-        request::coding::Coding,
     },
     library::{Asset, LibraryError, Resource, Route, is_manifest, is_media},
 };
 use http::{HeaderValue, Method, header};
+use millpond_http::{body::Body, request::coding::Coding};
 use std::sync::Arc;
 
 /// Selects the resource or file of a request.

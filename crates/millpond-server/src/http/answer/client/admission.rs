@@ -1,20 +1,18 @@
 //! Requests that need a token or a password, and the replies to them.
 
 use super::super::{Context, Reply, Target, reply::problem, target::TargetKind};
-use crate::{
-    access::{CorsOrigins, Decision, Hold, Limited, Pass, Refusal, Sight, Viewer, token},
-    logging::RequestId,
-    problem::Problem,
-    uri,
-};
+use crate::problem::Problem;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use millpond_access::{AccessRefusal, AccessViewer, ClientHold, CorsOrigins, Decision, Limited, Pass, Sight, token};
+use millpond_library::uri;
+use millpond_logging::RequestId;
 use millpond_store::HOME_HEADER;
 
 /// Checks a request against the rules of its place. The data of the page is that of the path which it is about.
 ///
 /// # Errors
 /// The reason of a refusal.
-pub(in crate::http::answer) async fn admit(context: &Context<'_>) -> Result<Pass, Refusal> {
+pub(in crate::http::answer) async fn admit(context: &Context<'_>) -> Result<Pass, AccessRefusal> {
     let Context { front, request, target, .. } = *context;
     if is_open(target) {
         return Ok(Pass::default());
@@ -50,9 +48,9 @@ pub(in crate::http::answer) fn is_of_node(context: &Context<'_>) -> bool {
 ///
 /// # Errors
 /// The client or the token has reached a limit.
-pub(in crate::http::answer) fn count(context: &Context<'_>, pass: &Pass) -> Result<Hold, Limited> {
+pub(in crate::http::answer) fn count(context: &Context<'_>, pass: &Pass) -> Result<ClientHold, Limited> {
     let front = context.front;
-    let Some(limits) = front.gates().limits() else { return Ok(Hold::default()) };
+    let Some(limits) = front.gates().limits() else { return Ok(ClientHold::default()) };
     limits.token_request(pass, front.now())?;
     limits.hold(context.client(), pass)
 }
@@ -82,33 +80,33 @@ pub(in crate::http::answer) fn sights(context: &Context<'_>) -> Vec<Option<Sight
 }
 
 /// Answers a request that is not admitted. The reply is the same whether there is such an asset or not.
-pub(in crate::http::answer) fn turned_away(id: RequestId, path: &str, refused: &Refusal) -> Reply {
+pub(in crate::http::answer) fn turned_away(id: RequestId, path: &str, refused: &AccessRefusal) -> Reply {
     tracing::debug!(%id, path, why = %refused, "request not admitted");
     let status = match refused {
-        Refusal::Network | Refusal::Dots | Refusal::Denied => StatusCode::FORBIDDEN,
-        Refusal::Token(error) if error.is_of_another() => StatusCode::FORBIDDEN,
-        Refusal::Token(_) | Refusal::Credentials(_) => StatusCode::UNAUTHORIZED,
-        Refusal::Malformed(_) => StatusCode::BAD_REQUEST,
+        AccessRefusal::Network | AccessRefusal::Dots | AccessRefusal::Denied => StatusCode::FORBIDDEN,
+        AccessRefusal::Token(error) if error.is_of_another() => StatusCode::FORBIDDEN,
+        AccessRefusal::Token(_) | AccessRefusal::Credentials(_) => StatusCode::UNAUTHORIZED,
+        AccessRefusal::Malformed(_) => StatusCode::BAD_REQUEST,
         // RFC 6585 section 4.
-        Refusal::Guesses(_) => StatusCode::TOO_MANY_REQUESTS,
-        Refusal::NoKeys | Refusal::NoAnswer => StatusCode::SERVICE_UNAVAILABLE,
+        AccessRefusal::Guesses(_) => StatusCode::TOO_MANY_REQUESTS,
+        AccessRefusal::NoKeys | AccessRefusal::NoAnswer => StatusCode::SERVICE_UNAVAILABLE,
     };
     let mut reply = problem(id, Problem::new(status).detail(refused.to_string()));
     match refused {
-        Refusal::Credentials(challenges) => {
+        AccessRefusal::Credentials(challenges) => {
             for value in challenges.iter().filter_map(|challenge| HeaderValue::from_str(challenge).ok()) {
                 reply.headers.append(header::WWW_AUTHENTICATE, value);
             }
         }
         // RFC 6750 section 3.1.
-        Refusal::Token(_) if status == StatusCode::UNAUTHORIZED => {
+        AccessRefusal::Token(_) if status == StatusCode::UNAUTHORIZED => {
             let value = HeaderValue::from_static("Bearer realm=\"millpond\", error=\"invalid_token\"");
             reply.headers.insert(header::WWW_AUTHENTICATE, value);
         }
-        Refusal::Guesses(many) => {
+        AccessRefusal::Guesses(many) => {
             reply.headers.insert(header::RETRY_AFTER, many.retry_after().into());
         }
-        Refusal::NoKeys | Refusal::NoAnswer => {
+        AccessRefusal::NoKeys | AccessRefusal::NoAnswer => {
             reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         }
         _ => {}
@@ -157,9 +155,9 @@ pub(in crate::http::answer) fn keep_private(context: &Context<'_>, headers: &mut
 }
 
 /// The client of a request, with its credentials. `written` is the target as the client wrote it.
-fn viewer<'a>(context: &Context<'a>, written: &'a str) -> Viewer<'a> {
+fn viewer<'a>(context: &Context<'a>, written: &'a str) -> AccessViewer<'a> {
     let request = context.request;
-    Viewer {
+    AccessViewer {
         address: context.client(),
         token: request.token.as_deref(),
         query: context.query(),

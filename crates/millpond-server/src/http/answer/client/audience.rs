@@ -3,13 +3,14 @@
 use super::super::{Context, Front, Reply, ReplyInfo, Target, reply::problem};
 use crate::{
     audience::{Length, ReadBytes, UnderWay, Viewing},
-    http::{Kind, request::Request},
-    logging::RequestId,
+    http::Kind,
     problem::Problem,
-    uri,
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use millpond_http::request::Request;
+use millpond_library::uri;
+use millpond_logging::RequestId;
 use serde::Deserialize;
 use std::net::IpAddr;
 

@@ -5,11 +5,9 @@
 //! like a viewer who seeks: slices are fetched too early or too late, but never wrong ones. A client that reads a file
 //! range after range is a viewer too; its rate tells when it needs which bytes.
 
-use crate::{
-    http::request::Request,
-    library::{Asset, Lazy, Resource, fingerprint},
-};
+use crate::library::{Asset, Lazy, Resource, fingerprint};
 use http::header;
+use millpond_http::request::Request;
 use millpond_package::Stretch;
 use millpond_store::{Object, Store, Watch, schedule::Course};
 use std::{

@@ -7,15 +7,14 @@ use super::{
     target::PlacePath,
 };
 use crate::{
-    http::{
-        Kind,
-        body::Body,
-        render::AnswerError,
-        request::range::{self, RequestedRange},
-    },
+    http::{Kind, render::AnswerError},
     library::{LibraryError, content_type as content_type_of, fingerprint},
 };
 use http::{HeaderName, HeaderValue, Method, header};
+use millpond_http::{
+    body::Body,
+    request::range::{self, RequestedRange},
+};
 use millpond_store::{Object, ObjectPath, Whence};
 use std::sync::Arc;
 

@@ -7,10 +7,10 @@ use super::{
 };
 use crate::http::{
     AnswerError,
-    body::Body,
     render::{ClipResponse, Sent},
 };
 use http::{Method, StatusCode};
+use millpond_http::body::Body;
 use millpond_package::hls::Container;
 use millpond_stream::live::{NoClip, is_ahead};
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! The server's time, with which players of live DASH compare their clocks.
 
 use super::super::target::TIME;
-use crate::http::request::Request;
+use millpond_http::request::Request;
 use std::sync::LazyLock;
 
 /// Levels of folders for which [`reference`] is relative.

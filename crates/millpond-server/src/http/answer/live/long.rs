@@ -9,12 +9,12 @@ use super::{
 use crate::{
     http::{
         AnswerError,
-        body::Body,
         render::{LongResponse, Muxer, Sent},
     },
     live::CannotFollow,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use millpond_http::body::Body;
 use millpond_media::movie::{Track, TrackKind};
 use millpond_package::hls::Container;
 use millpond_stream::{Program, fragmenter::fits};

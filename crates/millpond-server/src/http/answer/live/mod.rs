@@ -14,10 +14,11 @@ pub(crate) use translated::answer_translated;
 
 use super::{Context, Front, Reply, ReplyInfo, target::LiveTarget};
 use crate::{
-    http::{AnswerError, Kind, request::Request},
+    http::{AnswerError, Kind},
     library::{LibraryError, LiveResource},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use millpond_http::request::Request;
 use millpond_package::hls::Container;
 use millpond_stream::Program;
 use segment::OfRun;

@@ -10,13 +10,12 @@ use super::{
     past::Past,
     program,
 };
-use crate::http::{
-    AnswerError, Kind,
+use crate::http::{AnswerError, Kind, render::TextId};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use millpond_http::{
     body::Body,
-    render::TextId,
     request::{Request, coding::Coding},
 };
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use millpond_package::{
     hls::Container,
     live::{Directives, Reload, SegmentNumber, Window},

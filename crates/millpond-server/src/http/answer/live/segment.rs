@@ -11,12 +11,12 @@ use super::{
 use crate::{
     http::{
         AnswerError, Kind,
-        body::Body,
         render::{SegmentStream, is_begun},
     },
     library::{LiveMedia, fingerprint},
 };
 use http::{HeaderValue, Method};
+use millpond_http::body::Body;
 use millpond_media::Work;
 use millpond_package::{
     MediaKind,

@@ -1,15 +1,9 @@
 //! Answers to an operator's questions: the inputs of a request, where they are now, and the objects of a path.
 
 use super::super::{Front, Target, steering::demand};
-use crate::{
-    cluster::Explained,
-    http::{
-        body::{Body, Inputs},
-        render::AnswerError,
-    },
-    library::LibraryError,
-};
+use crate::{cluster::Explained, http::render::AnswerError, library::LibraryError};
 use millpond_cluster::Demand;
+use millpond_http::body::{Body, Inputs};
 use millpond_store::{Object, ObjectPath, OriginLink, Whence};
 use serde::Serialize;
 use std::sync::Arc;

@@ -4,8 +4,8 @@ use super::{super::Front, streams};
 use crate::{
     http::render::AnswerError,
     library::{Asset, LibraryError, Purpose, Resource, is_media},
-    uri::encode,
 };
+use millpond_library::uri::encode;
 use millpond_package::{MediaKind, PresentedTrack, hls::Container, thumbnails::Thumbnails};
 use serde_json::{Value, json};
 use std::sync::Arc;

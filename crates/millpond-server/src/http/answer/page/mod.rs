@@ -16,16 +16,16 @@ use super::{
     target::PageTarget,
 };
 use crate::{
-    http::{
-        body::Body,
-        render::{AnswerError, TextId},
-        request::{accept::prefers_html, coding::Coding},
-    },
+    http::render::{AnswerError, TextId},
     library::{LibraryError, fingerprint},
 };
 use bytes::Bytes;
 use files::{PageFile, Shown};
 use http::{HeaderName, HeaderValue, header};
+use millpond_http::{
+    body::Body,
+    request::{accept::prefers_html, coding::Coding},
+};
 use std::time::SystemTime;
 
 /// `Cache-Control` of data.

@@ -1,8 +1,9 @@
 //! Addresses of the server in its network, for QR codes on a page that was opened on the same machine.
 
 use super::super::Context;
-use crate::{http::request::Request, interfaces::reachable};
+use crate::interfaces::reachable;
 use http::{HeaderName, header};
+use millpond_http::request::Request;
 use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
 use url::Host;

@@ -1,12 +1,10 @@
 //! Searches of the web page, over all folders of all places.
 
 use super::{super::Front, streams as live_streams};
-use crate::{
-    access::Sight,
-    library::{LibraryError, NameRow, Names, Query, search as search_names},
-    uri::parameter,
-};
+use crate::library::{LibraryError, NameRow, Names, Query, search as search_names};
 use futures_util::future::join_all;
+use millpond_access::Sight;
+use millpond_library::uri::parameter;
 use millpond_media::Work;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Live streams on the web page.
 
 use super::{super::Front, description::rtsp};
-use crate::{library::LibraryError, live::state, uri::encode};
+use crate::{library::LibraryError, live::state};
+use millpond_library::uri::encode;
 use millpond_media::movie::TrackKind;
 use millpond_package::MediaKind;
 use millpond_stream::{Format, Source, StreamReport};

@@ -2,11 +2,11 @@
 
 use super::{
     super::Front,
-    Upload,
     error::PublishError,
     upload::{self, UploadFormat},
 };
 use bytes::{Bytes, BytesMut};
+use millpond_http::wire::Upload;
 use millpond_stream::{Conflict, Publication};
 use std::time::Duration;
 

@@ -1,16 +1,14 @@
 //! Why a publication is refused, or ended, and what its publisher is told.
 
-use super::{
-    super::{Reply, reply::problem},
-    UploadError,
-};
+use super::super::{Reply, reply::problem};
 use crate::{
-    access::{HttpRefusal, Refusal, TooManyGuesses},
     library::LibraryError,
-    logging::RequestId,
     problem::{self, Problem},
 };
 use http::{HeaderValue, StatusCode, header};
+use millpond_access::{AccessRefusal, HttpRefusal, TooManyGuesses};
+use millpond_http::wire::UploadError;
+use millpond_logging::RequestId;
 use millpond_stream::{PublicationEnd, PublishRefused, reception::SourceErrorKind};
 use std::time::Duration;
 
@@ -70,12 +68,12 @@ impl From<HttpRefusal> for PublishError {
     }
 }
 
-impl From<Refusal> for PublishError {
+impl From<AccessRefusal> for PublishError {
     /// The refusal of `auth-url`.
-    fn from(refusal: Refusal) -> Self {
+    fn from(refusal: AccessRefusal) -> Self {
         match refusal {
-            Refusal::Credentials(challenges) => Self::Challenge(challenges),
-            Refusal::NoAnswer => Self::NoAnswer,
+            AccessRefusal::Credentials(challenges) => Self::Challenge(challenges),
+            AccessRefusal::NoAnswer => Self::NoAnswer,
             _ => Self::Denied,
         }
     }

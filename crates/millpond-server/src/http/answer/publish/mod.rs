@@ -6,20 +6,18 @@ mod split;
 mod upload;
 
 pub(super) use split::Splits;
-pub(crate) use upload::{Upload, UploadError};
 
 use super::{
     Context, Front, Reply, ReplyInfo, Target, client,
     reply::{add_common_fields, put_page},
 };
-use crate::{
-    access::{Asker, AuthAction, HttpClient, Publishers},
-    http::{Kind, request::Request},
-};
+use crate::http::Kind;
 use body::PublishedBody;
 use bytes::Bytes;
 use error::PublishError;
 use http::{HeaderMap, Method, StatusCode, header};
+use millpond_access::{AskingClient, AuthAction, HttpClient, Publishers};
+use millpond_http::{request::Request, wire::Upload};
 use millpond_stream::{LiveRequest, PublishRefused, PublishRequest, PublishedMedia, Source};
 use split::{Joined, SplitName};
 use std::time::Instant;
@@ -133,7 +131,7 @@ async fn admit(context: &Context<'_>, publishers: &Publishers, stream: &str) -> 
         is_forwarded: request.forwarded.is_some(),
         authorization: request.header(header::AUTHORIZATION),
     };
-    let asker = Asker {
+    let asker = AskingClient {
         address: publisher.address,
         action: AuthAction::Publish,
         protocol: if publisher.is_secure { "https" } else { "http" },

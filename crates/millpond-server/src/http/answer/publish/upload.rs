@@ -1,9 +1,5 @@
 //! Bodies of requests, and the format of the media in them.
 
-use crate::http::request::HeadError;
-use bytes::Bytes;
-use std::io;
-
 /// Length of a packet of MPEG-TS (ISO/IEC 13818-1 2.4.3.2), and its first byte.
 const PACKET: usize = 188;
 const SYNC: u8 = 0x47;
@@ -11,26 +7,6 @@ const SYNC: u8 = 0x47;
 const FIRST: [&[u8; 4]; 8] = [b"ftyp", b"styp", b"moov", b"moof", b"sidx", b"emsg", b"prft", b"free"];
 /// Bytes of an unknown format that are shown.
 const SHOWN: usize = 16;
-
-/// The body of a request.
-pub(crate) trait Upload: Send {
-    /// Waits for the next bytes; `None` at the end.
-    ///
-    /// # Errors
-    /// The client left, or its framing is invalid.
-    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, UploadError>> + Send;
-}
-
-/// Why a body ended early.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum UploadError {
-    /// The connection failed.
-    #[error("the client left: {0}")]
-    Client(#[from] io::Error),
-    /// The framing is invalid.
-    #[error(transparent)]
-    Framing(#[from] HeadError),
-}
 
 /// A format that is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

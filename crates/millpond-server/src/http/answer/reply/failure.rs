@@ -2,12 +2,13 @@
 
 use super::{super::Front, Reply, add_common_fields};
 use crate::{
-    http::{Kind, body::Body, render::AnswerError},
+    http::{Kind, render::AnswerError},
     library::{IndexError, LibraryError},
-    logging::{self, RequestId},
     problem::{self, Problem},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use millpond_http::body::Body;
+use millpond_logging::RequestId;
 use std::{borrow::Cow, net::SocketAddr, time::Duration};
 
 /// Answers bytes that are no valid request.
@@ -15,7 +16,7 @@ pub(crate) fn refusal(front: &Front, status: StatusCode, why: &str, peer: Socket
     let id = RequestId::next();
     front.metrics().request(Kind::Other, status, Duration::ZERO);
     if front.logs_requests() {
-        tracing::info!(target: logging::ACCESS, %id, %peer, status = status.as_u16(), why, "not a request");
+        tracing::info!(target: millpond_logging::ACCESS, %id, %peer, status = status.as_u16(), why, "not a request");
     }
     let mut reply = problem(id, Problem::new(status).detail(why));
     // Nobody knows whose it is.

@@ -16,14 +16,14 @@ pub(super) use plain::put_page;
 pub(super) use representation::{Negotiation, SelectedRepresentation, etag};
 
 use super::client::Receipt;
-use crate::{
-    access::{Hold, Pass},
-    http::{Held, Kind, body::Body},
-    logging::RequestId,
-    problem::Problem,
-    storage::PlaceBytes,
-};
+use crate::{http::Kind, problem::Problem, storage::PlaceBytes};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use millpond_access::{ClientHold, Pass};
+use millpond_http::{
+    body::Body,
+    wire::{self, Held},
+};
+use millpond_logging::RequestId;
 use std::time::{Duration, SystemTime};
 
 /// A reply: head and body.
@@ -52,6 +52,12 @@ impl Reply {
     }
 }
 
+impl From<Reply> for wire::Reply {
+    fn from(Reply { status, headers, body, is_last, .. }: Reply) -> Self {
+        Self { status, headers, body, is_last }
+    }
+}
+
 /// Facts about a reply for logs and metrics.
 #[derive(Debug)]
 pub(crate) struct ReplyInfo {
@@ -74,7 +80,7 @@ pub(crate) struct ReplyInfo {
     /// The admission of the request, which may end before the reply does.
     pub(crate) pass: Pass,
     /// Counts the response among those of its client and token.
-    pub(crate) hold: Hold,
+    pub(crate) hold: ClientHold,
 }
 
 /// Adds the fields that every reply has.

@@ -4,14 +4,12 @@ use super::{
     Reply,
     html::{escaped, source},
 };
-use crate::{
-    http::{
-        body::Body,
-        request::{Request, accept::prefers_html},
-    },
-    problem::Problem,
-};
+use crate::problem::Problem;
 use http::{HeaderValue, StatusCode, header};
+use millpond_http::{
+    body::Body,
+    request::{Request, accept::prefers_html},
+};
 use std::sync::LazyLock;
 
 const STYLE: &str = include_str!("../../../../page/error.css");

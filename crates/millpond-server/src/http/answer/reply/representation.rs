@@ -1,7 +1,8 @@
 //! The selected representation of a resource (RFC 9110 section 3.2), and the reply that it becomes.
 
 use super::{Reply, dates};
-use crate::http::{
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use millpond_http::{
     body::Body,
     request::{
         Request,
@@ -10,7 +11,6 @@ use crate::http::{
         range::{self, RequestedRange},
     },
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::time::SystemTime;
 
 /// Metadata and body of a resource, before preconditions and ranges apply.

@@ -3,19 +3,16 @@
 use super::super::{Context, Front, Reply, ReplyInfo, Target, target::LiveTarget};
 use crate::{
     cluster::{MARK, PassedBytes, Protocol, Start, marked},
-    http::{
-        Kind,
-        body::{Body, BodyError, ChunkStream},
-        render,
-    },
+    http::{Kind, render},
     library::{LiveResource, Resource},
-    proxies::Forwarded,
-    uri,
 };
 use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use millpond_cluster::ObjectKey;
+use millpond_connections::proxies::Forwarded;
+use millpond_http::body::{Body, BodyError, ChunkStream};
+use millpond_library::uri;
 
 /// Returns the redirect to the node that serves a request; `None` where that is this one.
 ///

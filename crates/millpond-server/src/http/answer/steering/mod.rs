@@ -11,10 +11,11 @@ use super::{
     Context,
     reply::{Negotiation, SelectedRepresentation, etag},
 };
-use crate::{http::body::Body, library::fingerprint};
+use crate::library::fingerprint;
 use bytes::Bytes;
 use http::HeaderValue;
 use millpond_cluster::ObjectKey;
+use millpond_http::body::Body;
 use serde_json::json;
 
 /// Seconds after which players ask for a steering manifest again.

@@ -7,16 +7,13 @@ use super::super::{
 };
 use crate::{
     cluster::MARK,
-    http::{
-        body::Body,
-        render::{AnswerError, TextId},
-        request::coding::Coding,
-    },
+    http::render::{AnswerError, TextId},
     library::{Asset, Resource, Route, fingerprint},
-    uri,
 };
 use bytes::Bytes;
 use millpond_cluster::{Bitrate, Demand, NodeName, ObjectKey};
+use millpond_http::{body::Body, request::coding::Coding};
+use millpond_library::uri;
 use millpond_package::{
     MediaKind,
     pathway::{self, Pathway, Pathways},

@@ -1,10 +1,8 @@
 //! Requests of one connection, and what becomes of its sessions.
 
 use super::simulation::{Over, SECOND, SESSIONS, World, request};
-use crate::{
-    access::{Passwords, UserFile, Users},
-    rtsp::{record::End, signalling::Ended},
-};
+use crate::rtsp::{record::End, signalling::Ended};
+use millpond_access::{Passwords, UserFile, Users};
 use millpond_rtp::framing::FramingError;
 use std::sync::Arc;
 

@@ -3,10 +3,10 @@
 use super::super::{
     Action, Asked, Course, Dialogue, Ended, Named, Outcome, SetUp, Signs, Step, Terms, Viewer, sessions::Sessions,
 };
-use crate::access::Gates;
-use crate::limits::ConnectionTimeouts;
 use crate::rtsp::{record::End, reply::Reply, wire};
 use bytes::BytesMut;
+use millpond_access::Gates;
+use millpond_connections::ConnectionTimeouts;
 use millpond_rtp::{framing::FramingError, message::StatusCode, setup::Offer};
 use millpond_stream::{Full, Played, PlayedPart, Start, Stopped, outlet::Backlog};
 use std::{

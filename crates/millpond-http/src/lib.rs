@@ -1,0 +1,16 @@
+//! HTTP as clients speak it: HTTP/1.1 in a loop of this crate, HTTP/2 by the `h2` crate.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`wire`] | accepts connections, reads heads and sends replies: HTTP/1.1, HTTP/2, TLS |
+//! | [`body`] | turns plans, files and object ranges into chunks that a connection pulls |
+//! | [`request`] | parses heads, targets, ranges and preconditions; pure |
+//!
+//! Imports run down this table only; a unit test enforces that. What a request is about, and how it is answered, is up to a
+//! [`wire::FrontEnd`]: the crate knows no assets, no streams and no paths.
+
+pub mod body;
+pub mod request;
+#[cfg(test)]
+mod walls;
+pub mod wire;

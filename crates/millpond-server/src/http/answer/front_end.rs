@@ -1,0 +1,52 @@
+//! The front end as connections see it.
+
+use super::{ConnectionViewers, Front, Target, exchange::Exchange, publish, reply};
+use millpond_access::Gates;
+use millpond_http::{
+    request::{HeadError, Request},
+    wire::{ConnectionMetrics, FrontEnd, Peer, Reply, SendMeter},
+};
+use millpond_store::Memory;
+use std::{net::SocketAddr, sync::Arc, time::Instant};
+
+impl FrontEnd for Front {
+    type Target = Target;
+    type Viewers = ConnectionViewers;
+    type Exchange = Exchange;
+
+    fn memory(&self) -> &Arc<Memory> {
+        self.store().memory()
+    }
+
+    fn connection_metrics(&self) -> &ConnectionMetrics {
+        self.metrics().connections()
+    }
+
+    fn gates(&self) -> &Gates {
+        Self::gates(self)
+    }
+
+    fn connected(&self, peer: SocketAddr, is_secure: bool) -> ConnectionViewers {
+        Self::connected(self, peer, is_secure)
+    }
+
+    fn target(&self, request: &Request) -> Target {
+        Target::of(self, request)
+    }
+
+    fn takes_body(&self, request: &Request, target: &Target) -> bool {
+        publish::takes_body(self, request, target)
+    }
+
+    fn begin(self: Arc<Self>, request: (Request, Target), peer: Peer, started: Instant, meter: SendMeter) -> Exchange {
+        Exchange::begin(self, request, peer, started, meter)
+    }
+
+    fn refuse(&self, error: HeadError, peer: SocketAddr) -> Reply {
+        reply::refusal(self, error.status, error.reason, peer).into()
+    }
+
+    fn cut(&self) {
+        Self::cut(self);
+    }
+}
