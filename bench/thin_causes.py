@@ -8,8 +8,8 @@ import json
 import re
 from datetime import datetime
 
-SEGMENT = re.compile(r"/film-(\d+)\.mp4/ts/.*\.ts$")
-TITLE = re.compile(r"film-(\d+)\.mp4")
+SEGMENT = re.compile(r"/film-(\d+)-\w+\.mp4/ts/.*\.ts$")
+TITLE = re.compile(r"film-(\d+)-\w+\.mp4")
 
 
 def lines(text: str):

@@ -42,6 +42,13 @@ impl Course {
         self.whole
     }
 
+    /// Returns how many segments the segment of `later` comes after the one of `byte`; `None` for a viewer that doesn't request
+    /// whole segments.
+    pub(crate) fn segments_between(&self, byte: u64, later: u64) -> Option<usize> {
+        let segment = |byte| self.points.partition_point(|point| point.0 <= byte);
+        self.whole.then(|| segment(later).saturating_sub(segment(byte)))
+    }
+
     /// Splits a range where its bytes are needed at different times. Each item has a length, and the times at which its
     /// first and last byte are needed.
     pub(crate) fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Seconds, Seconds)> + '_ {

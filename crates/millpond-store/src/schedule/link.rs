@@ -1,6 +1,7 @@
 //! Measures the link to an origin by the transfers that use it.
 
 use super::Seconds;
+use std::collections::VecDeque;
 
 /// Estimate of the link to an origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,17 +64,17 @@ impl LinkLanes {
 
 /// The estimate before anything was measured: 1 MB/s and 100 ms.
 const UNKNOWN: LinkEstimate = LinkEstimate { bandwidth: 1e6, delay: 0.1 };
-/// Length of a bandwidth sample, in seconds with traffic, over as many transfers as necessary. The last bytes of one
-/// transfer arrive in a burst, and would look like a faster link.
-const SAMPLE: Seconds = 0.2;
-/// Fewest bytes of a sample.
+/// Length of a window of the bandwidth, in seconds with traffic, over as many transfers as necessary. A burst is shorter: what
+/// gathered behind a lost packet, the last bytes of a transfer, or the credit that a shaper of rates gives first.
+const WINDOW: Seconds = 1.0;
+/// Fewest bytes of a window.
 const LEAST: u64 = 32 * 1024;
-/// Bytes that make a sample, however short it is.
-const ENOUGH: u64 = 4 << 20;
-/// Time constant of the fast average, in seconds with traffic.
-const FAST: Seconds = 2.5;
-/// Time constant of the slow average: longer than the delay by a lost packet, and than the burst behind it.
-const SLOW: Seconds = 8.0;
+/// Bytes that make a window, however short it is: a fast link carries them in less than a second.
+const ENOUGH: u64 = 16 << 20;
+/// Most windows that count.
+const WINDOWS: usize = 8;
+/// Time for which the link is taken to have the unknown bandwidth, until a window is full. So a short burst counts by its bytes.
+const UNSEEN: Seconds = 1.0;
 
 /// Measures a link by the bytes of all its transfers together. While at least one transfer has begun, the bytes that
 /// arrive in a second are the bandwidth of the link.
@@ -83,17 +84,16 @@ pub struct Meter {
     arriving: u32,
     /// Bytes requested that have not arrived.
     outstanding: u64,
-    /// The sample under way: its last moment, its seconds with traffic, and its bytes.
+    /// The window under way: its last moment, its seconds with traffic, and its bytes.
     until: Seconds,
     time: Seconds,
     bytes: u64,
-    /// Bytes of all samples.
+    /// Bytes of all windows.
     sampled: u64,
     /// Bytes that arrived together with the first byte of their transfer, and the seconds since its request.
     at_once: (u64, Seconds),
-    /// Fast and slow moving averages of the bandwidth. The lower one counts.
-    fast: Option<f64>,
-    slow: Option<f64>,
+    /// Bandwidths of the last windows, the oldest first.
+    windows: VecDeque<f64>,
     /// Mean and mean deviation of the delay (RFC 6298 2).
     delay: Option<(Seconds, Seconds)>,
     /// The least delay, which contains no queueing. It rises slowly while no delay is as short.
@@ -154,24 +154,35 @@ impl Meter {
     fn sample(&mut self, now: Seconds) {
         self.time += (now - self.until).max(0.0);
         self.until = now;
-        // The first sample is short, because no estimate exists before it.
-        let is_enough = self.bytes >= if self.slow.is_none() { 8 * LEAST } else { ENOUGH };
-        if self.time <= 0.0 || self.bytes < LEAST || (self.time < SAMPLE && !is_enough) {
+        let is_full = self.bytes >= ENOUGH || (self.time >= WINDOW && self.bytes >= LEAST);
+        if !is_full || self.time <= 0.0 {
             return;
         }
-        let rate = self.bytes as f64 / self.time;
-        // Weighted by time: a burst behind a gap counts no more than the gap.
-        let towards = |old: Option<f64>, time: Seconds| {
-            Some(old.map_or(rate, |old| old + (rate - old) * (1.0 - (-self.time / time).exp())))
-        };
-        (self.fast, self.slow) = (towards(self.fast, FAST), towards(self.slow, SLOW));
+        if self.windows.len() == WINDOWS {
+            self.windows.pop_front();
+        }
+        self.windows.push_back(self.bytes as f64 / self.time);
         (self.time, self.bytes) = (0.0, 0);
+    }
+
+    /// Returns the bandwidth that three of four windows had at least: one that a deadline can be staked on. A link that became
+    /// slower is known after two windows, one that became faster after six.
+    fn sustained(&self) -> Option<f64> {
+        let mut windows: Vec<f64> = self.windows.iter().copied().collect();
+        windows.sort_by(f64::total_cmp);
+        windows.get(windows.len().div_ceil(4).checked_sub(1)?).copied()
+    }
+
+    /// Returns the bandwidth of the first window while it is under way, with the unknown bandwidth for the time that it lacks.
+    fn begun(&self) -> Option<f64> {
+        let unseen = UNKNOWN.bandwidth * UNSEEN;
+        (self.bytes >= LEAST).then(|| (unseen + self.bytes as f64) / (UNSEEN + self.time))
     }
 
     /// Returns the measured bandwidth in bytes a second; `None` before anything was measured.
     pub fn measured(&self) -> Option<f64> {
-        let sampled = self.fast.zip(self.slow).map(|(fast, slow)| fast.min(slow));
-        sampled.or_else(|| self.at_once()).map(|bandwidth| bandwidth.max(1.0))
+        let measured = self.sustained().or_else(|| self.at_once()).or_else(|| self.begun());
+        measured.map(|bandwidth| bandwidth.max(1.0))
     }
 
     /// Returns the current estimate.
@@ -209,6 +220,62 @@ mod tests {
             }
         }
         assert!((100e3..220e3).contains(&highest), "{highest}");
+    }
+
+    /// Carries bytes at a rate, in chunks of ten milliseconds; returns the time afterwards.
+    fn carries(meter: &mut Meter, now: Seconds, bytes: u64, rate: f64) -> Seconds {
+        let chunk = (rate * 0.01) as u64;
+        (1..=bytes / chunk).fold(now, |now, _| {
+            meter.arrived(now + 0.01, chunk);
+            now + 0.01
+        })
+    }
+
+    #[test]
+    fn a_burst_before_a_slow_transfer_is_no_bandwidth() {
+        // 300 kB/s behind a burst: the credit of a token bucket, or the first seconds of a reply that nginx limits.
+        for burst in [256 << 10, 2 << 20, 8 << 20, 15_u64 << 20] {
+            let mut meter = Meter::default();
+            meter.requested(1 << 30);
+            meter.begins(0.0, None, 0);
+            meter.arrived(burst as f64 / 259e6, burst);
+            let highest = 1e6 + burst as f64;
+            assert!(meter.estimate().bandwidth <= highest, "{burst}: {:?}", meter.estimate());
+            let now = carries(&mut meter, burst as f64 / 259e6, 700_000, 300e3);
+            let after = meter.estimate().bandwidth;
+            assert!((299e3..330e3).contains(&after), "{burst}: {after} after {now} s");
+        }
+    }
+
+    #[test]
+    fn bursts_behind_idle_times_do_not_raise_the_estimate() {
+        let mut meter = Meter::default();
+        meter.requested(1 << 30);
+        meter.begins(0.0, None, 0);
+        let mut now = carries(&mut meter, 0.0, 3_000_000, 300e3);
+        for _ in 0..5 {
+            // The link rests, and has credit again.
+            now += 60.0;
+            meter.ends(now, 0, true);
+            meter.begins(now, None, 0);
+            meter.arrived(now + 0.02, 5_000_000);
+            now = carries(&mut meter, now + 0.02, 1_500_000, 300e3);
+            let bandwidth = meter.estimate().bandwidth;
+            assert!((290e3..330e3).contains(&bandwidth), "{bandwidth}");
+        }
+    }
+
+    #[test]
+    fn a_link_that_halves_is_known_after_two_seconds_and_one_that_doubles_after_seven() {
+        let mut meter = Meter::default();
+        meter.requested(1 << 30);
+        meter.begins(0.0, None, 0);
+        let now = carries(&mut meter, 0.0, 10_000_000, 1e6);
+        let now = carries(&mut meter, now, 1_100_000, 500e3);
+        assert!(meter.estimate().bandwidth < 520e3, "{:?}", meter.estimate());
+        let now = carries(&mut meter, now, 5_000_000, 500e3);
+        carries(&mut meter, now, 7_200_000, 1e6);
+        assert!(meter.estimate().bandwidth > 950e3, "{:?}", meter.estimate());
     }
 
     #[test]

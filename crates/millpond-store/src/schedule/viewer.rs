@@ -86,17 +86,33 @@ impl Viewer {
         let start = self.next;
         let end = self.course.end().div_ceil(self.slice);
         while self.next < end {
-            let enters = (self.next as f64 - ahead) * self.slice as f64;
-            if enters >= self.asked as f64 {
-                break;
-            }
-            let at = self.begun(now) + self.since_begun(enters.max(0.0).ceil() as u64);
+            let Some(enters) = self.enters(ahead, self.next) else { break };
+            let at = self.begun(now) + enters;
             if at > now + 1e-9 {
                 return (start..self.next, Some(at));
             }
             self.next += 1;
         }
         (start..self.next, None)
+    }
+
+    /// Returns the time from the begin of the course at which a window of `ahead` slices covers a slice; `None` where that is
+    /// not before the next request.
+    ///
+    /// A viewer of whole segments reads one of them at a time. So its window has `ahead` segments at least: a window of half a
+    /// slice covers the next segment when half of this one has been played.
+    fn enters(&self, ahead: f64, index: u64) -> Option<Seconds> {
+        if ahead <= 0.0 {
+            return None;
+        }
+        let first = index.saturating_mul(self.slice);
+        let edge = (index as f64 - ahead) * self.slice as f64;
+        let by_bytes = (edge < self.asked as f64).then(|| self.since_begun(edge.max(0.0).ceil() as u64));
+        let by_segments = self.course.segments_between(self.asked.saturating_sub(1), first).and_then(|segments| {
+            let played = (segments as f64 - ahead).max(0.0);
+            (played < 1.0).then(|| played * self.since_begun(self.asked))
+        });
+        [by_bytes, by_segments].into_iter().flatten().reduce(f64::min)
     }
 
     /// Adds the missing slices that the viewer will need within the horizon, except those returned to the caller
@@ -192,6 +208,20 @@ mod tests {
         assert_eq!(viewer.window(3.0, 125.0), (3..6, None));
         viewer.moves(Course::constant(8000, 10_000, 100.0), 8500, 130.0);
         assert_eq!(viewer.window(9.0, 130.0), (9..10, None), "a seek starts over, up to the end");
+    }
+
+    #[test]
+    fn a_window_covers_the_next_segment_even_where_segments_are_longer_than_it() {
+        // Segments of 2500 bytes, 10 s each: the next request is for the slices 3 and 4.
+        let segments = (0..8).map(|number| (number * 2500, number as f64 * 10.0));
+        let mut viewer = Viewer::new(1000);
+        viewer.moves(Course::new(segments).whole(), 2500, 100.0);
+        viewer.receives(100.0);
+        assert_eq!(viewer.clone().window(0.5, 100.0), (3..3, Some(105.0)), "half of the segment is played then");
+        assert_eq!(viewer.clone().window(0.5, 105.0), (3..5, None), "the rest of the next one too");
+        assert_eq!(viewer.clone().window(1.0, 100.0), (3..5, None));
+        assert_eq!(viewer.clone().window(2.0, 100.0).0, 3..8);
+        assert_eq!(viewer.window(0.0, 109.0), (3..3, None), "no window");
     }
 
     #[test]

@@ -20,10 +20,10 @@ const LONGEST: usize = 260;
 
 /// Begin of the page.
 const HEAD: &str = "# Mistakes, and what is said\n\n\
-    Each row is a mistake in a configuration, a command or a request. An answer says what was given, what is expected and what to do.\n\
-    The files `expired.pem` and so on are what their names say, `films` is a folder, and the server of the last rows has a place\n\
-    `films` and a place `live` with `publish:`. A test types each row into the program (`crates/millpond/tests/e2e/operations/mistakes.rs`) and looks\n\
-    for the words that help. The second column is what the build before this page printed.\n";
+    Each row is a mistake in a configuration, a command or a request. An error message says what was given, what is expected and what to do.\n\
+    The names of files such as `expired.pem` tell what is wrong with them, and `films` is a folder. The server of the last rows has a place\n\
+    `films` and a place `live` with `publish:`. The column `before` is what an earlier build printed. A test types each row into the program,\n\
+    and looks for the words that help (`crates/millpond/tests/e2e/operations/mistakes.rs`).\n";
 
 /// A program, a folder with the files of the cases, and a server.
 struct Bench {
