@@ -54,7 +54,7 @@ bench *arguments:
 bench-thesis *arguments:
     bench/thesis.py {{arguments}}
 
-# Measures single functions of one crate (store, rtp or server), such as `just bench-crate store --bench policies`.
+# Measures single functions of one crate (store, rtp or http), such as `just bench-crate store --bench policies`.
 bench-crate name *arguments:
     cargo bench -p millpond-{{name}} {{arguments}}
 
