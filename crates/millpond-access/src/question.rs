@@ -48,7 +48,7 @@ pub struct AskingClient<'a> {
     pub action: AuthAction,
     /// Name of its protocol, such as `https`.
     pub protocol: &'static str,
-    /// The token in the path: what [`carried`] made, or another one.
+    /// The token in the path: what `carried` made, or another one.
     pub token: Option<&'a str>,
     /// Query of the request, percent-encoded.
     pub query: &'a str,
