@@ -251,6 +251,7 @@ async fn fly(
         });
     }
     let mut incoming = Incoming { body: fetched.body, rest: Bytes::new(), received: 0, transfer };
+    incoming.transfer.is_sent_by(fetched.sender);
     for index in flight.indexes.clone() {
         if !flight.comes_near(index, slices).await {
             let _flights = object.flights();
@@ -324,7 +325,7 @@ async fn fill(
             let received = incoming.rest.len() as u64;
             incoming.received += received;
             incoming.transfer.arrived(received);
-            stats::add(&counters.origin_bytes, received);
+            stats::add(&counters.received_bytes, received);
         }
         let wanted = len - slice.filled() - buffer.len();
         let count = incoming.rest.len().min(wanted);

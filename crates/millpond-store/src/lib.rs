@@ -96,7 +96,7 @@ pub use origin::odd_keys::without_odd_keys;
 pub use origin::retry::{RetryOrigin, RetryPolicy};
 pub use origin::{
     Body, BoxFuture, BucketOptions, Entry, Fetched, Lanes, Listing, NeighbourStats, ObjectMeta, OpenFile, OptionFault,
-    Origin, OriginCounts, OriginFacts, RemoteOptions, StripeStoreStats, Timeouts,
+    Origin, OriginCounts, OriginFacts, RemoteOptions, SentBy, StripeStoreStats, Timeouts,
 };
 pub use path::{ObjectPath, PathError};
 pub use prefetch::Watch;

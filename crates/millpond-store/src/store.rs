@@ -256,7 +256,7 @@ impl Store {
             .run(folder, || {
                 let (source, folder) = (place.source.clone(), folder.clone());
                 async move {
-                    stats::add(&source.counters.origin_requests, 1);
+                    stats::add(&source.counters.requests, 1);
                     let result = source.origin.list(&folder).await;
                     result.map_err(|error| source.counters.failed(error))
                 }
@@ -369,13 +369,11 @@ impl Store {
             let counts = source.origin.counts();
             let (used, unused) = source.speculation.bytes();
             PlaceStats {
-                neighbours: counts.neighbours,
-                stripes: counts.stripes,
                 prefetched_bytes: used + unused,
                 prefetched_unused_bytes: unused,
                 watched: source.scheduler.viewers(),
-                link_bandwidth: source.link().estimate.bandwidth as u64,
-                ..source.counters.snapshot(&source.name, counts.retries)
+                link_bandwidth: source.measured().unwrap_or_default() as u64,
+                ..source.counters.snapshot(&source.name, counts)
             }
         });
         let slices = &self.0.slices;

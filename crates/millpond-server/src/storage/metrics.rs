@@ -78,8 +78,12 @@ pub(crate) type ReadStats = Box<dyn Fn() -> Stats + Send + Sync>;
 type Field = (&'static str, &'static str, fn(&PlaceStats) -> u64);
 
 const COUNTERS: &[Field] = &[
-    ("origin_requests", "Requests to the origin, tries again included", |place| place.origin_requests),
-    ("origin_bytes", "Bytes that came from the origin", |place| place.origin_bytes),
+    (
+        "origin_requests",
+        "Requests to the origin, repeated ones included, without those that a sibling cache answered",
+        |place| place.origin_requests,
+    ),
+    ("origin_bytes", "Bytes that came from the origin, without those of sibling caches", |place| place.origin_bytes),
     ("origin_retries", "Requests made again after a failure", |place| place.retries),
     ("slice_hits", "Slices found complete in memory or on the disk", |place| place.slice_hits),
     ("slice_misses", "Slices that had to be waited for", |place| place.slice_misses),
@@ -91,6 +95,9 @@ const COUNTERS: &[Field] = &[
     ("sibling_hits", "Requests that a sibling cache answered", |place| place.neighbours.unwrap_or_default().hits),
     ("sibling_misses", "Requests that no sibling cache had anything for", |place| {
         place.neighbours.unwrap_or_default().misses
+    }),
+    ("sibling_bytes", "Bytes that came from sibling caches, or from the homes of a cluster", |place| {
+        place.neighbours.unwrap_or_default().bytes
     }),
     ("sibling_failures", "Sibling caches that failed or were too slow", |place| {
         place.neighbours.unwrap_or_default().failures

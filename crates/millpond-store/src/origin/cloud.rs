@@ -19,7 +19,9 @@ use super::cloud_error::Request;
 use super::exact::exact;
 use super::timed::{first_byte, stalling};
 use super::transport::{broken, chain};
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginFacts, RemoteOptions, Timeouts, kept};
+use super::{
+    Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginFacts, RemoteOptions, SentBy, Timeouts, kept,
+};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::location::{BucketPrefix, Cloud};
@@ -211,7 +213,7 @@ impl CloudOrigin {
         }
         let count = wanted.end - wanted.start;
         let body = stalling(pieces(result, at.clone()), at.clone(), self.timeouts.stall);
-        Ok(Fetched { meta, range: wanted, body: exact(body, at, 0, count) })
+        Ok(Fetched { meta, range: wanted, body: exact(body, at, 0, count), sender: SentBy::Origin })
     }
 
     /// Returns no bytes at the end of the object, and an error elsewhere.
@@ -225,7 +227,7 @@ impl CloudOrigin {
         if start > meta.len {
             return Err(OriginError::OutOfRange { at: self.at(path), start, len: Some(meta.len) });
         }
-        Ok(Fetched { meta, range: start..start, body: stream::empty().boxed() })
+        Ok(Fetched { meta, range: start..start, body: stream::empty().boxed(), sender: SentBy::Origin })
     }
 
     fn check(&self, path: &ObjectPath, meta: &ObjectMeta, expected: Option<&ObjectMeta>) -> Result<(), OriginError> {

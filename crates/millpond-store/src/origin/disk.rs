@@ -16,7 +16,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 
 use super::odd_keys::OddKeys;
 use super::resolve::{ResolveError, Root};
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginFacts};
+use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginFacts, SentBy};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
@@ -171,7 +171,7 @@ impl DiskOrigin {
         let at = self.at(path);
         let range = check(&at, &meta, range, expected)?;
         let body = file_body(self.clone(), path.clone(), file, range.clone());
-        Ok(Fetched { meta, range, body })
+        Ok(Fetched { meta, range, body, sender: SentBy::Origin })
     }
 }
 

@@ -38,6 +38,10 @@ pub struct NeighbourStats {
     pub misses: u64,
     /// Failures and timeouts of siblings.
     pub failures: u64,
+    /// Bytes of bodies that siblings sent.
+    pub bytes: u64,
+    /// Requests to siblings or the origin for further parts of one read, whose bytes have several homes.
+    pub further: u64,
 }
 
 /// Counters of one store of a striping group.

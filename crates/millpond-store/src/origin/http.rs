@@ -20,7 +20,7 @@ use super::http_reply::{self, Asked, Condition};
 use super::index_page;
 use super::timed::{first_byte, stalling};
 use super::transport::{self, broken};
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Timeouts, shown};
+use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, SentBy, Timeouts, shown};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
@@ -242,7 +242,12 @@ impl HttpOrigin {
         let taken = asked.judge(status.as_u16(), response.headers())?;
         let count = taken.range.end - taken.range.start;
         let body = stalling(pieces(response, at.clone()), at.clone(), self.0.timeouts.stall);
-        Ok(Fetched { meta: taken.meta, range: taken.range, body: exact(body, at.clone(), taken.skip, count) })
+        Ok(Fetched {
+            meta: taken.meta,
+            range: taken.range,
+            body: exact(body, at.clone(), taken.skip, count),
+            sender: SentBy::Origin,
+        })
     }
 
     /// Returns no bytes at the end of the object, and an error elsewhere.
@@ -263,7 +268,7 @@ impl HttpOrigin {
         if start > len {
             return Err(OriginError::OutOfRange { at: at.clone(), start, len: Some(len) });
         }
-        Ok(Fetched { meta, range: start..start, body: stream::empty().boxed() })
+        Ok(Fetched { meta, range: start..start, body: stream::empty().boxed(), sender: SentBy::Origin })
     }
 }
 

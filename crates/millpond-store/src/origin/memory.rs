@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::stream;
 
 use super::disk::check;
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginFacts};
+use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginFacts, SentBy};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
@@ -86,7 +86,7 @@ impl MemoryOrigin {
         // Both ends are at most the length, which is a usize.
         let part = bytes.slice(range.start as usize..range.end as usize);
         let body = pieces(part);
-        Ok(Fetched { meta, range, body })
+        Ok(Fetched { meta, range, body, sender: SentBy::Origin })
     }
 
     fn list_now(&self, folder: &ObjectPath) -> Result<Vec<Entry>, OriginError> {

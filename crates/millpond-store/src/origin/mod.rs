@@ -106,6 +106,18 @@ pub struct Fetched {
     pub range: Range<u64>,
     /// Exactly the bytes of `range`, or an error. It never ends early without one.
     pub body: Body,
+    /// Who sends the bytes.
+    pub sender: SentBy,
+}
+
+/// Sender of the bytes of a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SentBy {
+    /// The origin: the time that the bytes take measures the link to it.
+    #[default]
+    Origin,
+    /// A sibling cache, or several senders.
+    Sibling,
 }
 
 impl fmt::Debug for Fetched {

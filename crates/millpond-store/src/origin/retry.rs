@@ -184,7 +184,7 @@ impl Origin for RetryOrigin {
                 body: fetched.body,
                 tries: Tries::new(self.policy, self.retries.clone()),
             };
-            Ok(Fetched { meta: fetched.meta, range, body: resumable.into_body() })
+            Ok(Fetched { meta: fetched.meta, range, body: resumable.into_body(), sender: fetched.sender })
         })
     }
 

@@ -36,7 +36,7 @@ impl Inner {
     async fn ask(&self, place: &Place, path: &ObjectPath, wanted: Range<u64>) -> Result<Arc<Object>, OriginError> {
         let source = &place.source;
         let known = place.objects.get(path);
-        stats::add(&source.counters.origin_requests, 1);
+        stats::add(&source.counters.requests, 1);
         if let Some((file, meta)) = source.origin.open_file(path).await? {
             if let Some(known) = still(known, &meta) {
                 return Ok(known);

@@ -120,7 +120,7 @@ impl Origin for Handle {
                 }
             });
             let meta = ObjectMeta { freshness: *self.0.said.lock().unwrap(), ..fetched.meta };
-            Ok(Fetched { meta, range: fetched.range, body: body.boxed() })
+            Ok(Fetched { meta, range: fetched.range, body: body.boxed(), sender: fetched.sender })
         })
     }
 

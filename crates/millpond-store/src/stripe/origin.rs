@@ -20,7 +20,7 @@ use crate::origin::bare::{LocationError, bare};
 use crate::origin::disk::check;
 use crate::origin::retry::RetryOrigin;
 use crate::origin::{
-    BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, RemoteOptions,
+    BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, RemoteOptions, SentBy,
 };
 use crate::path::ObjectPath;
 use crate::version::Version;
@@ -171,7 +171,7 @@ impl StripedOrigin {
         let range = check(&at, &mapped.meta, range, expected)?;
         let most = if self.batch == 0 { 2 * mapped.map.layout().stores() } else { self.batch };
         let batch = Batch::new(&self.group, &self.memory, &mapped.map, at, range.clone(), most);
-        Ok(Fetched { meta: mapped.meta.clone(), range, body: batch.into_body() })
+        Ok(Fetched { meta: mapped.meta.clone(), range, body: batch.into_body(), sender: SentBy::Origin })
     }
 
     /// Maps are not there for readers: they name stores.

@@ -78,12 +78,14 @@ pub(super) struct StripeStore {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Neighbours {
-    /// Those answered with bytes.
+    /// Requests that a sibling answered with bytes.
     hits: u64,
-    /// Those that no sibling could answer.
+    /// Requests that no sibling could answer.
     misses: u64,
     /// Failures and timeouts.
     failures: u64,
+    /// Bytes of bodies that siblings sent.
+    received_bytes: u64,
 }
 
 impl Origin {
@@ -118,6 +120,7 @@ impl Origin {
                 hits: of.hits,
                 misses: of.misses,
                 failures: of.failures,
+                received_bytes: of.bytes,
             }),
         }
     }
