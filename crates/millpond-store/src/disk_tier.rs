@@ -278,11 +278,11 @@ impl DiskTier {
         drop(inner);
         if let Err(error) = renewed {
             self.errors.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(%error, "a slab of the disk cache was cut off and can't be made anew");
+            tracing::error!(%error, "a slab of the disk cache was truncated and can't be recreated");
         }
         let lost = keys.iter().filter(|key| self.remove(**key)).count();
         let (file, _) = self.slabs.place(slot);
-        tracing::error!(file = %file.display(), lost, "a slab of the disk cache was cut off: it begins anew");
+        tracing::error!(file = %file.display(), lost, "a slab of the disk cache was truncated: it is recreated, empty");
     }
 
     /// Returns whether a slot's bytes match their checksum. The caller holds a pin on it. May block on the disk.

@@ -103,7 +103,7 @@ impl PlaceOptions {
             (None, None) => Ok(None),
             (None, Some(format)) => {
                 let format = without_user(format);
-                Err(format!("key-format {format:?} is of no use without key-uri: remove it, or set key-uri"))
+                Err(format!("key-format {format:?} has no effect without key-uri: remove it, or set key-uri"))
             }
         }
     }

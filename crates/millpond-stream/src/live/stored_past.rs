@@ -88,7 +88,7 @@ impl Windows {
     pub(crate) fn sweep(&self, folder: &Path, limits: SweepLimits) -> Result<(), RingError> {
         let swept = ring::sweep(folder, limits, SystemTime::now())?;
         if swept.removed > 0 {
-            tracing::info!(streams = swept.removed, "the past of streams was removed that nobody writes any more");
+            tracing::info!(streams = swept.removed, "removed the past of streams that are not written any more");
         }
         for (path, bytes) in swept.excess {
             self.shift(&path).into_iter().for_each(|shift| shift.free(bytes));

@@ -39,7 +39,7 @@ impl Watch<'_> {
             let change = self.admission.observe(now.1, &measured);
             self.tell(change, &measured);
             for place in self.origins.observe() {
-                tracing::warn!(%place, "frames come late: no more sessions may read from there for now");
+                tracing::warn!(%place, "frames arrive late from an origin: no further session may read from it for now");
             }
         }
     }

@@ -35,7 +35,7 @@ pub enum CannotInsert {
     #[error("{MOST} clips wait for {0} already")]
     TooMany(String),
     /// The stream has no such viewer.
-    #[error("{path} has no viewer {session}: /graph lists those by RTSP and long responses")]
+    #[error("{path} has no viewer {session}: /graph lists RTSP viewers and long responses")]
     NoSession {
         /// Path of the stream.
         path: String,

@@ -58,7 +58,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 fn state(matches: &ArgMatches) -> Result<Value, Box<dyn Error>> {
     let all = Admin::of(matches).get("cluster", &[])?;
     if all["node"].is_null() {
-        return Err("this server is no node of a cluster: the setting cluster names etcd".into());
+        return Err("this server is no node of a cluster: set cluster, the addresses of etcd".into());
     }
     Ok(all)
 }

@@ -51,7 +51,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let name = path.rsplit('/').next().unwrap_or_default();
     let output = output.unwrap_or_else(|| PathBuf::from(format!("{name}.mp4")));
     if output.exists() {
-        return Err(format!("{}: it exists", output.display()).into());
+        return Err(
+            format!("{}: the file exists: remove it, or choose another file with --output", output.display()).into()
+        );
     }
     let url = clip_url(text("server"), path, (text("start"), text("end")))?;
     let part = output.with_added_extension("part");

@@ -63,7 +63,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let text = |name: &'static str| Some((name.to_owned(), json!(matches.get_one::<String>(name)?)));
     let mut given: Map<_, _> = ["path", "clip", "at"].into_iter().filter_map(text).collect();
     if let Some(session) = matches.get_one::<String>("session") {
-        let number: u64 = session.parse().map_err(|_| format!("--session {session}: a number is expected"))?;
+        let number: u64 = session.parse().map_err(|_| format!("--session {session}: expected a number"))?;
         given.insert("session".to_owned(), json!(number));
     }
     admin.print(Method::POST, "insertions", Some(given.into()))

@@ -43,7 +43,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         "rm" => admin.print(Method::DELETE, &path(text("name")), None),
         _ => {
             let pair = |text: &String| {
-                let (name, value) = text.split_once('=').ok_or(format!("{text}: NAME=VALUE is expected"))?;
+                let (name, value) = text.split_once('=').ok_or(format!("{text}: expected NAME=VALUE"))?;
                 Ok::<_, String>((name.to_owned(), json!(value)))
             };
             let given = matches.get_many::<String>("setting").into_iter().flatten();

@@ -59,7 +59,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 fn list(admin: &Admin<'_>) -> Outcome {
     let all: Value = admin.get("recordings", &[])?;
     if all["is-on"] == false {
-        return Err("recording is off: the setting record-folder names its folder".into());
+        return Err("recording is off: set record-folder, the folder of recordings".into());
     }
     say!("{:>6} {:>14} {:>10} {:>8} {:>8} {:<17} FILE", "NUMBER", "BYTES", "FRAMES", "LOST", "SECONDS", "STATE")?;
     for recording in all["items"].as_array().into_iter().flatten() {

@@ -62,7 +62,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let given = matches.get_many::<String>("setting").into_iter().flatten();
     let change = if name == "set" {
         let pair = |text: &String| {
-            let (name, value) = text.split_once('=').ok_or(format!("{text}: NAME=VALUE is expected"))?;
+            let (name, value) = text.split_once('=').ok_or(format!("{text}: expected NAME=VALUE"))?;
             Ok::<_, String>((name.to_owned(), json!(value)))
         };
         json!({ "set": given.map(pair).collect::<Result<Map<_, _>, _>>()?, "dry-run": matches.get_flag("dry-run") })

@@ -160,7 +160,9 @@ pub(crate) fn undo(matches: &ArgMatches) -> Outcome {
     let target = map_target(matches.get_one::<String>("map").map_or("", String::as_str))?;
     let output = matches.get_one::<PathBuf>("output").cloned().unwrap_or_else(|| PathBuf::from(target.name()));
     if output.exists() {
-        return Err(format!("{}: it exists", output.display()).into());
+        return Err(
+            format!("{}: the file exists: remove it, or choose another file with --output", output.display()).into()
+        );
     }
     let part = output.with_added_extension("part");
     let read = runtime()?.block_on(read(matches, &target, &part));

@@ -31,7 +31,7 @@ pub(super) struct Draining {
 }
 
 fn cluster(state: &AdminState) -> Result<&Arc<Cluster>, Problem> {
-    let why = "this server is no node of a cluster: the setting cluster names etcd";
+    let why = "this server is no node of a cluster: set cluster, the addresses of etcd";
     state.cluster.as_ref().ok_or_else(|| absent(why))
 }
 

@@ -81,7 +81,7 @@ impl ListedRecording {
 }
 
 fn recordings(state: &AdminState) -> Result<&Recordings, Problem> {
-    let why = "recording is off: the setting record-folder names its folder";
+    let why = "recording is off: set record-folder, the folder of recordings";
     state.recordings.as_deref().ok_or_else(|| Problem::new(StatusCode::FORBIDDEN).detail(why))
 }
 

@@ -159,7 +159,7 @@ impl Assembly {
                 if line.number == 0 {
                     line.decode_times = decode_times(format);
                 }
-                tracing::info!(track = %format.name, "a track of a source sends: it is taken up");
+                tracing::info!(track = %format.name, "a track of a source that was left out sends: it is served again");
             }
         }
         self.alter(present);
@@ -173,7 +173,7 @@ impl Assembly {
         };
         for format in self.attending.declared.iter().enumerate().filter_map(silent) {
             tracing::info!(track = %format.name, codec = format.track.codec.name(),
-                "a track of a source is announced and sends nothing: it is left out until it sends");
+                "a track of a source is announced, but sends nothing: it is left out until it sends");
         }
     }
 
