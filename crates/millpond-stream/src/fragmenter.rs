@@ -8,8 +8,8 @@
 //! that no frame is decoded after it is presented; an edit list takes that off again, as in [`millpond_package::fmp4`].
 //!
 //! A frame waits for the next one of its track, which tells its duration. Where the [`Tempo`] of the stream is known, the first
-//! fragment need not wait ([`Fragmenter::start`]): its last picture lasts for the usual interval. The picture behind it is decoded
-//! at the end of that, and presented at its own time, so decode times have neither a hole nor an overlap. Where only the
+//! fragment need not wait ([`Fragmenter::start`]): its last picture lasts for the usual interval. The next picture is decoded at
+//! the end of this interval, and presented at its own time. So decode times have neither a gap nor an overlap. Where only the
 //! reordering is known, the first fragment ends with the last picture but one.
 
 use crate::{Format, Frame, Tempo, frame::ticks};
@@ -127,8 +127,8 @@ pub fn fits(format: &Format) -> bool {
 }
 
 impl Fragmenter {
-    /// Makes one for tracks of a feed, by their indexes. The key frames of `lead` begin fragments. Tracks that
-    /// [do not fit](fits) are left out; `None` where the leading track is one of them.
+    /// Makes one for tracks of a feed, by their indexes. The key frames of `lead` begin fragments. Tracks that [do not fit](fits)
+    /// are left out. `None` if the leading track does not fit.
     #[must_use]
     pub fn new<'a>(
         formats: impl IntoIterator<Item = (u16, &'a Format)>,
@@ -161,8 +161,8 @@ impl Fragmenter {
         self.tempo = Some(tempo);
     }
 
-    /// Ends the first fragment, with all frames of the leading track that were taken; all but the last one where the interval of
-    /// frames is not known. `None` after the first fragment, and where the tempo of the stream is not [known](Self::expect).
+    /// Ends the first fragment, with all frames of the leading track so far. If the interval of frames is unknown, the last frame
+    /// is left out. `None` after the first fragment, and if the tempo of the stream is not [known](Self::expect).
     pub fn start(&mut self) -> Option<Fragment> {
         let tempo = self.tempo.filter(|_| !self.has_init && self.state == State::Open)?;
         let (lead, others) = self.lanes.split_first_mut()?;
@@ -229,7 +229,7 @@ impl Fragmenter {
         self.cut(self.began, Extent::All)
     }
 
-    /// Duration of what was taken so far, gaps included.
+    /// Duration of the frames taken so far, gaps included.
     #[must_use]
     pub fn duration(&self) -> Duration {
         let Some(lead) = self.lanes.first() else { return Duration::ZERO };

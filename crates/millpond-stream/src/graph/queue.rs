@@ -79,7 +79,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// The sum of the weights of all runs that wait. Its span is the time from the first one to the last one.
+    /// The sum of the weights of all runs that wait. The span is the time from the first run to the last run.
     pub(super) fn load(&self) -> Weight {
         self.load
     }

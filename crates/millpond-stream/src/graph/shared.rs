@@ -23,7 +23,7 @@ const DEPTH: usize = 1;
 /// Longest wait of a subscriber for a key frame to begin with.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A source, and a fork for all who take its frames. It runs as long as somebody holds this.
+/// A source, and a fork for all who take its frames. It runs while a reference to this exists.
 #[derive(Debug)]
 pub(crate) struct Graph {
     fork: Arc<Fork>,

@@ -89,7 +89,7 @@ impl TempoMeter {
         self.least().filter(|_| self.keys >= KEYS).map(|interval| self.with(Some(interval)))
     }
 
-    /// What has been measured, or what is `expected` as far as frames do not contradict it.
+    /// The measured tempo, or the `expected` tempo unless frames contradict it.
     pub(crate) fn tempo(&self, expected: Option<Tempo>) -> Option<Tempo> {
         self.measured().or_else(|| {
             let expected = expected.filter(|expected| expected.track == self.track)?;

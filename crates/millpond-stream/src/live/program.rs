@@ -51,7 +51,7 @@ impl Program {
         self.shared.memory()
     }
 
-    /// The track whose key frames viewers begin with: the first one with pictures, else the first one.
+    /// The track with whose key frames viewers begin: the first video track, else the first track.
     pub fn lead(&self) -> u16 {
         let video = self.formats().find(|(_, format)| format.is_video()).map(|(track, _)| track);
         video.or(self.tracks.first().copied()).unwrap_or(0)

@@ -80,8 +80,8 @@ impl Windows {
         Some(window)
     }
 
-    /// Removes the pasts of streams that nobody writes any more, and the oldest files of all pasts in a folder while they exceed a
-    /// limit. It blocks the thread.
+    /// Removes the pasts of streams that are not written any more. Also removes the oldest files of all pasts in a folder while
+    /// the pasts exceed a limit. It blocks the thread.
     ///
     /// # Errors
     /// The disk's.

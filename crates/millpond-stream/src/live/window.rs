@@ -326,8 +326,8 @@ impl LiveWindow {
         })
     }
 
-    /// Returns the number of the segment of a wall time since the Unix epoch: the last one that begins then or before, else the
-    /// first one.
+    /// Returns the number of the segment at a wall time since the Unix epoch. This is the last segment that begins at or before
+    /// `wall`, else the first segment.
     pub fn at(&self, wall: Duration) -> Option<SegmentNumber> {
         self.look(|window| window.at(wall))
     }

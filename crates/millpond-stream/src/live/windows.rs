@@ -291,7 +291,7 @@ impl Windows {
         self.lock().running(&key)
     }
 
-    /// Returns the window of a run, while it runs: `path` is that of its channel or live stream, or of a rendition of that.
+    /// Returns the window of a run, while it runs. `path` is the path of the channel or live stream, or of one of its renditions.
     pub(crate) fn of_run(&self, path: &str, run: &str) -> Option<Arc<LiveWindow>> {
         let inner = self.lock();
         let (of, window) = inner.runs.get(run)?;

@@ -17,8 +17,8 @@ impl OpenGroups {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the group of a channel: the one that somebody has, else a new one, whose number and sending thread `sender` gives.
-    /// `None` where there is no multicast, or the channel's address is still used by an earlier run of it.
+    /// Returns the group of a channel: the group in use, else a new one. `sender` returns the number and sending thread of a new
+    /// group. `None` where there is no multicast, or the channel's address is still used by an earlier run of it.
     pub(super) fn find(
         &self,
         program: &Program,

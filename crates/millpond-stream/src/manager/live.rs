@@ -111,9 +111,9 @@ impl Manager {
         self.streams.reports()
     }
 
-    /// Inserts a clip into a live stream that runs: with the next key frame, or the first one from a Unix time on. Called within
-    /// a runtime. With a `session`, the number of a module in the registry that gives frames to one viewer, that viewer alone
-    /// gets it.
+    /// Inserts a clip into a running live stream, at the next key frame, or at the first key frame from a Unix time on. Called
+    /// within a runtime. With a `session`, the number of a module in the registry that gives frames to one viewer, that viewer
+    /// alone gets it.
     ///
     /// # Errors
     /// The stream does not run, has no such viewer, too many clips wait, or viewers could not play the clip.
@@ -151,7 +151,7 @@ impl Manager {
         self.streams.window(program, options)
     }
 
-    /// The window of a run, while it runs: `path` is that of its channel or live stream, or of a rendition of that.
+    /// The window of a run, while it runs. `path` is the path of the channel or live stream, or of one of its renditions.
     pub fn window_of_run(&self, path: &str, run: &str) -> Option<Arc<LiveWindow>> {
         self.streams.windows().of_run(path, run)
     }
@@ -194,8 +194,8 @@ impl Manager {
         self.streams.windows().ended(&request.path, request.shift.as_ref()?).await
     }
 
-    /// Removes the pasts of streams that nobody writes any more, and the oldest files of all pasts in a folder while they exceed a
-    /// limit. It blocks the thread.
+    /// Removes the pasts of streams that are not written any more. Also removes the oldest files of all pasts in a folder while
+    /// the pasts exceed a limit. It blocks the thread.
     ///
     /// # Errors
     /// The disk's.

@@ -151,7 +151,7 @@ impl Opened {
 }
 
 impl Playing {
-    /// Keeps the graph running beyond this, where it is a shared one: the next request finds it as it was.
+    /// Keeps a shared graph running after this handle is dropped. The next request finds it unchanged.
     pub fn keep_alive(&self) -> Option<KeepAlive> {
         match &self.source {
             Some(Source::Shared { shared, .. }) => Some(KeepAlive(shared.clone())),

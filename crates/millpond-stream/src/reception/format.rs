@@ -25,7 +25,7 @@ const LENGTH_SIZE: u8 = 4;
 /// Makes a sample entry from an access unit.
 type Maker = fn(&[u8]) -> Result<Made, MediaError>;
 
-/// The format of a stream: what its description states, and what its units show.
+/// The format of a stream, from its description and from its units.
 ///
 /// Pass each unit to [`unit`](Self::unit) before it becomes a frame.
 #[derive(Debug)]

@@ -127,7 +127,7 @@ impl Presence {
 }
 
 impl Publication {
-    /// Creates a publication, and what its reception needs of it: its queue and its presence.
+    /// Creates a publication, and the parts of it that its reception needs: the queue and the presence.
     pub(crate) fn new(shared: Arc<Shared>) -> (Self, Queue, Arc<Presence>) {
         let (pieces, queue) = mpsc::unbounded_channel();
         let (room, presence) = (Arc::new(Semaphore::new(QUEUE as usize)), Arc::new(Presence::new()));

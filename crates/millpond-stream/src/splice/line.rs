@@ -21,7 +21,7 @@ const EPOCHS: usize = 16;
 const HELD_FRAMES: usize = 4096;
 const HELD_BYTES: usize = 16 << 20;
 
-/// Decides which frames pass: those of the source, or those of a clip.
+/// Decides whether the source's frames pass, or a clip's.
 ///
 /// A clip takes the place of the source's frames from a key frame on. The source goes on with the first key frame that is
 /// presented after the clip. Each change begins an epoch. Numbers and times of frames go on over all changes.

@@ -66,8 +66,8 @@ pub(crate) struct Placed {
 }
 
 impl Plan {
-    /// Chooses tracks of a clip for those of a stream. Tracks for which the clip has nothing of their kind have no frames while
-    /// it plays; the leading one needs some.
+    /// Chooses tracks of a clip for those of a stream. A track for whose kind the clip has no media has no frames while the clip
+    /// plays. The leading track must have frames.
     ///
     /// # Errors
     /// The clip has nothing for the leading track, or another codec or clock where it has something.

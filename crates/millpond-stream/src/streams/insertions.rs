@@ -93,7 +93,7 @@ impl Insertions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Inserts a clip into a stream whose fork is given: with the next key frame, or the first one from a Unix time on. Called
+    /// Inserts a clip into the stream of a fork, at the next key frame, or at the first key frame from a Unix time on. Called
     /// within a runtime. With a `session`, the number of a module in the registry, its viewer alone gets the clip.
     ///
     /// # Errors

@@ -170,7 +170,8 @@ impl Window {
         }
     }
 
-    /// Returns the segment of a wall time since the Unix epoch: the last one that begins then or before, else the first one.
+    /// Returns the segment at a wall time since the Unix epoch. This is the last segment that begins at or before `wall`, else
+    /// the first segment.
     #[must_use]
     pub fn at(&self, wall: Duration) -> Option<SegmentNumber> {
         // Playlists tell whole milliseconds, rounded down.

@@ -12,7 +12,7 @@ const MOST_BYTES: usize = 16 << 20;
 /// Nanoseconds of a second.
 pub(super) const SECOND: i64 = 1_000_000_000;
 
-/// The pictures of a stream since its last key frame, and the place of its times among those of the viewer.
+/// The pictures of a stream since its last key frame, and the offset of its times from the viewer's times.
 #[derive(Debug)]
 pub(super) struct Followed {
     /// The epoch of its last frame; `None` before the first one.

@@ -25,7 +25,7 @@ const CHECKS: usize = 5;
 /// Wall times are told in whole milliseconds.
 const MILLI: Duration = Duration::from_millis(1);
 
-/// Gives the frames of a stream's past, and goes on with those that are cut meanwhile. It holds one part of each track, or a
+/// Sends the frames of a stream's past, and continues with frames that are cut meanwhile. It holds one part of each track, or a
 /// quarter of a megabyte.
 #[derive(Debug)]
 pub(crate) struct PastReader {

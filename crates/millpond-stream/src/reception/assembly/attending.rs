@@ -1,7 +1,7 @@
 //! Tracks that are announced, and those that give frames.
 //!
-//! A session states the formats of its tracks. An epoch has only those whose tracks give frames: the first frames wait for a
-//! while until each track has given one. Tracks leave and join with key frames of the leading pictures.
+//! A session states the formats of its tracks. An epoch has only formats whose tracks send frames. The first frames wait for a
+//! while until each track has sent one. Tracks leave and join with key frames of the leading pictures.
 
 use super::{Arrived, Assembly, Line, decode_times};
 use crate::{Format, clock::TrackClock, epoch::Epoch, reception::attendance::Attendance};
