@@ -18,10 +18,10 @@ pub struct Importance {
     pub is_picture: bool,
     /// Temporal layer, from 0.
     pub layer: u8,
-    /// Lowest layer with later frames that may refer to it, up to the next key frame; 255 where no frame does.
+    /// Lowest layer with later frames that may refer to this frame, up to the next key frame; 255 if no frame does.
     pub needed_by: u8,
-    /// Lowest layer that decoding can take up here: from this frame on, no frame of that layer or of higher ones refers to
-    /// earlier frames of them. 255 where there is none.
+    /// Lowest layer at which decoding can resume here. From this frame on, no frame of that layer or of higher layers refers to
+    /// earlier frames of these layers. 255 if there is no such layer.
     pub resumes: u8,
 }
 

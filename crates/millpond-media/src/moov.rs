@@ -123,7 +123,7 @@ impl MovieDraft {
         self.fragmented
     }
 
-    /// Offset by which samples must end; `None` where they are in another object.
+    /// Offset at or before which samples must end; `None` if they are in another object.
     pub(crate) fn media_end(&self) -> Option<u64> {
         self.external_media.is_none().then_some(self.object_len)
     }

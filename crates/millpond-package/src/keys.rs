@@ -13,9 +13,8 @@ pub struct KeyAddress {
 }
 
 impl KeyAddress {
-    /// Creates a template in which `{kid}` stands for the key's identifier as 32 hexadecimal digits, and `{uuid}` for
-    /// the same as a UUID. `format` is the `KEYFORMAT`. It defaults to that of FairPlay for `skd:` addresses, and to
-    /// `identity` for others.
+    /// Creates a template. `{kid}` stands for the key's identifier as 32 hexadecimal digits, and `{uuid}` for the identifier as a
+    /// UUID. `format` is the `KEYFORMAT`. It defaults to that of FairPlay for `skd:` addresses, and to `identity` for others.
     ///
     /// Returns `None` for texts that playlists can't contain: empty ones, and those with quotation marks or line
     /// breaks.

@@ -29,7 +29,7 @@ pub struct VideoShape {
     pub rate: f64,
 }
 
-/// Content of a file, as far as it decides to which title the file belongs.
+/// Properties of a file's content that decide to which title the file belongs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     /// A video, with or without other tracks.

@@ -5,18 +5,17 @@
 //! and a presentation time in ticks of the track; presentation time 0 is the start of the edit list.
 //!
 //! Rules:
-//! - The presentation time is that of the edit list: composition time plus the shift of the run.
+//! - The presentation time follows the edit list: composition time plus the shift of the run.
 //! - Decode times of a run are moved so that its first sample is decoded when it is presented. Other samples may then
 //!   be presented before they are decoded. So all decode times are written earlier by the greatest such difference (the
 //!   track's *reorder* time).
-//! - Some samples are decoded but not shown (preroll: presented before the run's start). Preroll of audio at the start
-//!   keeps its true time: it is before 0, and the edit list of the init segment tells players to decode and drop it. So
-//!   does preroll of pictures at the start, where the track's clock has no ticks for it. Indexes refine such clocks, except
-//!   for times that would exceed 32 bits.
-//!   Other preroll is *squeezed*, because players of pictures drop what is before 0, and because in later runs that time
-//!   belongs to samples shown earlier. It is presented in order within a short window that begins at the run's start.
-//!   The first shown sample follows it, less than half a frame late.
-//! - Decode times never decrease from run to run: where they would, each is one tick after the last.
+//! - Some samples are decoded but not shown (preroll: presented before the run's start). Preroll of audio at the start keeps its
+//!   true time: it is before 0, and the edit list of the init segment tells players to decode and drop it. Preroll of pictures at
+//!   the start keeps its time too, if the track's clock has no ticks for it. Indexes refine such clocks, except for times that
+//!   would exceed 32 bits. Other preroll is *squeezed*, for two reasons: players drop pictures before 0, and in later runs that
+//!   time belongs to samples shown earlier. It is presented in order within a short window that begins at the run's start. The
+//!   first shown sample follows it, less than half a frame late.
+//! - Decode times never decrease from run to run. If they would, each is one tick after the last.
 
 use millpond_media::{
     edits::{Hidden, Span, spans},

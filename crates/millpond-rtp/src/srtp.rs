@@ -96,7 +96,7 @@ pub enum SrtpError {
     /// The RTCP compound is signed but not encrypted.
     #[error("RTCP is not encrypted")]
     Plain,
-    /// A packet to send does not follow the last one, or is so far ahead that receivers would take it for an old one.
+    /// A packet to send does not follow the last packet, or is so far ahead that receivers would take it for an old packet.
     #[error("packet {found} after packet {last}, expected a later one")]
     Order {
         /// Last sequence number.

@@ -113,7 +113,7 @@ impl Memory {
         CacheCounters { budget: inner.budget, ..inner.kinds[kind].1 }
     }
 
-    /// Returns the value of an entry for which `is_it` returns true, and counts a use of it.
+    /// Returns the value of an entry for which `is_it` returns true, and counts a use of the entry.
     pub(crate) fn get(
         &self,
         kind: usize,

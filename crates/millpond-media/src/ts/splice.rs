@@ -1,4 +1,5 @@
-//! Splice information sections (ANSI/SCTE 35 2023r1): where a programme can be left for an insertion, and where it goes on.
+//! Splice information sections (ANSI/SCTE 35 2023r1): where an insertion can begin in a programme, and where the programme
+//! resumes.
 
 use super::section::checksum;
 use crate::bit_reader::BitReader;

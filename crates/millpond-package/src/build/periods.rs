@@ -23,7 +23,7 @@ const REORDER: u32 = 512;
 #[cfg(test)]
 mod tests;
 
-/// Returns the tracks of a selection, if one of them has clips; none otherwise.
+/// Returns the tracks of a selection if one of the tracks has clips, else an empty list.
 pub(super) fn strands(selection: &Selection) -> Vec<Picked> {
     let all = || selection.video.iter().chain(&selection.audio).chain(&selection.text);
     if all().any(|picked| !picked.clips.is_empty()) { all().cloned().collect() } else { Vec::new() }

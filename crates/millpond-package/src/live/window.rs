@@ -303,7 +303,7 @@ impl Window {
         self.segments.get_mut(usize::try_from(number.0.checked_sub(first.0)?).ok()?)
     }
 
-    /// Number of changes so far: what is rendered from the window differs only when it does.
+    /// Number of changes so far. Texts that are rendered from the window differ only if this number differs.
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version

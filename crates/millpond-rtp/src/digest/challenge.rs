@@ -34,8 +34,8 @@ pub enum Challenge {
     Basic,
 }
 
-/// Reads `WWW-Authenticate`. Unsupported schemes, algorithms and kinds of protection are left out, and so is what
-/// follows a syntax error.
+/// Reads `WWW-Authenticate`. Unsupported schemes, algorithms and kinds of protection are left out. Challenges after a syntax
+/// error are left out too.
 #[must_use]
 pub fn challenges(header: &str) -> Vec<Challenge> {
     let mut all = Vec::new();

@@ -40,11 +40,12 @@ pub struct Unit {
 
 /// Joins the packets of one stream: the inverse of [`Packetizer`].
 ///
-/// Pass each packet to [`push`](Depacketizer::push) in the order of sequence numbers. A late packet is ignored, because
-/// its unit has been dropped. Where numbers are missing, all units that may have contained them are dropped, so every
-/// unit returned is whole. A picture of H.264 or HEVC behind missing packets may lack NAL units before its first slice,
-/// but no kind of them that the sender always begins such pictures with. At the end of the stream, [`finish`](Depacketizer::finish) returns the last unit of a sender
-/// that doesn't mark ends. Where the stream continues elsewhere, call [`restart`](Depacketizer::restart).
+/// Pass each packet to [`push`](Depacketizer::push) in the order of sequence numbers. A late packet is ignored, because its unit
+/// has been dropped. If sequence numbers are missing, all units that may have contained these packets are dropped. So every
+/// returned unit is whole. An H.264 or HEVC picture after missing packets may lack NAL units before its first slice. It never
+/// lacks a kind of NAL unit with which the sender always begins such pictures. At the end of the stream,
+/// [`finish`](Depacketizer::finish) returns the last unit of a sender that doesn't mark ends. If the stream continues elsewhere,
+/// call [`restart`](Depacketizer::restart).
 #[derive(Debug)]
 pub struct Depacketizer {
     format: Box<dyn Join>,

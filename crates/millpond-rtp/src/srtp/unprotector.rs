@@ -26,8 +26,8 @@ impl fmt::Debug for Unprotector {
 }
 
 impl Unprotector {
-    /// Creates an unprotector for a source whose sequence number wrapped `rollovers` times before its first received
-    /// packet: 0 where it is received from its beginning.
+    /// Creates an unprotector for a source whose sequence number wrapped `rollovers` times before its first received packet.
+    /// `rollovers` is 0 for a source that is received from its beginning.
     #[must_use]
     pub fn new(key: &MasterKey, rollovers: u32) -> Self {
         Self {

@@ -5,8 +5,8 @@ use std::{collections::VecDeque, time::Duration};
 /// Most rates that are kept: those of two round trips, whose feedback comes four times in each.
 const MOST: usize = 8;
 
-/// X_recv_set. The infinite rate of the beginning leaves with the first measured one, not two round trips later: rates are measured
-/// over 0.1 s at least, so the first one is no accident of few packets.
+/// X_recv_set. The first measured rate replaces the initial infinite rate at once, not two round trips later. Rates are measured
+/// over at least 0.1 s, so the first measured rate does not depend on a few packets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceiveRates {
     /// Times and bytes per second. Empty is the initial set, whose only rate is infinite.

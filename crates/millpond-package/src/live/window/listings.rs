@@ -13,7 +13,8 @@ impl Window {
         listings().filter(|listing| listing.codec().is_some_and(is_listed)).collect()
     }
 
-    /// Returns the tracks of an epoch that have transport stream segments of their own, and the sound in those of each video.
+    /// Returns the tracks of an epoch that have their own transport stream segments, and the sound track in the segments of each
+    /// video.
     pub(crate) fn transport_listings<'a>(
         &'a self,
         epoch: &'a WindowEpoch,
