@@ -82,8 +82,8 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "access-tokens",
         form: Form::Text,
         default: "none: no token",
-        help: "Keys that verify the tokens (JWT) of clients. The value is a file with a secret, PEM public keys or a \
-               JSON Web Key Set, or the https URL of a JSON Web Key Set",
+        help: "Keys that verify the tokens (JWT) of clients: a file, or the https URL of a JSON Web Key Set. The file \
+               has a secret, PEM public keys or a JSON Web Key Set",
         applied: At::Reload,
         apply: |access, text| key_source(text).map(|v| access.keys = v),
         show: |access| access.keys.as_ref().map(ToString::to_string),

@@ -352,8 +352,8 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "titles",
         form: Form::Choice(&Titles::NAMES),
-        help: "Which media files of a folder are one title: \"alike\" groups files by name and content, \"folder\" \
-               makes all files one title, \"file\" makes each file a title",
+        help: "Which media files of a folder are one title. \"alike\" groups files by name and content, \"folder\" \
+               makes all files one title, and \"file\" makes each file a title",
         apply: |place, text| {
             place.titles = Titles::named(text).ok_or_else(|| BadValue::from(Form::Choice(&Titles::NAMES)))?;
             Ok(())

@@ -107,8 +107,8 @@ const LIST: &[Setting<InterceptSettings>] = &[
         name: "intercept-mark",
         form: Form::Count,
         default: "0: none",
-        help: "Mark (SO_MARK) of Millpond's own connections to intercepted servers and RTSP sources, so that firewall \
-               rules can exempt them",
+        help: "Mark (SO_MARK) of the connections that Millpond opens to intercepted servers and RTSP sources. \
+               Firewall rules use the mark to leave these connections alone",
         applied: At::Restart(|new, old| new.mark = old.mark),
         apply: |intercept, text| mark(text).map(|v| intercept.mark = v),
         show: |intercept| Some(intercept.mark.unwrap_or_default().to_string()),
@@ -145,8 +145,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         name: "intercept-memory",
         form: Form::Duration,
         default: "60s",
-        help: "Time for which Millpond remembers that a server has no RTSP, or refuses a path by RTSP. It does not \
-               ask again before",
+        help: "Time for which Millpond does not ask a server again that has no RTSP, or that refuses the path by RTSP",
         applied: At::Restart(|new, old| new.memory = old.memory),
         apply: |intercept, text| value::duration_in(text, MEMORY.0, MEMORY.1).map(|v| intercept.memory = v),
         show: |intercept| Some(show_duration(intercept.memory)),

@@ -114,7 +114,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         name: "live-segment",
         form: Form::Duration,
         default: "2s",
-        help: "Shortest duration of a live stream's segments. A segment ends at the first key frame after it",
+        help: "Shortest duration of a live stream's segments. A segment ends at the first key frame after this time",
         applied: At::Reload,
         apply: |live, text| value::duration_in(text, SEGMENT.0, SEGMENT.1).map(|v| live.segment = v),
         show: |live| Some(show_duration(live.segment)),

@@ -76,7 +76,7 @@ const LIST: &[Setting<ProxySettings>] = &[
         form: Form::Choice(&ForwardedBy::NAMES),
         default: "x-forwarded-for",
         help: "How trusted proxies report the address of a client: in an HTTP header field, or by the PROXY protocol \
-               (version 1 or 2) at the beginning of each HTTP, RTSP and RTMP connection",
+               (version 1 or 2). The latter precedes each HTTP, RTSP and RTMP connection",
         applied: At::Reload,
         apply: |proxies, text| ForwardedBy::named(text).map(|v| proxies.by = v),
         show: |proxies| Some(proxies.by.name().to_owned()),

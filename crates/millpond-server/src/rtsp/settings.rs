@@ -173,7 +173,8 @@ const LIST: &[Setting<RtspSettings>] = &[
         name: "rtsp-round",
         form: Form::Duration,
         default: "5ms",
-        help: "Interval between the rounds in which RTP packets are sent, 5ms to 40ms; longer rounds take less CPU, and packets leave up to one round later",
+        help: "Interval between the rounds in which RTP packets are sent, 5ms to 40ms. Longer rounds take less CPU, \
+               and packets leave up to one round later",
         applied: At::Restart(|new, old| new.round = old.round),
         apply: |rtsp, text| value::duration_in(text, ROUND, LONGEST_ROUND).map(|v| rtsp.round = v),
         show: |rtsp| Some(show_duration(rtsp.round)),
