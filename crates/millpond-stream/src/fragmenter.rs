@@ -7,10 +7,10 @@
 //! are left out. Presentation times are kept exactly. Decode times are moved earlier by the reordering of the first fragment, so
 //! that no frame is decoded after it is presented; an edit list takes that off again, as in [`millpond_package::fmp4`].
 //!
-//! A frame waits for the next one of its track, which tells its duration. Where the [`Tempo`] of the stream is known, the first
-//! fragment need not wait ([`Fragmenter::start`]): its last picture lasts for the usual interval. The next picture is decoded at
-//! the end of this interval, and presented at its own time. So decode times have neither a gap nor an overlap. Where only the
-//! reordering is known, the first fragment ends with the last picture but one.
+//! A frame waits for the next frame of its track, which determines its duration. Where the [`Tempo`] of the stream is known, the
+//! first fragment need not wait ([`Fragmenter::start`]): its last picture lasts for the usual interval. The next picture is
+//! decoded at the end of this interval, and presented at its own time. So decode times have neither a gap nor an overlap. Where
+//! only the reordering is known, the first fragment ends with the last picture but one.
 
 use crate::{Format, Frame, Tempo, frame::ticks};
 use bytes::Bytes;
@@ -66,9 +66,9 @@ pub struct Fragmenter {
 /// Which frames end with a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// All but the last one of each track, whose duration is not known yet.
+    /// All frames but the last of each track, whose duration is not known yet.
     Known,
-    /// The same, and the last one of the leading track, whose duration is assumed.
+    /// The frames of [`Self::Known`], and the last frame of the leading track, whose duration is assumed.
     Lead,
     /// All.
     All,
@@ -153,7 +153,8 @@ impl Fragmenter {
         Self { has_clean_holes: true, ..self }
     }
 
-    /// Notes what earlier frames of the stream have shown, or what its format states. Frames follow; they may contradict it.
+    /// Notes the tempo that earlier frames of the stream showed, or that its format states. Frames follow; they may contradict
+    /// it.
     pub fn expect(&mut self, tempo: Tempo) {
         if let Some(lead) = self.lanes.first_mut().filter(|lead| lead.track == tempo.track && lead.format.is_video()) {
             lead.reorder = tempo.reorder;
@@ -214,7 +215,8 @@ impl Fragmenter {
         if ends { self.cut(frame.due, Extent::Known) } else { broken }
     }
 
-    /// Notes that frames were lost: the fragment ends, and the next one begins with the next key frame. Returns the fragment.
+    /// Notes that frames were lost. The fragment ends, and the next fragment begins with the next key frame. Returns the
+    /// fragment.
     pub fn gap(&mut self) -> Option<Fragment> {
         let fragment = self.finish();
         if self.state == State::Open {

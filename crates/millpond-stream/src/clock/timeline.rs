@@ -73,8 +73,8 @@ pub(super) struct Known {
 
 /// Maps the timestamps of all tracks of a source to one stream time.
 ///
-/// Call [`start`](Self::start) and [`report`](Self::report) with what the source states about its clocks, and
-/// [`stamp`](Self::stamp) for each frame in decode order. Stream time is common to all tracks and advances as time does at this
+/// Call [`start`](Self::start) and [`report`](Self::report) with the source's statements about its clocks. Call
+/// [`stamp`](Self::stamp) for each frame, in decode order. Stream time is common to all tracks and advances as time does at this
 /// machine: drift of the source's clock is corrected slowly. It is 10 s at the first frame, so that decode times are never
 /// negative. Within a track, a greater timestamp never has a lower time. If timestamps restart, all times are greater than the
 /// times given before.
@@ -210,8 +210,8 @@ impl Timeline {
         Some(duration(self.stream_time(times, source)))
     }
 
-    /// Tells that the source begins again: its next timestamps have nothing to do with those before. The next frame begins
-    /// an epoch; its time continues at the end of what was given, or at its arrival.
+    /// Tells that the source begins again: its next timestamps have nothing to do with those before. The next frame begins an
+    /// epoch. Its time continues at the end of the frames given so far, or at its arrival.
     pub fn restart(&mut self, reason: EpochReason) {
         self.pend(reason, Kind::Anew);
         self.tracks.iter_mut().for_each(TrackTimes::restart);

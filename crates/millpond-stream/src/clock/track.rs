@@ -174,7 +174,7 @@ impl TrackTimes {
         }
     }
 
-    /// Removes the place of a track whose timestamps jumped, and what was told about its clock.
+    /// Removes the place of a track whose timestamps jumped, and the reports about its clock.
     pub(super) fn jump(&mut self) {
         self.remove();
         self.forget();
@@ -186,7 +186,7 @@ impl TrackTimes {
         self.has_jumped
     }
 
-    /// Forgets what was told about the clocks.
+    /// Forgets the reports about the clocks.
     pub(super) fn forget(&mut self) {
         (self.start, self.reports) = (None, Reports::default());
     }
@@ -197,7 +197,7 @@ impl TrackTimes {
         self.unwrap = Unwrap::default();
     }
 
-    /// Sets the ticks a second of timestamps that begin anew.
+    /// Sets the ticks a second of timestamps that restart.
     pub(super) fn set_source(&mut self, timescale: Timescale) {
         self.clock.source = timescale;
     }

@@ -73,7 +73,7 @@ pub(crate) struct Figures {
     pub(crate) branches: usize,
     /// Arrival of the last run.
     pub(crate) last: Option<Instant>,
-    /// Bytes of a live source's frames that somebody has.
+    /// Bytes of a live source's frames that are referenced.
     pub(crate) held: u64,
     /// Bits per second; `None` in the first second.
     pub(crate) bit_rate: Option<u64>,
@@ -124,7 +124,7 @@ pub struct Branch {
     pub reader: PipeReader,
     /// The first run: it has a key frame of the leading track.
     pub first: Run,
-    /// Number of runs in the pipe already, the first one included.
+    /// Number of runs in the pipe already, including the first.
     pub runs: usize,
     /// Due time from the first run in the pipe to the last one.
     pub span: Duration,

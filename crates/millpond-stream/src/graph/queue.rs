@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 /// Runs for which an empty queue keeps memory.
 const KEPT: usize = 32;
 
-/// A run in a queue, and what it adds to the queue's load.
+/// A run in a queue, and its part of the queue's load.
 pub(super) type Parcel = (Run, Weight);
 
 /// Placeholder of a dropped run.
@@ -166,7 +166,7 @@ impl Queue {
     }
 }
 
-/// The end that gives runs. The queue itself has no bound: those who give keep one.
+/// The end that gives runs. The queue itself has no bound: its writers keep one.
 #[derive(Debug)]
 pub(super) struct QueueWriter(Arc<Queue>);
 

@@ -1,4 +1,4 @@
-//! Drops frames that wait in a queue: those that are needed least first, the newest first among equals.
+//! Drops waiting frames from a queue. Frames that are needed least leave first; among equals, the newest leaves first.
 
 use super::{
     key_interval::KeyInterval,

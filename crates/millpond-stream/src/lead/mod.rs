@@ -71,7 +71,7 @@ impl Lead {
         self.lock().learn(tempo);
     }
 
-    /// Takes over what the frames of an earlier run have shown.
+    /// Takes over the tempo that the frames of an earlier run showed.
     pub(crate) fn recall(&self, earlier: &Self) {
         let known = earlier.lock().clone();
         self.lock().recall(known);

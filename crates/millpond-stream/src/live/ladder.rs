@@ -1,4 +1,4 @@
-//! Ladders: what the windows of streams that are renditions of one have in common.
+//! Ladders: the state that the windows of a ladder's streams share.
 //!
 //! The stream time of such a window is its wall time, so the segments of all windows are on one timeline. All are cut at
 //! multiples of the least duration of a segment. Clocks of several sources differ by the travel times of their frames. Key frames
@@ -70,7 +70,7 @@ impl Ladder {
         inner.discontinuity
     }
 
-    /// Adds the window of a path in place of those of the path that are over.
+    /// Adds the window of a path, and removes the ended windows of that path.
     pub(super) fn add(&self, path: &str, window: &Arc<LiveWindow>) {
         let mut inner = self.lock();
         inner.members.retain(|(of, window)| **of != *path && window.upgrade().is_some_and(|window| !window.is_over()));
@@ -138,7 +138,7 @@ impl Ladder {
         known.filter(|(_, window)| !window.is_over()).collect()
     }
 
-    /// Returns a hash of the versions of all windows but that of a run.
+    /// Returns a hash of the versions of all windows except one run's.
     pub(super) fn version(&self, run: &str) -> u64 {
         let windows = self.windows();
         version(windows.iter().map(|(_, window)| &**window).filter(|window| window.run() != run))

@@ -19,7 +19,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// All tracks of a live feed. The stream stays open as long as this is there.
+    /// All tracks of a live feed. The stream stays open while this exists.
     #[must_use]
     pub fn live(feed: &Arc<LiveFeed>) -> Self {
         let tracks = (0..).zip(feed.formats()).filter(|(_, format)| format.is_some()).map(|(track, _)| track).collect();

@@ -65,7 +65,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Starts the sending threads. `places` are those that titles come from.
+    /// Starts the sending threads. `places` are the places of titles.
     ///
     /// # Errors
     /// A thread can't be started, or has no ports.
@@ -101,7 +101,7 @@ impl Manager {
     /// rate, channels, and limits of live streams. Playing sessions go on; new sessions and streams get the new values. Address,
     /// threads, rounds, caching window, connector, relay and multicast groups stay as they are.
     ///
-    /// A channel that stays keeps its multicast group. A new one gets the group of a channel that is gone, or the next one.
+    /// A channel that stays keeps its multicast group. A new channel gets the group of a removed channel, or the next group.
     pub fn reconfigure(&self, options: Options, places: impl IntoIterator<Item = Arc<str>>) {
         let Options {
             bounds, lateness, rate_rule, channels, max_streams, stream_memory, viewer_queue, dropping, ..
@@ -202,8 +202,8 @@ impl Manager {
         self.opening(&self.options()).open(subscriber, request).await
     }
 
-    /// The group of a channel: the one that somebody has, else a new one. `None` if multicast is off, or an earlier run of the
-    /// channel still uses its address.
+    /// The group of a channel: the group in use, else a new group. `None` if multicast is off, or an earlier run of the channel
+    /// still uses its address.
     pub fn group(&self, program: &Program) -> Option<Arc<Group>> {
         self.groups.find(program, &self.options(), || self.senders.next())
     }

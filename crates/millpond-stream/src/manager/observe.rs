@@ -13,7 +13,7 @@ use std::{
 /// Interval between lateness checks.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What lateness is measured of, and who is told.
+/// The counters and threads by which lateness is measured, and the parts that react to it.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub(super) counters: &'a Counters,

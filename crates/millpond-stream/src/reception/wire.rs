@@ -51,7 +51,7 @@ impl Wire {
         }
     }
 
-    /// Writes what is queued, and returns once bytes were read. Cancel safe.
+    /// Writes queued bytes, and returns when bytes were read. Cancel safe.
     ///
     /// # Errors
     /// The connection ended or failed.

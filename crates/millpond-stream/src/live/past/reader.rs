@@ -66,7 +66,7 @@ pub(crate) struct Begun {
     pub(crate) wall: Duration,
     /// Time at which the first frame is due.
     pub(crate) due: Duration,
-    /// Whether the tracks begin anew; otherwise their numbers and timestamps go on.
+    /// Whether the tracks begin again; otherwise their numbers and timestamps continue.
     pub(crate) is_new: bool,
 }
 

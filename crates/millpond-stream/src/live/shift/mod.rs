@@ -81,7 +81,7 @@ pub(crate) struct State {
     refreshed: Option<Instant>,
 }
 
-/// The numbers from which a window goes on.
+/// The numbers with which a window continues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShiftEnd {
     pub(crate) next: SegmentNumber,
@@ -89,7 +89,7 @@ pub(crate) struct ShiftEnd {
 }
 
 impl TimeShift {
-    /// Opens the ring of a stream and reads what it has. It blocks the thread.
+    /// Opens the ring of a stream, and reads its records. It blocks the thread.
     ///
     /// # Errors
     /// Those of [`Ring::open`].

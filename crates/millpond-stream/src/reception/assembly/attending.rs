@@ -1,4 +1,4 @@
-//! Tracks that are announced, and those that give frames.
+//! Tracks that are announced, and tracks that send frames.
 //!
 //! A session states the formats of its tracks. An epoch has only formats whose tracks send frames. The first frames wait for a
 //! while until each track has sent one. Tracks leave and join with key frames of the leading pictures.
