@@ -26,7 +26,7 @@ pub struct Importance {
 }
 
 impl Importance {
-    /// A frame that is decoded by itself, and is no picture.
+    /// A frame that is decoded independently, and is no picture.
     pub const SOUND: Self = Self { is_picture: false, layer: 0, needed_by: NO_LAYER, resumes: 0 };
     /// A picture to which all pictures may refer, up to the next key frame.
     pub const BASE: Self = Self { is_picture: true, layer: 0, needed_by: 0, resumes: NO_LAYER };

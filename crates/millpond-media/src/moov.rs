@@ -27,7 +27,7 @@ pub(crate) struct MovieDraft {
     external_media: Option<String>,
     /// Tracks that are playable so far, in file order.
     pub(crate) tracks: Vec<TrackDraft>,
-    /// Defaults of all tracks, including those that are not playable.
+    /// Defaults of all tracks, including tracks that are not playable.
     pub(crate) defaults: HashMap<u32, Trex>,
     pub(crate) skipped: Vec<SkippedTrack>,
     pub(crate) budget: Budget,

@@ -342,8 +342,8 @@ struct Pending {
 }
 
 impl SampleTableBuilder {
-    /// Gives a duration to samples without one. Samples that share a decode time share the time up to the next one.
-    /// Samples of a track without any durations last `usual` ticks.
+    /// Gives a duration to samples without one. Samples that share a decode time share the time up to the next sample. Samples of
+    /// a track without any durations last `usual` ticks.
     #[must_use]
     pub fn even(self, usual: u32) -> Self {
         Self { even: Some(Even::new(usual)), ..self }

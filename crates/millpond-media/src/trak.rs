@@ -126,8 +126,8 @@ impl Matrix {
     }
 }
 
-/// Parses the header of `trak`. `described` are the sample descriptions that its samples use, that of most samples first.
-/// With `is_fragmented`, fragments may use others.
+/// Parses the header of `trak`. `described` has the sample descriptions that its samples use. The description of most samples is
+/// first. With `is_fragmented`, fragments may use others.
 pub(crate) fn parse(
     trak: &Node<'_>,
     tkhd: Tkhd,

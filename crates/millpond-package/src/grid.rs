@@ -21,7 +21,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Creates the grid of a video's segments, or without video that of multiples of the target.
+    /// Creates the grid of a video's segments. Without video, the grid has the multiples of the target duration.
     pub(crate) fn new(video: Option<&Segments>, target: i64) -> Self {
         let Some(video) = video else {
             return Self { timescale: Timescale::MILLIS, boundaries: Vec::new(), end: None, target, start: 0 };

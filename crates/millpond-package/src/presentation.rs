@@ -173,7 +173,7 @@ impl Presentation {
         self.tracks.iter().chain(self.periods.iter().flat_map(|period| &period.presentation.tracks))
     }
 
-    /// Returns the track of a name such as `v1`, or `v1p2` for that of the second period.
+    /// Returns the track of a name such as `v1`, or `v1p2` for the second period.
     #[must_use]
     pub fn track(&self, name: &str) -> Option<&PresentedTrack> {
         self.all_tracks().find(|t| t.name == name)

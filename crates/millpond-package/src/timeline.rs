@@ -71,7 +71,7 @@ struct Squeeze {
 /// Times of squeezed samples, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Squeezed {
-    /// First and last time: that of the first sample shown.
+    /// First and last time. The last time is the time of the first shown sample.
     pub(crate) window: (i64, i64),
     /// Ticks between two samples.
     pub(crate) step: i64,
@@ -105,7 +105,7 @@ impl Timeline {
         Self { runs: runs.into(), len }
     }
 
-    /// Returns the part of the timeline with the samples of `ordinals`, which are counted anew. Their times stay.
+    /// Returns the part of the timeline with the samples of `ordinals`, which are numbered from 0 again. Their times stay.
     pub(crate) fn part(&self, ordinals: Range<u32>) -> Self {
         let mut len = 0_u32;
         let part = |run: &Run| {

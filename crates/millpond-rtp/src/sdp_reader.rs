@@ -54,7 +54,7 @@ pub struct MediaDescription {
     pub clock_rate: u32,
     /// Audio channels; `None` where not stated.
     pub channels: Option<u16>,
-    /// Parameters of its `fmtp`, with names in lower case; the first one of each name.
+    /// Parameters of its `fmtp`, with names in lower case. Of several with one name, the first counts.
     pub parameters: BTreeMap<String, String>,
     /// Bits per second (`b=TIAS`, else `b=AS`).
     pub bandwidth: Option<u64>,

@@ -104,7 +104,7 @@ pub enum SrtpError {
         /// Sequence number of this packet.
         found: u16,
     },
-    /// The key has protected as many packets as it may (RFC 3711 9.2).
+    /// The key has protected the highest permitted number of packets (RFC 3711 9.2).
     #[error("the key has reached its packet limit")]
     Spent,
 }

@@ -196,7 +196,7 @@ impl DiskTier {
         }
     }
 
-    /// Stops reading and writing, and unlocks the folder once nobody does. Returns whether it is unlocked.
+    /// Stops reading and writing, and unlocks the folder when no read or write is in progress. Returns whether it is unlocked.
     pub(crate) fn leave(&self) -> bool {
         let mut inner = self.lock();
         inner.is_left = true;

@@ -1,7 +1,7 @@
 //! Memory: one budget for everything that is kept in memory and can be made again.
 //!
-//! Slices, indexes, rendered playlists and segments are entries of one ledger under one policy. Each kind gets as much
-//! memory as its entries are worth, and the whole process keeps to one limit.
+//! Slices, indexes, rendered playlists and segments are entries of one ledger under one policy. Each kind gets memory in
+//! proportion to the value of its entries, and the whole process has one limit.
 
 use std::any::Any;
 use std::fmt;

@@ -200,8 +200,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The error of the origin, or [`OriginError::NoSuchPlace`]. An absent object is remembered for a second. Where the
-    /// origin fails otherwise, returns the object as last seen, for as long as it may be used.
+    /// The error of the origin, or [`OriginError::NoSuchPlace`]. An absent object is remembered for a second. If the origin fails
+    /// otherwise, returns the object as last seen, while it may be used.
     pub async fn open(&self, place: &str, path: &ObjectPath) -> Result<Arc<Object>, OriginError> {
         self.open_for(place, path, 0..1).await
     }

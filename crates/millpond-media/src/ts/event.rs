@@ -49,7 +49,7 @@ pub struct PesUnit {
     pub is_broken: bool,
     /// Whether bytes of the stream are missing between the unit before and this one.
     pub follows_loss: bool,
-    /// Whether the header states no length: the packet ends where the next one begins. Only video has such packets.
+    /// Whether the header states no length: the packet ends where the next packet begins. Only video has such packets.
     pub is_unbounded: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Clock of a track's fragments: that of the track, or a finer one where preroll is squeezed.
+//! Clock of a track's fragments: the track's clock, or a finer clock if preroll is squeezed.
 //!
 //! Players show what they get. So squeezed samples are a nanosecond apart, where a track's own ticks would be visible.
 //! Their times differ nevertheless, because players find samples by time.

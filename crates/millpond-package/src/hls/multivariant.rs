@@ -87,7 +87,7 @@ pub fn live_multivariant(window: &Window, container: Container) -> Option<String
 }
 
 /// Returns the multivariant playlist of a ladder, whose streams are renditions of one title. `None` until one of the streams has
-/// a complete segment of all its tracks. Each is a variant with the sound of the first one that has some.
+/// a complete segment of all its tracks. Each stream is a variant, with the sound of the first stream that has sound.
 #[must_use]
 pub fn ladder_multivariant(rungs: &[Rung<'_>]) -> Option<String> {
     let tracks = Tracks::of(rungs);

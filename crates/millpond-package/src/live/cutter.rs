@@ -22,7 +22,7 @@ pub struct CutRules {
     /// Target duration of an earlier run of the stream. It is measured where there is none.
     pub target: Option<TargetDuration>,
     /// Whether the first key frame after each multiple of `segment` in stream time begins a segment, and no other one. Streams
-    /// whose stream times are those of one clock are cut at common times by it.
+    /// with one common clock are cut at common times by this rule.
     pub is_aligned: bool,
 }
 

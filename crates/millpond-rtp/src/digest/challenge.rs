@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Longest header in bytes.
 const MOST_BYTES: usize = 16 << 10;
-/// End of the names of algorithms whose secrets are those of one session (RFC 7616 3.4.2).
+/// Suffix of the names of algorithms whose secrets are for one session (RFC 7616 3.4.2).
 pub(super) const SESSION: &str = "-sess";
 /// Most challenges of a header that are read.
 const MOST: usize = 16;

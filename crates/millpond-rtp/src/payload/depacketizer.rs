@@ -29,7 +29,7 @@ pub struct Unit {
     pub lost_before: bool,
     /// Whether decoding can begin here, given parameter sets.
     pub is_key: bool,
-    /// How far later frames depend on the unit, where its payload descriptors state that: those of VP8 and VP9 do.
+    /// How far later frames depend on the unit, if its payload descriptors state this, as in VP8 and VP9.
     pub importance: Option<Importance>,
     /// H.264 and HEVC parameter sets in the unit, as NAL units without lengths. They are in `bytes` too. For AAC in LATM its
     /// `AudioSpecificConfig`, which is not.
@@ -69,7 +69,7 @@ pub struct Depacketizer {
 /// Position in the stream.
 #[derive(Clone, Copy, Debug)]
 enum At {
-    /// Between units. `sure` is whether the next packet is certainly the first one of its unit.
+    /// Between units. `sure` is whether the next packet certainly begins a unit.
     Between { sure: bool },
     /// Inside a unit with this timestamp.
     Within(u32),
@@ -227,7 +227,7 @@ impl Depacketizer {
         self.at = At::Between { sure: true };
     }
 
-    /// Continues at another position, with any sequence number, such as that of a source that restarted. The unit under
+    /// Continues at another position, with any sequence number, such as after a restart of the source. The unit under
     /// construction is dropped. A first unit whose beginning is uncertain is dropped too.
     pub fn restart(&mut self) {
         if let At::Within(_) = self.at {

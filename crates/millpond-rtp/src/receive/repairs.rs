@@ -91,7 +91,7 @@ impl Repairs {
         self.trip.requested(took);
     }
 
-    /// Takes note of `count` missing packets from `first` on, all after those that are missing already.
+    /// Notes `count` missing packets from `first` on. All come after the packets that are missing already.
     pub(super) fn gap(&mut self, first: u16, count: u16, now: Duration) {
         if self.is_futile() || self.missing.len() + usize::from(count) > MOST_MISSING {
             return;

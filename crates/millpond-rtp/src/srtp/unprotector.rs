@@ -4,8 +4,7 @@ use super::{MasterKey, RTCP_OVERHEAD, SrtpError, TAG, at_least, replay::Window, 
 use crate::packet;
 use std::fmt;
 
-/// Checks and decrypts the packets of one source, in any order. The source is that of the first packet with a correct
-/// tag.
+/// Checks and decrypts the packets of one source, in any order. The source is the source of the first packet with a correct tag.
 #[derive(Clone)]
 pub struct Unprotector {
     rtp: SessionKeys,

@@ -14,12 +14,12 @@ pub(super) struct ReceiveRates {
 }
 
 impl ReceiveRates {
-    /// The largest rate; infinite before the first one.
+    /// The largest rate; infinite before the first rate.
     pub(super) fn largest(&self) -> f64 {
         self.rates.iter().map(|(_, rate)| *rate).reduce(f64::max).unwrap_or(f64::INFINITY)
     }
 
-    /// Adds a rate and removes those of more than two round trips ago.
+    /// Adds a rate, and removes rates that are older than two round trips.
     pub(super) fn update(&mut self, rate: f64, round_trip: Duration, now: Duration) {
         self.rates.retain(|(at, _)| now.saturating_sub(*at) <= 2 * round_trip);
         if self.rates.len() == MOST {

@@ -14,8 +14,8 @@ const LATE: Duration = Duration::from_secs(15);
 
 /// The blocks of all pools, by what is played and their number.
 ///
-/// A session [enters](Self::enter) a pool. For each of its blocks it calls [`advance`](Self::advance), then [`get`](Self::get), and then
-/// [`keep`](Self::keep) with what it got or has read. It ends with [`leave`](Self::leave). `now` is a time since any moment.
+/// A session [enters](Self::enter) a pool. For each of its blocks it calls [`advance`](Self::advance), then [`get`](Self::get),
+/// and then [`keep`](Self::keep) with the block. It ends with [`leave`](Self::leave). `now` is a time since any moment.
 ///
 /// Blocks count in the memory that all parts of the server share. Where that is full and its policy chooses a block, the block that is
 /// needed last is evicted.

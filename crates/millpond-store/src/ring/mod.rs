@@ -84,7 +84,7 @@ impl Ring {
         shared::is_kept(folder, name)
     }
 
-    /// Queues a payload for writing, in the pieces given. It never waits: what the queue has no room for is lost.
+    /// Queues a payload for writing, in the pieces given. It never waits: a payload for which the queue has no room is lost.
     pub fn append(&self, record: RingRecord, payload: Arc<[Bytes]>) -> Queued {
         let queued = Queued::default();
         let append = Append { record, is_after_gap: self.shared.take_gap(), payload, queued: queued.clone() };

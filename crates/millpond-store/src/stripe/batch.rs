@@ -63,7 +63,7 @@ impl Drop for Coming {
 }
 
 impl Batch {
-    /// Creates a reader of `range` that has at most `most` pieces under way. Its deadline is that of the current read.
+    /// Creates a reader of `range` that has at most `most` pieces under way. Its deadline is the current read's.
     pub(super) fn new(
         group: &Arc<StripeGroup>,
         memory: &ReadAhead,

@@ -94,11 +94,11 @@ struct Written {
 }
 
 impl StripeMap {
-    /// Creates a map with a new identifier. `sha256` is that of the whole object, in hexadecimal digits.
+    /// Creates a map with a new identifier. `sha256` is the hash of the whole object, in hexadecimal digits.
     ///
     /// # Errors
     ///
-    /// A name is too long or occurs twice, or their number is not that of the layout.
+    /// A name is too long or occurs twice, or the number of names differs from the layout's.
     pub(crate) fn new(
         id: String,
         layout: Layout,

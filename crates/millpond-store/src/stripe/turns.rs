@@ -1,4 +1,4 @@
-//! Requests to one store in the order of their deadlines, as many at once as its link carries.
+//! Requests to one store in the order of their deadlines, with as many in progress as its link can carry.
 //!
 //! Requests that share a thin link all arrive late, the first one too. So the next request leaves when the earlier requests have
 //! few bytes left: the bytes that the store sends within a request's delay. A far and fast store gets many at once, a thin one

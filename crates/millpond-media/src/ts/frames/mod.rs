@@ -58,7 +58,7 @@ pub enum Framed {
 pub enum FrameFault {
     /// Bytes of the frame were lost.
     Incomplete,
-    /// Bytes that are no frame: the search for the next one skips them.
+    /// Bytes that are no frame. The search for the next frame skips them.
     Garbage,
     /// No time of the stream applies to the frame.
     Untimed,

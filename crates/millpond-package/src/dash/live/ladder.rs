@@ -1,6 +1,7 @@
 //! The MPD of a ladder: one Period that begins with the Unix epoch, as the stream time of all rungs does.
 //!
-//! A rung whose source begins again goes on in the same Period. Where its format changed, only segments of the new one are listed.
+//! A rung whose source begins again continues in the same Period. Where its format changed, only segments of the new one are
+//! listed.
 
 use super::{ENTRY, ManifestView, Period, clock, head};
 use crate::{
