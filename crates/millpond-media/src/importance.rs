@@ -120,8 +120,8 @@ fn of_avc_slice(slice: &[u8], layer: u8) -> Importance {
     if is_referenced { importance } else { Importance { needed_by: NO_LAYER, ..importance } }
 }
 
-/// Pictures of a sub-layer non-reference type are referred to by higher layers only; from a TSA picture on, none of its layer
-/// or of higher ones refers to what was before (H.265 table 7-1 and 7.4.2.2).
+/// Only higher layers refer to pictures of a sub-layer non-reference type. From a TSA picture on, no picture of its layer or of
+/// higher layers refers to earlier pictures (H.265 table 7-1 and 7.4.2.2).
 fn of_hevc_slice(slice: &[u8]) -> Importance {
     let [first, second, ..] = *slice else { return Importance::BASE };
     let (kind, layer) = (first >> 1 & 0x3f, (second & 7).saturating_sub(1));

@@ -1,8 +1,8 @@
 //! Slices on the disk: their ledger, the pins of their readers, and the thread that writes them.
 //!
-//! A slice is compared with its checksum before its first use after a start, before its next use after an hour without
-//! readers, and in the background, where the whole disk is checked again and again (see `scrub`). A slice that differs
-//! is dropped, counted and fetched again.
+//! A slice is compared with its checksum before its first use after a start, and before its next use after an hour without
+//! readers. The whole disk is also checked in the background, again and again (see `scrub`). A slice that differs is dropped,
+//! counted and fetched again.
 
 mod kept;
 mod pin;

@@ -5,7 +5,7 @@
 //!
 //! Time 0 of its output is the presentation time of the first key frame of the leading track. Frames that are presented earlier
 //! are left out. Presentation times are kept exactly. Decode times are moved earlier by the reordering of the first fragment, so
-//! that no frame is decoded after it is presented; an edit list takes that off again, as in [`millpond_package::fmp4`].
+//! that no frame is decoded after it is presented. An edit list subtracts this shift again, as in [`millpond_package::fmp4`].
 //!
 //! A frame waits for the next frame of its track, which determines its duration. Where the [`Tempo`] of the stream is known, the
 //! first fragment need not wait ([`Fragmenter::start`]): its last picture lasts for the usual interval. The next picture is

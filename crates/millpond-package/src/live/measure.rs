@@ -67,7 +67,7 @@ pub struct Targets {
     pub parts: Option<Box<[Duration]>>,
 }
 
-/// Returns the part target of a track whose frames usually last `frame`: about the longest multiple of it within
+/// Returns the part target of a track whose frames usually last `frame`. This is about the longest multiple of `frame` within
 /// `most`, with room for frames of uneven durations.
 fn part_target(frame: Duration, most: Duration) -> Duration {
     let frame = frame.max(Duration::from_micros(1));

@@ -148,8 +148,8 @@ mod tests {
 
     const WINDOW: Window = Window { blocks: 10, reach: 11, length: Duration::from_secs(1) };
 
-    /// Pairs of sessions with intervals of 2, 4, 6 and 8 blocks, in memory for 11 blocks: the two short intervals have all their blocks, a
-    /// long one some of them.
+    /// Pairs of sessions with intervals of 2, 4, 6 and 8 blocks, in memory for 11 blocks. The two short intervals have all their
+    /// blocks, the long intervals some.
     #[test]
     fn short_intervals_have_their_blocks() {
         let cache = IntervalCache::new(Cache::new(11));

@@ -8,8 +8,8 @@ use millpond_media::{
 };
 use std::{sync::Arc, time::Duration};
 
-/// Factor by which times before a clip's beginning move closer to it: at those nothing shows, and they must not go back behind
-/// what was shown.
+/// Factor by which times before a clip's beginning move closer to the beginning. No picture is shown at these times, and they
+/// must not fall before the times that were shown.
 const SQUEEZE: i64 = 512;
 
 /// Why a clip does not fit into a stream.

@@ -222,8 +222,8 @@ impl LiveStream {
         self.relayed.is_some()
     }
 
-    /// Whether it runs, and a viewer's request asks for its frames, whichever server they come from: a stream that a publisher has begun here
-    /// meanwhile, or one that another server gives still.
+    /// Whether the stream runs and a viewer's request is for its frames, from any server. A publisher may have begun the stream
+    /// here meanwhile, or another server may still send it.
     pub(super) fn serves(&self, request: &LiveRequest) -> bool {
         let is_relayed = self.relayed.is_some() || request.relayed.is_some();
         let own = self.relayed.as_ref().unwrap_or(&self.source);

@@ -1,9 +1,9 @@
 //! Following a ladder: a viewer gets the pictures of the best stream that the viewer's network can carry.
 //!
 //! The frames of all streams arrive at a [`Follower`], which passes on the frames of one stream. It changes between streams at
-//! key frames that show the same moment. The first stream is the best one, and gives the sound. Times and numbers go on over all
-//! changes, and key frames have their parameter sets in band, so no epoch begins: neither players nor the protocols have to know
-//! of a change.
+//! key frames that show the same moment. The first stream is the best one, and gives the sound. Times and numbers continue over
+//! all changes, and key frames have their parameter sets in band. So no epoch begins, and players and protocols need not know of
+//! a change.
 
 mod climber;
 mod followed;

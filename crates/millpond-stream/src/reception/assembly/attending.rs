@@ -137,8 +137,7 @@ impl Assembly {
         }
     }
 
-    /// Lets tracks leave that have fallen silent, and others join, where a frame of a track is the first one that can be decoded
-    /// without those before it.
+    /// Lets silent tracks leave and other tracks join, at a frame that can be decoded without the frames before it.
     fn follow(&mut self, track: u16, is_key: bool) {
         let (attending, formats) = (&self.attending, &self.formats);
         let is_known = |track: usize| formats.get(track).is_some_and(Option::is_some);
@@ -177,8 +176,9 @@ impl Assembly {
         }
     }
 
-    /// Returns a track for a stream that joins a session whose other streams have the tracks `taken`: a free one of its media, or
-    /// a new one where its clock rate is known. `clock` has the ticks of its timestamps. `None` where there is none for it.
+    /// Returns a track for a stream that joins a session whose other streams have the tracks `taken`. This is a free track of the
+    /// same media, or a new track if the clock rate is known. `clock` has the ticks of its timestamps. `None` where there is none
+    /// for it.
     pub(in crate::reception) fn join(
         &mut self,
         stream: (&str, Timescale),
