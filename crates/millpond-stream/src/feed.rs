@@ -45,8 +45,8 @@ impl dyn Feed {
     }
 
     /// Returns the tracks to describe, with their indexes: pictures, and sound of the default language. Pictures are of the named
-    /// rendition. Else they are the best pictures that need at most `most` bits a second together with the sound, or the smallest
-    /// ones.
+    /// rendition. Else they are the best pictures that need at most `most` bits a second together with the sound, or the
+    /// pictures that need the least.
     pub fn chosen(&self, rendition: Option<&str>, most: Option<u64>) -> Vec<(usize, &Format)> {
         let all: Vec<_> = self.formats().iter().enumerate().filter_map(|(n, f)| Some((n, f.as_ref()?))).collect();
         let of =
