@@ -15,8 +15,8 @@ const SIZE: std::ops::Range<usize> = 24..28;
 /// Length of `av1C` without its sequence header (AV1 Codec ISO Media File Format Binding 2.3).
 const AV1_FIELDS: usize = 4;
 
-/// Returns an entry that tells what all entries need together: the highest profile and level, the largest picture. Its
-/// type allows parameter sets in samples. Its own sets are those of the entry with the highest profile. Colours and pixel
+/// Returns an entry that announces the needs of all entries together: the highest profile and level, and the largest picture. Its
+/// type allows parameter sets in samples. Its own parameter sets come from the entry with the highest profile. Colours and pixel
 /// aspect are left out where they differ: the parameter sets tell them. `None` without entries.
 pub(crate) fn of(entries: &[&StoredEntry]) -> Option<StoredEntry> {
     let highest = *entries.iter().rev().max_by_key(|entry| rank(&entry.codec))?;

@@ -68,7 +68,7 @@ impl<'a> Node<'a> {
         self.offset + (self.whole.len() - self.body.len()) as u64
     }
 
-    /// Returns the boxes in the body. Garbage after the last one is skipped.
+    /// Returns the boxes in the body. Garbage after the last box is skipped.
     pub(crate) fn children(&self) -> Children<'a> {
         self.children_after(0)
     }

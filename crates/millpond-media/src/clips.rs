@@ -1,6 +1,6 @@
 //! Clips of a track whose samples need decoders of several kinds: other codecs, sampling rates or numbers of channels.
 //!
-//! A decoder is set up anew at the beginning of such a clip, so each one becomes a track of its own.
+//! A decoder is set up again at the beginning of such a clip, so each clip becomes its own track.
 
 use crate::{
     movie::{Track, TrackKind},

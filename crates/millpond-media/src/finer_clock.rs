@@ -35,8 +35,8 @@ pub(crate) fn refine(movie: &mut Movie, work: &Work) -> Result<(), MediaError> {
     Ok(())
 }
 
-/// Returns the least factor with which the hidden pictures of all edits fit; `None` where they do already, or where edits
-/// hide more than the track has.
+/// Returns the least factor with which the hidden pictures of all edits fit. `None` if they fit already, or edits hide more
+/// pictures than the track has.
 fn needed(track: &Track, movie: Timescale) -> Option<i64> {
     let mut needed = None;
     let mut left = i64::from(track.samples.len());

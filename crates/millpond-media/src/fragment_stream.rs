@@ -145,8 +145,8 @@ impl FragmentStream {
         result
     }
 
-    /// Tells that the bytes so far ended, and that the next ones begin with a box: segments are sent one by one, and senders
-    /// break off. A box that is not complete is dropped; the movie box stays.
+    /// Ends the current piece: the next bytes begin with a box. Segments are sent one by one, and senders may break off within
+    /// one. A box that is not complete is dropped; the movie box stays.
     pub fn end_piece(&mut self, events: &mut Vec<FragmentEvent>) {
         let is_whole = matches!(self.part, Part::Header) && self.buffer.is_empty();
         if self.failed.is_some() || is_whole {

@@ -18,15 +18,15 @@ pub struct Importance {
     pub is_picture: bool,
     /// Temporal layer, from 0.
     pub layer: u8,
-    /// Lowest layer with later frames that may refer to it, up to the next key frame; 255 where no frame does.
+    /// Lowest layer with later frames that may refer to this frame, up to the next key frame; 255 if no frame does.
     pub needed_by: u8,
-    /// Lowest layer that decoding can take up here: from this frame on, no frame of that layer or of higher ones refers to
-    /// earlier frames of them. 255 where there is none.
+    /// Lowest layer at which decoding can resume here. From this frame on, no frame of that layer or of higher layers refers to
+    /// earlier frames of these layers. 255 if there is no such layer.
     pub resumes: u8,
 }
 
 impl Importance {
-    /// A frame that is decoded by itself, and is no picture.
+    /// A frame that is decoded independently, and is no picture.
     pub const SOUND: Self = Self { is_picture: false, layer: 0, needed_by: NO_LAYER, resumes: 0 };
     /// A picture to which all pictures may refer, up to the next key frame.
     pub const BASE: Self = Self { is_picture: true, layer: 0, needed_by: 0, resumes: NO_LAYER };
@@ -120,8 +120,8 @@ fn of_avc_slice(slice: &[u8], layer: u8) -> Importance {
     if is_referenced { importance } else { Importance { needed_by: NO_LAYER, ..importance } }
 }
 
-/// Pictures of a sub-layer non-reference type are referred to by higher layers only; from a TSA picture on, none of its layer
-/// or of higher ones refers to what was before (H.265 table 7-1 and 7.4.2.2).
+/// Only higher layers refer to pictures of a sub-layer non-reference type. From a TSA picture on, no picture of its layer or of
+/// higher layers refers to earlier pictures (H.265 table 7-1 and 7.4.2.2).
 fn of_hevc_slice(slice: &[u8]) -> Importance {
     let [first, second, ..] = *slice else { return Importance::BASE };
     let (kind, layer) = (first >> 1 & 0x3f, (second & 7).saturating_sub(1));

@@ -1,8 +1,8 @@
 //! Renames `hev1` and `avc3` tracks whose samples hold no other parameter sets than the sample entry.
 //!
-//! These types allow sets in samples, which `hvc1` and `avc1` forbid (ISO/IEC 14496-15 8.4.1.1, 5.4.2.1.2). ffmpeg writes
-//! `hev1` unless told otherwise, and Apple's devices don't play it. Some key frames of the track are read. Sets in them that
-//! repeat those of the sample entry do no harm, and stay.
+//! These types allow sets in samples, which `hvc1` and `avc1` forbid (ISO/IEC 14496-15 8.4.1.1, 5.4.2.1.2). ffmpeg writes `hev1`
+//! unless told otherwise, and Apple's devices don't play it. Some key frames of the track are read. Sets in key frames that
+//! repeat the sample entry's sets do no harm, and stay.
 
 use crate::{codec::Codec, lane::Arrived, movie::Track, nal::NalSyntax, set_kind::SetKind, units::ByteRange};
 

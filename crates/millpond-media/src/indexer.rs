@@ -47,9 +47,9 @@ pub enum Step {
 
 /// Reads the index of one object.
 ///
-/// Call [`poll`](Self::poll). For [`Step::Need`], pass the bytes of each range to [`supply`](Self::supply), in any
-/// order, and poll again. A poll before all ranges are supplied returns the missing ones. The first error is final, and
-/// so is [`Step::Done`].
+/// Call [`poll`](Self::poll). For [`Step::Need`], pass the bytes of each range to [`supply`](Self::supply), in any order, and
+/// poll again. A poll before all ranges are supplied returns the missing ones. The first error is final. [`Step::Done`] is final
+/// too.
 ///
 /// A progressive file takes one batch of reads, or two where the movie box is large or at the end. A fragmented file
 /// takes two or three with an index of its fragments (`sidx`, `mfra`), else one per fragment. Where sync flags look

@@ -191,8 +191,8 @@ fn aligned(mut bits: BitReader<'_>, length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads an `AudioSpecificConfig` (1.6.2.1) of AAC without the extension for which only a stated length has space;
-/// returns the rate of the core coder and the samples of a frame.
+/// Reads an `AudioSpecificConfig` (1.6.2.1) of AAC. The extension is left out, because only a stated length has space for it.
+/// Returns the rate of the core coder and the samples of a frame.
 fn audio_specific_config(bits: &mut BitReader<'_>) -> Result<(u32, u32), LatmError> {
     let mut object_type = object_type(bits)?;
     let rate = sampling_frequency(bits)?;

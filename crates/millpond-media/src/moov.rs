@@ -27,7 +27,7 @@ pub(crate) struct MovieDraft {
     external_media: Option<String>,
     /// Tracks that are playable so far, in file order.
     pub(crate) tracks: Vec<TrackDraft>,
-    /// Defaults of all tracks, including those that are not playable.
+    /// Defaults of all tracks, including tracks that are not playable.
     pub(crate) defaults: HashMap<u32, Trex>,
     pub(crate) skipped: Vec<SkippedTrack>,
     pub(crate) budget: Budget,
@@ -123,7 +123,7 @@ impl MovieDraft {
         self.fragmented
     }
 
-    /// Offset by which samples must end; `None` where they are in another object.
+    /// Offset at or before which samples must end; `None` if they are in another object.
     pub(crate) fn media_end(&self) -> Option<u64> {
         self.external_media.is_none().then_some(self.object_len)
     }

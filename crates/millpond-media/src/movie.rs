@@ -46,7 +46,7 @@ pub struct Track {
     pub id: u32,
     /// Kind of media, with the properties of that kind.
     pub kind: TrackKind,
-    /// Clock of the samples: that of the file, or a multiple where it has too few ticks for hidden pictures.
+    /// Clock of the samples: the file's clock, or a multiple if that has too few ticks for hidden pictures.
     pub timescale: Timescale,
     /// ISO 639-2/T code of `mdhd`, or the BCP 47 tag of `elng`; `und` where unknown.
     pub language: String,

@@ -1,4 +1,4 @@
-//! Orientation of pictures: how a player turns what it decodes.
+//! Orientation of pictures: how a player rotates and mirrors decoded pictures.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,13 +13,13 @@ impl Orientation {
     /// Pictures that are shown as they are.
     pub const UPRIGHT: Self = Self { is_mirrored: false, quarters: 0 };
 
-    /// Returns that of pictures that are rotated clockwise by a multiple of 90 degrees.
+    /// Returns the orientation of pictures that are rotated clockwise by a multiple of 90 degrees.
     #[must_use]
     pub const fn rotated(degrees: u16) -> Self {
         Self { is_mirrored: false, quarters: (degrees / 90 % 4) as u8 }
     }
 
-    /// Returns that of pictures that are mirrored before they are rotated.
+    /// Returns the orientation of pictures that are mirrored before they are rotated.
     #[must_use]
     pub const fn mirrored(self) -> Self {
         Self { is_mirrored: true, ..self }

@@ -18,10 +18,10 @@ const MOST_UNITS: usize = 4096;
 
 /// Keeps the parameter sets of a stream in its sample entry.
 ///
-/// `avc1` and `hvc1` forbid sets in frames (ISO/IEC 14496-15 5.4.2.1.2, 8.4.1.1), but cameras repeat them before each key
-/// frame. Sets with the contents of the sample entry's are removed, and so are access unit delimiters. A set with other
-/// contents makes a new sample entry at the next key frame. A stream that changes its sets three times within a minute
-/// gets `avc3` or `hev1`, and its sets stay in frames from then on.
+/// `avc1` and `hvc1` forbid sets in frames (ISO/IEC 14496-15 5.4.2.1.2, 8.4.1.1), but cameras repeat them before each key frame.
+/// Sets that equal the sample entry's sets are removed. Access unit delimiters are removed too. A set with other contents makes a
+/// new sample entry at the next key frame. A stream that changes its sets three times within a minute gets `avc3` or `hev1`, and
+/// its sets stay in frames from then on.
 #[derive(Debug)]
 pub struct ParameterSets {
     syntax: NalSyntax,

@@ -104,7 +104,7 @@ impl<'a> Tables<'a> {
         self.len() == 0
     }
 
-    /// Returns the sample descriptions that chunks use, counted from 1: that of most samples first.
+    /// Returns the sample descriptions that chunks use, counted from 1. The description of most samples is first.
     pub(crate) fn descriptions(&self) -> Vec<u32> {
         let mut used: Vec<(u32, u64)> = Vec::new();
         let ends = self.runs.iter().skip(1).map(|next| u64::from(next.first)).chain([self.chunks.len() as u64 + 1]);

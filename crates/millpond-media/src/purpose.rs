@@ -21,9 +21,9 @@ pub enum Purpose {
     Commentary,
     /// A translation of the sound.
     Dub,
-    /// Text of speech and sounds, for those who don't hear.
+    /// Text of speech and sounds, for people who are deaf or hard of hearing.
     Captions,
-    /// A description of the pictures, for those who don't see.
+    /// A description of the pictures, for people who are blind or have low vision.
     Description,
     /// Text of speech in other languages and of signs, which all viewers need.
     Forced,

@@ -32,7 +32,7 @@ pub(crate) struct StoredEntry {
 pub(crate) enum Fate {
     /// The samples stay in the track.
     Kept,
-    /// The samples can't follow those of the first entry, and are left out.
+    /// The samples can't follow the first entry's samples, and are left out.
     LeftOut,
     /// `stsd` has no entry of that number.
     Unknown,
@@ -63,7 +63,7 @@ struct Refused {
 }
 
 impl SampleEntries {
-    /// Creates the entries of a track; samples of most others must be able to follow those of `first`.
+    /// Creates the entries of a track. Samples of most other entries must be able to follow samples of `first`.
     pub(crate) fn new(stsd: &Node<'_>, first: StoredEntry) -> Self {
         let place = (stsd.path.clone(), stsd.offset);
         Self::of(place, first)
@@ -110,7 +110,7 @@ impl SampleEntries {
         }
     }
 
-    /// Leaves out all samples that can't follow those of the first entry.
+    /// Leaves out all samples that can't follow the first entry's samples.
     pub(crate) fn forget_others(&mut self) {
         self.others.clear();
     }

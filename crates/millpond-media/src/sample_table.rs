@@ -342,8 +342,8 @@ struct Pending {
 }
 
 impl SampleTableBuilder {
-    /// Gives a duration to samples without one. Samples that share a decode time share the time up to the next one.
-    /// Samples of a track without any durations last `usual` ticks.
+    /// Gives a duration to samples without one. Samples that share a decode time share the time up to the next sample. Samples of
+    /// a track without any durations last `usual` ticks.
     #[must_use]
     pub fn even(self, usual: u32) -> Self {
         Self { even: Some(Even::new(usual)), ..self }
@@ -387,9 +387,9 @@ impl SampleTableBuilder {
         (given, offset as i32)
     }
 
-    /// Sets the decoding time of the next sample. A jump forward stretches the duration of the last sample, a jump back
-    /// shortens it. At a time before the last sample's, that one and the next ones last a tick until they are on time again:
-    /// decoding times never run backwards (8.6.1.2).
+    /// Sets the decoding time of the next sample. A jump forward stretches the duration of the last sample, a jump back shortens
+    /// it. If `dts` is before the last sample's time, the last sample and the next samples last one tick each, until they are on
+    /// time again. Decoding times never run backwards (8.6.1.2).
     pub fn set_start_dts(&mut self, dts: i64) {
         if let Some(last) = self.block.last_mut() {
             let step = i128::from(dts) - (i128::from(self.next_dts) - i128::from(last.step));
@@ -418,7 +418,7 @@ impl SampleTableBuilder {
         self.next_dts
     }
 
-    /// Decoding time of the last sample; that of the next one where there is none.
+    /// Decoding time of the last sample. If there is no sample, the next sample's.
     pub(crate) fn last_dts(&self) -> i64 {
         self.next_dts.saturating_sub(self.block.last().map_or(0, |last| last.step))
     }

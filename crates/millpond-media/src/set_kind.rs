@@ -31,8 +31,8 @@ impl SetKind {
         }
     }
 
-    /// Returns the identifier of a set of this type, below 16, 32 or 256 (H.264 7.4.2, H.265 7.4.3); `None` where it
-    /// can't be read.
+    /// Returns the identifier of a parameter set of this type, below 16, 32 or 256 (H.264 7.4.2, H.265 7.4.3). `None` if it can't
+    /// be read.
     pub(crate) fn id(self, syntax: NalSyntax, unit: &[u8]) -> Option<u8> {
         let header = if syntax == NalSyntax::Avc { 1 } else { 2 };
         match self {

@@ -48,7 +48,7 @@ pub(crate) struct TrackHeader {
 }
 
 impl TrackHeader {
-    /// Returns the duration of a sample, in ticks, where the tables give no sample a duration: that of the codec's
+    /// Returns the duration of a sample, in ticks, for tables that give no sample a duration. This is the duration of the codec's
     /// frames, else an equal part of the track, else 40 ms.
     pub(crate) fn usual_duration(&self, samples: u32) -> u32 {
         let frame = match (&self.codec, self.kind) {
@@ -126,8 +126,8 @@ impl Matrix {
     }
 }
 
-/// Parses the header of `trak`. `described` are the sample descriptions that its samples use, that of most samples first.
-/// With `is_fragmented`, fragments may use others.
+/// Parses the header of `trak`. `described` has the sample descriptions that its samples use. The description of most samples is
+/// first. With `is_fragmented`, fragments may use others.
 pub(crate) fn parse(
     trak: &Node<'_>,
     tkhd: Tkhd,

@@ -45,7 +45,7 @@ pub fn segment(
     }
 }
 
-/// Returns a whole text track, or that of a period, as one WebVTT file; `None` for tracks that aren't delivered as WebVTT.
+/// Returns a whole text track, or a period's text track, as one WebVTT file. `None` for tracks that aren't delivered as WebVTT.
 ///
 /// # Errors
 /// As [`text::segment`].

@@ -21,7 +21,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Creates the grid of a video's segments, or without video that of multiples of the target.
+    /// Creates the grid of a video's segments. Without video, the grid has the multiples of the target duration.
     pub(crate) fn new(video: Option<&Segments>, target: i64) -> Self {
         let Some(video) = video else {
             return Self { timescale: Timescale::MILLIS, boundaries: Vec::new(), end: None, target, start: 0 };
@@ -55,9 +55,9 @@ impl Grid {
         self.boundaries.iter().map(|b| self.timescale.convert(*b, timescale)).collect()
     }
 
-    /// Returns the boundaries of a track that ends at `end`, in ticks of `timescale`: those of the video, then one at
-    /// the video's end and one after every target duration. The last one is omitted where less than half a target would
-    /// remain. At most `most` boundaries follow those of the video.
+    /// Returns the boundaries of a track that ends at `end`, in ticks of `timescale`. They are the video's boundaries, then a
+    /// boundary at the video's end and after every target duration. The last boundary is omitted if less than half a target would
+    /// remain. At most `most` boundaries follow the video's.
     pub(crate) fn boundaries(&self, timescale: Timescale, end: i64, most: usize) -> Vec<i64> {
         let mut all = self.inner(timescale);
         let start = || nanos_to(self.start, timescale);

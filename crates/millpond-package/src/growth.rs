@@ -1,4 +1,4 @@
-//! Presentations of files that only grew: what was made of the former file is made of the longer one too.
+//! Presentations of files that only grew: all outputs of the former file can be made from the longer file too.
 
 use crate::{
     presentation::Presentation,

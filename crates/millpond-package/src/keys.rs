@@ -13,12 +13,10 @@ pub struct KeyAddress {
 }
 
 impl KeyAddress {
-    /// Creates a template in which `{kid}` stands for the key's identifier as 32 hexadecimal digits, and `{uuid}` for
-    /// the same as a UUID. `format` is the `KEYFORMAT`. It defaults to that of FairPlay for `skd:` addresses, and to
-    /// `identity` for others.
+    /// Creates a template. `{kid}` stands for the key's identifier as 32 hexadecimal digits, and `{uuid}` for the identifier as a
+    /// UUID. `format` is the `KEYFORMAT`. The default is FairPlay's for `skd:` addresses, and `identity` for others.
     ///
-    /// Returns `None` for texts that playlists can't contain: empty ones, and those with quotation marks or line
-    /// breaks.
+    /// Returns `None` for texts that playlists can't contain: empty texts, and texts with quotation marks or line breaks.
     #[must_use]
     pub fn new(uri: &str, format: Option<&str>) -> Option<Self> {
         let fits = |text: &str| !text.is_empty() && !text.contains(|c: char| c == '"' || c.is_control());

@@ -29,7 +29,7 @@ pub struct VideoShape {
     pub rate: f64,
 }
 
-/// Content of a file, as far as it decides to which title the file belongs.
+/// Properties of a file's content that decide to which title the file belongs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     /// A video, with or without other tracks.
@@ -210,8 +210,8 @@ impl<'a> Picture<'a> {
         self.shape.map_or(0.0, |shape| shape.frames())
     }
 
-    /// Whether this is the same film as `other` in another size. Two cameras have alike shapes too: the header must state one
-    /// group (ISO/IEC 14496-12 8.3.2), or, where it states none, size and name must be those of a rendition.
+    /// Whether this is the same film as `other` in another size. Two cameras have alike shapes too. So the header must state one
+    /// group (ISO/IEC 14496-12 8.3.2). If it states no group, size and name must fit a rendition.
     fn is_rendition_of(&self, other: &Self) -> bool {
         let (Some(shape), Some(model)) = (self.shape, other.shape) else { return true };
         let times = || have_same_times(self.track, other.track);
@@ -256,8 +256,8 @@ fn have_same_times(a: &Track, b: &Track) -> bool {
         .all(|index| time(few, index).zip(time(many, index * ratio)).is_none_or(|(a, b)| (a - b).abs() <= 2.0 * frame))
 }
 
-/// Returns the ladder of each picture track of one file: 0 for the main one, others for alternatives, and `None` for tracks
-/// that their header disables (ISO/IEC 14496-12 8.3.2), which are absent unless they are renditions of an enabled one.
+/// Returns the ladder of each picture track of one file: 0 for the main ladder, other numbers for alternatives. `None` for tracks
+/// that their header disables (ISO/IEC 14496-12 8.3.2). These are absent unless they are renditions of an enabled track.
 ///
 /// The main picture is the enabled one of most frames. It is a disabled one where the enabled ones are mere stills.
 pub(crate) fn ladders(pictures: &[Picture<'_>]) -> Vec<Option<u16>> {

@@ -1,8 +1,8 @@
 //! Several servers of one asset, in a manifest of it.
 //!
-//! A player that loses its server goes on at the next one. HLS lists each variant once for each server: players without content
-//! steering see redundant variants (RFC 8216 6.2.4), others see pathways (draft-pantos-hls-rfc8216bis 4.4.6.2). DASH lists a
-//! `BaseURL` for each server (ISO/IEC 23009-1 5.6.4).
+//! A player that loses its server continues at the next pathway. HLS lists each variant once for each server: players without
+//! content steering see redundant variants (RFC 8216 6.2.4), others see pathways (draft-pantos-hls-rfc8216bis 4.4.6.2). DASH
+//! lists a `BaseURL` for each server (ISO/IEC 23009-1 5.6.4).
 //!
 //! The functions change finished manifests of this crate, so that one text of an asset can be cached whatever servers there are.
 

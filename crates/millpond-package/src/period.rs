@@ -10,9 +10,9 @@ use crate::{presentation::Presentation, track::PresentedTrack};
 pub struct Period {
     /// Number of the period, from 1.
     pub(crate) number: usize,
-    /// Presentation time at which it begins, in nanoseconds: 0 for the first one.
+    /// Presentation time at which the period begins, in nanoseconds; 0 for the first period.
     pub(crate) start: i64,
-    /// The tracks of the period. Their names are those of the asset with the number appended, such as `v1p2`.
+    /// The tracks of the period. Their names are the asset's names with the period's number appended, such as `v1p2`.
     pub(crate) presentation: Presentation,
 }
 

@@ -25,7 +25,7 @@ pub struct SourceObject {
     pub language: Option<String>,
     /// Tracks that a server manifest names by id. Of their kinds, no other tracks are used.
     pub named: Vec<NamedTrack>,
-    /// Peak bits per second of its video, or of its audio where it has no video, where a server manifest states it.
+    /// Peak bits per second of its video, or of its audio if it has no video. `None` unless a server manifest states it.
     pub bandwidth: Option<u64>,
     /// Whether its video is used.
     pub use_video: bool,
@@ -168,18 +168,18 @@ impl Presentation {
         &self.tracks
     }
 
-    /// Returns all tracks, then those of all periods where there are several.
+    /// Returns all tracks, then the tracks of all periods if there are several.
     pub fn all_tracks(&self) -> impl Iterator<Item = &PresentedTrack> {
         self.tracks.iter().chain(self.periods.iter().flat_map(|period| &period.presentation.tracks))
     }
 
-    /// Returns the track of a name such as `v1`, or `v1p2` for that of the second period.
+    /// Returns the track of a name such as `v1`, or `v1p2` for the second period.
     #[must_use]
     pub fn track(&self, name: &str) -> Option<&PresentedTrack> {
         self.all_tracks().find(|t| t.name == name)
     }
 
-    /// Returns the presentation that has the track of a name: that of a period for names such as `v1p2`, else this one.
+    /// Returns the presentation that has the track of a name: a period's for names such as `v1p2`, else this one.
     #[must_use]
     pub fn of_track(&self, name: &str) -> &Self {
         let has = |presentation: &&Self| presentation.tracks.iter().any(|track| track.name == name);

@@ -16,7 +16,7 @@ pub(crate) struct Facts {
     /// Ticks by which the first samples are decoded or presented before time 0. In fragments this is the media time of
     /// time 0.
     pub(crate) early: i64,
-    /// Most ticks by which a sample is presented before it is decoded. Written decode times are earlier by as much.
+    /// Most ticks by which a sample is presented before it is decoded. Written decode times are earlier by this difference.
     pub(crate) reorder: i64,
     /// Whether fragments have composition offsets below 0, so that decode times are not written earlier.
     pub(crate) has_signed_offsets: bool,
@@ -193,8 +193,8 @@ fn reduced(mut numerator: u64, mut denominator: u64) -> Option<(u32, u32)> {
 
 /// Returns the sync samples of a track as possible boundaries, in order of time. The first sample always counts as one.
 ///
-/// The time of a boundary is that of the earliest picture after the sync sample in decoding order, which is in the same
-/// segment. In an open group of pictures some of these are presented before the sync sample.
+/// The time of a boundary is the time of the earliest picture after the sync sample in decoding order. This picture is in the
+/// same segment. In an open group of pictures some of these are presented before the sync sample.
 pub(crate) fn sync_points<'a>(track: &'a Track, timeline: &'a Timeline) -> impl Iterator<Item = SyncPoint> + 'a {
     let (mut bytes, mut latest) = (0_u64, None);
     let mut samples = timeline.walk(&track.samples, 0..timeline.len());

@@ -241,8 +241,8 @@ fn clips(movie: &Movie, track: &Track, origin: i64) -> Vec<(usize, Timeline)> {
     if timelines.len() > 1 { timelines } else { Vec::new() }
 }
 
-/// Returns the time, in milliseconds, at which the clocks of all sources begin, where that is at least a second and no
-/// edit list defines time 0. Recordings of live streams keep the clock of the stream.
+/// Returns the time, in milliseconds, at which the clocks of all sources begin. `None` if this is less than a second, or an edit
+/// list defines time 0. Recordings of live streams keep the clock of the stream.
 fn origin(sources: &[SourceObject]) -> Option<i64> {
     let tracks = || sources.iter().flat_map(|s| &s.movie.tracks);
     if tracks().any(|t| !t.edits.is_empty()) {

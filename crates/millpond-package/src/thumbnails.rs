@@ -82,8 +82,8 @@ impl<'a> Thumbnails<'a> {
         self.count.div_ceil(LAYOUT.0 * LAYOUT.1)
     }
 
-    /// Returns the numbers of the pictures for trick play on sheet `number` (from 1), row by row; `None` where there is no such sheet.
-    /// The first call for a track makes its list of pictures, in proportion to its samples.
+    /// Returns the numbers of the pictures for trick play on sheet `number` (from 1), row by row. `None` if there is no such
+    /// sheet. The first call for a track makes its list of pictures, in proportion to its samples.
     #[must_use]
     pub fn pictures(&self, number: u32) -> Option<Vec<u32>> {
         let media = self.track.media()?;

@@ -5,18 +5,17 @@
 //! and a presentation time in ticks of the track; presentation time 0 is the start of the edit list.
 //!
 //! Rules:
-//! - The presentation time is that of the edit list: composition time plus the shift of the run.
+//! - The presentation time follows the edit list: composition time plus the shift of the run.
 //! - Decode times of a run are moved so that its first sample is decoded when it is presented. Other samples may then
 //!   be presented before they are decoded. So all decode times are written earlier by the greatest such difference (the
 //!   track's *reorder* time).
-//! - Some samples are decoded but not shown (preroll: presented before the run's start). Preroll of audio at the start
-//!   keeps its true time: it is before 0, and the edit list of the init segment tells players to decode and drop it. So
-//!   does preroll of pictures at the start, where the track's clock has no ticks for it. Indexes refine such clocks, except
-//!   for times that would exceed 32 bits.
-//!   Other preroll is *squeezed*, because players of pictures drop what is before 0, and because in later runs that time
-//!   belongs to samples shown earlier. It is presented in order within a short window that begins at the run's start.
-//!   The first shown sample follows it, less than half a frame late.
-//! - Decode times never decrease from run to run: where they would, each is one tick after the last.
+//! - Some samples are decoded but not shown (preroll: presented before the run's start). Preroll of audio at the start keeps its
+//!   true time: it is before 0, and the edit list of the init segment tells players to decode and drop it. Preroll of pictures at
+//!   the start keeps its time too, if the track's clock has no ticks for it. Indexes refine such clocks, except for times that
+//!   would exceed 32 bits. Other preroll is *squeezed*, for two reasons: players drop pictures before 0, and in later runs that
+//!   time belongs to samples shown earlier. It is presented in order within a short window that begins at the run's start. The
+//!   first shown sample follows it, less than half a frame late.
+//! - Decode times never decrease from run to run. If they would, each is one tick after the last.
 
 use millpond_media::{
     edits::{Hidden, Span, spans},
@@ -72,7 +71,7 @@ struct Squeeze {
 /// Times of squeezed samples, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Squeezed {
-    /// First and last time: that of the first sample shown.
+    /// First and last time. The last time is the time of the first shown sample.
     pub(crate) window: (i64, i64),
     /// Ticks between two samples.
     pub(crate) step: i64,
@@ -106,7 +105,7 @@ impl Timeline {
         Self { runs: runs.into(), len }
     }
 
-    /// Returns the part of the timeline with the samples of `ordinals`, which are counted anew. Their times stay.
+    /// Returns the part of the timeline with the samples of `ordinals`, which are numbered from 0 again. Their times stay.
     pub(crate) fn part(&self, ordinals: Range<u32>) -> Self {
         let mut len = 0_u32;
         let part = |run: &Run| {

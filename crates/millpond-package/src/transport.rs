@@ -84,8 +84,8 @@ pub fn is_carried(presentation: &Presentation, track: &PresentedTrack) -> bool {
     fits(track) && (track.kind != MediaKind::Audio || !is_muxed())
 }
 
-/// Returns the periods of transport streams: those of the asset, if in each the same tracks are carried in the same way; none
-/// otherwise.
+/// Returns the periods of transport streams. These are the asset's periods if each period carries the same tracks in the same
+/// way, else none.
 pub(crate) fn periods(presentation: &Presentation) -> &[Period] {
     let is_same = |period: &Period| {
         let carriage = |of: &Presentation, track: &PresentedTrack| (fits(track), is_carried(of, track));

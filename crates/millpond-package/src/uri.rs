@@ -1,7 +1,8 @@
 //! Relative references between paths (RFC 3986 4.2).
 
-/// Returns the reference from a document in the folder `from` to the folder `to`, with a slash at its end; empty where they are the
-/// same. Both are decoded paths below one root, without slashes at their ends. The reference is percent-encoded.
+/// Returns the reference from a document in the folder `from` to the folder `to`, with a slash at its end. The reference is empty
+/// if both are the same folder. Both are decoded paths below one root, without slashes at their ends. The reference is
+/// percent-encoded.
 #[must_use]
 pub fn relative_folder(from: &str, to: &str) -> String {
     let components = |path: &'_ str| path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();

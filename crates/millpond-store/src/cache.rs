@@ -168,7 +168,7 @@ where
         self.len() == 0
     }
 
-    /// Returns the counters; the budget is that of its memory.
+    /// Returns the counters. The budget is the budget of its memory.
     pub fn counters(&self) -> CacheCounters {
         self.memory.counters(self.kind)
     }

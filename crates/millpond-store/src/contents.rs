@@ -150,8 +150,8 @@ impl Store {
         (memory + disk) as u64
     }
 
-    /// Pins the slices of an object on the disk that hold a byte of `ranges`, present and future ones, besides those that are
-    /// pinned already. At most half of the disk can be pinned in this way. Pins are lost at a restart. Returns the number of
+    /// Pins the slices of an object on the disk that hold a byte of `ranges`, present and future slices, besides the slices that
+    /// are pinned already. At most half of the disk can be pinned in this way. Pins are lost at a restart. Returns the number of
     /// pinned bytes of all objects.
     pub fn keep(&self, object: &Arc<Object>, ranges: &[Range<u64>]) -> u64 {
         let slices = self.slices();

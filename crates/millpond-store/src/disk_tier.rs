@@ -1,8 +1,8 @@
 //! Slices on the disk: their ledger, the pins of their readers, and the thread that writes them.
 //!
-//! A slice is compared with its checksum before its first use after a start, before its next use after an hour without
-//! readers, and in the background, where the whole disk is checked again and again (see `scrub`). A slice that differs
-//! is dropped, counted and fetched again.
+//! A slice is compared with its checksum before its first use after a start, and before its next use after an hour without
+//! readers. The whole disk is also checked in the background, again and again (see `scrub`). A slice that differs is dropped,
+//! counted and fetched again.
 
 mod kept;
 mod pin;
@@ -196,7 +196,7 @@ impl DiskTier {
         }
     }
 
-    /// Stops reading and writing, and unlocks the folder once nobody does. Returns whether it is unlocked.
+    /// Stops reading and writing, and unlocks the folder when no read or write is in progress. Returns whether it is unlocked.
     pub(crate) fn leave(&self) -> bool {
         let mut inner = self.lock();
         inner.is_left = true;
@@ -278,11 +278,11 @@ impl DiskTier {
         drop(inner);
         if let Err(error) = renewed {
             self.errors.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(%error, "a slab of the disk cache was cut off and can't be made anew");
+            tracing::error!(%error, "a slab of the disk cache was truncated and can't be recreated");
         }
         let lost = keys.iter().filter(|key| self.remove(**key)).count();
         let (file, _) = self.slabs.place(slot);
-        tracing::error!(file = %file.display(), lost, "a slab of the disk cache was cut off: it begins anew");
+        tracing::error!(file = %file.display(), lost, "a slab of the disk cache was truncated: it is recreated, empty");
     }
 
     /// Returns whether a slot's bytes match their checksum. The caller holds a pin on it. May block on the disk.

@@ -27,7 +27,7 @@ impl Due {
         Self { made, after: Arc::new(AtomicU64::new(nanos(at, made))) }
     }
 
-    /// Returns the deadline of the current read; now where it has none, because somebody waits for it.
+    /// Returns the deadline of the current read. A read without a deadline is due now, because a client waits for it.
     pub(crate) fn current() -> Self {
         CURRENT.try_with(Self::clone).unwrap_or_else(|_| Self::new(Instant::now()))
     }

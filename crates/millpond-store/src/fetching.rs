@@ -37,8 +37,8 @@ pub(crate) enum Acquired {
 }
 
 impl Object {
-    /// Returns slice `index`. If it is neither cached nor on its way, fetches it and the missing slices behind it, at
-    /// most up to slice `until`. It is needed at `due`.
+    /// Returns slice `index`. If the slice is neither cached nor on its way, fetches it and the missing slices after it, at most
+    /// up to slice `until`. It is needed at `due`.
     ///
     /// The order matters. A flight puts a slice into the cache before it continues, so a slice that has left the flight
     /// is found in the cache. Under the lock no other flight starts.

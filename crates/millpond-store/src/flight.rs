@@ -66,7 +66,7 @@ pub(crate) enum FlightBytes {
 }
 
 impl Flight {
-    /// Creates a flight for slices of `slice` bytes, of which the first one is needed at `due`.
+    /// Creates a flight for slices of `slice` bytes. The first slice is needed at `due`.
     pub(crate) fn new(indexes: Range<u64>, slice: u64, due: Instant) -> Self {
         let progress =
             FlightProgress { index: indexes.start, filling: Arc::default(), previous: Arc::default(), end: None };
@@ -96,7 +96,7 @@ impl Flight {
         self.until.fetch_min(index, Ordering::Relaxed);
     }
 
-    /// Returns the bytes of a slice that have arrived, from its start on; 0 where it does not fetch the slice now.
+    /// Returns the number of bytes of a slice that have arrived, from its start on. 0 if the flight does not fetch the slice now.
     pub(crate) fn arrived(&self, index: u64) -> u64 {
         let progress = self.progress.borrow();
         if progress.index == index { progress.filling.filled() as u64 } else { 0 }

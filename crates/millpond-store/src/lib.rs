@@ -1,9 +1,8 @@
 //! Origins of media bytes, and the slice cache in front of them.
 //!
-//! An [`Origin`] is one place that holds objects: a folder, an HTTP server, a bucket, or memory. A [`Store`] puts
-//! origins under names and a slice cache in front of the remote ones, so that one byte of an object is fetched
-//! from its origin once, however many readers want it, and each reader gets it as it arrives. Local files are handed out
-//! as open files instead, for the kernel to send.
+//! An [`Origin`] is one place that holds objects: a folder, an HTTP server, a bucket, or memory. A [`Store`] has origins by name,
+//! and a slice cache in front of remote origins. Each byte of an object is fetched from its origin once, for all readers, and
+//! each reader gets it when it arrives. Local files are handed out as open files instead, for the kernel to send.
 //!
 //! The most important types are [`Store`], [`Object`], [`Reader`] and the trait [`Origin`]. What this crate does not
 //! know: media formats, HTTP towards clients, and configuration files. Ranges are plain [`std::ops::Range<u64>`] of

@@ -1,7 +1,7 @@
 //! Memory: one budget for everything that is kept in memory and can be made again.
 //!
-//! Slices, indexes, rendered playlists and segments are entries of one ledger under one policy. Each kind gets as much
-//! memory as its entries are worth, and the whole process keeps to one limit.
+//! Slices, indexes, rendered playlists and segments are entries of one ledger under one policy. Each kind gets memory in
+//! proportion to the value of its entries, and the whole process has one limit.
 
 use std::any::Any;
 use std::fmt;
@@ -113,7 +113,7 @@ impl Memory {
         CacheCounters { budget: inner.budget, ..inner.kinds[kind].1 }
     }
 
-    /// Returns the value of an entry for which `is_it` returns true, and counts a use of it.
+    /// Returns the value of an entry for which `is_it` returns true, and counts a use of the entry.
     pub(crate) fn get(
         &self,
         kind: usize,

@@ -116,7 +116,7 @@ impl NamedOrigin {
         read
     }
 
-    /// Waits for all bytes of a reply, which must be those of `range`.
+    /// Waits for all bytes of a reply, which must be the bytes of `range`.
     pub(crate) async fn collect(
         &self,
         path: &ObjectPath,

@@ -194,7 +194,7 @@ impl Object {
         self.changed.load(Ordering::Relaxed)
     }
 
-    /// Counts a failure, and notes what it says about the version.
+    /// Counts a failure, and notes its consequences for the version.
     pub(crate) fn note(&self, error: &OriginError) {
         self.source.counters.failed(error.clone());
         if error.is_changed() || error.is_not_found() {

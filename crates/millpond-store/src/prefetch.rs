@@ -61,8 +61,8 @@ impl Watch {
         scheduler.changed.notify_one();
     }
 
-    /// Waits until the viewer can play from its position on without a byte that is late, by what has arrived and by the measured
-    /// rates of the stores that send the rest; at most the place's `stripe-start`. Returns at once where one link carries
+    /// Waits until the viewer can play from its position on without a late byte, but at most for the place's `stripe-start`. The
+    /// estimate uses the bytes that have arrived, and the measured rates of the stores. Returns at once if a single link carries
     /// the object. Cancel safe.
     pub async fn is_ready(&self) {
         let source = self.object.source();

@@ -13,7 +13,7 @@ use crate::named::Named;
 use crate::policy::Item;
 use crate::slice::{Slice, SliceId};
 
-/// All complete slices of a store, and the memory reserved for those that are being filled.
+/// All complete slices of a store, and the memory reserved for slices that are being filled.
 ///
 /// A complete slice is in memory until it is on the disk, and longer without a disk. The kernel's page cache keeps
 /// slices of the disk in memory.

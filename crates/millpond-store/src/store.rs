@@ -97,8 +97,8 @@ impl Store {
         Ok(())
     }
 
-    /// Stops using the disk, and gives its folder up for another process once no slice is being read or written. Returns whether it
-    /// has been given up; where it has not, call it again a moment later. Slices are kept in memory from then on.
+    /// Stops using the disk. Releases its folder for another process when no slice is being read or written. Returns whether the
+    /// folder has been released. If not, call this again a moment later. Slices are kept in memory from then on.
     pub fn leave_disk(&self) -> bool {
         self.0.slices.disk().is_none_or(|disk| disk.leave())
     }
@@ -200,8 +200,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The error of the origin, or [`OriginError::NoSuchPlace`]. An absent object is remembered for a second. Where the
-    /// origin fails otherwise, returns the object as last seen, for as long as it may be used.
+    /// The error of the origin, or [`OriginError::NoSuchPlace`]. An absent object is remembered for a second. If the origin fails
+    /// otherwise, returns the object as last seen, while it may be used.
     pub async fn open(&self, place: &str, path: &ObjectPath) -> Result<Arc<Object>, OriginError> {
         self.open_for(place, path, 0..1).await
     }
@@ -274,8 +274,8 @@ impl Store {
         Ok(entries)
     }
 
-    /// Returns the current permissions of the origin for caches of an object: those of its last reply about the
-    /// version, through whichever [`Object`].
+    /// Returns the origin's current caching permissions for an object. They come from its last reply about the version, through
+    /// any [`Object`].
     pub fn permission(&self, object: &Object) -> Permission {
         if object.file().is_some() {
             return object.permission();

@@ -21,7 +21,7 @@ pub struct Ac3Config {
 /// E-AC-3 (`dec3`, F.6).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eac3Config {
-    /// Channels of the first program, including those of its dependent substreams and low frequency channels.
+    /// Channels of the first program, including its dependent substreams and low frequency channels.
     pub channels: u16,
     /// Samples per second.
     pub sample_rate: u32,

@@ -26,7 +26,7 @@ const EXPLICIT_RATE: u8 = 15;
 pub(super) struct AudioSpecificConfig {
     /// Object type of the core coder.
     pub(super) object_type: u8,
-    /// Object type to announce to players: that of the extension, where there is one.
+    /// Object type to announce to players: the extension's, if there is one.
     pub(super) signalled: u8,
     /// Index of `sample_rate`, or 15 where the table has no such rate.
     pub(super) sample_rate_index: u8,

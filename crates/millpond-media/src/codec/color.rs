@@ -21,7 +21,7 @@ impl Color {
     /// Everything unspecified, limited range.
     pub const UNSPECIFIED: Self = Self { primaries: 2, transfer: 2, matrix: 2, full_range: false };
 
-    /// Whether the values are those that receivers assume by default: BT.709 or unspecified, limited range.
+    /// Whether the values equal the defaults of receivers: BT.709 or unspecified, limited range.
     #[must_use]
     pub(super) fn is_default(self) -> bool {
         [self.primaries, self.transfer, self.matrix].iter().all(|&value| matches!(value, 1 | 2)) && !self.full_range

@@ -218,8 +218,8 @@ impl Codec {
         Some((vision.parameter(name), vision.brand()?))
     }
 
-    /// Returns the type of the sample entry in init segments, where it differs from the one that the file may have: devices
-    /// without Dolby Vision play `hvc1`, and those with it know `dvh1` where nobody else can show the pictures.
+    /// Returns the type of the sample entry in init segments, if it may differ from the file's type. Pictures that devices
+    /// without Dolby Vision can show have `hvc1`; other pictures have `dvh1`.
     pub(crate) fn entry_type(&self) -> Option<FourCc> {
         match self {
             Self::Avc(config) => Some(config.fourcc),

@@ -101,7 +101,7 @@ impl PcmConfig {
         fit.min(self.sample_rate / Self::UNITS_A_SECOND).max(1)
     }
 
-    /// Returns the type of the sample entry (RFC 6381 3.3): that of ISO, as in init segments, or else that of the file.
+    /// Returns the type of the sample entry (RFC 6381 3.3): the ISO type, as in init segments, else the file's type.
     pub(super) fn parameter(&self) -> String {
         let fourcc = self.iso_type().unwrap_or(self.fourcc);
         String::from_utf8_lossy(&fourcc).trim_end().to_owned()

@@ -3,9 +3,9 @@
 use super::{Shown, Span, first_shown, media_end, spans};
 use crate::{movie::Track, units::Timescale};
 
-/// Returns the spans of the clips of one track, whose edit list has one edit that shows media, or none: one span of each clip that
-/// is shown, and none of others. The edit list is that of the whole track, so all clips have the shift of the first one
-/// shown.
+/// Returns the spans of the clips of one track, whose edit list has one edit that shows media, or none: one span of each clip
+/// that is shown, and none of others. The edit list belongs to the whole track, so all clips have the shift of the first shown
+/// clip.
 #[must_use]
 pub fn clip_spans(clips: &[&Track], movie_timescale: Timescale) -> Vec<Option<Span>> {
     let mut first: Option<(i64, Timescale)> = None;

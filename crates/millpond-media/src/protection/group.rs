@@ -1,4 +1,4 @@
-//! Sample groups of type `seig` (ISO/IEC 23001-7 6): samples whose parameters differ from those of their track.
+//! Sample groups of type `seig` (ISO/IEC 23001-7 6): samples whose parameters differ from their track's.
 
 use super::{KeyParameters, entry::key_parameters};
 use crate::{

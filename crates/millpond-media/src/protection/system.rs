@@ -93,7 +93,7 @@ impl SystemHeaders {
         Ok(())
     }
 
-    /// Adds the headers of `moof`, and returns their indexes among those of all fragments.
+    /// Adds the headers of `moof`, and returns their indexes among the headers of all fragments.
     pub(crate) fn of_fragment(&mut self, moof: &Node<'_>) -> Result<Vec<u32>, MediaError> {
         let mut found = Vec::new();
         for node in moof.children_of(&SystemHeader::KIND) {

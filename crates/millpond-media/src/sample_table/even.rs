@@ -1,7 +1,7 @@
 //! Makes decode times rise where a file has samples of no duration.
 //!
-//! Only the last sample of a track may have no duration (ISO/IEC 14496-12 8.6.1.2). Samples that share a decode time
-//! get equal parts of the time up to the next one. All outputs then have the same times.
+//! Only the last sample of a track may have no duration (ISO/IEC 14496-12 8.6.1.2). Samples that share a decode time get equal
+//! parts of the time up to the next sample. All outputs then have the same times.
 
 use super::Pending;
 

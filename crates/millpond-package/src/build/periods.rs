@@ -23,7 +23,7 @@ const REORDER: u32 = 512;
 #[cfg(test)]
 mod tests;
 
-/// Returns the tracks of a selection, if one of them has clips; none otherwise.
+/// Returns the tracks of a selection if one of the tracks has clips, else an empty list.
 pub(super) fn strands(selection: &Selection) -> Vec<Picked> {
     let all = || selection.video.iter().chain(&selection.audio).chain(&selection.text);
     if all().any(|picked| !picked.clips.is_empty()) { all().cloned().collect() } else { Vec::new() }
@@ -78,8 +78,8 @@ pub(super) fn divided(
     Ok(whole)
 }
 
-/// Gives all parts of videos the decode times of those whose pictures are reordered most, so that decode times of transport
-/// streams go on over periods too. Fragments are decoded from the time of their first picture on, by which players place a period.
+/// Gives all parts of videos the decode times of the part whose pictures are reordered most. So decode times of transport streams
+/// continue over periods too. Fragments are decoded from the time of their first picture on, by which players place a period.
 fn order_alike(scanned: &mut [Vec<(Picked, Facts)>]) {
     let nanos = |(part, facts): &(Picked, Facts)| nanos(facts.reorder, part.track().timescale);
     let most = scanned.iter().flatten().map(nanos).max().unwrap_or(0);

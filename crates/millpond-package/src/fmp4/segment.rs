@@ -27,7 +27,7 @@ pub fn segment(_presentation: &Presentation, track: &PresentedTrack, number: u32
     Some(fragment(media, &samples, end, number))
 }
 
-/// Returns picture `number` (from 1) for trick play: the fragment of one sync sample, as long as it is shown.
+/// Returns picture `number` (from 1) for trick play: the fragment of one sync sample, with the duration for which it is shown.
 #[must_use]
 pub fn iframe(_presentation: &Presentation, track: &PresentedTrack, number: u32) -> Option<Plan> {
     let media = track.media()?;
@@ -120,7 +120,7 @@ fn items(media: &MediaTrack, samples: &[Timed]) -> Vec<PlanItem> {
     items
 }
 
-/// Returns the bytes of a sample in segments: its own, and those of the parameter sets that precede it.
+/// Returns the bytes of a sample in segments: its own bytes, and the parameter sets that precede it.
 pub(crate) fn written(track: &Track, sample: &Sample) -> u64 {
     match sample.range.len() {
         0 => 0,

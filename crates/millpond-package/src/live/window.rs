@@ -67,7 +67,7 @@ pub struct Edge {
 pub enum PartLookUp<'a> {
     /// It is complete.
     Complete(&'a Part),
-    /// It is the next one of its track: the one that playlists hint at.
+    /// It is the next part of its track, at which playlists hint.
     Next,
     /// It left the window, or never was announced.
     Unknown,
@@ -303,7 +303,7 @@ impl Window {
         self.segments.get_mut(usize::try_from(number.0.checked_sub(first.0)?).ok()?)
     }
 
-    /// Number of changes so far: what is rendered from the window differs only when it does.
+    /// Number of changes so far. Texts that are rendered from the window differ only if this number differs.
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version
@@ -361,13 +361,13 @@ impl Window {
         self.segments.iter().skip(self.retired)
     }
 
-    /// Number of segments up to `last` that were cut for this window, also of those that left it.
+    /// Number of segments up to `last` that were cut for this window, including segments that left it.
     #[must_use]
     pub fn cut_to(&self, last: SegmentNumber) -> u64 {
         last.next().0.saturating_sub(self.own.0)
     }
 
-    /// Whether a segment was cut for this window. Stream times of others are those of other runs.
+    /// Whether a segment was cut for this window. Stream times of other segments belong to other runs.
     pub(crate) fn is_own(&self, segment: &Segment) -> bool {
         segment.number >= self.own
     }

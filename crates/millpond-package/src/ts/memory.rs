@@ -37,7 +37,7 @@ pub(crate) struct MemoryStream<'a> {
     pub(crate) until: Option<i64>,
 }
 
-/// State of the streams behind what was written.
+/// State of the streams after the written packets.
 #[derive(Debug)]
 pub(crate) struct Written {
     /// Continuity counter of each stream's next packet.

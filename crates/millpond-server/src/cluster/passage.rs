@@ -261,7 +261,7 @@ impl PassedBytes {
             };
             self.from = resumed.ok_or_else(|| format!("{node}: {error}, and no other node could go on"))?;
             self.passage.cluster.metrics.resumed.inc();
-            tracing::info!(%node, error, by = %self.from.node, sent, "another node goes on with a reply");
+            tracing::info!(%node, error, by = %self.from.node, sent, "another node continues a reply");
         }
     }
 }

@@ -335,7 +335,7 @@ fn open_http(config: &Config) -> Option<String> {
     let open =
         [Some(config.http.address), config.http.https].into_iter().flatten().find(|address| is_open(*address))?;
     Some(format!(
-        "rtsp-users {} is asked for by RTSP only: everybody who reaches {open} plays the same media by HTTP",
+        "rtsp-users {} protects RTSP only: everyone who reaches {open} can play the same media by HTTP",
         users.path.display()
     ))
 }
@@ -352,7 +352,10 @@ fn open_admin(config: &Config) -> Option<String> {
 fn plain_questions(config: &Config) -> Option<String> {
     let mut all = config.places.iter().map(|place| &place.access).chain([&config.access]);
     let host = all.find_map(AccessSettings::asks_in_plain)?;
-    Some(format!("auth-url sends passwords and tokens to {host} by plain HTTP: everybody on the way reads them"))
+    Some(format!(
+        "auth-url sends passwords and tokens to {host} by plain HTTP: everyone on the network path can read \
+                  them"
+    ))
 }
 
 /// Environment variables that look like misspelt settings.

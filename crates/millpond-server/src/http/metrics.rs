@@ -229,16 +229,16 @@ impl HttpMetrics {
         registry.register("connections", "Client connections open", connections);
         registry.register(
             "responses_unfinished",
-            "Responses that did not reach their end, and requests left without one, though the storage was fine",
+            "Incomplete responses, and requests without a response, for other reasons than the storage",
             unfinished,
         );
-        registry.register("responses_in_flight", "Responses under way", metrics.in_flight.clone());
-        let help = "Responses under way that send a running stream";
+        registry.register("responses_in_flight", "Responses in progress", metrics.in_flight.clone());
+        let help = "Responses in progress that send a live stream";
         registry.register("http_stream_viewers", help, metrics.stream_viewers.clone());
         registry.register("connections_accepted", "Client connections accepted", metrics.accepted.clone());
         let help = "Client connections refused because too many were open";
         registry.register("connections_refused", help, metrics.refused.clone());
-        let help = "Responses broken off because the storage or the media failed";
+        let help = "Responses aborted because the storage or the media failed";
         registry.register("responses_broken", help, metrics.broken.clone());
         let help = "TLS handshakes that did not complete";
         registry.register("tls_handshakes_failed", help, metrics.handshakes_failed.clone());

@@ -61,12 +61,12 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, intercept: &Inter
 /// Returns why a connection is closed without a look at its bytes.
 fn refusal(peer: SocketAddr, server: SocketAddr, intercept: &Intercept) -> Option<Outcome> {
     if intercept.own.contains(server.ip()) {
-        tracing::warn!(%peer, %server, "intercepted connection closed: it is addressed to this machine itself");
+        tracing::warn!(%peer, %server, "intercepted connection closed: its server is this machine");
         return Some(Outcome::Loop);
     }
     if intercept.own.contains(peer.ip()) {
         let hint = "leave out packets with intercept-mark in the rules of the firewall";
-        tracing::warn!(%peer, %server, hint, "intercepted connection closed: it comes from this machine itself");
+        tracing::warn!(%peer, %server, hint, "intercepted connection closed: its client is this machine");
         return Some(Outcome::Loop);
     }
     if !intercept.settings.networks.iter().any(|network| network.contains(server.ip())) {

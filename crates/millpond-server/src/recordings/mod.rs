@@ -42,7 +42,7 @@ pub(crate) enum RecordError {
     #[error("{0} is not a channel or live stream: the setting rtsp-channels names channels")]
     NoChannel(String),
     /// As many run as may.
-    #[error("{0} recordings run, as many as the setting recordings allows")]
+    #[error("{0} recordings run, which is the limit of the setting recordings")]
     TooMany(usize),
     /// The source of a live stream failed.
     #[error("{}", .0.for_viewers())]

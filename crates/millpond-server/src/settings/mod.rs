@@ -86,7 +86,7 @@ impl<T> fmt::Debug for Setting<T> {
 impl Declaration {
     /// The effect, and whether a place may have its own value.
     pub fn about(&self) -> String {
-        let own = if self.is_of_places { "; a place may have its own value" } else { "" };
+        let own = if self.is_of_places { ". A place may have its own value" } else { "" };
         format!("{}{own}", self.help)
     }
 

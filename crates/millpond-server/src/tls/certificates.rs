@@ -174,7 +174,8 @@ pub async fn watch(
                 changed(certificates.validity());
             }
             Ok(Ok(false)) => {}
-            Ok(Err(error)) => tracing::error!(%error, "the certificate on disk can't be used, the last good one stays"),
+            Ok(Err(error)) => tracing::error!(%error, "the certificate on disk can't be used: the last good \
+                                                       certificate stays in force"),
             Err(error) => tracing::error!(%error, "checking the certificate failed"),
         }
     }

@@ -20,7 +20,7 @@ const STEP: usize = 4096;
 /// As little as can be (setpriority(2)), where it may be asked for.
 const NICENESS: i32 = 19;
 
-/// Checks the whole disk again and again, as long as there is one.
+/// Checks the whole disk again and again, while there is a disk.
 pub(super) fn scrub(tier: &Weak<DiskTier>) {
     // Of this thread alone, on Linux.
     let _ = rustix::process::setpriority_process(None, NICENESS);

@@ -70,12 +70,12 @@ pub struct Lanes {
     pub unit: u64,
     /// Number of stores.
     pub stores: usize,
-    /// Longest silence of a store before another copy of its unit is read; `None` where units have no copies.
+    /// Longest silence of a store before another copy of its unit is read; `None` if units have no copies.
     pub patience: Option<Duration>,
 }
 
 impl Lanes {
-    /// Returns what the planner must know of them. The number of slices is that of units.
+    /// Returns the properties of the lanes for the planner. The number of slices equals the number of units.
     pub(crate) fn link(&self) -> LinkLanes {
         let stores = self.stores.max(1) as f64;
         let (spare, patience) = match self.patience {

@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Number of attempts, and pauses between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Highest number of attempts of a request, the first one included.
+    /// Highest number of attempts of a request, including the first.
     pub tries: u32,
     /// Longest pause after the first attempt. It doubles with each failure. The real pause is a random part of it, so
     /// that requests that failed together are not repeated together.

@@ -13,7 +13,7 @@ pub enum RingError {
         folder: PathBuf,
     },
     /// The folder belongs to a stream whose name has the same hash.
-    #[error("{folder}: the files of {found:?} are there, expected those of {expected:?}")]
+    #[error("{folder}: found files of {found:?}, expected files of {expected:?}")]
     Taken {
         /// Folder of the ring.
         folder: PathBuf,

@@ -1,16 +1,16 @@
 //! Ring files: the last hours of a live stream, on the disk.
 //!
-//! A [`Ring`] has a folder with `name` (the stream), `lock`, and pairs of files `index-000001` and `data-000001` and so
-//! on. A data file holds payloads one behind the other; it is preallocated with 64 MiB, or an eighth of the limit in
-//! bytes where that is less. Its index has a record of 128 bytes for each payload. Eviction removes whole pairs, the
-//! oldest first, so neither file is ever rewritten. Bytes of an evicted file stay readable while it is open.
+//! A [`Ring`] has a folder with `name` (the stream), `lock`, and pairs of files `index-000001` and `data-000001` and so on. A
+//! data file holds payloads one after the other. It is preallocated with 64 MiB, or with an eighth of the limit in bytes if that
+//! is less. Its index has a record of 128 bytes for each payload. Eviction removes whole pairs, the oldest first, so neither file
+//! is ever rewritten. Bytes of an evicted file stay readable while it is open.
 //!
 //! A thread ([`RingWriter`]) writes for all rings. [`Ring::append`] never waits for the disk. A payload is lost while the
 //! queue is full, and while a ring is off after an error of the disk. The record after a loss says so.
 //!
-//! The record follows its payload. A process killed at any moment loses the payload that it was writing, and those
-//! that waited. A loss of power can damage the last five seconds. [`Ring::open`] reads each index up to the first bad
-//! record, and compares the checksum of the last payload of each file. It never continues a file.
+//! The record follows its payload. A process that is killed loses the payload that it was writing, and the waiting payloads. A
+//! loss of power can damage the last five seconds. [`Ring::open`] reads each index up to the first bad record, and compares the
+//! checksum of the last payload of each file. It never continues a file.
 
 mod error;
 mod index;
@@ -84,7 +84,7 @@ impl Ring {
         shared::is_kept(folder, name)
     }
 
-    /// Queues a payload for writing, in the pieces given. It never waits: what the queue has no room for is lost.
+    /// Queues a payload for writing, in the pieces given. It never waits: a payload for which the queue has no room is lost.
     pub fn append(&self, record: RingRecord, payload: Arc<[Bytes]>) -> Queued {
         let queued = Queued::default();
         let append = Append { record, is_after_gap: self.shared.take_gap(), payload, queued: queued.clone() };

@@ -1,4 +1,4 @@
-//! Bounds all rings in a folder together, and removes those that nobody writes any more.
+//! Bounds all rings in a folder together, and removes rings that are not written any more.
 
 use std::fs::{self, File};
 use std::io;

@@ -13,7 +13,7 @@ pub enum SlabError {
         folder: PathBuf,
     },
     /// The quota is smaller than one slice.
-    #[error("{}: {quota} bytes are too few, {least} hold one slice and what belongs to it: raise cache-size", folder.display())]
+    #[error("{}: {quota} bytes are too few: one slice and its records need {least}: raise cache-size", folder.display())]
     TooSmall {
         /// The folder.
         folder: PathBuf,

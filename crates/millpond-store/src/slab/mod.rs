@@ -1,8 +1,8 @@
 //! Slab files: slots of one size for slices. A hit is an open file, an offset and a length.
 //!
-//! The folder contains `lock`, `slots` (a header of 4096 bytes, then a record of 64 bytes for each slot), `names` (the
-//! names of objects) and the slabs `slab-0000` and so on. A slab has 1 GiB; the last one is as long as necessary.
-//! Together the files keep to the quota. The caller chooses the slot of each slice.
+//! The folder contains `lock`, `slots` (a header of 4096 bytes, then a record of 64 bytes for each slot), `names` (the names of
+//! objects) and the slabs `slab-0000` and so on. A slab has 1 GiB. The last slab is only as long as necessary. Together the files
+//! keep to the quota. The caller chooses the slot of each slice.
 //!
 //! A slot's record is erased before its data are overwritten, and written after them. A process killed at any moment
 //! loses at most the slice that it was writing. After a loss of power a record may exist without its data, and disks

@@ -1,4 +1,4 @@
-//! The names of objects with slices: a log that is read at the start, and rewritten when most of it is outdated.
+//! The names of objects with slices, in a log. The log is read at the start, and rewritten when most entries are outdated.
 //!
 //! An entry begins with the length of its rest and a checksum of it (4 bytes each, little-endian). Then follow the
 //! object's hash and the length of the object (8 bytes each), and place, path and version, each after its length (2

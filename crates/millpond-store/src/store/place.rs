@@ -1,4 +1,4 @@
-//! A place of a store: its origin, and what is known of its objects.
+//! A place of a store: its origin, and the known properties of its objects.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -34,8 +34,8 @@ const ETAG: &str = "\"stripe-";
 
 /// An origin with maps of striped objects between its objects.
 ///
-/// The map `a.mp4.stripe` appears as the object `a.mp4`, also where the origin has an object of that name. Maps themselves
-/// are not there for readers. Stores are those of the group only: a map that names another one is an error.
+/// The map `a.mp4.stripe` appears as the object `a.mp4`, also where the origin has an object of that name. Maps themselves are
+/// not there for readers. Only stores of the group are used: a map that names another store is an error.
 #[derive(Debug)]
 pub(crate) struct StripedOrigin {
     inner: Arc<dyn Origin>,
@@ -59,7 +59,7 @@ struct Mapped {
 }
 
 impl StripedOrigin {
-    /// Wraps an origin. The stores are those of `striping`; `remote` are the options of the origin itself.
+    /// Wraps an origin. `striping` has the stores, and `remote` the options of the origin itself.
     ///
     /// # Errors
     ///

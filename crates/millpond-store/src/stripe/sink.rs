@@ -66,7 +66,7 @@ pub enum StripeError {
         /// The map.
         map: String,
     },
-    /// The bytes are not those that were striped.
+    /// The bytes differ from the striped bytes.
     #[error("{at}: the SHA-256 is {found}, expected {expected}")]
     Checksum {
         /// The striped object.

@@ -20,8 +20,7 @@ use crate::origin::{Origin, RemoteOptions};
 ///
 /// # Errors
 ///
-/// There is no map, it names a store that is not one of `stores`, a unit cannot be read, the bytes are not those that were
-/// striped, or `out` fails.
+/// There is no map, the map names a store that is not in `stores`, a unit can't be read, the checksum differs, or `out` fails.
 pub async fn unstripe(
     target: &MapTarget,
     stores: &[StripeStore],

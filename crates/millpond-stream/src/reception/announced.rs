@@ -80,8 +80,8 @@ impl AnnouncedMedia {
         }
     }
 
-    /// Opens UDP ports for a stream at a local address. Packets are taken from the host `peer` only; reports go to the second
-    /// one of its `ports`. Returns the opened ports of RTP and RTCP.
+    /// Opens UDP ports for a stream at a local address. Packets are taken from the host `peer` only. Reports are sent to the
+    /// second of its `ports`. Returns the opened ports of RTP and RTCP.
     ///
     /// # Errors
     /// No ports can be opened.

@@ -70,7 +70,7 @@ impl Attendance {
     }
 }
 
-/// Time for which the first frame of a track is waited for, after the first one of another track.
+/// Longest wait for the first frame of a track, after the first frame of another track.
 pub(super) const fn patience(is_video: bool) -> Duration {
     if is_video { FIRST_PICTURE } else { FIRST_SOUND }
 }

@@ -117,8 +117,8 @@ impl Servers {
         &mut self.candidates[number]
     }
 
-    /// Chooses the server with the fewest streams among those that did not fail just now. Failures in other streams count where
-    /// there is a choice.
+    /// Chooses the server with the fewest streams, among servers that did not fail recently. Failures in other streams count
+    /// where there is a choice.
     pub(super) fn choose(&self, now: Instant) -> Choice {
         let has_choice = self.candidates.len() > 1;
         let mut servers = self.balance.lock();

@@ -38,8 +38,9 @@ const RELAY_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Receives the frames of an RTSP source, and tells by a [`Reporter`] what becomes of it.
 ///
-/// It connects again whenever the source is lost, with growing delays, until nobody takes its frames. Where several servers have the
-/// source, another one is tried at once. Each session is an epoch. Dropping its future tears the session down: a task of its own sends TEARDOWN, for 2 s at most.
+/// It connects again whenever the source is lost, with growing delays, until no module takes its frames. Where several servers
+/// have the source, another one is tried at once. Each session is an epoch. Dropping its future tears the session down: a task of
+/// its own sends TEARDOWN, for 2 s at most.
 #[derive(Debug)]
 pub struct RtspReception {
     sources: Alternatives,

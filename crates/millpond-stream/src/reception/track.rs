@@ -175,8 +175,8 @@ impl SessionTrack {
         self.receiver.wake()
     }
 
-    /// Reads the parameter sets of a unit, and removes those that its format states. Returns whether the format became
-    /// known or changed with this unit, and the unit, unless nothing is left of it.
+    /// Reads the parameter sets of a unit, and removes the sets that its format has. Returns whether the format became known or
+    /// changed with this unit, and the unit, unless nothing is left of it.
     pub(super) fn sift(&mut self, mut unit: Unit, now: Duration) -> (bool, Option<Unit>) {
         self.is_heard = true;
         let is_changed = self.format.unit(&mut unit, now);

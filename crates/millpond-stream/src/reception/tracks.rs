@@ -129,8 +129,8 @@ impl Tracks {
         self.take_units(place, now, assembly);
     }
 
-    /// Gives up packets that were waited for long enough. Packets of all tracks are held by as much as the slowest repairs
-    /// take, so that pictures and sound stay together.
+    /// Gives up packets that were waited for long enough. Packets of all tracks are held for the time of the slowest repairs, so
+    /// that pictures and sound stay together.
     pub(super) fn tick(&mut self, now: Duration, assembly: &mut Assembly) {
         let hold = self.all.iter_mut().map(|track| track.hold(now)).max().unwrap_or_default();
         self.all.iter_mut().for_each(|track| track.hold_at_least(hold));

@@ -49,7 +49,7 @@ const CLOCK: Duration = Duration::from_secs(5);
 
 /// Receives the frames of a programme, and tells by a [`Reporter`] what becomes of its source.
 ///
-/// It listens until nobody takes its frames. A source that was silent for 5 s is lost; the frames after that are a new epoch.
+/// It listens until no module takes its frames. A source that was silent for 5 s is lost; the frames after that are a new epoch.
 #[derive(Debug)]
 pub struct TransportReception {
     source: TransportSource,

@@ -51,7 +51,7 @@ impl Wire {
         }
     }
 
-    /// Writes what is queued, and returns once bytes were read. Cancel safe.
+    /// Writes queued bytes, and returns when bytes were read. Cancel safe.
     ///
     /// # Errors
     /// The connection ended or failed.
@@ -59,7 +59,7 @@ impl Wire {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 
-    /// Writes as much of what is queued as the system takes at once. Errors show at the next exchange.
+    /// Writes queued bytes, as many as the system accepts without waiting. Errors show at the next exchange.
     pub(super) fn write_now(&mut self) {
         let _ = self.poll_write(&mut Context::from_waker(Waker::noop()));
     }

@@ -113,8 +113,8 @@ impl Packetizing {
         Sent::Whole
     }
 
-    /// Sends the parameter sets of a key frame that has none: not all players keep those of the description, and a receiver of
-    /// a multicast group may never have asked for one.
+    /// Sends the parameter sets of a key frame that has none. Not all players keep the description's sets, and a receiver of a
+    /// multicast group may never have requested a description.
     fn parameter_sets(&mut self, track: &mut TrackSender, frame: &Frame) {
         let Some(sets) = track.sets.clone().filter(|_| !track.packetizer.stands_alone(&frame.data)) else { return };
         self.part(track, &sets, frame.pts);

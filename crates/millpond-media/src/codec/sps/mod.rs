@@ -75,8 +75,7 @@ pub(crate) fn lacks_size(kind: &TrackKind) -> bool {
     matches!(kind, TrackKind::Video { width, height, .. } if *width == 0 || *height == 0)
 }
 
-/// Sets the size of a track and its sample entry where they state none: players take the entry's for the pictures'
-/// size.
+/// Sets the size of a track and its sample entry if they state none. Players take the sample entry's size for the pictures' size.
 pub(crate) fn fill_size(kind: &mut TrackKind, sample_entry: &mut [u8], size: (u16, u16)) {
     if !lacks_size(kind) {
         return;

@@ -90,8 +90,8 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Reads the header of a slice (7.3.3). `syntax` returns that of the sequence parameter set behind a picture
-    /// parameter set.
+    /// Reads the header of a slice (7.3.3). `syntax` returns the syntax of the sequence parameter set to which a picture
+    /// parameter set refers.
     pub(super) fn read(slice: &[u8], syntax: impl FnOnce(u32) -> Option<FieldSyntax>) -> Option<Self> {
         let bytes = unescaped(slice.get(..SLICE_HEADER).unwrap_or(slice));
         let mut bits = BitReader::new(&bytes);

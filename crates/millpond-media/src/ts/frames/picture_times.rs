@@ -1,4 +1,4 @@
-//! Times of pictures: those of the stream, and estimates for pictures without.
+//! Times of pictures: the stream's times, and estimates for pictures without times.
 
 use super::{CLOCK_MASK, anchors::Anchor};
 

@@ -26,12 +26,12 @@ pub(super) struct AssignQuery {
 pub(super) struct Draining {
     /// Name of the node.
     node: String,
-    /// Whether it drains.
+    /// Whether the node drains.
     drain: bool,
 }
 
 fn cluster(state: &AdminState) -> Result<&Arc<Cluster>, Problem> {
-    let why = "this server is no node of a cluster: the setting cluster names etcd";
+    let why = "this server is no node of a cluster: set cluster, the addresses of etcd";
     state.cluster.as_ref().ok_or_else(|| absent(why))
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn explained(state: &AdminState, path: &str) -> Option<Explaine
     Some(cluster.explain(&key, start, demand.as_ref()))
 }
 
-/// Makes a node drain: it finishes its sessions and gets nothing new.
+/// Drains a node: it finishes its sessions, and gets no new viewers.
 #[utoipa::path(put, path = "/api/v1/cluster/nodes/{name}/drain", tag = "cluster",
     params(("name" = String, Path, description = "Name of the node")), responses((status = 200, body = Draining)))]
 pub(super) async fn drain(request: &ApiRequest, state: &AdminState) -> Outcome {

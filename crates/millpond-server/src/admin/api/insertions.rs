@@ -31,12 +31,12 @@ pub(super) struct ListedInsertion {
     at: Option<f64>,
     /// `waiting`, `playing`, or the name of its end.
     state: &'static str,
-    /// Module of the only viewer that gets it.
+    /// Module of the viewer that alone gets the clip; null for all viewers.
     session: Option<u64>,
     frames: u64,
-    /// Frames of the stream that it replaced.
+    /// Frames of the stream that the clip replaced.
     replaced_frames: u64,
-    /// The failure that ended it.
+    /// The failure that ended the clip.
     error: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct NewInsertion {
     clip: String,
     /// Earliest time: 2026-11-22T10:00:00Z, or 90s from now, within a week.
     at: Option<String>,
-    /// Module of the only viewer that gets it: `GET /api/v1/graph` lists them.
+    /// Module of the viewer that alone gets the clip. `GET /api/v1/graph` lists modules.
     session: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ impl ListedInsertion {
     }
 }
 
-/// Lists the clips that wait or play, and the last ones that ended.
+/// Lists the clips that wait or play, and the last clips that ended.
 #[utoipa::path(get, path = "/api/v1/insertions", tag = "streams", responses((status = 200, body = Items<ListedInsertion>)))]
 pub(super) fn list_insertions(state: &AdminState) -> Reply {
     show(&Items { items: state.manager.insertions().iter().map(ListedInsertion::of).collect() })
@@ -131,7 +131,7 @@ pub(super) fn get_insertion(request: &ApiRequest, state: &AdminState) -> Outcome
     found.map(|insertion| show(&insertion)).ok_or_else(|| no_insertion(id))
 }
 
-/// Cancels a clip; where it plays, the stream goes on with its next key frame.
+/// Cancels a clip. If the clip plays, the stream returns at its next key frame.
 #[utoipa::path(delete, path = "/api/v1/insertions/{id}", tag = "streams", params(("id" = u64, Path, description = "Number of the insertion")),
     responses((status = 200, body = ListedInsertion)))]
 pub(super) fn cancel_insertion(request: &ApiRequest, state: &AdminState) -> Outcome {

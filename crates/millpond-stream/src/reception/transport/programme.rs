@@ -84,13 +84,13 @@ impl ProgrammeFrames {
         }
     }
 
-    /// Takes note that `packets` are missing, as far as that is known, whatever the counters of the next ones say.
+    /// Notes that `packets` are missing, if their number is known. The counters of the next packets do not change this.
     pub(super) fn lose(&mut self, packets: u64) {
         self.lost_packets += packets;
         self.demultiplexer.lose();
     }
 
-    /// What was counted so far: transport packets of all programmes, and those that the counters of this one miss.
+    /// Counts so far: transport packets of all programmes, and packets of this programme that are missing by their counters.
     pub(in crate::reception) fn counts(&self) -> SourceCounts {
         SourceCounts {
             sessions: u64::from(self.rhythm.is_some()),

@@ -32,8 +32,7 @@ pub(super) struct UdpTrack {
 }
 
 impl UdpTrack {
-    /// Opens unicast ports at a local address, for packets of the host `peer`, which receives reports at the second one of its
-    /// ports.
+    /// Opens unicast ports at a local address, for packets of the host `peer`. `peer` receives reports at its second port.
     pub(super) fn open(local: IpAddr, peer: IpAddr, (rtp, rtcp): (u16, u16)) -> io::Result<Self> {
         let server = Some((SocketAddr::new(peer, rtp), SocketAddr::new(peer, rtcp)));
         Ok(Self { ports: Ports::open(local)?, server, sender: Some(peer.to_canonical()) })

@@ -46,7 +46,7 @@ const COMMON: [&str; 13] = [
 ];
 
 pub(crate) fn command() -> Command {
-    let about = "Serves the media of places; without a place, a small sample";
+    let about = "Serves the media of places. Without a place, it serves a small sample";
     let command = settings(Command::new("serve").about(about));
     let more = format!("`millpond serve --help` lists all {} settings.", Config::settings().len());
     command.after_help(PLACES.to_owned() + "\n\n" + &more).after_long_help(
