@@ -1,7 +1,7 @@
 //! Splice information sections (ANSI/SCTE 35 2023r1): where a programme can be left for an insertion, and where it goes on.
 
 use super::section::checksum;
-use crate::bit_reader::BitReader;
+use crate::bits::BitReader;
 use thiserror::Error;
 
 /// `table_id` of a splice information section (9.6).

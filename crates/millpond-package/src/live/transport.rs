@@ -1,7 +1,7 @@
 //! Transport stream segments of a window, which are made when somebody asks for them.
 //!
 //! A window's parts have all that they need. Where exactly one sound track fits into transport streams, it is in the segments
-//! of every video, as in those of stored media ([`crate::transport`]).
+//! of every video, as in those of stored media ([`crate::delivery::transport`]).
 
 use super::{
     epoch::WindowEpoch,
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     PackageError,
-    bandwidth::{Bandwidth, Load},
-    digits,
-    track::MediaKind,
+    presentation::track::MediaKind,
+    timeline::bandwidth::{Bandwidth, Load},
     ts::{self, Continuity, MemoryStream, Packets, Sample},
+    writing::digits,
 };
 use bytes::Bytes;
 use millpond_media::{Movie, units::Timescale};
