@@ -8,6 +8,12 @@ pub(crate) const HEADER: u64 = 16;
 /// A four-character code.
 pub(crate) type FourCc = [u8; 4];
 
+/// Box types that a file may begin with.
+pub(crate) const FIRST: [&[u8; 4]; 15] = [
+    b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"styp", b"sidx", b"moof", b"pdin",
+    b"meta", b"udta", b"PICT",
+];
+
 /// Returns the code as text, with unprintable characters escaped.
 pub(crate) fn show(code: FourCc) -> String {
     code.escape_ascii().to_string()

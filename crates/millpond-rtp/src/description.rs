@@ -217,7 +217,7 @@ fn aac(config: &AacConfig) -> String {
 mod tests {
     use super::*;
     use crate::{payload::Depacketizer, sdp_reader::SessionDescription};
-    use millpond_media::{codec::OpusConfig, sample_table::SampleTable, units::Timescale};
+    use millpond_media::{SampleTable, codec::OpusConfig, units::Timescale};
 
     fn sound(codec: Codec, channels: u16, sample_rate: u32) -> Track {
         Track {

@@ -5,10 +5,12 @@
 //! in a `VisualSampleEntry` (12.1.3). Players of fragmented MP4 read only ISO's entries. An ISO entry is not changed,
 //! except for boxes that only QuickTime defines, which are removed, and reserved fields, which are set to ISO's values.
 
-use super::{Codec, chan, mpeg_audio, pcm, sound::Sound};
 use crate::{
     boxes::{FourCc, Node},
-    movie::TrackKind,
+    codec::{
+        Codec, TrackKind,
+        audio::{chan, mpeg_audio, pcm, sound::Sound},
+    },
 };
 
 /// Length in bytes of a visual sample entry's fields before its boxes.

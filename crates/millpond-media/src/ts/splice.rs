@@ -2,7 +2,7 @@
 //! resumes.
 
 use super::section::checksum;
-use crate::bit_reader::BitReader;
+use crate::bits::BitReader;
 use thiserror::Error;
 
 /// `table_id` of a splice information section (9.6).

@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     live::{Extent, Segment, SegmentNumber, TargetDuration, TrackSegment, Window, WindowEpoch, ticks},
-    track_listing::TrackListing,
+    manifest::track_listing::TrackListing,
     utc,
-    xml::Writer,
+    writing::xml::Writer,
 };
 use std::time::Duration;
 

@@ -2,8 +2,10 @@
 
 use super::{protection, supplement};
 use crate::{
-    first_picture, grid::nanos_to, period::Period, presentation::Presentation, segmentation::Segments,
-    selection::family, track::MediaKind, track_listing::TrackListing, xml::Writer,
+    manifest::{first_picture, track_listing::TrackListing},
+    presentation::{Presentation, period::Period, selection::family, track::MediaKind},
+    timeline::{grid::nanos_to, segmentation::Segments},
+    writing::xml::Writer,
 };
 use millpond_media::{Purpose, codec::Codec, movie::TrackKind, units::Timescale};
 use std::collections::{HashMap, HashSet};

@@ -3,7 +3,7 @@
 //! Players show what they get. So squeezed samples are a nanosecond apart, where a track's own ticks would be visible.
 //! Their times differ nevertheless, because players find samples by time.
 
-use crate::{timeline::Squeezed, track::MediaTrack};
+use crate::{presentation::track::MediaTrack, timeline::Squeezed};
 use millpond_media::units::Timescale;
 
 /// Ticks a second of the finer clock, at most.

@@ -3,12 +3,14 @@
 use super::{
     fragment::{FragmentSample, TrackRun, fragment_head},
     init::{TRACK_ID, TrackHeader, clip_init},
-    segment::written,
 };
 use crate::{
     plan::{ObjectRange, Plan, PlanItem},
-    presentation::Presentation,
-    track::{MediaKind, PresentedTrack},
+    presentation::{
+        Presentation,
+        track::{MediaKind, PresentedTrack},
+    },
+    timeline::loads::written,
 };
 use bytes::Bytes;
 use std::time::Duration;

@@ -6,10 +6,10 @@
 
 use super::{Container, date_ranges};
 use crate::{
-    digits,
     live::{Edge, Extent, Part, Segment, SegmentNumber, Targets, TrackSegment, Window, WindowTrack, time},
-    track::MediaKind,
+    presentation::track::MediaKind,
     utc,
+    writing::digits,
 };
 use millpond_media::units::Timescale;
 use std::time::Duration;

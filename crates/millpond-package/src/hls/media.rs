@@ -5,12 +5,14 @@ use super::{
     parts::{joined, parts},
 };
 use crate::{
-    bandwidth::seconds,
-    delivery::is_webvtt,
-    digits, first_picture,
-    presentation::Presentation,
-    track::{MediaKind, PresentedTrack},
-    transport,
+    delivery::{text_track::is_webvtt, transport},
+    manifest::first_picture,
+    presentation::{
+        Presentation,
+        track::{MediaKind, PresentedTrack},
+    },
+    timeline::bandwidth::seconds,
+    writing::digits,
 };
 
 /// Most bytes of an entry, except for very long segments: `#EXTINF:12.345678,` and `i12345.m4s`.

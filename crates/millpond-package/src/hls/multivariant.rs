@@ -3,15 +3,12 @@
 use super::{Container, groups::Group, keys};
 use crate::{
     PackageError,
-    bandwidth::Bandwidth,
-    delivery::is_webvtt,
-    digits,
+    delivery::{text_track::is_webvtt, thumbnails::Thumbnails, transport},
     live::{Rung, Tracks, Window},
-    presentation::Presentation,
-    thumbnails::Thumbnails,
-    track::MediaKind,
-    track_listing::TrackListing,
-    transport,
+    manifest::track_listing::TrackListing,
+    presentation::{Presentation, track::MediaKind},
+    timeline::bandwidth::Bandwidth,
+    writing::digits,
 };
 use millpond_media::{Purpose, codec::Codec};
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
 //! Ladders: several streams that are renditions of one.
 
 use super::Window;
-use crate::{track::MediaKind, track_listing::TrackListing};
+use crate::{manifest::track_listing::TrackListing, presentation::track::MediaKind};
 
 /// One stream of a ladder. Its stream time is the ladder's common stream time, and equals its wall time.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Transport stream segments of a window, made on request.
 //!
 //! The window's parts have everything that the segments need. If exactly one sound track fits into transport streams, the
-//! segments of every video have it, as in stored media ([`crate::transport`]).
+//! segments of every video have it, as in stored media ([`crate::delivery::transport`]).
 
 use super::{
     epoch::WindowEpoch,
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     PackageError,
-    bandwidth::{Bandwidth, Load},
-    digits,
-    track::MediaKind,
+    presentation::track::MediaKind,
+    timeline::bandwidth::{Bandwidth, Load},
     ts::{self, Continuity, MemoryStream, Packets, Sample},
+    writing::digits,
 };
 use bytes::Bytes;
 use millpond_media::{Movie, units::Timescale};

@@ -15,7 +15,7 @@ use super::{
     part::{Part, SegmentNumber},
     segment::{Segment, TrackSegment},
 };
-use crate::{bandwidth::Bandwidth, track::MediaKind};
+use crate::{presentation::track::MediaKind, timeline::bandwidth::Bandwidth};
 use bytes::Bytes;
 use cues::Cues;
 pub use cues::{Cue, PastCue};

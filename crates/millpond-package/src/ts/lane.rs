@@ -5,10 +5,10 @@ use super::{
     carriage::Form,
     nal,
     packet::{self, PacketWriter, Start},
-    pes, psi, reads,
+    pes, psi,
     sizes::Planned,
 };
-use crate::{ObjectIndex, ObjectRange, PackageError, language};
+use crate::{ObjectIndex, ObjectRange, PackageError, language, plan::reads};
 use millpond_media::{AacConfig, Codec, Track};
 
 /// PID of the first stream; the PIDs of other streams follow it.

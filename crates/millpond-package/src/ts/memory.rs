@@ -1,7 +1,7 @@
 //! Transport streams of samples that are in memory.
 
 use super::{Continuity, ElementaryStream, TableNumbers, Unit, mux::Muxer};
-use crate::{ObjectIndex, PackageError, Rewrite, counters::BASE};
+use crate::{ObjectIndex, PackageError, Rewrite, ts::BASE};
 use bytes::Bytes;
 use millpond_media::{
     Movie, Track,

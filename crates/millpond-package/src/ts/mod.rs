@@ -19,7 +19,6 @@ mod nal;
 mod packet;
 mod pes;
 mod psi;
-pub(crate) mod reads;
 mod sizes;
 
 #[cfg(test)]
@@ -34,6 +33,9 @@ pub use psi::TableNumbers;
 use crate::{ObjectIndex, PackageError, Plan};
 use millpond_media::{Movie, Track, units::ByteRange};
 use std::sync::Arc;
+
+/// Presentation time 0 on the 90 kHz clock: 10 s, so that priming and preroll before 0 have positive times.
+pub(crate) const BASE: i64 = 900_000;
 
 /// One access unit of a segment: a coded picture or an audio frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! The period of validity of a certificate, found with a minimal DER parser.
 
+use millpond_package::utc::Date;
+
 /// An element of DER: its tag, its content, and the bytes behind it (X.690 8.1).
 fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = input.split_first()?;
@@ -66,8 +68,9 @@ fn time(tag: u8, text: &[u8]) -> Option<i64> {
     let (hour, rest) = number(rest, 2)?;
     let (minute, rest) = number(rest, 2)?;
     let (second, rest) = number(rest, 2)?;
-    let in_range = (1..=12).contains(&month) && (1..=31).contains(&day) && rest.is_empty();
-    in_range.then(|| days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
+    let date = Date { year, month: month.try_into().ok()?, day: day.try_into().ok()? };
+    let days = date.days().filter(|_| rest.is_empty())?;
+    Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
 fn number(text: &[u8], digits: usize) -> Option<(i64, &[u8])> {
@@ -77,14 +80,6 @@ fn number(text: &[u8], digits: usize) -> Option<(i64, &[u8])> {
         value = value * 10 + i64::from(char::from(*digit).to_digit(10)?);
     }
     Some((value, rest))
-}
-
-/// Days from 1 January 1970 to a day of the Gregorian calendar. Years are counted from March, so that the leap day
-/// is the last of its year.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    year * 365 + leap_days + (153 * month + 2) / 5 + day - 1 - 719_468
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{Made, entry};
 use crate::{
-    codec::{ac3_frame::Ac3Frame, bits::FieldReader},
+    codec::{audio::ac3_frame::Ac3Frame, fields::FieldReader},
     error::MediaError,
 };
 

@@ -29,7 +29,7 @@ pub use record::parameter_sets;
 pub use vpx::{vp8, vp9};
 
 use super::{Codec, parse_sample_entry};
-use crate::{boxes::FourCc, error::MediaError, movie::TrackKind};
+use crate::{boxes::FourCc, codec::TrackKind, error::MediaError};
 
 /// Most bytes of a decoder's configuration. Parameter sets of encoders have less than 1 KiB.
 pub const MOST_CONFIGURATION: usize = 64 * 1024;

@@ -2,7 +2,7 @@
 //! unit shows.
 
 use super::{fields::Field, parameter_sets::SetKind};
-use crate::nal::NalSyntax;
+use crate::codec::nal::NalSyntax;
 
 /// Part that a NAL unit plays in an access unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Fields of interlaced H.264: two of them are one frame.
 
-use crate::bit_reader::BitReader;
-use crate::nal::unescaped;
+use crate::{bits::BitReader, codec::nal::unescaped};
 
 /// Profiles of H.264 whose parameter sets state a chroma format (7.3.2.1.1).
 const HIGH: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];

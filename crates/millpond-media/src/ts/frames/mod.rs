@@ -15,7 +15,7 @@ mod pictures;
 mod sound;
 
 use super::{coding::StreamCoding, event::PesUnit};
-use crate::nal::NalSyntax;
+use crate::codec::nal::NalSyntax;
 use bytes::Bytes;
 pub use configuration::TsConfiguration;
 use pictures::Pictures;

@@ -7,7 +7,7 @@ use super::{
     parameter_sets::SetsById,
     picture_times::PictureTimes,
 };
-use crate::{nal::NalSyntax, ts::event::PesUnit};
+use crate::{codec::nal::NalSyntax, ts::event::PesUnit};
 use bytes::Bytes;
 
 /// Most bytes of a picture.

@@ -7,8 +7,8 @@ use super::{ENTRY, ManifestView, Period, clock, head};
 use crate::{
     dash::sets::{Templates, sets},
     live::{Extent, Rung, Segment, Tracks},
-    track_listing::TrackListing,
-    xml::Writer,
+    manifest::track_listing::TrackListing,
+    writing::xml::Writer,
 };
 use std::time::Duration;
 

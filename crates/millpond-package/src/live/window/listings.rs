@@ -1,7 +1,7 @@
 //! Tracks of a window as manifests list them.
 
 use super::Window;
-use crate::{live::epoch::WindowEpoch, track::MediaKind, track_listing::TrackListing};
+use crate::{live::epoch::WindowEpoch, manifest::track_listing::TrackListing, presentation::track::MediaKind};
 use millpond_media::codec::Codec;
 
 impl Window {

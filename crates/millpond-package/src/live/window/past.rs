@@ -9,7 +9,7 @@ use crate::{
         part::SegmentNumber,
         segment::{Segment, TrackSegment},
     },
-    track::MediaKind,
+    presentation::track::MediaKind,
 };
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use crate::{
 };
 use bytes::Bytes;
 use millpond_package::{
-    PackageError, Plan, PlanItem, PresentedTrack, dash, delivery, fmp4, hls,
+    PackageError, Plan, PlanItem, PresentedTrack, dash, fmp4, hls, text_track,
     thumbnails::{self, Thumbnails},
     transport,
 };
@@ -194,9 +194,9 @@ pub(super) fn make(asset: &Asset, resource: &Resource) -> Result<Output, Library
             numbered(transport::segment(of(name), track(asset, name)?, *n).map_err(failed)?, name, *n)
         }
         Resource::TextSegment(c, name, n) => {
-            numbered(delivery::segment(p, track(asset, name)?, *n, *c).map_err(failed)?, name, *n)
+            numbered(text_track::segment(p, track(asset, name)?, *n, *c).map_err(failed)?, name, *n)
         }
-        Resource::Text(name) => match delivery::whole(of(name), track(asset, name)?).map_err(failed)? {
+        Resource::Text(name) => match text_track::whole(of(name), track(asset, name)?).map_err(failed)? {
             Some(plan) => Ok(Output::Plan(plan)),
             None => Err(no_resource(asset, format!("track {name} is not text"))),
         },
