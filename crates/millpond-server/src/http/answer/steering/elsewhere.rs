@@ -6,9 +6,9 @@ use crate::{
     http::{
         Kind,
         body::{Body, BodyError, ChunkStream},
-        render,
+        render::{self, Role},
     },
-    library::{LiveResource, Resource},
+    library::LiveResource,
     proxies::Forwarded,
     uri,
 };
@@ -70,10 +70,11 @@ fn passed_key(context: &Context<'_>, info: &mut ReplyInfo) -> Option<(ObjectKey,
         return front.sources.object_key(&live.stream);
     }
     let (place, route) = (front.place_of(target)?, target.route()?);
-    front.attribute(place.index, render::profile(&route.resource).kind, info);
-    let start = match route.resource {
-        Resource::Multivariant(_) | Resource::Mpd => Start::Stored,
-        _ => Start::Follows,
+    let profile = render::profile(&route.resource);
+    front.attribute(place.index, profile.kind(), info);
+    let start = match profile.role() {
+        Role::Start => Start::Stored,
+        Role::TrackPlaylist | Role::Segment | Role::Other => Start::Follows,
     };
     Some((ObjectKey::new(place.name, &route.asset), start))
 }
@@ -93,10 +94,10 @@ fn redirected_key(front: &Front, target: &Target) -> Option<(ObjectKey, Start)> 
         return front.sources.object_key(&live.stream).filter(|_| is_begun(live));
     }
     let (place, route) = (front.place_of(target)?, target.route()?);
-    let start = match route.resource {
-        Resource::Multivariant(_) | Resource::Mpd => Start::Stored,
-        Resource::Media(..) | Resource::IFrames(_) => Start::Follows,
-        _ => return None,
+    let start = match render::profile(&route.resource).role() {
+        Role::Start => Start::Stored,
+        Role::TrackPlaylist => Start::Follows,
+        Role::Segment | Role::Other => return None,
     };
     Some((ObjectKey::new(place.name, &route.asset), start))
 }
