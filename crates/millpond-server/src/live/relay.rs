@@ -48,7 +48,7 @@ impl Sources {
     /// Returns the stream of a request for viewers of this node. A stream that is pushed to another node is taken from there, and no past of it is
     /// kept here.
     pub(super) async fn fed(&self, request: LiveRequest) -> LiveRequest {
-        if matches!(request.source, Source::Rtsp(_)) || self.manager().is_running(&request.path) {
+        if self.manager().is_running(&request.path) {
             return request;
         }
         match self.fed_source(&request.path).await {
