@@ -158,16 +158,14 @@ impl Server {
         let service = Arc::new(Service::new(generation.front.clone(), &config.limits));
         let rtsp = Arc::new(ArcSwap::new(generation.rtsp.clone()));
         let rtmp = Arc::new(ArcSwap::new(generation.rtmp.clone()));
-        let intercept = config.intercept.address.map(|_| {
-            let answers = (service.clone(), rtsp.clone());
-            let options = InterceptOptions {
-                settings: config.intercept.clone(),
-                live: &config.live,
-                max_connections: config.limits.max_connections,
-                access_log: config.log.access.is_on(),
-            };
-            Arc::new(Intercept::new(options, parts.manager.clone(), answers, &parts.metrics.intercept))
-        });
+        let options = InterceptOptions {
+            settings: config.intercept.clone(),
+            live: &config.live,
+            max_connections: config.limits.max_connections,
+            access_log: config.log.access.is_on(),
+        };
+        let answers = (service.clone(), rtsp.clone());
+        let intercept = Intercept::new(options, parts.manager.clone(), answers, &parts.metrics.intercept);
         let tasks = match &parts.cluster {
             Some(cluster) => {
                 let tasks = cluster.join(parts.load_meter()).await;

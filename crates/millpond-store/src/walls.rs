@@ -17,7 +17,7 @@ const ROWS: &[&[&str]] = &[
     &["chunk", "slices", "stats"],
     &["disk_tier"],
     &["named"],
-    &["slab"],
+    &["slab", "striping"],
     &["intervals", "origin"],
     &["cache", "error", "hold", "layout", "location", "scheduler"],
     &["memory"],

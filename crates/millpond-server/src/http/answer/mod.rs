@@ -41,6 +41,7 @@ pub(crate) use client::AnsweredRequest;
 pub(crate) use context::Context;
 pub(crate) use front::{Front, FrontOptions};
 pub(crate) use handle::{begin, handle};
+#[cfg(feature = "intercept")]
 pub(crate) use live::answer_translated;
 pub(crate) use operator::{AssetFilter, Explanation, assets_of, demand_of, explanation_of, objects_at, opening_at};
 pub(crate) use page::Served;

@@ -7,9 +7,11 @@ mod long;
 mod past;
 mod playlist;
 mod segment;
+#[cfg(feature = "intercept")]
 mod translated;
 
 pub(super) use ladder::Openings;
+#[cfg(feature = "intercept")]
 pub(crate) use translated::answer_translated;
 
 use super::{Context, Front, Reply, ReplyInfo, target::LiveTarget};
