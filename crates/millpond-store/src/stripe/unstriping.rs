@@ -13,8 +13,7 @@ use super::writing::{hex, read_small, remove};
 use crate::error::OriginError;
 use crate::origin::bare::bare;
 use crate::origin::{Origin, RemoteOptions};
-use crate::striping::{MAP_SUFFIX, StripeStore};
-use crate::striping::{MAP_SUFFIX, StripingOptions};
+use crate::striping::{MAP_SUFFIX, StripeStore, StripingOptions};
 
 /// Reads a striped object, as a server does, and hands its bytes to `out` in order. Returns its map.
 ///
