@@ -266,9 +266,9 @@ impl Table {
 
 impl Viewer {
     /// Moves the watches to the courses, one watch for each. Watches of other objects, such as another rendition, end.
-    fn follow_courses(&mut self, store: &Store, asset: &Asset, courses: Vec<(usize, Course, u64)>) {
+    fn follow_courses(&mut self, store: &Store, asset: &Asset, courses: Vec<ObjectCourse>) {
         let mut old = std::mem::take(&mut self.watches).into_iter();
-        for (object, course, requested) in courses {
+        for ObjectCourse { object, course, requested } in courses {
             let known = old.next();
             let Some(object) = asset.objects.get(object).filter(|object| object.file().is_none()) else { continue };
             let same = known.filter(|watch| Arc::ptr_eq(watch.object(), object));
@@ -301,9 +301,18 @@ impl ReadRate {
     }
 }
 
-/// Returns the object of the segments from `number` on, the times at which their bytes are needed, and the end of the
-/// first segment.
-fn course(number: u32, stretch: impl Fn(u32) -> Option<Stretch>) -> Option<(usize, Course, u64)> {
+/// What a viewer of segments will read of an object.
+struct ObjectCourse {
+    /// Index of the object in its asset.
+    object: usize,
+    /// Times at which its bytes are needed.
+    course: Course,
+    /// End of the segment that was requested.
+    requested: u64,
+}
+
+/// Returns the course of the segments from `number` on.
+fn course(number: u32, stretch: impl Fn(u32) -> Option<Stretch>) -> Option<ObjectCourse> {
     let first = stretch(number)?;
     let (seconds, bytes, segments) = AHEAD;
     let last = number.saturating_add(segments);
@@ -312,7 +321,8 @@ fn course(number: u32, stretch: impl Fn(u32) -> Option<Stretch>) -> Option<(usiz
         next.object == first.object && is_within
     });
     let points = following.flat_map(|next| [(next.range.start, next.start), (next.range.end, next.end)]);
-    Some((usize::from(first.object.0), Course::new(points).whole(), first.range.end))
+    let course = Course::new(points).whole();
+    Some(ObjectCourse { object: usize::from(first.object.0), course, requested: first.range.end })
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use super::{
     Context, Front, ReplyInfo,
     reply::{Negotiation, SelectedRepresentation, etag as etag_of},
-    target::PlacePath,
     viewers::Client,
 };
 use crate::{
@@ -13,7 +12,7 @@ use crate::{
         render::AnswerError,
         request::range::{self, RequestedRange},
     },
-    library::{LibraryError, content_type as content_type_of, fingerprint},
+    library::{LibraryError, PlacePath, content_type as content_type_of, fingerprint},
 };
 use http::{HeaderName, HeaderValue, Method, header};
 use millpond_store::{Object, ObjectPath, Whence};

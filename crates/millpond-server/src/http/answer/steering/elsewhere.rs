@@ -2,7 +2,7 @@
 
 use super::super::{Context, Front, Reply, ReplyInfo, Target, target::LiveTarget};
 use crate::{
-    cluster::{MARK, PassedBytes, Protocol, Start, marked},
+    cluster::{MARK, PassedBytes, PassedRequest, Protocol, Start, marked},
     http::{
         Kind,
         body::{Body, BodyError, ChunkStream},
@@ -49,8 +49,8 @@ pub(in crate::http::answer) async fn pass(context: &Context<'_>, info: &mut Repl
     let target = request.target.split('#').next().unwrap_or("");
     let target = format!("{}{target}", request.prefix());
     let client = Forwarded { address: context.client(), is_secure: context.is_secure() };
-    let asked = (&request.method, target.as_str(), &request.headers);
-    let mut passage = cluster.passage((key, start), asked, client)?;
+    let passed = PassedRequest { method: &request.method, target: &target, headers: &request.headers, client };
+    let mut passage = cluster.passage((key, start), passed)?;
     let passed = passage.begin().await?;
     let (status, headers, length) = (passed.status, passed.headers.clone(), passed.length);
     let has_body = request.method != Method::HEAD && status != StatusCode::NOT_MODIFIED;
