@@ -33,6 +33,14 @@ const FILES_AT_ONCE: usize = 8;
 /// Steps that building a presentation may take, of some ten nanoseconds each.
 const MOST_STEPS: u64 = 1 << 26;
 
+/// A file of an asset, opened and indexed.
+struct OpenedFile {
+    source: SourceObject,
+    object: Arc<Object>,
+    /// The object of its media, where that is another.
+    media: Option<Arc<Object>>,
+}
+
 impl Library {
     /// Makes the asset at a place and path. `building` gathers its objects, and keeps its memory charged meanwhile.
     pub(crate) async fn build(&self, key: &AssetKey, building: &mut Building) -> Result<Asset, LibraryError> {
@@ -104,7 +112,7 @@ impl Library {
         let opening: Vec<_> = members.iter().map(|member| self.source(place, member, purpose)).collect();
         let mut opened = stream::iter(opening).buffered(FILES_AT_ONCE);
         let mut sources = Vec::with_capacity(members.len());
-        while let Some((source, object, media)) = opened.try_next().await? {
+        while let Some(OpenedFile { source, object, media }) = opened.try_next().await? {
             building.depends.push(object.clone());
             building.depends.extend(media.clone());
             building.objects.push(media.unwrap_or(object));
@@ -113,20 +121,15 @@ impl Library {
         Ok(sources)
     }
 
-    /// Opens and indexes one file. Returns its object too, and that of its media, where that is another.
-    async fn source(
-        &self,
-        place: &str,
-        member: &Member,
-        purpose: Purpose,
-    ) -> Result<(SourceObject, Arc<Object>, Option<Arc<Object>>), LibraryError> {
+    /// Opens and indexes one file.
+    async fn source(&self, place: &str, member: &Member, purpose: Purpose) -> Result<OpenedFile, LibraryError> {
         let object = self.store.open(place, &member.path).await?;
         let movie = self.movie(&object, purpose).await?;
         let media = match &movie.external_media {
             None => None,
             Some(location) => Some(self.store.open(place, &external(&member.path, location)?).await?),
         };
-        Ok((member.source(movie), object, media))
+        Ok(OpenedFile { source: member.source(movie), object, media })
     }
 
     /// Returns the index of an object. An object that ends too early and may still grow is an error.

@@ -79,7 +79,7 @@ pub use live_name::live_name;
 pub use live_route::{LiveMedia, LiveResource, LiveRoute};
 pub use names::{content_type, is_manifest, is_media};
 pub use options::{AssetOptions, LibraryOptions, Titles};
-pub use places::Places;
+pub use places::{PlacePath, Places};
 pub use route::{Resource, Route};
 pub use survey::Survey;
 pub use url_list::decode_path;

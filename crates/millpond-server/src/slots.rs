@@ -53,6 +53,7 @@ impl Slots {
     }
 
     /// Takes a descriptor for a connection that no other slot counts; `None` where none is left.
+    #[cfg_attr(not(feature = "intercept"), allow(dead_code, reason = "interception uses it"))]
     pub(crate) fn take_descriptor() -> Option<Slot> {
         DESCRIPTORS.take()
     }

@@ -20,6 +20,7 @@ pub(crate) struct Due {
     after: Arc<AtomicU64>,
 }
 
+#[cfg_attr(not(feature = "stripe"), allow(dead_code, reason = "stores of striped objects ask for the time"))]
 impl Due {
     /// Creates a deadline. One that has passed is now.
     pub(crate) fn new(at: Instant) -> Self {

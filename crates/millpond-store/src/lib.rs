@@ -64,7 +64,9 @@ mod slices;
 mod speculation;
 mod stats;
 mod store;
+#[cfg(feature = "stripe")]
 mod stripe;
+mod striping;
 pub mod trace;
 mod url_text;
 mod version;
@@ -105,10 +107,12 @@ pub use single_flight::SingleFlight;
 pub use slab::{ObjectName, SlabError, held_lock};
 pub use stats::{PlaceStats, ReadCounts, Stats};
 pub use store::{DiskOptions, Store, StoreError, StoreOptions};
+#[cfg(feature = "stripe")]
 pub use stripe::{
-    MAP_SUFFIX, MapError, MapTarget, StripeError, StripeMap, StripePlan, StripeSource, StripeStore, Striped,
-    StripingOptions, remove, remove_striped, stripe, unstripe,
+    MapError, MapTarget, StripeError, StripeMap, StripePlan, StripeSource, Striped, remove, remove_striped, stripe,
+    unstripe,
 };
+pub use striping::{MAP_SUFFIX, StripeStore, StripingOptions};
 pub use url_text::{shown_without_secrets, without_secrets};
 pub use version::Version;
 pub use waits::{BOUNDS as WAIT_BOUNDS, WaitCounts};

@@ -13,7 +13,7 @@ const ROWS: Rows = &[
     &["chunk", "slices", "stats"],
     &["disk_tier"],
     &["named"],
-    &["slab"],
+    &["slab", "striping"],
     &["intervals", "origin"],
     &["cache", "error", "hold", "layout", "location", "scheduler"],
     &["memory"],

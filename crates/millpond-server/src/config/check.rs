@@ -8,7 +8,7 @@ use super::{
     show::{place_text, toml_literal},
     value::list,
 };
-use crate::settings::{Sources, nearest::nearest};
+use crate::settings::{Sources, absent, nearest::nearest};
 use millpond_place::PlaceSpec;
 use millpond_store::{OptionFault, OriginOptions};
 use std::{
@@ -250,6 +250,7 @@ fn places(given: Vec<PlaceOptions>, config: &Config, errors: &mut Vec<ConfigErro
             Ok((spec, key_address)) => {
                 let faults = spec.faults(&place.options);
                 let sources: Vec<_> = faults.iter().map(|fault| place.at(fault.key)).collect();
+                errors.extend(unstriped(&place));
                 let place = PlaceConfig {
                     spec,
                     options: OriginOptions {
@@ -272,6 +273,12 @@ fn places(given: Vec<PlaceOptions>, config: &Config, errors: &mut Vec<ConfigErro
         }
     }
     places
+}
+
+/// Refuses the stores of striped objects in a program that can't read them.
+fn unstriped(place: &PlaceOptions) -> Option<ConfigError> {
+    let is_refused = !place.options.striping.stores.is_empty() && !cfg!(feature = "stripe");
+    is_refused.then(|| ConfigError::Place { at: place.at("stripe-over"), reason: absent("stripe-over", "stripe") })
 }
 
 /// The fault of an option of a place. A variable of the environment is named by its own place.

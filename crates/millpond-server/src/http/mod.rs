@@ -33,4 +33,6 @@ pub(crate) use metrics::Unfinished;
 pub use metrics::{Held, HttpMetrics, Kind, Transport};
 pub(crate) use render::{AnswerError, compress};
 pub use settings::{HttpSettings, Thumbnails};
-pub(crate) use wire::{Intercepted, Service, accept_plain, accept_tls, answer_intercepted, closed};
+#[cfg(feature = "intercept")]
+pub(crate) use wire::{Intercepted, answer_intercepted, closed};
+pub(crate) use wire::{Service, accept_plain, accept_tls};

@@ -1,4 +1,5 @@
 //! Metrics of interception.
+#![cfg_attr(not(feature = "intercept"), expect(dead_code, reason = "nothing is counted"))]
 
 use prometheus_client::{
     encoding::EncodeLabelSet,

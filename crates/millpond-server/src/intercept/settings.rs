@@ -51,6 +51,9 @@ impl Settings for InterceptSettings {
     }
 
     fn complete(&mut self, sources: &Sources) -> Vec<ConfigError> {
+        if self.address.is_some() && !cfg!(feature = "intercept") {
+            return vec![sources.absent("intercept", "intercept")];
+        }
         let reason = match (self.address, self.networks.is_empty()) {
             (Some(_), true) => {
                 "intercept needs intercept-networks: the networks of the servers, such as \"10.2.0.0/16\""

@@ -185,7 +185,7 @@ impl Inner {
 
 /// The channel or live stream of a path. A live stream is opened; waits until its formats are known.
 async fn program(sources: &Sources, path: &str) -> Result<Program, RecordError> {
-    let Some(request) = sources.stream(path).await? else {
+    let Some(request) = sources.stream(&sources.find(path)).await? else {
         // The error of an asset that can't be opened tells more.
         sources.open(path.trim_matches('/')).await?;
         return Err(RecordError::NoChannel(path.to_owned()));

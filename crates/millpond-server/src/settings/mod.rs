@@ -137,6 +137,14 @@ pub trait Settings: Sized + 'static {
     }
 }
 
+/// Says that this program was built without the feature that a setting or command needs, and how to get one with it.
+pub fn absent(name: &str, feature: &str) -> String {
+    format!(
+        "{name} needs a program with the feature \"{feature}\", which this one was built without: build it with \
+         --features {feature}, or take a released one"
+    )
+}
+
 /// Where each setting that was given got its value, by the setting's name.
 #[derive(Debug, Clone, Default)]
 pub struct Sources(BTreeMap<&'static str, Source>);
@@ -159,10 +167,7 @@ impl Sources {
 
     /// A setting whose feature this program was built without.
     pub fn absent(&self, name: &str, feature: &str) -> ConfigError {
-        self.conflict(
-            name,
-            format!("{name} needs a program with the feature \"{feature}\", which this one was built without"),
-        )
+        self.conflict(name, absent(name, feature))
     }
 
     /// Notes where a setting got its value.

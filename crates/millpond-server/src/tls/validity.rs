@@ -33,8 +33,17 @@ pub(super) fn version(certificate: &[u8]) -> Option<u8> {
     number.first()?.checked_add(1)
 }
 
-/// First and last second of validity of a certificate in DER, as Unix time (RFC 5280 4.1.2.5).
-pub(super) fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
+/// The first and last second in which a certificate is valid, as Unix time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// The first second.
+    pub from: i64,
+    /// The last second.
+    pub to: i64,
+}
+
+/// Returns the validity of a certificate in DER (RFC 5280 4.1.2.5).
+pub(super) fn validity(certificate: &[u8]) -> Option<Validity> {
     let (SEQUENCE, certificate, _) = element(certificate)? else { return None };
     let (SEQUENCE, body, _) = element(certificate)? else { return None };
     let mut rest = body;
@@ -49,7 +58,7 @@ pub(super) fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
     let (tag, not_before, rest) = element(validity)?;
     let not_before = time(tag, not_before)?;
     let (tag, not_after, _) = element(rest)?;
-    Some((not_before, time(tag, not_after)?))
+    Some(Validity { from: not_before, to: time(tag, not_after)? })
 }
 
 fn time(tag: u8, text: &[u8]) -> Option<i64> {
@@ -116,7 +125,7 @@ mod tests {
         let key = rcgen::KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
         let der = certificate.der();
-        assert_eq!(validity(der), Some((1_582_934_400, 2_556_144_000)));
+        assert_eq!(validity(der), Some(Validity { from: 1_582_934_400, to: 2_556_144_000 }));
         assert_eq!(version(der), Some(3));
         // A certificate of version 1 has no element of the version before its serial number.
         assert_eq!(version(&[SEQUENCE, 5, SEQUENCE, 3, 0x02, 1, 7]), Some(1));

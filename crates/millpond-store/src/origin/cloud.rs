@@ -11,7 +11,7 @@ use http::HeaderValue;
 use http::header::CACHE_CONTROL;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{Attribute, Attributes, GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt};
+use object_store::{Attribute, Attributes, GetOptions, GetRange, GetResult, ObjectStore};
 use tokio::sync::Semaphore;
 
 use super::cloud_client::{BucketClient, az, gs, s3};
@@ -30,9 +30,6 @@ use crate::version::{Version, is_strong};
 
 /// Factor on the first-byte time limit for a listing, which arrives in whole pages.
 const LISTING: u32 = 6;
-
-/// Factor on the time limits of a reply for a request that writes an object.
-const WRITING: u32 = 6;
 
 /// Highest number of entries of one folder; later ones are left out.
 const MOST_ENTRIES: usize = 65_536;
@@ -243,34 +240,6 @@ impl CloudOrigin {
         }
     }
 
-    /// Writes an object, whole or not at all.
-    pub(crate) async fn put(&self, path: &ObjectPath, bytes: bytes::Bytes) -> Result<(), OriginError> {
-        let key = self.key(path)?;
-        self.write(path, self.store.put(&key, bytes.into())).await.map(drop)
-    }
-
-    /// Removes an object. One that does not exist is no error.
-    pub(crate) async fn remove(&self, path: &ObjectPath) -> Result<(), OriginError> {
-        let key = self.key(path)?;
-        match self.write(path, self.store.delete(&key)).await {
-            Err(OriginError::NotFound { .. }) => Ok(()),
-            outcome => outcome,
-        }
-    }
-
-    async fn write<T>(
-        &self,
-        path: &ObjectPath,
-        work: impl Future<Output = object_store::Result<T>>,
-    ) -> Result<T, OriginError> {
-        let at = self.at(path);
-        let Timeouts { connect, first_byte: reply, stall } = self.timeouts;
-        let request = Request { at: &at, bucket: &self.bucket, start: 0, expected: None, connect };
-        let limit = reply.saturating_add(stall).saturating_mul(WRITING);
-        let result = first_byte(shielded(work), &at, connect, limit).await?;
-        result.map_err(|error| self.explained(request.error(error)))
-    }
-
     async fn list_now(&self, folder: &ObjectPath) -> Result<Vec<Entry>, OriginError> {
         let at = self.at(folder);
         let key = self.key(folder)?;
@@ -291,6 +260,41 @@ impl CloudOrigin {
         entries.sort();
         entries.dedup_by(|later, earlier| later.name == earlier.name && later.folder == earlier.folder);
         Ok(entries)
+    }
+}
+
+/// Writes units and maps of striped objects.
+#[cfg(feature = "stripe")]
+impl CloudOrigin {
+    /// Writes an object, whole or not at all.
+    pub(crate) async fn put(&self, path: &ObjectPath, bytes: bytes::Bytes) -> Result<(), OriginError> {
+        let key = self.key(path)?;
+        let put = object_store::ObjectStoreExt::put(&*self.store, &key, bytes.into());
+        self.write(path, put).await.map(drop)
+    }
+
+    /// Removes an object. One that does not exist is no error.
+    pub(crate) async fn remove(&self, path: &ObjectPath) -> Result<(), OriginError> {
+        let key = self.key(path)?;
+        match self.write(path, object_store::ObjectStoreExt::delete(&*self.store, &key)).await {
+            Err(OriginError::NotFound { .. }) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    async fn write<T>(
+        &self,
+        path: &ObjectPath,
+        work: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<T, OriginError> {
+        /// Factor on the time limits of a reply for a request that writes an object.
+        const WRITING: u32 = 6;
+        let at = self.at(path);
+        let Timeouts { connect, first_byte: reply, stall } = self.timeouts;
+        let request = Request { at: &at, bucket: &self.bucket, start: 0, expected: None, connect };
+        let limit = reply.saturating_add(stall).saturating_mul(WRITING);
+        let result = first_byte(shielded(work), &at, connect, limit).await?;
+        result.map_err(|error| self.explained(request.error(error)))
     }
 }
 

@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout::{Layout, LayoutError};
 use crate::path::ObjectPath;
-
-/// End of the name of a map. The striped object's name is the rest.
-pub const MAP_SUFFIX: &str = ".stripe";
+use crate::striping::MAP_SUFFIX;
 
 /// Longest text of a map, in bytes.
 pub(crate) const LONGEST_MAP: usize = 64 << 10;

@@ -8,10 +8,8 @@
 mod batch;
 pub(crate) mod group;
 mod map;
-mod options;
 pub(crate) mod origin;
 mod sink;
-mod store;
 mod turns;
 mod unstriping;
 mod writing;
@@ -19,9 +17,7 @@ mod writing;
 #[cfg(test)]
 mod tests;
 
-pub use map::{MAP_SUFFIX, MapError, StripeMap, StripeSource};
-pub use options::StripingOptions;
+pub use map::{MapError, StripeMap, StripeSource};
 pub use sink::{MapTarget, StripeError};
-pub use store::StripeStore;
 pub use unstriping::{remove_striped, unstripe};
 pub use writing::{StripePlan, Striped, remove, stripe};

@@ -9,10 +9,9 @@ use bytes::BytesMut;
 use futures_util::StreamExt;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::StripingOptions;
 use super::batch::{Batch, ReadAhead, read_ahead};
 use super::group::{GroupStore, StripeGroup};
-use super::map::{LONGEST_MAP, MAP_SUFFIX, StripeMap, map_path};
+use super::map::{LONGEST_MAP, StripeMap, map_path};
 use crate::cache::Cache;
 use crate::error::{At, OriginError};
 use crate::layout::Striping;
@@ -23,6 +22,7 @@ use crate::origin::{
     BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, RemoteOptions, SentBy,
 };
 use crate::path::ObjectPath;
+use crate::striping::{MAP_SUFFIX, StripingOptions};
 use crate::version::Version;
 
 /// Memory of a place for pieces that are read before their turn, in bytes.

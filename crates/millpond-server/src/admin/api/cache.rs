@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     http::{AnswerError, objects_at},
+    library::PlacePath,
     problem::Problem,
     reload::Reloader,
     settings::value,
@@ -286,7 +287,9 @@ pub(super) fn list_objects(request: &ApiRequest, state: &AdminState) -> Outcome 
 pub(super) fn purge(request: &ApiRequest, state: &AdminState) -> Outcome {
     let Named { path } = request.json()?;
     let path = path.trim_start_matches('/');
-    let Some((_, place, inside)) = state.front.place(path) else { return Err(absent("there is no such place")) };
+    let Some(PlacePath { name: place, inside, .. }) = state.front.place(path) else {
+        return Err(absent("there is no such place"));
+    };
     let selection = Selection { place: place.to_string(), path: inside.to_owned() };
     let purged_slices = state.front.store().purge(&selection);
     tracing::info!(object = path, slices = purged_slices, "purged");

@@ -56,7 +56,8 @@ pub(super) async fn explained(state: &AdminState, path: &str) -> Option<Explaine
     let cluster = state.cluster.as_ref()?;
     let path = path.trim_start_matches('/');
     let target = Target::of_media(&state.front, path);
-    let (key, start) = asset_key(&state.front, &target).or_else(|| state.sources.object_key(path))?;
+    let (key, start) =
+        asset_key(&state.front, &target).or_else(|| state.sources.object_key(&state.sources.find(path)))?;
     let demand = match start {
         Start::Stored | Start::Follows => demand_of(&state.front, &target).await,
         Start::Live | Start::Pushed => None,

@@ -95,7 +95,7 @@ pub(super) async fn insert(request: &ApiRequest, state: &AdminState) -> Outcome 
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let forms = "at: a time such as 2026-11-22T10:00:00Z, or one from now such as 90s, within a week";
     let at = at.map(|text| time(&text, now).ok_or_else(|| bad(forms))).transpose()?;
-    match state.sources.stream(&path).await {
+    match state.sources.stream(&state.sources.find(&path)).await {
         Ok(Some(_)) => {}
         Ok(None) => {
             let why = format!("{path} is not a live stream or channel: clips can't be inserted into stored assets");

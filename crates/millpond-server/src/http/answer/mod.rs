@@ -12,7 +12,7 @@
 //! | `file` | files, as they are |
 //! | `publish` | streams that publishers push |
 //! | `operator` | questions of the admin API |
-//! | `client` | nothing: it has the rights of clients and their places among the viewers |
+//! | `client` | nothing: it has the rights of clients and their places in the list of viewers |
 //! | `reply` | nothing: it turns what handlers select into replies |
 //!
 //! A handler selects a [`SelectedRepresentation`](reply::SelectedRepresentation), which becomes a [`Reply`] with a body that the
@@ -35,11 +35,13 @@ mod publish;
 mod reply;
 mod steering;
 mod target;
+mod viewers;
 
-pub(crate) use client::{AnsweredRequest, ConnectionViewers};
+pub(crate) use client::AnsweredRequest;
 pub(crate) use context::Context;
 pub(crate) use front::{Front, FrontOptions};
 pub(crate) use handle::{begin, handle};
+#[cfg(feature = "intercept")]
 pub(crate) use live::answer_translated;
 pub(crate) use operator::{AssetFilter, Explanation, assets_of, demand_of, explanation_of, objects_at, opening_at};
 pub(crate) use page::Served;
@@ -47,3 +49,4 @@ pub(crate) use publish::{Upload, UploadError, publish, takes_body};
 pub(crate) use reply::{Reply, ReplyInfo, refusal};
 pub(crate) use steering::asset_key;
 pub(crate) use target::Target;
+pub(crate) use viewers::ConnectionViewers;

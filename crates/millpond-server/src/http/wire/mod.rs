@@ -9,6 +9,7 @@ mod exchange;
 mod h1;
 mod http2;
 mod http2_body;
+#[cfg(feature = "intercept")]
 mod intercepted;
 mod listen;
 mod meter;
@@ -19,6 +20,7 @@ mod socket;
 mod splice;
 mod upload;
 
+#[cfg(feature = "intercept")]
 pub(crate) use intercepted::{Intercepted, answer_intercepted, closed};
 pub(crate) use listen::{accept_plain, accept_tls};
 pub(crate) use service::Service;

@@ -159,7 +159,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let (grace, graces) = watch::channel(config.limits.shutdown_grace);
     let orders = Orders { stop: stopped, reload: reloads, upgrade: upgrades, grace, program };
     let inherited = Predecessor::inherit()?;
-    signals::watch((reload, upgrade), graces, stop)?;
+    signals::watch(signals::Signalled { reload, upgrade }, graces, stop)?;
     heap::watch()?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let (start, starting) = priority::of_runtime(config.limits.workers);

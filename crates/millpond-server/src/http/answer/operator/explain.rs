@@ -7,7 +7,7 @@ use crate::{
         body::{Body, Inputs},
         render::AnswerError,
     },
-    library::LibraryError,
+    library::{LibraryError, PlacePath},
 };
 use millpond_cluster::Demand;
 use millpond_store::{Object, ObjectPath, OriginLink, Whence};
@@ -142,7 +142,8 @@ pub(crate) async fn demand_of(front: &Front, target: &Target) -> Option<Demand> 
 /// # Errors
 /// A path without either, and those of the origin.
 pub(crate) async fn objects_at(front: &Front, path: &str) -> Result<Vec<Arc<Object>>, AnswerError> {
-    let (_, place, inside) = front.place(path).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
+    let PlacePath { name: place, inside, .. } =
+        front.place(path).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
     match object(front, place, inside).await {
         Ok(object) => Ok(vec![object]),
         Err(error) => match front.library.open(place, inside.trim_end_matches('/')).await {

@@ -6,7 +6,10 @@
 //! range after range is a viewer too; its rate tells when it needs which bytes.
 
 use crate::{
-    http::request::Request,
+    http::{
+        render::{self, Role},
+        request::Request,
+    },
     library::{Asset, Lazy, Resource, fingerprint},
 };
 use http::header;
@@ -104,7 +107,7 @@ pub(crate) struct Receipt {
 
 /// The client of a request.
 #[derive(Clone, Copy)]
-pub(in crate::http::answer) struct Client<'a> {
+pub(super) struct Client<'a> {
     /// User agent.
     program: &'a str,
     /// Its address, where that is not the one of the connection.
@@ -113,12 +116,14 @@ pub(in crate::http::answer) struct Client<'a> {
     stays: bool,
 }
 
-/// Returns the client of a request.
-pub(in crate::http::answer) fn client(request: &Request) -> Client<'_> {
-    Client {
-        program: request.header(header::USER_AGENT).unwrap_or_default(),
-        address: request.forwarded.map(|forwarded| forwarded.address),
-        stays: !request.contains(header::CONNECTION, "close"),
+impl<'a> Client<'a> {
+    /// Returns the client of a request.
+    pub(super) fn of(request: &'a Request) -> Self {
+        Self {
+            program: request.header(header::USER_AGENT).unwrap_or_default(),
+            address: request.forwarded.map(|forwarded| forwarded.address),
+            stays: !request.contains(header::CONNECTION, "close"),
+        }
     }
 }
 
@@ -134,13 +139,13 @@ impl Drop for Receipt {
 
 impl Viewers {
     /// Creates an empty table of viewers.
-    pub(in crate::http::answer) fn new() -> Arc<Self> {
+    pub(super) fn new() -> Arc<Self> {
         let table = Table { viewers: HashMap::new(), swept: Instant::now() };
         Arc::new(Self { table: Mutex::new(table), connections: AtomicU64::new(0) })
     }
 
     /// Registers a new connection from an address. `is_secure` is whether it has TLS.
-    pub(in crate::http::answer) fn connected(self: &Arc<Self>, address: IpAddr, is_secure: bool) -> ConnectionViewers {
+    pub(super) fn connected(self: &Arc<Self>, address: IpAddr, is_secure: bool) -> ConnectionViewers {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         ConnectionViewers { viewers: self.clone(), number, address, is_secure, ids: Mutex::default() }
     }
@@ -152,35 +157,32 @@ impl Viewers {
 
 impl ConnectionViewers {
     /// Returns the address of the connection.
-    pub(in crate::http::answer) fn address(&self) -> IpAddr {
+    pub(super) fn address(&self) -> IpAddr {
         self.address
     }
 
     /// Tells whether the connection has TLS.
-    pub(in crate::http::answer) fn is_secure(&self) -> bool {
+    pub(super) fn is_secure(&self) -> bool {
         self.is_secure
     }
 
     /// Records a request for a segment. The caller drops the receipt after sending it.
-    pub(in crate::http::answer) fn segment_requested(
+    pub(super) fn segment_requested(
         &self,
         store: &Store,
         asset: &Asset,
         resource: &Resource,
         client: Client<'_>,
     ) -> Option<Receipt> {
-        let (name, number, muxed) = match resource {
-            Resource::Segment(name, number) => (name, *number, false),
-            Resource::TsSegment(name, number) => (name, *number, true),
-            _ => return None,
-        };
-        if !asset.objects.iter().any(|object| store.follows_viewers(object)) {
+        let profile = render::profile(resource);
+        let (name, number) = (profile.track, profile.number);
+        if profile.role() != Role::Segment || !asset.objects.iter().any(|object| store.follows_viewers(object)) {
             return None;
         }
         let track = asset.presentation.track(name)?;
         let own = course(number, |number| track.stretch(number));
         // The first segment makes the layout of the sound. That is heavy work, which this thread must not do.
-        let muxed = muxed && asset.has_made(name, Lazy::Ts);
+        let muxed = profile.is_transport_stream() && asset.has_made(name, Lazy::Ts);
         let sound = muxed
             .then(|| course(number, |number| track.muxed_stretch(asset.presentation.of_track(name), number)))
             .flatten();
@@ -190,13 +192,7 @@ impl ConnectionViewers {
     }
 
     /// Records a request for a range of a file.
-    pub(in crate::http::answer) fn range_requested(
-        &self,
-        store: &Store,
-        object: &Arc<Object>,
-        range: Range<u64>,
-        client: Client<'_>,
-    ) {
+    pub(super) fn range_requested(&self, store: &Store, object: &Arc<Object>, range: Range<u64>, client: Client<'_>) {
         if !store.follows_viewers(object) || range.end >= object.meta().len {
             return;
         }
@@ -270,9 +266,9 @@ impl Table {
 
 impl Viewer {
     /// Moves the watches to the courses, one watch for each. Watches of other objects, such as another rendition, end.
-    fn follow_courses(&mut self, store: &Store, asset: &Asset, courses: Vec<(usize, Course, u64)>) {
+    fn follow_courses(&mut self, store: &Store, asset: &Asset, courses: Vec<ObjectCourse>) {
         let mut old = std::mem::take(&mut self.watches).into_iter();
-        for (object, course, requested) in courses {
+        for ObjectCourse { object, course, requested } in courses {
             let known = old.next();
             let Some(object) = asset.objects.get(object).filter(|object| object.file().is_none()) else { continue };
             let same = known.filter(|watch| Arc::ptr_eq(watch.object(), object));
@@ -305,9 +301,18 @@ impl ReadRate {
     }
 }
 
-/// Returns the object of the segments from `number` on, the times at which their bytes are needed, and the end of the
-/// first segment.
-fn course(number: u32, stretch: impl Fn(u32) -> Option<Stretch>) -> Option<(usize, Course, u64)> {
+/// What a viewer of segments will read of an object.
+struct ObjectCourse {
+    /// Index of the object in its asset.
+    object: usize,
+    /// Times at which its bytes are needed.
+    course: Course,
+    /// End of the segment that was requested.
+    requested: u64,
+}
+
+/// Returns the course of the segments from `number` on.
+fn course(number: u32, stretch: impl Fn(u32) -> Option<Stretch>) -> Option<ObjectCourse> {
     let first = stretch(number)?;
     let (seconds, bytes, segments) = AHEAD;
     let last = number.saturating_add(segments);
@@ -316,7 +321,8 @@ fn course(number: u32, stretch: impl Fn(u32) -> Option<Stretch>) -> Option<(usiz
         next.object == first.object && is_within
     });
     let points = following.flat_map(|next| [(next.range.start, next.start), (next.range.end, next.end)]);
-    Some((usize::from(first.object.0), Course::new(points).whole(), first.range.end))
+    let course = Course::new(points).whole();
+    Some(ObjectCourse { object: usize::from(first.object.0), course, requested: first.range.end })
 }
 
 #[cfg(test)]
