@@ -3,8 +3,8 @@
 use crate::movie::SparseObject;
 use millpond_media::{Indexer, MediaError, Movie, Step, Work};
 use millpond_package::{
-    PackageError, Plan, PlanItem, Presentation, PresentationOptions, PresentedTrack, SourceObject, dash,
-    fmp4, hls, text_track, transport,
+    PackageError, Plan, PlanItem, Presentation, PresentationOptions, PresentedTrack, SourceObject, dash, fmp4, hls,
+    text_track, transport,
 };
 use std::sync::Arc;
 

@@ -4,8 +4,9 @@ use super::{Output, ResourceProfile, no_resource};
 use crate::library::{Asset, Lazy, LibraryError, Resource};
 use bytes::Bytes;
 use millpond_package::{
-    PackageError, Plan, PlanItem, PresentedTrack, dash, delivery, fmp4,
+    PackageError, Plan, PlanItem, PresentedTrack, dash, fmp4,
     hls::{self, Container},
+    text_track,
     thumbnails::{self, Thumbnails},
     transport,
 };
@@ -245,14 +246,14 @@ const TS_SEGMENT: Form = Form {
 };
 
 const TEXT_SEGMENT: Form = Form::new(MediaType::WebVtt, |asset, of| {
-    let plan = delivery::segment(&asset.presentation, track(asset, of)?, of.number, of.container);
+    let plan = text_track::segment(&asset.presentation, track(asset, of)?, of.number, of.container);
     segment(asset, of, plan.map_err(|error| failed(asset, error))?)
 });
 
 const TEXT: Form = Form {
     memory: |asset, of| of_named(asset, of, |track| samples(track) * 64),
     ..Form::new(MediaType::WebVtt, |asset, of| {
-        let plan = delivery::whole(asset.presentation.of_track(of.track), track(asset, of)?);
+        let plan = text_track::whole(asset.presentation.of_track(of.track), track(asset, of)?);
         match plan.map_err(|error| failed(asset, error))? {
             Some(plan) => Ok(Output::Plan(plan)),
             None => Err(no_resource(asset, format!("track {} is not text", of.track))),
