@@ -13,9 +13,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{BoxFuture, Fetched, Listing, NeighbourStats, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::error::OriginError;
 use crate::layout::Striping;
+use crate::origin::{
+    BoxFuture, Fetched, Listing, NeighbourStats, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts,
+};
 use crate::path::ObjectPath;
 
 /// First pause after a failure of a sibling. It doubles with each failure in a row, up to [`LONGEST_REST`].

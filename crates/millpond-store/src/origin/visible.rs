@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::error::{At, OriginError};
 use crate::layout::Striping;
+use crate::origin::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::path::ObjectPath;
 
 /// An origin whose hidden files and folders are not there for anyone: a path with a component that begins with a dot
