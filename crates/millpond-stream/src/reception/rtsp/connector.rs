@@ -1,6 +1,6 @@
 //! Connections to sources.
 
-use super::RtspSource;
+use crate::reception::RtspSource;
 use futures_util::future::BoxFuture;
 use millpond_rtp::client::Endpoint;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -10,13 +10,22 @@ use tokio::{
     net::{TcpSocket, TcpStream, lookup_host},
 };
 
+/// The ends of a TCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionEnds {
+    /// The local address.
+    pub local: SocketAddr,
+    /// The server's address.
+    pub peer: SocketAddr,
+}
+
 /// A byte stream to the server of a source.
 pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin + 'static {
-    /// Returns the local address and the server's address of the TCP connection below. UDP media uses the same two hosts.
+    /// Returns the ends of the TCP connection below. UDP media uses the same two hosts.
     ///
     /// # Errors
     /// The connection has ended.
-    fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)>;
+    fn addresses(&self) -> io::Result<ConnectionEnds>;
 }
 
 /// Opens connections to sources. The engine knows no TLS and no trusted certificates: its owner brings them.
@@ -69,8 +78,8 @@ impl TcpConnector {
 }
 
 impl Connection for TcpStream {
-    fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
-        Ok((self.local_addr()?, self.peer_addr()?))
+    fn addresses(&self) -> io::Result<ConnectionEnds> {
+        Ok(ConnectionEnds { local: self.local_addr()?, peer: self.peer_addr()? })
     }
 }
 

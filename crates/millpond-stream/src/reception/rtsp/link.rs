@@ -1,6 +1,12 @@
 //! The session of an RTSP client together with its connection.
 
-use super::{connector::Connection, connector::Connector, source::RtspSource, wire::Wire};
+use crate::reception::{
+    rtsp::{
+        connector::{Connection, ConnectionEnds, Connector},
+        wire::Wire,
+    },
+    source::RtspSource,
+};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use millpond_rtp::{
@@ -8,7 +14,7 @@ use millpond_rtp::{
     sdp_reader::SessionDescription,
     setup::Offer,
 };
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// Time limit of a TEARDOWN that nobody waits for.
@@ -16,19 +22,19 @@ const LEAVING: Duration = Duration::from_secs(2);
 
 /// Times from one moment on: arrivals, and deadlines of state machines.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stopwatch(Instant);
+pub(in crate::reception) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    pub(super) fn start() -> Self {
+    pub(in crate::reception) fn start() -> Self {
         Self(Instant::now())
     }
 
-    pub(super) fn now(self) -> Duration {
+    pub(in crate::reception) fn now(self) -> Duration {
         self.0.elapsed()
     }
 
     /// Sleeps until a time; forever where there is none.
-    pub(super) async fn sleep_until(self, time: Option<Duration>) {
+    pub(in crate::reception) async fn sleep_until(self, time: Option<Duration>) {
         match time.and_then(|time| self.0.checked_add(time)) {
             Some(time) => sleep_until(time).await,
             None => std::future::pending().await,
@@ -37,7 +43,7 @@ impl Stopwatch {
 }
 
 /// A client and its connection.
-pub(super) struct Link {
+pub(in crate::reception) struct Link {
     client: RtspClient,
     connector: Arc<dyn Connector>,
     carrier: Carrier,
@@ -55,7 +61,7 @@ enum Carrier {
 
 /// An event of a session.
 #[derive(Debug)]
-pub(super) enum LinkEvent {
+pub(in crate::reception) enum LinkEvent {
     /// The server's description: call [`Link::set_up`].
     Described(SessionDescription),
     /// The server accepted a request within a time.
@@ -75,7 +81,7 @@ impl Link {
     ///
     /// # Errors
     /// The URL can't be requested.
-    pub(super) fn new(
+    pub(in crate::reception) fn new(
         source: &RtspSource,
         connector: Arc<dyn Connector>,
         watch: Stopwatch,
@@ -86,7 +92,7 @@ impl Link {
     }
 
     /// Returns the next event that needs no waiting.
-    pub(super) fn take(&mut self) -> Option<LinkEvent> {
+    pub(in crate::reception) fn take(&mut self) -> Option<LinkEvent> {
         loop {
             while let Some(action) = self.client.poll() {
                 match action {
@@ -115,7 +121,7 @@ impl Link {
     }
 
     /// Waits until there may be an event, and writes meanwhile. Cancel safe.
-    pub(super) async fn wait(&mut self) {
+    pub(in crate::reception) async fn wait(&mut self) {
         let wake = self.client.wake();
         let failure = tokio::select! {
             result = carry(&mut self.carrier) => match result {
@@ -152,29 +158,29 @@ impl Link {
     }
 
     /// See [`RtspClient::set_up`].
-    pub(super) fn set_up(&mut self, offers: &[(usize, Offer)]) {
+    pub(in crate::reception) fn set_up(&mut self, offers: &[(usize, Offer)]) {
         self.client.set_up(offers, self.watch.now());
     }
 
     /// Plays from the live edge, or the beginning.
-    pub(super) fn play(&mut self) {
+    pub(in crate::reception) fn play(&mut self) {
         self.client.play(None, self.watch.now());
     }
 
     /// See [`RtspClient::media_arrived`].
-    pub(super) fn media_arrived(&mut self) {
+    pub(in crate::reception) fn media_arrived(&mut self) {
         self.client.media_arrived();
     }
 
     /// Sends a packet on an interleaved channel, unless the server takes nothing.
-    pub(super) fn offer(&mut self, channel: u8, packet: &[u8]) {
+    pub(in crate::reception) fn offer(&mut self, channel: u8, packet: &[u8]) {
         if let Carrier::Open(wire) = &mut self.carrier {
             wire.offer(channel, packet);
         }
     }
 
     /// See [`Connection::addresses`].
-    pub(super) fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
+    pub(in crate::reception) fn addresses(&self) -> io::Result<ConnectionEnds> {
         match &self.carrier {
             Carrier::Open(wire) => wire.addresses(),
             Carrier::None | Carrier::Opening(_) => Err(io::ErrorKind::NotConnected.into()),
@@ -182,7 +188,7 @@ impl Link {
     }
 
     /// Sends TEARDOWN and waits for the reply, for 2 s at most.
-    pub(super) async fn leave(mut self) {
+    pub(in crate::reception) async fn leave(mut self) {
         self.client.tear_down(self.watch.now());
         let ended = async {
             loop {
@@ -198,7 +204,7 @@ impl Link {
     }
 
     /// Whether there is a connection.
-    pub(super) fn is_open(&self) -> bool {
+    pub(in crate::reception) fn is_open(&self) -> bool {
         matches!(self.carrier, Carrier::Open(_))
     }
 }

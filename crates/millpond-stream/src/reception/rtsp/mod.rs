@@ -1,18 +1,29 @@
 //! Reception of an RTSP source.
 
-use super::{
-    Alternatives,
-    assembly::Assembly,
-    balance::{Balance, Choice, Servers},
-    connector::{Connector, Relay},
-    link::{Link, Stopwatch},
-    session::{End, Session},
-    source::{AfterEnd, RtspSource, SourceTransport},
-    turns::Turns,
-};
+pub(super) mod connector;
+pub(super) mod link;
+mod session;
+mod teardown;
+pub(super) mod track;
+pub(super) mod tracks;
+pub(super) mod turns;
+mod wire;
+
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
     kind::ModuleKind,
+    reception::{
+        Alternatives,
+        assembly::Assembly,
+        balance::{Balance, Choice, Servers},
+        rtsp::{
+            connector::{Connector, Relay},
+            link::{Link, Stopwatch},
+            session::{End, Session},
+            turns::Turns,
+        },
+        source::{AfterEnd, RtspSource, SourceTransport},
+    },
     report::Reporter,
     source::{SourceError, SourceErrorKind},
 };

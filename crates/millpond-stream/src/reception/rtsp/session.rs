@@ -1,16 +1,20 @@
 //! One session with a source, from the connection to its end.
 
-use super::{
-    assembly::{Assembly, COUNT},
-    link::{Link, LinkEvent, Stopwatch},
-    source::{AfterEnd, RtspSource, SourceTransport, StoredPolicy},
-    teardown::TeardownGuard,
-    tracks::{Chosen, Tracks, choose},
-    turns::Turn,
-    udp::UdpMedia,
-};
 use crate::{
     graph::Output,
+    reception::{
+        assembly::{Assembly, COUNT},
+        attendance::Rhythm,
+        rtsp::{
+            connector::ConnectionEnds,
+            link::{Link, LinkEvent, Stopwatch},
+            teardown::TeardownGuard,
+            tracks::{Chosen, Tracks, choose},
+            turns::Turn,
+        },
+        source::{AfterEnd, RtspSource, SourceTransport, StoredPolicy},
+        udp::UdpMedia,
+    },
     source::{SourceError, SourceErrorKind},
 };
 use millpond_rtp::{
@@ -33,7 +37,7 @@ const UNHEARD: Duration = Duration::from_secs(3);
 const REPORT: Duration = Duration::from_secs(5);
 
 /// A session with a source.
-pub(super) struct Session<'a> {
+pub(in crate::reception) struct Session<'a> {
     source: &'a RtspSource,
     /// Transport of this session; `Auto` is UDP.
     transport: SourceTransport,
@@ -62,7 +66,7 @@ pub(super) struct Session<'a> {
 
 /// The end of a session.
 #[derive(Debug)]
-pub(super) enum End {
+pub(in crate::reception) enum End {
     /// Nobody takes frames any more, or the media is over.
     Closed,
     /// The source is lost.
@@ -72,7 +76,7 @@ pub(super) enum End {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(
+    pub(in crate::reception) fn new(
         source: &'a RtspSource,
         transport: SourceTransport,
         assembly: &'a mut Assembly,
@@ -99,7 +103,7 @@ impl<'a> Session<'a> {
     }
 
     /// Receives until the session ends. Dropping the future tears the session down.
-    pub(super) async fn run(&mut self, output: &Output) -> End {
+    pub(in crate::reception) async fn run(&mut self, output: &Output) -> End {
         let end = loop {
             if let Err(end) = self.advance() {
                 break end;
@@ -209,7 +213,7 @@ impl<'a> Session<'a> {
         }
         if matches!(self.transport, SourceTransport::Auto | SourceTransport::Udp) {
             let opened =
-                self.guard.link().addresses().and_then(|(local, _)| UdpMedia::open(self.chosen.len(), local.ip()));
+                self.guard.link().addresses().and_then(|agreed| UdpMedia::open(self.chosen.len(), agreed.local.ip()));
             match opened {
                 Ok(udp) => self.udp = udp,
                 // A connection through something that is no TCP has no addresses.
@@ -249,7 +253,8 @@ impl<'a> Session<'a> {
         let transports: Vec<TrackTransport> = agreed.iter().map(|track| track.transport).collect();
         if transports.iter().any(|transport| !matches!(transport, TrackTransport::Interleaved { .. })) {
             let agreed = self.guard.link().addresses();
-            let agreed = agreed.and_then(|(local, peer)| self.udp.agree(&transports, local.ip(), peer.ip()));
+            let agreed =
+                agreed.and_then(|ConnectionEnds { local, peer }| self.udp.agree(&transports, local.ip(), peer.ip()));
             agreed.map_err(|error| self.lost(SourceErrorKind::Unreachable, format!("UDP: {error}")))?;
         } else {
             self.udp = UdpMedia::default();
@@ -313,7 +318,7 @@ impl<'a> Session<'a> {
     }
 
     fn heard(&self, playing: Duration) -> Duration {
-        self.tracks.as_ref().and_then(Tracks::rhythm).map_or(playing, |(last, _)| last)
+        self.tracks.as_ref().and_then(Tracks::rhythm).map_or(playing, |rhythm| rhythm.last)
     }
 
     /// Whether all tracks said BYE.
@@ -330,11 +335,13 @@ impl<'a> Session<'a> {
     fn silent(&self, playing: Duration) -> Duration {
         match self.tracks.as_ref().and_then(|tracks| Some((tracks, tracks.rhythm()?))) {
             None => playing + self.source.timeout,
-            Some((tracks, (last, _))) if tracks.have_ended() => last + AFTER_BYE,
-            Some((_, (last, _))) if self.source.policies.after_end == AfterEnd::Close && self.is_played(playing) => {
+            Some((tracks, Rhythm { last, .. })) if tracks.have_ended() => last + AFTER_BYE,
+            Some((_, Rhythm { last, .. }))
+                if self.source.policies.after_end == AfterEnd::Close && self.is_played(playing) =>
+            {
                 last + AFTER_BYE
             }
-            Some((_, (last, longest))) => last + STALL.max(3 * longest),
+            Some((_, Rhythm { last, longest })) => last + STALL.max(3 * longest),
         }
     }
 

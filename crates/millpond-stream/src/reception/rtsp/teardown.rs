@@ -1,10 +1,10 @@
 //! TEARDOWN of sessions whose task ended.
 
-use super::{link::Link, source::TeardownPolicy};
+use crate::reception::{rtsp::link::Link, source::TeardownPolicy};
 use tokio::runtime::Handle;
 
 /// Tears a session down when it is dropped, even with the task that it runs in: a task of its own does it.
-pub(super) struct TeardownGuard {
+pub(in crate::reception) struct TeardownGuard {
     /// `None` once it was dropped.
     link: Option<Link>,
     policy: TeardownPolicy,
@@ -13,12 +13,12 @@ pub(super) struct TeardownGuard {
 
 impl TeardownGuard {
     /// Guards a session. Must be called on a runtime.
-    pub(super) fn new(link: Link, policy: TeardownPolicy) -> Self {
+    pub(in crate::reception) fn new(link: Link, policy: TeardownPolicy) -> Self {
         Self { link: Some(link), policy, runtime: Handle::current() }
     }
 
     /// The session.
-    pub(super) fn link(&mut self) -> &mut Link {
+    pub(in crate::reception) fn link(&mut self) -> &mut Link {
         self.link.as_mut().expect("only a drop takes it")
     }
 }

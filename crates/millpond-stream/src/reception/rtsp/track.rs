@@ -1,7 +1,10 @@
 //! One track of a session.
 
-use super::{assembly::Assembly, format::StreamFormat, tracks::Chosen};
-use crate::{Format, source::SourceCounts};
+use crate::{
+    Format,
+    reception::{assembly::Assembly, format::StreamFormat, rtsp::tracks::Chosen},
+    source::SourceCounts,
+};
 use bytes::Bytes;
 use millpond_rtp::{
     client::{ClientTrack, RtpStart, TrackTransport},
@@ -19,7 +22,7 @@ const MOST_EARLY: usize = 4;
 
 /// Receives one track, and knows its format.
 #[derive(Debug)]
-pub(super) struct SessionTrack {
+pub(in crate::reception) struct SessionTrack {
     track: u16,
     /// Name of the payload format, for the log.
     encoding: String,
@@ -46,7 +49,7 @@ impl SessionTrack {
     ///
     /// # Errors
     /// The payload format is not supported.
-    pub(super) fn new(
+    pub(in crate::reception) fn new(
         chosen: Chosen,
         agreed: &ClientTrack,
         limits: ReorderLimits,
@@ -77,7 +80,7 @@ impl SessionTrack {
     }
 
     /// Takes the announced first packet.
-    pub(super) fn begin(&mut self, start: &RtpStart, assembly: &mut Assembly) {
+    pub(in crate::reception) fn begin(&mut self, start: &RtpStart, assembly: &mut Assembly) {
         if let Some(sequence) = start.sequence {
             self.receiver.begin(sequence);
         }
@@ -86,7 +89,12 @@ impl SessionTrack {
         }
     }
 
-    pub(super) fn rtp(&mut self, packet: &Bytes, now: Duration, (units, assembly): (&mut Vec<Unit>, &mut Assembly)) {
+    pub(in crate::reception) fn rtp(
+        &mut self,
+        packet: &Bytes,
+        now: Duration,
+        (units, assembly): (&mut Vec<Unit>, &mut Assembly),
+    ) {
         self.receiver.rtp(packet, now, units);
         self.has_ended = false;
         if self.receiver.ssrc() != self.reported {
@@ -126,7 +134,7 @@ impl SessionTrack {
         }
     }
 
-    pub(super) fn rtcp(&mut self, packet: &[u8], now: Duration, assembly: &mut Assembly) {
+    pub(in crate::reception) fn rtcp(&mut self, packet: &[u8], now: Duration, assembly: &mut Assembly) {
         // Packets that are not RTCP are ignored: some servers fill that channel with data of their own.
         for item in self.receiver.rtcp(packet, now).unwrap_or_default() {
             match item {
@@ -147,37 +155,37 @@ impl SessionTrack {
         }
     }
 
-    pub(super) fn tick(&mut self, now: Duration, units: &mut Vec<Unit>) {
+    pub(in crate::reception) fn tick(&mut self, now: Duration, units: &mut Vec<Unit>) {
         self.receiver.tick(now, units);
     }
 
     /// Returns the request for lost packets that is due, if any.
-    pub(super) fn feedback(&mut self, now: Duration) -> Option<Vec<u8>> {
+    pub(in crate::reception) fn feedback(&mut self, now: Duration) -> Option<Vec<u8>> {
         self.receiver.feedback(self.ssrc, CNAME, now)
     }
 
     /// See [`TrackReceiver::requested`].
-    pub(super) fn requested(&mut self, took: Duration) {
+    pub(in crate::reception) fn requested(&mut self, took: Duration) {
         self.receiver.requested(took);
     }
 
     /// See [`TrackReceiver::hold`].
-    pub(super) fn hold(&mut self, now: Duration) -> Duration {
+    pub(in crate::reception) fn hold(&mut self, now: Duration) -> Duration {
         self.receiver.hold(now)
     }
 
     /// See [`TrackReceiver::hold_at_least`].
-    pub(super) fn hold_at_least(&mut self, hold: Duration) {
+    pub(in crate::reception) fn hold_at_least(&mut self, hold: Duration) {
         self.receiver.hold_at_least(hold);
     }
 
-    pub(super) fn wake(&self) -> Option<Duration> {
+    pub(in crate::reception) fn wake(&self) -> Option<Duration> {
         self.receiver.wake()
     }
 
     /// Reads the parameter sets of a unit, and removes those that its format states. Returns whether the format became
     /// known or changed with this unit, and the unit, unless nothing is left of it.
-    pub(super) fn sift(&mut self, mut unit: Unit, now: Duration) -> (bool, Option<Unit>) {
+    pub(in crate::reception) fn sift(&mut self, mut unit: Unit, now: Duration) -> (bool, Option<Unit>) {
         self.is_heard = true;
         let is_changed = self.format.unit(&mut unit, now);
         self.is_broken |= unit.lost_before;
@@ -189,50 +197,50 @@ impl SessionTrack {
     }
 
     /// Returns a receiver report.
-    pub(super) fn report(&mut self, now: Duration) -> Vec<u8> {
+    pub(in crate::reception) fn report(&mut self, now: Duration) -> Vec<u8> {
         self.receiver.report(self.ssrc, CNAME, now)
     }
 
-    pub(super) fn has_channel(&self, channel: u8) -> bool {
+    pub(in crate::reception) fn has_channel(&self, channel: u8) -> bool {
         matches!(self.transport, TrackTransport::Interleaved { channels: (rtp, rtcp) } if channel == rtp || channel == rtcp)
     }
 
-    pub(super) fn is_rtcp_channel(&self, channel: u8) -> bool {
+    pub(in crate::reception) fn is_rtcp_channel(&self, channel: u8) -> bool {
         matches!(self.transport, TrackTransport::Interleaved { channels: (rtp, rtcp) } if channel == rtcp && rtp != rtcp)
     }
 
     /// Index of the track in the stream's formats.
-    pub(super) fn track(&self) -> u16 {
+    pub(in crate::reception) fn track(&self) -> u16 {
         self.track
     }
 
-    pub(super) fn transport(&self) -> TrackTransport {
+    pub(in crate::reception) fn transport(&self) -> TrackTransport {
         self.transport
     }
 
-    pub(super) fn format(&self) -> Option<&Format> {
+    pub(in crate::reception) fn format(&self) -> Option<&Format> {
         self.format.format()
     }
 
-    pub(super) fn has_format(&self) -> bool {
+    pub(in crate::reception) fn has_format(&self) -> bool {
         self.format().is_some()
     }
 
-    pub(super) fn has_ended(&self) -> bool {
+    pub(in crate::reception) fn has_ended(&self) -> bool {
         self.has_ended
     }
 
     /// Whether it has given a unit.
-    pub(super) fn is_heard(&self) -> bool {
+    pub(in crate::reception) fn is_heard(&self) -> bool {
         self.is_heard
     }
 
-    pub(super) fn is_video(&self) -> bool {
+    pub(in crate::reception) fn is_video(&self) -> bool {
         self.is_video
     }
 
     /// What was counted so far.
-    pub(super) fn counts(&self) -> SourceCounts {
+    pub(in crate::reception) fn counts(&self) -> SourceCounts {
         let (statistics, counts, repairs) =
             (self.receiver.statistics(), self.receiver.counts(), self.receiver.repairs());
         SourceCounts {

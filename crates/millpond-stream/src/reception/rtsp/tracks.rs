@@ -1,9 +1,15 @@
 //! The tracks of one session: packets in, units to the assembly out.
 
-use super::{
-    assembly::Assembly, attendance::patience, format::StreamFormat, source::RtpInfoPolicy, track::SessionTrack,
+use crate::{
+    reception::{
+        assembly::Assembly,
+        attendance::{Rhythm, patience},
+        format::StreamFormat,
+        rtsp::track::SessionTrack,
+        source::RtpInfoPolicy,
+    },
+    source::SourceCounts,
 };
-use crate::source::SourceCounts;
 use bytes::Bytes;
 use millpond_media::Timescale;
 use millpond_rtp::{
@@ -21,7 +27,7 @@ const RTCP: std::ops::RangeInclusive<u8> = 192..=223;
 
 /// The tracks of a session.
 #[derive(Debug)]
-pub(super) struct Tracks {
+pub(in crate::reception) struct Tracks {
     all: Vec<SessionTrack>,
     /// Whether frames are passed on: all formats are known, or were waited for long enough.
     has_begun: bool,
@@ -38,17 +44,17 @@ pub(super) struct Tracks {
 
 /// A stream that is received, and its track.
 #[derive(Debug)]
-pub(super) struct Chosen {
+pub(in crate::reception) struct Chosen {
     /// Index of the stream in the description.
-    pub(super) stream: usize,
+    pub(in crate::reception) stream: usize,
     /// Index of the track in the stream's formats.
-    pub(super) track: u16,
-    pub(super) format: StreamFormat,
-    pub(super) description: MediaDescription,
+    pub(in crate::reception) track: u16,
+    pub(in crate::reception) format: StreamFormat,
+    pub(in crate::reception) description: MediaDescription,
 }
 
 /// Chooses the streams that can be received. Others are named in the log.
-pub(super) fn choose(description: &SessionDescription, assembly: &mut Assembly) -> Vec<Chosen> {
+pub(in crate::reception) fn choose(description: &SessionDescription, assembly: &mut Assembly) -> Vec<Chosen> {
     for skipped in &description.skipped {
         assembly.name(format!("section of a session description skipped: {skipped}"));
     }
@@ -82,7 +88,11 @@ impl Tracks {
     ///
     /// # Errors
     /// A payload format is not supported.
-    pub(super) fn new(chosen: Vec<Chosen>, agreed: &[ClientTrack], now: Duration) -> Result<Self, PayloadError> {
+    pub(in crate::reception) fn new(
+        chosen: Vec<Chosen>,
+        agreed: &[ClientTrack],
+        now: Duration,
+    ) -> Result<Self, PayloadError> {
         let track = |(chosen, agreed): (Chosen, &ClientTrack)| {
             let limits = match agreed.transport {
                 TrackTransport::Interleaved { .. } => ReorderLimits::IN_ORDER,
@@ -96,7 +106,12 @@ impl Tracks {
     }
 
     /// Takes note of the reply to PLAY.
-    pub(super) fn playing(&mut self, playback: &ClientPlayback, policy: RtpInfoPolicy, assembly: &mut Assembly) {
+    pub(in crate::reception) fn playing(
+        &mut self,
+        playback: &ClientPlayback,
+        policy: RtpInfoPolicy,
+        assembly: &mut Assembly,
+    ) {
         if policy == RtpInfoPolicy::Trust {
             for (track, start) in self.all.iter_mut().zip(&playback.starts) {
                 track.begin(start, assembly);
@@ -105,7 +120,13 @@ impl Tracks {
     }
 
     /// Takes a packet of an interleaved channel. Packets of unknown channels are ignored.
-    pub(super) fn interleaved(&mut self, channel: u8, packet: &Bytes, now: Duration, assembly: &mut Assembly) {
+    pub(in crate::reception) fn interleaved(
+        &mut self,
+        channel: u8,
+        packet: &Bytes,
+        now: Duration,
+        assembly: &mut Assembly,
+    ) {
         let place = self.all.iter().position(|track| track.has_channel(channel));
         let Some(place) = place else { return };
         let is_rtcp = self.all[place].is_rtcp_channel(channel);
@@ -113,7 +134,7 @@ impl Tracks {
     }
 
     /// Takes a packet of the track at a place.
-    pub(super) fn packet(
+    pub(in crate::reception) fn packet(
         &mut self,
         place: usize,
         is_rtcp: bool,
@@ -131,7 +152,7 @@ impl Tracks {
 
     /// Gives up packets that were waited for long enough. Packets of all tracks are held by as much as the slowest repairs
     /// take, so that pictures and sound stay together.
-    pub(super) fn tick(&mut self, now: Duration, assembly: &mut Assembly) {
+    pub(in crate::reception) fn tick(&mut self, now: Duration, assembly: &mut Assembly) {
         let hold = self.all.iter_mut().map(|track| track.hold(now)).max().unwrap_or_default();
         self.all.iter_mut().for_each(|track| track.hold_at_least(hold));
         self.hold = hold;
@@ -142,18 +163,18 @@ impl Tracks {
     }
 
     /// Returns the requests for lost packets that are due, each with the place of its track.
-    pub(super) fn feedback(&mut self, now: Duration) -> impl Iterator<Item = (usize, Vec<u8>)> {
+    pub(in crate::reception) fn feedback(&mut self, now: Duration) -> impl Iterator<Item = (usize, Vec<u8>)> {
         let requests = self.all.iter_mut().enumerate();
         requests.filter_map(move |(place, track)| Some((place, track.feedback(now)?)))
     }
 
     /// Takes the time of a request of the session and its reply.
-    pub(super) fn requested(&mut self, took: Duration) {
+    pub(in crate::reception) fn requested(&mut self, took: Duration) {
         self.all.iter_mut().for_each(|track| track.requested(took));
     }
 
     /// Time at which [`tick`](Tracks::tick) and [`feedback`](Tracks::feedback) must be called, if any.
-    pub(super) fn wake(&self) -> Option<Duration> {
+    pub(in crate::reception) fn wake(&self) -> Option<Duration> {
         self.all.iter().filter_map(SessionTrack::wake).min()
     }
 
@@ -192,7 +213,7 @@ impl Tracks {
     }
 
     /// Begins without the formats that are still unknown. Returns whether there is any format.
-    pub(super) fn begin_without(&mut self, assembly: &mut Assembly) -> bool {
+    pub(in crate::reception) fn begin_without(&mut self, assembly: &mut Assembly) -> bool {
         let has_any = self.all.iter().any(SessionTrack::has_format);
         if has_any && !self.has_begun {
             self.begin(assembly);
@@ -211,34 +232,34 @@ impl Tracks {
     }
 
     /// Whether frames are passed on.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(in crate::reception) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Arrival of the last unit, and the longest time between two; `None` before the first unit.
-    pub(super) fn rhythm(&self) -> Option<(Duration, Duration)> {
-        Some((self.last?, self.longest))
+    /// Returns how units arrived; `None` before the first one.
+    pub(in crate::reception) fn rhythm(&self) -> Option<Rhythm> {
+        Some(Rhythm { last: self.last?, longest: self.longest })
     }
 
     /// Whether all sources sent BYE.
-    pub(super) fn have_ended(&self) -> bool {
+    pub(in crate::reception) fn have_ended(&self) -> bool {
         self.all.iter().all(SessionTrack::has_ended)
     }
 
     /// Returns the receiver report of each track, and where to send it.
-    pub(super) fn reports(&mut self, now: Duration) -> impl Iterator<Item = (TrackTransport, Vec<u8>)> {
+    pub(in crate::reception) fn reports(&mut self, now: Duration) -> impl Iterator<Item = (TrackTransport, Vec<u8>)> {
         self.all.iter_mut().map(move |track| (track.transport(), track.report(now)))
     }
 
     /// What was counted so far. A session counts once it gave a unit.
-    pub(super) fn counts(&self) -> SourceCounts {
+    pub(in crate::reception) fn counts(&self) -> SourceCounts {
         let mut sum = SourceCounts { sessions: u64::from(self.last.is_some()), ..SourceCounts::default() };
         self.all.iter().for_each(|track| sum += track.counts());
         sum
     }
 
     /// The tracks.
-    pub(super) fn all(&self) -> &[SessionTrack] {
+    pub(in crate::reception) fn all(&self) -> &[SessionTrack] {
         &self.all
     }
 }

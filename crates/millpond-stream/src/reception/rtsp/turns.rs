@@ -19,11 +19,11 @@ pub(crate) struct Turns {
 
 /// A turn. The next session has it when this is dropped.
 #[derive(Debug)]
-pub(super) struct Turn(#[expect(dead_code, reason = "keeps the turn")] Option<OwnedSemaphorePermit>);
+pub(in crate::reception) struct Turn(#[expect(dead_code, reason = "keeps the turn")] Option<OwnedSemaphorePermit>);
 
 impl Turns {
     /// Waits for a turn at a server. Turns are given in the order of these calls. Cancel safe.
-    pub(super) async fn take(&self, server: &str) -> Turn {
+    pub(in crate::reception) async fn take(&self, server: &str) -> Turn {
         let turns = self.of(server);
         Turn(turns.acquire_owned().await.ok())
     }

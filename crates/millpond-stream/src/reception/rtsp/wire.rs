@@ -1,11 +1,10 @@
 //! The connection of a session: bytes that were read, and bytes to write.
 
-use super::connector::Connection;
+use crate::reception::rtsp::connector::{Connection, ConnectionEnds};
 use bytes::BytesMut;
 use std::{
     future::Future as _,
     io,
-    net::SocketAddr,
     pin::{Pin, pin},
     task::{Context, Poll, Waker, ready},
 };
@@ -17,32 +16,32 @@ const READ: usize = 64 << 10;
 const MOST_UNWRITTEN: usize = 64 << 10;
 
 /// A connection with its buffers.
-pub(super) struct Wire {
+pub(in crate::reception) struct Wire {
     connection: Box<dyn Connection>,
     /// Bytes that were read. Their user takes them from the front.
-    pub(super) input: BytesMut,
+    pub(in crate::reception) input: BytesMut,
     output: BytesMut,
     is_flushed: bool,
 }
 
 impl Wire {
-    pub(super) fn new(connection: Box<dyn Connection>) -> Self {
+    pub(in crate::reception) fn new(connection: Box<dyn Connection>) -> Self {
         Self { connection, input: BytesMut::new(), output: BytesMut::new(), is_flushed: true }
     }
 
     /// See [`Connection::addresses`].
-    pub(super) fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
+    pub(in crate::reception) fn addresses(&self) -> io::Result<ConnectionEnds> {
         self.connection.addresses()
     }
 
     /// Queues bytes. [`exchange`](Wire::exchange) writes them.
-    pub(super) fn send(&mut self, bytes: &[u8]) {
+    pub(in crate::reception) fn send(&mut self, bytes: &[u8]) {
         self.output.extend_from_slice(bytes);
         self.is_flushed = false;
     }
 
     /// Queues a packet of an interleaved channel (RFC 2326 10.12). It is dropped while the server takes nothing.
-    pub(super) fn offer(&mut self, channel: u8, packet: &[u8]) {
+    pub(in crate::reception) fn offer(&mut self, channel: u8, packet: &[u8]) {
         let Ok(length) = u16::try_from(packet.len()) else { return };
         if self.output.len() < MOST_UNWRITTEN {
             let [high, low] = length.to_be_bytes();
@@ -55,12 +54,12 @@ impl Wire {
     ///
     /// # Errors
     /// The connection ended or failed.
-    pub(super) async fn exchange(&mut self) -> io::Result<()> {
+    pub(in crate::reception) async fn exchange(&mut self) -> io::Result<()> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 
     /// Writes as much of what is queued as the system takes at once. Errors show at the next exchange.
-    pub(super) fn write_now(&mut self) {
+    pub(in crate::reception) fn write_now(&mut self) {
         let _ = self.poll_write(&mut Context::from_waker(Waker::noop()));
     }
 
