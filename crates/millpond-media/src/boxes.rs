@@ -44,6 +44,15 @@ impl BoxHeader {
     }
 }
 
+/// A full box (4.2): version and flags, and a reader of the fields behind them.
+#[derive(Debug)]
+pub(crate) struct FullBox<'a, 'p> {
+    pub(crate) version: u8,
+    /// Flags, in the low 24 bits.
+    pub(crate) flags: u32,
+    pub(crate) fields: Fields<'a, 'p>,
+}
+
 /// A box whose bytes are all in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Node<'a> {
@@ -106,11 +115,11 @@ impl<'a> Node<'a> {
         Fields { bytes: self.body, position: 0, offset: self.body_offset(), path: &self.path }
     }
 
-    /// Returns version, flags, and a reader of the fields of a full box (4.2).
-    pub(crate) fn full(&self) -> Result<(u8, u32, Fields<'a, '_>), MediaError> {
+    /// Reads the head of a full box (4.2).
+    pub(crate) fn full(&self) -> Result<FullBox<'a, '_>, MediaError> {
         let mut fields = self.fields();
         let word = fields.u32()?;
-        Ok(((word >> 24) as u8, word & 0x00ff_ffff, fields))
+        Ok(FullBox { version: (word >> 24) as u8, flags: word & 0x00ff_ffff, fields })
     }
 
     /// An error about this box.

@@ -21,8 +21,8 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 
 use crate::error::OriginError;
-use crate::object::Object;
-use crate::reader::Reader;
+use crate::reading::object::Object;
+use crate::reading::reader::Reader;
 use crate::schedule::LinkEstimate;
 use crate::store::Store;
 

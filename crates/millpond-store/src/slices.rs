@@ -6,10 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
 
-use crate::cache::Cache;
-use crate::disk_tier::{DiskSlice, DiskTier};
+use crate::disk::disk_tier::{DiskSlice, DiskTier};
+use crate::disk::named::Named;
+use crate::memory::cache::Cache;
 use crate::memory::{CacheCounters, Memory};
-use crate::named::Named;
 use crate::policy::Item;
 use crate::slice::{Slice, SliceId};
 

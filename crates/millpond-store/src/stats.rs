@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::disk_tier::DiskStats;
+use crate::disk::disk_tier::DiskStats;
 use crate::error::{ErrorKind, OriginError};
 use crate::memory::CacheCounters;
 use crate::origin::{NeighbourStats, OriginCounts, StripeStoreStats};

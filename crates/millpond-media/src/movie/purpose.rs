@@ -1,6 +1,6 @@
 //! Purposes of a track, as its `kind` boxes state them (ISO/IEC 14496-12 8.10.4).
 
-use crate::boxes::Node;
+use crate::boxes::{FullBox, Node};
 use serde::{Deserialize, Serialize};
 
 /// Most `kind` boxes of a track that are read.
@@ -114,7 +114,7 @@ impl FromIterator<Purpose> for Purposes {
 
 /// Returns the purpose that a `kind` box states.
 fn stated(node: &Node<'_>) -> Option<Purpose> {
-    let (_, _, fields) = node.full().ok()?;
+    let FullBox { fields, .. } = node.full().ok()?;
     let mut texts = fields.rest().split(|byte| *byte == 0).map(std::str::from_utf8);
     let (scheme, value) = (texts.next()?.ok()?, texts.next().and_then(Result::ok).unwrap_or_default());
     Purpose::of(scheme, value)

@@ -1,7 +1,7 @@
 //! Offsets of fragments, read from the segment index (`sidx`, ISO/IEC 14496-12 8.16.3) and from the movie fragment
 //! random access box (`mfra`, 8.8.9 to 8.8.11).
 
-use crate::boxes::{BoxHeader, Entries, Node};
+use crate::boxes::{BoxHeader, Entries, FullBox, Node};
 
 /// Length in bytes of `mfro`, the last box of a file with an `mfra`.
 const MFRO: usize = 16;
@@ -9,7 +9,7 @@ const MFRO: usize = 16;
 /// Returns the offsets of the subsegments that `sidx` refers to, media and further indexes alike, and the end of the
 /// last.
 pub(crate) fn segment_index(sidx: &Node<'_>) -> Option<Vec<u64>> {
-    let (version, _, mut fields) = sidx.full().ok()?;
+    let FullBox { version, mut fields, .. } = sidx.full().ok()?;
     fields.skip(8).ok()?;
     fields.versioned(version).ok()?;
     let first = fields.versioned(version).ok()?;
@@ -45,7 +45,7 @@ pub(crate) fn random_access(mfra: &Node<'_>) -> Vec<u64> {
 }
 
 fn track_places(tfra: &Node<'_>, places: &mut Vec<u64>) -> Result<(), crate::error::MediaError> {
-    let (version, _, mut fields) = tfra.full()?;
+    let FullBox { version, mut fields, .. } = tfra.full()?;
     fields.skip(4)?;
     let lengths = fields.u32()?;
     let numbers = [lengths >> 4 & 3, lengths >> 2 & 3, lengths & 3].iter().map(|n| *n as usize + 1).sum();

@@ -1,7 +1,7 @@
 //! Appends the samples of movie fragments (`moof`, ISO/IEC 14496-12 8.8) to their tracks.
 
 use crate::{
-    boxes::{Fields, Node},
+    boxes::{Fields, FullBox, Node},
     budget::Budget,
     error::MediaError,
     movie::sample_table::{MAX_SAMPLES, SampleTableBuilder},
@@ -113,7 +113,7 @@ impl MovieDraft {
                 }
             }
             if let Some(tfdt) = node.child(b"tfdt").filter(|_| traf.is_kept) {
-                let (version, _, mut fields) = tfdt.full()?;
+                let FullBox { version, mut fields, .. } = tfdt.full()?;
                 let time = fields.versioned(version)?;
                 let time = i64::try_from(time)
                     .map_err(|_| tfdt.invalid(format!("a decode time of {time}"), format!("at most {}", i64::MAX)))?;
@@ -145,7 +145,7 @@ impl MovieDraft {
         implicit: u64,
         track: &mut u32,
     ) -> Result<Traf, MediaError> {
-        let (_, flags, mut fields) = tfhd.full()?;
+        let FullBox { flags, mut fields, .. } = tfhd.full()?;
         *track = fields.u32()?;
         let known = self.defaults.get(track).copied();
         let mut defaults = known.unwrap_or(Trex { track: *track, description: 1, ..Trex::default() });
@@ -171,7 +171,7 @@ impl MovieDraft {
 
     /// Appends the samples of one `trun` (8.8.8) and moves `traf.next` to their end.
     fn add_run(&mut self, node: &Node<'_>, traf: &mut Traf) -> Result<(), MediaError> {
-        let (_, flags, mut fields) = node.full()?;
+        let FullBox { flags, mut fields, .. } = node.full()?;
         let claimed = fields.u32()?;
         if flags & flag::DATA_OFFSET != 0 {
             let offset = i64::from(fields.i32()?);
@@ -211,7 +211,7 @@ impl MovieDraft {
 
 /// Number of samples that the runs of a `traf` claim.
 fn claimed_samples(traf: &Node<'_>) -> u32 {
-    let count = |run: Node<'_>| run.full().and_then(|(_, _, mut fields)| fields.u32()).unwrap_or(0);
+    let count = |run: Node<'_>| run.full().and_then(|FullBox { mut fields, .. }| fields.u32()).unwrap_or(0);
     traf.children_of(b"trun").map(count).fold(0, u32::saturating_add)
 }
 

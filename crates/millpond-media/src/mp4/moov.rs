@@ -1,7 +1,7 @@
 //! The movie box (`moov`, ISO/IEC 14496-12 8.2.1), and the movie that is built from it and its fragments.
 
 use crate::{
-    boxes::Node,
+    boxes::{FullBox, Node},
     budget::{Budget, MOST_SKIPPED, MOST_TRACKS},
     codec::TrackKind,
     error::MediaError,
@@ -390,7 +390,7 @@ fn defaults(mvex: &Node<'_>) -> HashMap<u32, Trex> {
 
 impl Trex {
     fn parse(node: &Node<'_>) -> Option<Self> {
-        let (_, _, mut fields) = node.full().ok()?;
+        let FullBox { mut fields, .. } = node.full().ok()?;
         let mut next = || fields.u32().ok();
         let (track, description) = (next()?, next()?.max(1));
         Some(Self { track, description, duration: next()?, size: next()?, flags: next()? })
@@ -400,7 +400,7 @@ impl Trex {
 /// Reads timescale and duration of `mvhd` (8.2.2), or the duration of `mehd` (8.8.2) where `mvhd` has none.
 fn movie_header(moov: &Node<'_>) -> Result<(Timescale, u64), MediaError> {
     let node = moov.need(b"mvhd")?;
-    let (version, _, mut fields) = node.full()?;
+    let FullBox { version, mut fields, .. } = node.full()?;
     fields.skip(if version == 1 { 16 } else { 8 })?;
     // A timescale of 0 counts as one tick per second, as in ffmpeg. Only the timescales of the tracks matter.
     let timescale = Timescale::new(fields.u32()?.max(1)).unwrap_or(Timescale::MILLIS);
@@ -409,7 +409,7 @@ fn movie_header(moov: &Node<'_>) -> Result<(Timescale, u64), MediaError> {
     if duration == 0 || duration == unknown {
         let mehd = moov.child(b"mvex").and_then(|mvex| mvex.child(b"mehd"));
         duration = mehd
-            .and_then(|mehd| mehd.full().and_then(|(version, _, mut fields)| fields.versioned(version)).ok())
+            .and_then(|mehd| mehd.full().and_then(|FullBox { version, mut fields, .. }| fields.versioned(version)).ok())
             .unwrap_or(0);
     }
     Ok((timescale, duration))

@@ -5,7 +5,7 @@
 //! budget are the bounds.
 
 use crate::{
-    boxes::{Entries, Node},
+    boxes::{Entries, FullBox, Node},
     budget::Budget,
     error::MediaError,
     movie::sample_table::SampleTableBuilder,
@@ -196,7 +196,7 @@ impl<'a> Tables<'a> {
 impl<'a> Sizes<'a> {
     fn parse(stbl: &Node<'a>) -> Result<Self, MediaError> {
         if let Some(stsz) = stbl.child(b"stsz") {
-            let (_, _, mut fields) = stsz.full()?;
+            let FullBox { mut fields, .. } = stsz.full()?;
             let (size, count) = (fields.u32()?, fields.u32()?);
             return Ok(match size {
                 0 => Self::Words(Entries::new(fields.rest(), count)),
@@ -204,7 +204,7 @@ impl<'a> Sizes<'a> {
             });
         }
         let Some(stz2) = stbl.child(b"stz2") else { return Ok(Self::None) };
-        let (_, _, mut fields) = stz2.full()?;
+        let FullBox { mut fields, .. } = stz2.full()?;
         fields.skip(3)?;
         let (bits, count) = (fields.u8()?, fields.u32()?);
         if !matches!(bits, 4 | 8 | 16) {
@@ -280,7 +280,7 @@ impl<'a> Chunks<'a> {
 /// Reads a counted table of `N`-byte entries in a full box; `None` where the box is missing.
 fn table<'a, const N: usize>(stbl: &Node<'a>, kind: &[u8; 4]) -> Result<Option<Entries<'a, N>>, MediaError> {
     let Some(node) = stbl.child(kind) else { return Ok(None) };
-    let (_, _, mut fields) = node.full()?;
+    let FullBox { mut fields, .. } = node.full()?;
     let count = fields.u32()?;
     Ok(Some(Entries::new(fields.rest(), count)))
 }

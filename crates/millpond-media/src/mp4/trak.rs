@@ -1,7 +1,7 @@
 //! Track headers (`trak`, ISO/IEC 14496-12 8.3 and 8.4): all properties of a track except its samples.
 
 use crate::{
-    boxes::{Entries, Fields, FourCc, Node, show, text},
+    boxes::{Entries, Fields, FourCc, FullBox, Node, show, text},
     codec::{Codec, TrackKind, iso, orientation::Orientation, parse_sample_entry, video::sps},
     error::MediaError,
     movie::{Edit, purpose::Purposes},
@@ -82,7 +82,7 @@ impl Tkhd {
     /// The header of `trak`.
     pub(crate) fn parse(trak: &Node<'_>) -> Result<Self, MediaError> {
         let node = trak.need(b"tkhd")?;
-        let (version, flags, mut fields) = node.full()?;
+        let FullBox { version, flags, mut fields } = node.full()?;
         fields.skip(if version == 1 { 16 } else { 8 })?;
         let id = fields.u32()?;
         // A reserved word, the duration, two reserved words and the layer.
@@ -179,7 +179,7 @@ struct Handler {
 
 fn handler(mdia: &Node<'_>) -> Result<Handler, MediaError> {
     let node = mdia.need(b"hdlr")?;
-    let (_, _, mut fields) = node.full()?;
+    let FullBox { mut fields, .. } = node.full()?;
     fields.skip(4)?;
     let kind = fields.four_cc()?;
     if !matches!(&kind, b"vide" | b"soun" | b"text" | b"subt" | b"sbtl") {
@@ -220,7 +220,7 @@ fn is_useful(name: &str) -> bool {
 /// `mdhd` (8.4.2): timescale, duration and language.
 fn media_header(mdia: &Node<'_>) -> Result<(Timescale, u64, String), MediaError> {
     let node = mdia.need(b"mdhd")?;
-    let (version, _, mut fields) = node.full()?;
+    let FullBox { version, mut fields, .. } = node.full()?;
     fields.skip(if version == 1 { 16 } else { 8 })?;
     let timescale = fields.u32()?;
     let timescale = Timescale::new(timescale).ok_or_else(|| node.invalid("a timescale of 0", "ticks a second"))?;
@@ -248,7 +248,7 @@ fn language(packed: u16) -> String {
 /// Reads the BCP 47 tag of `elng` (8.4.6).
 fn extended_language(mdia: &Node<'_>) -> Option<String> {
     let node = mdia.child(b"elng")?;
-    let (_, _, fields) = node.full().ok()?;
+    let FullBox { fields, .. } = node.full().ok()?;
     let tag = text(fields.rest());
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     (!tag.is_empty() && tag.len() <= 64 && tag.chars().all(plain)).then_some(tag)
@@ -271,7 +271,7 @@ impl<'a> Source<'a, '_> {
 
     /// Reads entry `number`.
     fn read(&self, number: u32) -> Result<(StoredEntry, Option<Protection>), MediaError> {
-        let (_, _, mut fields) = self.stsd.full()?;
+        let FullBox { mut fields, .. } = self.stsd.full()?;
         let count = fields.u32()?;
         let entry = self.node(number).ok_or_else(|| {
             self.stsd.invalid(format!("{count} sample entries"), format!("entry {number}, which samples use"))
@@ -353,7 +353,7 @@ fn data_location(minf: &Node<'_>, sample_entry: &[u8]) -> Result<Option<String>,
         _ => 1,
     };
     let Some(entry) = dref.children_after(8).nth(index.saturating_sub(1)) else { return Ok(None) };
-    let (_, flags, fields) = entry.full()?;
+    let FullBox { flags, fields, .. } = entry.full()?;
     if flags & 1 != 0 {
         return Ok(None);
     }
@@ -370,7 +370,7 @@ fn data_location(minf: &Node<'_>, sample_entry: &[u8]) -> Result<Option<String>,
 /// Reads the edit list (8.6.6).
 fn edits(trak: &Node<'_>) -> Result<Vec<Edit>, MediaError> {
     let Some(elst) = trak.child(b"edts").and_then(|edts| edts.child(b"elst")) else { return Ok(Vec::new()) };
-    let (version, _, mut fields) = elst.full()?;
+    let FullBox { version, mut fields, .. } = elst.full()?;
     let count = fields.u32()?;
     let edit = |duration, time: i64| Edit { duration, media_time: (time >= 0).then_some(time) };
     let edits: Vec<Edit> = if version == 1 {

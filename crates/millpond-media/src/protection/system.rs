@@ -2,7 +2,7 @@
 
 use super::Uuid;
 use crate::{
-    boxes::{FourCc, Node},
+    boxes::{FourCc, FullBox, Node},
     error::MediaError,
 };
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ impl SystemHeader {
     }
 
     fn parse(node: &Node<'_>) -> Result<Self, MediaError> {
-        let (_, _, mut fields) = node.full()?;
+        let FullBox { mut fields, .. } = node.full()?;
         let mut system = Uuid([0; 16]);
         system.0.copy_from_slice(fields.take(16)?);
         data(node)?;
@@ -48,7 +48,7 @@ impl SystemHeader {
 }
 
 fn data<'a>(node: &Node<'a>) -> Result<&'a [u8], MediaError> {
-    let (version, _, mut fields) = node.full()?;
+    let FullBox { version, mut fields, .. } = node.full()?;
     fields.skip(16)?;
     if version > 0 {
         let keys = fields.u32()?;

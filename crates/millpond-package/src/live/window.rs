@@ -13,7 +13,7 @@ use super::{
     epoch::WindowEpoch,
     measure::Targets,
     part::{Part, SegmentNumber},
-    segment::{Segment, TrackSegment},
+    segment::{Segment, SegmentHead, TrackSegment},
 };
 use crate::{presentation::track::MediaKind, timeline::bandwidth::Bandwidth};
 use bytes::Bytes;
@@ -182,9 +182,8 @@ impl Window {
         }
         let wall = self.epoch(epoch).map_or(start, |epoch| epoch.wall_of(start));
         let wall = self.segments.back().map_or(wall, |last| last.wall.max(wall));
-        let place = (number, epoch, self.discontinuity);
-        let mut segment = Segment::new(place, (start, wall), is_independent, self.tracks.len());
-        segment.media = self.media_before(epoch, (start, wall));
+        let head = SegmentHead { number, epoch, discontinuity: self.discontinuity, start, wall, is_independent };
+        let segment = Segment::new(head, self.media_before(&head), self.tracks.len());
         self.heap = self.heap.saturating_add(segment.heap_bytes());
         if self.segments.is_empty() {
             self.own = number;
@@ -194,12 +193,12 @@ impl Window {
     }
 
     /// Time of the media up to a segment that follows the last one. Segments of earlier runs are as old as their wall times.
-    fn media_before(&self, epoch: u32, (start, wall): (Duration, Duration)) -> Duration {
+    fn media_before(&self, head: &SegmentHead) -> Duration {
         let Some(last) = self.segments.back() else { return Duration::ZERO };
-        let lasted = match last.epoch == epoch {
-            true => start.saturating_sub(last.start),
+        let lasted = match last.epoch == head.epoch {
+            true => head.start.saturating_sub(last.start),
             false => {
-                let (passed, media) = (wall.saturating_sub(last.wall), self.longest(last));
+                let (passed, media) = (head.wall.saturating_sub(last.wall), self.longest(last));
                 let forgiven = if self.is_own(last) { MOST_AWAY } else { Duration::ZERO };
                 media.max(passed.saturating_sub(forgiven))
             }

@@ -13,7 +13,7 @@ use crate::{
     timeline::{
         bandwidth::Bandwidth,
         grid::Grid,
-        loads::{self, added_by_encryption},
+        loads::{self, Added, added_by_encryption},
         scan::{Facts, sync_points},
         segmentation::{Candidates, Points, Segments, SyncPoint, TimeCut, choose},
     },
@@ -304,7 +304,7 @@ fn present(
     let loads = match is_webvtt {
         true => loads::of_text(&segments, bytes),
         false => {
-            let (fragment, row) = added_by_encryption(track.protection.as_deref());
+            let Added { fragment, row } = added_by_encryption(track.protection.as_deref());
             loads::of_fragments(&segments, bytes, fragment, row + facts.row_bytes(segments.count()))
         }
     };

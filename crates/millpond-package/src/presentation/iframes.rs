@@ -4,7 +4,7 @@ use crate::{
     timeline::{
         Timeline,
         bandwidth::{Bandwidth, Load},
-        loads::{self, added_by_encryption, written},
+        loads::{self, Added, added_by_encryption, written},
     },
     writing::digits,
 };
@@ -37,8 +37,8 @@ impl IFrames {
                 sizes.push(written(track, &timed.sample));
             }
         }
-        let (added, added_row) = added_by_encryption(track.protection.as_deref());
-        let overhead = loads::FRAGMENT + added + added_row;
+        let Added { fragment, row } = added_by_encryption(track.protection.as_deref());
+        let overhead = loads::FRAGMENT + fragment + row;
         let mut iframes = Self { frames: frames.into(), end, bandwidth: Bandwidth::default() };
         let loads: Vec<Load> = iframes
             .durations()

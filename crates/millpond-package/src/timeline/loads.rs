@@ -20,12 +20,21 @@ const ESCAPED: u64 = 5;
 /// Bytes of `saiz`, `saio` and `senc` without entries, and of a group with its description.
 const ENCRYPTED: u64 = 17 + 20 + 16 + 28 + 60;
 
-/// Returns the most bytes that encryption adds to a fragment, and to each of its samples.
-pub(crate) fn added_by_encryption(protection: Option<&Protection>) -> (u64, u64) {
+/// The most bytes that encryption adds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Added {
+    /// To each fragment.
+    pub(crate) fragment: u64,
+    /// To each sample of it.
+    pub(crate) row: u64,
+}
+
+/// Returns the most bytes that encryption adds to fragments.
+pub(crate) fn added_by_encryption(protection: Option<&Protection>) -> Added {
     // `saiz` also has the size of each entry. A run of a group may be one sample, a clear sample may be one subsample.
-    protection.map_or((0, 0), |protection| {
+    protection.map_or(Added::default(), |protection| {
         let grouped = if protection.groups.is_empty() { 0 } else { 24 };
-        (ENCRYPTED, u64::from(protection.samples.largest()) + 1 + grouped)
+        Added { fragment: ENCRYPTED, row: u64::from(protection.samples.largest()) + 1 + grouped }
     })
 }
 

@@ -57,9 +57,9 @@ impl RateControl {
     }
 
     /// Notes that packets of a source were sent. `sequence` is the number of the first packet, `bytes` the size of all packets.
-    pub fn sent(&mut self, ssrc: u32, sequence: u16, (packets, bytes): (usize, usize), now: Duration) {
+    pub fn sent(&mut self, ssrc: u32, sequence: u16, packets: usize, bytes: usize, now: Duration) {
         self.sender.sent(packets, bytes);
-        self.reader.sent(ssrc, sequence, (packets, bytes), now);
+        self.reader.sent(ssrc, sequence, packets, bytes, now);
         self.allowance.spend(bytes);
     }
 
@@ -143,7 +143,7 @@ mod tests {
                 self.now += MS;
                 self.control.refresh(self.now, self.now);
                 if self.control.packets() > 0 {
-                    self.control.sent(SSRC, self.sent, (1, PACKET), self.now);
+                    self.control.sent(SSRC, self.sent, 1, PACKET, self.now);
                     self.sent += 1;
                 }
             }

@@ -65,7 +65,7 @@ struct Window {
 
 impl ReportReader {
     /// Notes that packets of a source were sent. `sequence` is the number of the first packet.
-    pub fn sent(&mut self, ssrc: u32, sequence: u16, (packets, bytes): (usize, usize), at: Duration) {
+    pub fn sent(&mut self, ssrc: u32, sequence: u16, packets: usize, bytes: usize, at: Duration) {
         let track = match self.tracks.iter_mut().position(|track| track.ssrc == ssrc) {
             Some(place) => &mut self.tracks[place],
             None => {

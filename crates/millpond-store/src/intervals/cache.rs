@@ -1,7 +1,7 @@
 //! Blocks in memory, for sessions that follow others.
 
 use super::{Change, IntervalPools, Window};
-use crate::cache::Cache;
+use crate::memory::cache::Cache;
 use std::{
     fmt,
     hash::Hash,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Layout;
-use crate::schedule::{Course, Seconds};
+use crate::schedule::{Course, CoursePart, Seconds};
 
 /// Most units that are looked at, and the longest time of playing.
 const UNITS: u64 = 256;
@@ -59,7 +59,7 @@ impl Striping {
                 break;
             }
             let Some((store, rate)) = self.store_of(unit, &busy) else { continue };
-            for (length, _, needed) in course.parts(at..end) {
+            for CoursePart { len: length, last: needed, .. } in course.parts(at..end) {
                 let rest = missing(at..at + length);
                 at += length;
                 if rest == 0 {

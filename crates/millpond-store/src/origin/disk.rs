@@ -14,11 +14,11 @@ use futures_util::stream;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, fstat, statat};
 use rustix::io::{ReadWriteFlags, preadv2};
 
-use super::odd_keys::OddKeys;
-use super::resolve::{ResolveError, Root};
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginFacts, SentBy};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
+use crate::origin::odd_keys::OddKeys;
+use crate::origin::resolve::{ResolveError, Root};
+use crate::origin::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginFacts, SentBy};
 use crate::path::ObjectPath;
 use crate::version::Version;
 

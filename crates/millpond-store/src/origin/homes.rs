@@ -5,10 +5,10 @@
 //! with different views don't ask in circles. A home that fails is not asked for a while: the origin is asked. A home that waits for a slow
 //! origin has not failed: it shows a sign of life, and is waited for. Otherwise all nodes would ask an origin that is too slow already.
 
-use super::neighbours::{NeighbourCounters, Sibling, is_a_miss};
-use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, SentBy};
 use crate::error::OriginError;
 use crate::layout::Striping;
+use crate::origin::neighbours::{NeighbourCounters, Sibling, is_a_miss};
+use crate::origin::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, SentBy};
 use crate::path::ObjectPath;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use std::collections::HashMap;

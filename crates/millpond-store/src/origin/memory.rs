@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use futures_util::stream;
 
-use super::disk::check;
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginFacts, SentBy};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
+use crate::origin::disk::check;
+use crate::origin::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginFacts, SentBy};
 use crate::path::ObjectPath;
 use crate::version::Version;
 

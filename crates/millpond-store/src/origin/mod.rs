@@ -20,20 +20,13 @@ pub use facts::{Lanes, NeighbourStats, OriginCounts, OriginFacts, StripeStoreSta
 pub use option_fault::OptionFault;
 pub use options::{BucketOptions, RemoteOptions, Timeouts};
 
-pub(crate) mod aws_profile;
 pub(crate) mod bare;
-pub(crate) mod bucket_address;
 pub(crate) mod cloud;
-mod cloud_client;
-pub(crate) mod cloud_error;
-mod cloud_http;
 pub(crate) mod disk;
 mod exact;
 mod facts;
 pub(crate) mod homes;
 pub(crate) mod http;
-pub(crate) mod http_reply;
-pub(crate) mod index_page;
 pub(crate) mod memory;
 pub(crate) mod neighbours;
 pub(crate) mod odd_keys;
@@ -41,7 +34,6 @@ mod option_fault;
 mod options;
 pub(crate) mod resolve;
 pub(crate) mod retry;
-pub(crate) mod signing;
 pub(crate) mod single;
 pub(crate) mod timed;
 pub(crate) mod transport;

@@ -14,11 +14,11 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt};
 use tokio::time::{Instant, timeout};
 
-use super::{
-    BoxFuture, Fetched, Listing, NeighbourStats, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, SentBy,
-};
 use crate::error::OriginError;
 use crate::layout::Striping;
+use crate::origin::{
+    BoxFuture, Fetched, Listing, NeighbourStats, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, SentBy,
+};
 use crate::path::ObjectPath;
 
 /// First pause after a failure of a sibling. It doubles with each failure in a row, up to [`LONGEST_REST`].

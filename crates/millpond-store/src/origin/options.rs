@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::retry::RetryPolicy;
+use crate::origin::retry::RetryPolicy;
 
 /// Time limits of origins on a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

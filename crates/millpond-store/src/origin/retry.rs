@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 
-use super::{Body, BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::error::OriginError;
 use crate::layout::Striping;
+use crate::origin::{Body, BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::path::ObjectPath;
 
 /// Longest pause between two attempts.

@@ -126,16 +126,16 @@ impl Viewer {
         for index in self.next..end {
             let range = index * self.slice..((index + 1) * self.slice).min(self.course.end());
             let mut parts = self.course.parts(range).peekable();
-            if parts.peek().is_none_or(|(_, first, _)| begun + first > now + HORIZON) {
+            if parts.peek().is_none_or(|part| begun + part.first > now + HORIZON) {
                 return;
             }
             if !here(index) {
-                out.extend(parts.map(|(bytes, first, last)| Wish {
+                out.extend(parts.map(|part| Wish {
                     viewer: name,
                     index,
-                    bytes,
-                    first: begun + first,
-                    last: begun + last,
+                    bytes: part.len,
+                    first: begun + part.first,
+                    last: begun + part.last,
                 }));
             }
         }

@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Inner, place::Place};
+use crate::disk::named::Named;
+use crate::disk::slab::ObjectName;
 use crate::error::{ErrorKind, OriginError};
-use crate::named::Named;
 use crate::named_origin::NamedOrigin;
-use crate::object::Object;
 use crate::origin::ObjectMeta;
 use crate::path::ObjectPath;
-use crate::slab::ObjectName;
+use crate::reading::object::Object;
 use crate::stats;
 use tracing::Instrument as _;
 
@@ -73,8 +73,8 @@ impl Inner {
             return;
         }
         let of = |name: &ObjectName| *name.place == *source.name && *name.path == *path.as_str();
-        for (object, _, _) in disk.objects().into_iter().filter(|(_, name, _)| of(name)) {
-            disk.purge(|item| item.object == object);
+        for held in disk.objects().into_iter().filter(|held| of(&held.name)) {
+            disk.purge(|item| item.object == held.hash);
         }
     }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::cache::Cache;
 use crate::error::OriginError;
 use crate::freshness::Permission;
+use crate::memory::cache::Cache;
 use crate::named_origin::NamedOrigin;
-use crate::object::Object;
 use crate::origin::Listing;
 use crate::path::ObjectPath;
+use crate::reading::object::Object;
 use crate::single_flight::SingleFlight;
 use crate::stats;
 

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::place::{ABSENT, STALE_STEP};
 use super::*;
-use crate::chunk::Chunk;
+use crate::disk::chunk::Chunk;
 use crate::error::{At, ErrorKind};
 use crate::freshness::{Freshness, Storage};
 use crate::origin::ObjectMeta;

@@ -1,12 +1,14 @@
 //! Media that a publisher announces, and the transports that it is sent on.
 
-use super::{
-    assembly::Assembly,
-    format::StreamFormat,
-    tracks::{Tracks, choose},
-    udp::{UdpMedia, UdpTrack},
+use crate::{
+    reception::{
+        assembly::Assembly,
+        format::StreamFormat,
+        rtsp::tracks::{Tracks, choose},
+        udp::{UdpMedia, UdpTrack},
+    },
+    source::{SourceError, SourceErrorKind},
 };
-use crate::source::{SourceError, SourceErrorKind};
 use millpond_rtp::{
     client::{ClientTrack, TrackTransport},
     sdp_reader::SessionDescription,

@@ -2,11 +2,11 @@
 
 mod attending;
 
-use super::source::AfterLoss;
 use crate::{
     Format, Frame, Run,
     clock::{DecodeTimes, Stamp, Timeline, TrackClock, Wrapped},
     epoch::{Epoch, EpochReason},
+    reception::source::AfterLoss,
     report::Reporter,
     source::SourceCounts,
 };

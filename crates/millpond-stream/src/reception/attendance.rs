@@ -16,6 +16,15 @@ const SILENT_PICTURES: Duration = Duration::from_secs(10);
 /// Longest silence of all tracks that counts: the rest is a pause of the source.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How the frames of a source arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rhythm {
+    /// Arrival of the last frame.
+    pub(super) last: Duration,
+    /// Longest time between two.
+    pub(super) longest: Duration,
+}
+
 /// Notes the frames of a session's tracks. Times count from any moment.
 #[derive(Debug, Default)]
 pub(super) struct Attendance {

@@ -1,7 +1,9 @@
 //! Choice of a stream's server: by health, then by load.
 
-use super::{Alternatives, RtspSource, backoff::Backoff, source::SourceTransport};
-use crate::source::SourceErrorKind;
+use crate::{
+    reception::{Alternatives, RtspSource, backoff::Backoff, source::SourceTransport},
+    source::SourceErrorKind,
+};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},

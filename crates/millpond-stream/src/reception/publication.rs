@@ -1,7 +1,6 @@
 //! Streams that publishers push.
 
-use super::AnnouncedMedia;
-use crate::{graph::Shared, source::SourceError};
+use crate::{graph::Shared, reception::AnnouncedMedia, source::SourceError};
 use bytes::Bytes;
 use std::{
     sync::{

@@ -1,12 +1,12 @@
 //! Reception of a stream that publishers push.
 
-use super::{
-    Desk, Entry, Piece, Presence, PublicationEnd, Queue, assembly::Assembly, link::Stopwatch, pushed::PushedMedia,
-    source::AfterLoss,
-};
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
     kind::ModuleKind,
+    reception::{
+        Desk, Entry, Piece, Presence, PublicationEnd, Queue, assembly::Assembly, pushed::PushedMedia,
+        rtsp::link::Stopwatch, source::AfterLoss,
+    },
     report::Reporter,
     source::{SourceError, SourceErrorKind},
 };

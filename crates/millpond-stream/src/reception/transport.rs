@@ -13,14 +13,15 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use super::{
-    assembly::{Assembly, COUNT},
-    backoff::Backoff,
-    link::Stopwatch,
-};
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
     kind::ModuleKind,
+    reception::{
+        assembly::{Assembly, COUNT},
+        attendance::Rhythm,
+        backoff::Backoff,
+        rtsp::link::Stopwatch,
+    },
     report::Reporter,
     source::{SourceError, SourceErrorKind},
 };
@@ -211,7 +212,7 @@ impl<'a> Sitting<'a> {
         }
         let words = match self.programme.rhythm() {
             None => format!("{} for {} s", self.programme.missing(), now.saturating_sub(self.began).as_secs()),
-            Some((last, _)) => format!("no frame for {:.1} s", now.saturating_sub(last).as_secs_f64()),
+            Some(Rhythm { last, .. }) => format!("no frame for {:.1} s", now.saturating_sub(last).as_secs_f64()),
         };
         self.reception.lost(SourceErrorKind::TimedOut, &words, assembly);
         self.has_told = true;
@@ -221,7 +222,7 @@ impl<'a> Sitting<'a> {
     /// Time at which a source that remains silent is lost; `None` where that was told.
     fn silent(&self) -> Option<Duration> {
         match self.programme.rhythm() {
-            Some((last, longest)) => Some(last + STALL.max(3 * longest)),
+            Some(Rhythm { last, longest }) => Some(last + STALL.max(3 * longest)),
             None => (!self.has_told).then_some(self.began + self.reception.source.timeout),
         }
     }

@@ -1,7 +1,7 @@
 //! Converts channel layouts of PCM from QuickTime's `chan` (QuickTime File Format, "Audio Channel Layout Atom") to
 //! ISO's `chnl` (ISO/IEC 14496-12 12.2.4), with the loudspeakers of ISO/IEC 23001-8 table 7.
 
-use crate::boxes::Node;
+use crate::boxes::{FullBox, Node};
 
 /// Loudspeakers: left, right, centre, low frequency, left and right surround, left and right of centre, left and right
 /// rear surround, centre surround.
@@ -61,7 +61,7 @@ pub(in crate::codec) fn layout(chan: Option<&Node<'_>>, channels: u16) -> Option
 
 /// Returns the loudspeakers that a `chan` box states.
 fn speakers(chan: &Node<'_>) -> Option<Vec<u8>> {
-    let (_, _, mut fields) = chan.full().ok()?;
+    let FullBox { mut fields, .. } = chan.full().ok()?;
     let (tag, bitmap) = (fields.u32().ok()?, fields.u32().ok()?);
     match (tag >> 16) as u16 {
         BITMAP if bitmap >> BITS.len() == 0 => {

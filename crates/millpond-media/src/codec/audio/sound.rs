@@ -2,7 +2,7 @@
 //! File Format, "Sound Sample Descriptions").
 
 use crate::{
-    boxes::{BoxHeader, Node},
+    boxes::{BoxHeader, FullBox, Node},
     codec::{Codec, SampleEntry, TrackKind},
     error::MediaError,
 };
@@ -95,7 +95,7 @@ impl<'n, 'a> Sound<'n, 'a> {
     /// Reads the `srat` box (12.2.4), for rates above 65,535 Hz.
     fn sampling_rate_box(&self) -> Option<u32> {
         let srat = self.node.children_after(FIELDS).find(|child| child.kind == *b"srat")?;
-        let (_, _, mut fields) = srat.full().ok()?;
+        let FullBox { mut fields, .. } = srat.full().ok()?;
         fields.u32().ok()
     }
 

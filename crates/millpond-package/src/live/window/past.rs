@@ -7,7 +7,7 @@ use crate::{
         epoch::WindowEpoch,
         measure::{TargetDuration, Targets},
         part::SegmentNumber,
-        segment::{Segment, TrackSegment},
+        segment::{Segment, SegmentHead, TrackSegment},
     },
     presentation::track::MediaKind,
 };
@@ -117,10 +117,10 @@ impl Window {
     }
 
     fn past_segment(&self, past: &PastSegment) -> Segment {
-        let place = (past.number, past.epoch, past.discontinuity);
         let wall = self.segments.back().map_or(past.wall, |last| last.wall.max(past.wall));
-        let mut segment = Segment::new(place, (past.start, wall), past.is_independent, self.tracks.len());
-        segment.media = self.media_before(past.epoch, (past.start, wall));
+        let PastSegment { number, epoch, discontinuity, start, is_independent, .. } = *past;
+        let head = SegmentHead { number, epoch, discontinuity, start, wall, is_independent };
+        let mut segment = Segment::new(head, self.media_before(&head), self.tracks.len());
         for (track, of_track) in segment.tracks.iter_mut().enumerate() {
             *of_track = match past.tracks.get(track) {
                 Some(past) => TrackSegment {

@@ -1,7 +1,7 @@
 //! One socket for all programmes of a transport stream.
 
 use super::{
-    super::{link::Stopwatch, udp::Batch},
+    super::{rtsp::link::Stopwatch, udp::Batch},
     datagrams::{Datagrams, PACKET, Piece},
     socket,
     source::TransportAddress,

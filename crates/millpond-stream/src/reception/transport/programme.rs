@@ -7,7 +7,10 @@ use super::{
 };
 use crate::{
     Format,
-    reception::assembly::{Arrived, Assembly},
+    reception::{
+        assembly::{Arrived, Assembly},
+        attendance::Rhythm,
+    },
     source::{SourceCounts, SourceErrorKind},
 };
 use bytes::Bytes;
@@ -52,8 +55,7 @@ pub(in crate::reception) struct ProgrammeFrames {
     known: (Option<Duration>, Option<Duration>),
     /// Longest wait for the formats.
     patience: Duration,
-    /// Arrival of the last frame, and the longest time between two.
-    rhythm: Option<(Duration, Duration)>,
+    rhythm: Option<Rhythm>,
     /// Bytes that arrived.
     bytes: u64,
     lost_packets: u64,
@@ -203,8 +205,8 @@ impl ProgrammeFrames {
     }
 
     fn frame(&mut self, place: usize, arrived: Arrived, now: Duration, assembly: &mut Assembly) {
-        let longest = self.rhythm.map_or(Duration::ZERO, |(last, longest)| longest.max(now.saturating_sub(last)));
-        self.rhythm = Some((now, longest));
+        let longest = self.rhythm.map_or(Duration::ZERO, |before| before.longest.max(now.saturating_sub(before.last)));
+        self.rhythm = Some(Rhythm { last: now, longest });
         if self.has_begun {
             if let Some(track) = self.streams[place].track {
                 assembly.frame(track, arrived, now);
@@ -291,8 +293,8 @@ impl ProgrammeFrames {
         (0..assembly.tracks() as u16).map(of).collect()
     }
 
-    /// Arrival of the last frame, and the longest time between two; `None` before the first frame.
-    pub(in crate::reception) fn rhythm(&self) -> Option<(Duration, Duration)> {
+    /// Returns how frames arrived; `None` before the first one.
+    pub(in crate::reception) fn rhythm(&self) -> Option<Rhythm> {
         self.rhythm
     }
 

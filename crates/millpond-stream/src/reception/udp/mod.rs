@@ -25,7 +25,7 @@ pub(super) struct UdpMedia {
 #[derive(Debug)]
 pub(super) struct UdpTrack {
     ports: Ports,
-    /// Addresses that the server receives RTP and RTCP at, if known.
+    /// ConnectionEnds that the server receives RTP and RTCP at, if known.
     server: Option<(SocketAddr, SocketAddr)>,
     /// Address of the sender, if known: packets of others are dropped.
     sender: Option<IpAddr>,
