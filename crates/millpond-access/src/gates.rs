@@ -114,7 +114,7 @@ impl Gates {
     /// Returns the place whose rules hold for a path, which is decoded. Slashes at its beginning are ignored, so that no other lookup
     /// finds a place that this one misses.
     pub fn place(&self, path: &str) -> RuledPlace {
-        RuledPlace(self.places.find(path.trim_start_matches('/')).map(|(place, ..)| place))
+        RuledPlace(self.places.find(path.trim_start_matches('/')).map(|found| found.index))
     }
 
     /// Web origins whose pages may play what is in a place.

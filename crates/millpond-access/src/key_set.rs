@@ -209,7 +209,7 @@ impl KeySet {
             }
             Err(error) => {
                 self.metrics.key_failures.inc();
-                tracing::error!(%source, error, "keys of tokens can't be read, the last good ones stay");
+                tracing::error!(%source, error, "keys of tokens can't be read: the last good keys stay in force");
             }
         }
     }

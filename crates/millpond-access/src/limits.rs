@@ -47,8 +47,8 @@ const LIST: &[Setting<ClientLimitSettings>] = &[
         name: "client-requests",
         form: Form::Count,
         default: "none: no limit",
-        help: "Highest number of requests a second of one client address (IPv6: of one /64), by HTTP and RTSP; further ones get 429, by RTSP \
-               503, with Retry-After",
+        help: "Highest number of requests a second of one client address (IPv6: of one /64 network), by HTTP and \
+               RTSP. Further requests get 429 by HTTP and 503 by RTSP, with Retry-After",
         applied: At::Reload,
         apply: |limits, text| limit(text).map(|v| limits.requests = v),
         show: |limits| limits.requests.map(|v| v.to_string()),
@@ -57,7 +57,8 @@ const LIST: &[Setting<ClientLimitSettings>] = &[
         name: "client-burst",
         form: Form::Count,
         default: "100",
-        help: "Requests that may arrive at once before client-requests and token-requests hold",
+        help: "Number of requests that a client or token may send at once before client-requests or token-requests \
+               applies",
         applied: At::Reload,
         apply: |limits, text| value::count(text, 1).map(|v| limits.burst = u32::try_from(v).unwrap_or(u32::MAX)),
         show: |limits| Some(limits.burst.to_string()),
@@ -66,7 +67,8 @@ const LIST: &[Setting<ClientLimitSettings>] = &[
         name: "client-connections",
         form: Form::Count,
         default: "none: no limit",
-        help: "Highest number of open connections of one client address, of HTTP, RTSP and RTMP together; trusted proxies have no limit",
+        help: "Highest number of open connections of one client address, by HTTP, RTSP and RTMP together. Trusted \
+               proxies have no limit",
         applied: At::Reload,
         apply: |limits, text| limit(text).map(|v| limits.connections = v.map(|v| v as usize)),
         show: |limits| limits.connections.map(|v| v.to_string()),
@@ -75,7 +77,8 @@ const LIST: &[Setting<ClientLimitSettings>] = &[
         name: "client-streams",
         form: Form::Count,
         default: "none: no limit",
-        help: "Highest number of HTTP responses being sent to one client address plus its RTSP sessions; further ones get 429, by RTSP 453",
+        help: "Highest number of streams of one client address: HTTP responses being sent, plus RTSP sessions. \
+               Further requests get 429 by HTTP and 453 by RTSP",
         applied: At::Reload,
         apply: |limits, text| limit(text).map(|v| limits.streams = v.map(|v| v as usize)),
         show: |limits| limits.streams.map(|v| v.to_string()),
@@ -84,7 +87,8 @@ const LIST: &[Setting<ClientLimitSettings>] = &[
         name: "token-requests",
         form: Form::Count,
         default: "none: no limit",
-        help: "The same as client-requests for one token, from all addresses; it is counted by its jti, else its sub, else its text",
+        help: "Highest number of requests a second with one token, from all client addresses. Tokens are told apart \
+               by their jti, else their sub, else their text. Further requests are refused as by client-requests",
         applied: At::Reload,
         apply: |limits, text| limit(text).map(|v| limits.token_requests = v),
         show: |limits| limits.token_requests.map(|v| v.to_string()),
@@ -93,7 +97,8 @@ const LIST: &[Setting<ClientLimitSettings>] = &[
         name: "token-streams",
         form: Form::Count,
         default: "none: no limit",
-        help: "The same as client-streams for one token",
+        help: "Highest number of streams of one token, from all client addresses. Further requests are refused as by \
+               client-streams",
         applied: At::Reload,
         apply: |limits, text| limit(text).map(|v| limits.token_streams = v.map(|v| v as usize)),
         show: |limits| limits.token_streams.map(|v| v.to_string()),

@@ -53,12 +53,12 @@ impl AccessMetrics {
         for why in AccessRefusal::LABELS {
             metrics.refusals.get_or_create_owned(&Labels { why });
         }
-        registry.register("access_refusals", "Requests to play that were refused, by reason", metrics.refusals.clone());
-        let help = "Files and replies with keys of tokens that could not be read";
+        registry.register("access_refusals", "Refused requests to play, by reason", metrics.refusals.clone());
+        let help = "Key files and key replies of access-tokens that could not be read";
         registry.register("access_key_failures", help, metrics.key_failures.clone());
-        let help = "Requests, connections and sessions that were refused because a client or token has reached a limit";
+        let help = "Requests, connections and sessions refused because a client or token had reached a limit";
         registry.register("access_limited", help, metrics.limited.clone());
-        registry.register("access_asked", "Questions to auth-url, by result", metrics.asked.clone());
+        registry.register("access_asked", "Requests to auth-url, by result", metrics.asked.clone());
         metrics
     }
 

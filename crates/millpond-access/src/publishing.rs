@@ -64,7 +64,7 @@ const LIST: &[Setting<PublishSettings>] = &[
         name: "publish-open",
         form: Form::Switch,
         default: "false",
-        help: "Without publish-users, clients of other machines may push streams too",
+        help: "Let clients of other machines push streams too, without publish-users",
         applied: At::Reload,
         apply: |publish, text| value::switch(text).map(|v| publish.is_open = v),
         show: |publish| Some(publish.is_open.to_string()),
@@ -73,7 +73,8 @@ const LIST: &[Setting<PublishSettings>] = &[
         name: "publish-conflict",
         form: Form::Choice(&CONFLICTS),
         default: "refuse",
-        help: "Treatment of a second publisher of a stream: it is refused, or replaces the first one",
+        help: "What happens to the second publisher of a stream: \"refuse\" refuses it, \"replace\" ends the first \
+               publisher",
         applied: At::Reload,
         apply: |publish, text| conflict(text).map(|v| publish.conflict = v),
         show: |publish| Some(name(publish.conflict).to_owned()),

@@ -71,8 +71,8 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "access-users",
         form: Form::Path,
         default: "none: no password",
-        help: "File of users that may play by HTTP and RTSP, in lines of name:password, for Digest authentication, and for \
-               Basic over TLS",
+        help: "File of the users that may play by HTTP and RTSP, one name:password a line. They authenticate by \
+               Digest, or by Basic over TLS",
         applied: At::Reload,
         apply: |access, text| path(text).map(|v| access.users = v),
         show: |access| access.users.as_ref().map(|path| path.display().to_string()),
@@ -81,8 +81,8 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "access-tokens",
         form: Form::Text,
         default: "none: no token",
-        help: "Keys of the tokens (JWT) with which clients may play: a file with a secret, public keys in PEM or a JSON Web Key \
-               Set, or the https URL of such a set",
+        help: "Keys that verify the tokens (JWT) of clients: a file, or the https URL of a JSON Web Key Set. The file \
+               has a secret, PEM public keys or a JSON Web Key Set",
         applied: At::Reload,
         apply: |access, text| key_source(text).map(|v| access.keys = v),
         show: |access| access.keys.as_ref().map(ToString::to_string),
@@ -109,7 +109,7 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "access-networks",
         form: Form::List,
         default: "none: all",
-        help: "Networks whose clients may play, such as 10.0.0.0/8; the other rules hold for them too",
+        help: "Networks whose clients may play, such as 10.0.0.0/8. The other access rules apply to these clients too",
         applied: At::Reload,
         apply: |access, text| Network::list(text).map(|v| access.networks = v),
         show: |access| Network::show(&access.networks),
@@ -118,7 +118,7 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "access-revoked",
         form: Form::Path,
         default: "none",
-        help: "File with the names (jti) of revoked tokens, one in a line; changes are read within a minute or on SIGHUP",
+        help: "File of revoked tokens, one name (jti) a line. Changes are read within a minute, or on SIGHUP",
         applied: At::Reload,
         apply: |access, text| path(text).map(|v| access.revoked = v),
         show: |access| access.revoked.as_ref().map(|path| path.display().to_string()),
@@ -126,9 +126,10 @@ const LIST: &[Setting<AccessSettings>] = &[
     Setting {
         name: "auth-url",
         form: Form::Text,
-        default: "none: nobody is asked",
-        help: "Server that decides who may play and publish: it gets a POST with user, password, token, ip, action, path, \
-               protocol and query as JSON, as MediaMTX sends it, once for a session; 2xx admits, 401 asks for a password",
+        default: "none: no server is asked",
+        help: "URL of a server that decides which clients may play and publish. For each session it gets one POST \
+               with user, password, token, ip, action, path, protocol and query as JSON, as MediaMTX sends it. 2xx \
+               admits the client, 401 asks for a password",
         applied: At::Reload,
         apply: |access, text| server(text).map(|v| access.external.url = v),
         show: |access| access.external.url.as_ref().map(without_secrets),
@@ -137,7 +138,7 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "auth-ttl",
         form: Form::Duration,
         default: "1m",
-        help: "Time for which an answer of auth-url without Cache-Control holds",
+        help: "Time for which an answer of auth-url is kept when it has no Cache-Control",
         applied: At::Reload,
         apply: |access, text| value::duration(text).map(|v| access.external.ttl = v),
         show: |access| Some(show_duration(access.external.ttl)),
@@ -155,7 +156,7 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "auth-timeout",
         form: Form::Duration,
         default: "5s",
-        help: "Time limit of an answer of auth-url, 100ms to 60s",
+        help: "Time limit for an answer of auth-url, 100ms to 60s",
         applied: At::Reload,
         apply: |access, text| value::duration_in(text, TIMEOUT.0, TIMEOUT.1).map(|v| access.external.timeout = v),
         show: |access| Some(show_duration(access.external.timeout)),
@@ -164,8 +165,8 @@ const LIST: &[Setting<AccessSettings>] = &[
         name: "cors-origins",
         form: Form::List,
         default: "*",
-        help: "Web origins whose pages may play (CORS): \"*\" allows all, \"none\" only this server's; listed ones may also \
-               send passwords of the browser",
+        help: "Web origins whose pages may play (CORS): \"*\" allows all, \"none\" only this server's own. Pages of \
+               listed origins may also send passwords that the browser keeps",
         applied: At::Reload,
         apply: |access, text| CorsOrigins::parse(text).map(|v| access.cors = v),
         show: |access| Some(access.cors.show()),

@@ -50,10 +50,10 @@ pub enum TokenError {
     #[error("the token can't be read")]
     Malformed,
     /// Its algorithm is none of those of the keys.
-    #[error("the token's algorithm is not that of a key")]
+    #[error("no known key has the token's algorithm")]
     Algorithm,
     /// No key made its signature.
-    #[error("the token's signature is not that of a known key")]
+    #[error("no known key made the token's signature")]
     Signature,
     /// Its time is over.
     #[error("the token has expired")]

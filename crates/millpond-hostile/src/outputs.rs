@@ -3,8 +3,8 @@
 use crate::movie::SparseObject;
 use millpond_media::{Indexer, MediaError, Movie, Step, Work};
 use millpond_package::{
-    PackageError, Plan, PlanItem, Presentation, PresentationOptions, PresentedTrack, SourceObject, dash, delivery,
-    fmp4, hls, transport,
+    PackageError, Plan, PlanItem, Presentation, PresentationOptions, PresentedTrack, SourceObject, dash, fmp4, hls,
+    text_track, transport,
 };
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn render(p: &Presentation, done: &mut dyn FnMut(&'static str)) -> u64 {
         if track.source_track().is_some() {
             made("init segment", fmp4::init(p, track).len() as u64);
         }
-        made("whole text", plan(delivery::whole(p, track).ok().flatten()));
+        made("whole text", plan(text_track::whole(p, track).ok().flatten()));
         let count = track.segment_count();
         for number in [0, 1, 2, count / 2, count, count.saturating_add(1)] {
             segments(p, track, number, &mut made);
@@ -94,7 +94,7 @@ fn segments(p: &Presentation, track: &PresentedTrack, number: u32, made: &mut dy
     made("I-frame", plan(fmp4::iframe(p, track, number)));
     made("TS segment", plan(transport::segment(p, track, number).ok().flatten()));
     for container in [hls::Container::Fmp4, hls::Container::Ts] {
-        made("delivered segment", plan(delivery::segment(p, track, number, container).ok().flatten()));
+        made("delivered segment", plan(text_track::segment(p, track, number, container).ok().flatten()));
     }
     let stretch = track.stretch(number).or_else(|| track.muxed_stretch(p, number));
     made("stretch", stretch.map_or(0, |_| 1));

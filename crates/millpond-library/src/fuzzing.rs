@@ -1,6 +1,6 @@
 //! Access for fuzz targets: from the text of a server manifest to the outputs of its asset, without a store.
 
-use crate::grouping;
+use crate::folder::grouping;
 use millpond_media::{Movie, Work, WorkError};
 use millpond_package::{PackageError, Presentation, PresentationOptions, Sidecar, dash, hls};
 use millpond_store::ObjectPath;

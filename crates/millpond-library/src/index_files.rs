@@ -114,7 +114,7 @@ impl IndexFiles {
         (&file).take(cost.file).read_to_end(&mut bytes).ok()?;
         let movie = decode(&bytes, key);
         if movie.is_none() {
-            tracing::warn!(file = %path.display(), "stored index is damaged or of another version: built anew");
+            tracing::warn!(file = %path.display(), "a stored index is damaged or of another version: it is built again");
             self.forget(name);
             return None;
         }

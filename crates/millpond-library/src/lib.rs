@@ -36,35 +36,28 @@
 #![forbid(unsafe_code)]
 
 mod asset;
-mod building;
 mod catalogue;
 mod copying;
 mod counters;
 mod durations;
 mod error;
 mod folder;
-mod former;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod grouping;
-mod index;
 mod index_files;
 mod library;
-mod listed;
-mod live_name;
-mod live_route;
 mod names;
-mod open_files;
 mod options;
 mod places;
 mod recipes;
 mod route;
 mod survey;
-mod titles;
 pub mod uri;
 mod url_list;
 mod version;
+#[cfg(test)]
+mod walls;
 pub mod work;
 
 pub use asset::{Asset, Lazy};
@@ -72,16 +65,19 @@ pub use catalogue::{Catalogue, Found, NameRow, Names, Query, search};
 pub use counters::LibraryStats;
 pub use durations::{DURATION_BOUNDS, DurationCounts};
 pub use error::{IndexError, LibraryError};
-pub use folder::{FolderContent, LeftOut, Title};
-pub use index::fingerprint;
-pub use library::{Library, Purpose, folder_path};
-pub use listed::{ListedFolder, ListedRow, RowKind};
-pub use live_name::live_name;
-pub use live_route::{LiveMedia, LiveResource, LiveRoute};
+pub use folder::{
+    FolderContent, LeftOut, Title,
+    listed::{ListedFolder, ListedRow, RowKind},
+};
+pub use library::{Library, Purpose, folder_path, index::fingerprint};
 pub use names::{content_type, is_manifest, is_media};
 pub use options::{AssetOptions, LibraryOptions, Titles};
-pub use places::Places;
-pub use route::{Resource, Route};
+pub use places::{PlacePath, Places};
+pub use route::{
+    Resource, Route,
+    live::{LiveMedia, LiveResource, LiveRoute},
+    live_name::live_name,
+};
 pub use survey::Survey;
 pub use url_list::decode_path;
 pub use version::AssetVersion;

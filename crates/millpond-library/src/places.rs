@@ -7,6 +7,17 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Places(Arc<[Arc<str>]>);
 
+/// A place, and a path inside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacePath<'a> {
+    /// Index of the place.
+    pub index: usize,
+    /// Name of the place.
+    pub name: &'a Arc<str>,
+    /// Path inside the place.
+    pub inside: &'a str,
+}
+
 impl Places {
     /// Makes the list of these names.
     pub fn new(names: impl IntoIterator<Item = Arc<str>>) -> Self {
@@ -15,14 +26,14 @@ impl Places {
 
     /// Returns the place that a path begins with: its index, its name, and the path inside it.
     #[must_use]
-    pub fn find<'a>(&self, path: &'a str) -> Option<(usize, &Arc<str>, &'a str)> {
+    pub fn find<'a>(&'a self, path: &'a str) -> Option<PlacePath<'a>> {
         let path = path.strip_prefix('/').unwrap_or(path);
         match &*self.0 {
-            [only] if only.is_empty() => Some((0, only, path)),
+            [only] if only.is_empty() => Some(PlacePath { index: 0, name: only, inside: path }),
             places => {
                 let (name, rest) = path.split_once('/').unwrap_or((path, ""));
                 let index = places.iter().position(|place| **place == *name)?;
-                Some((index, &places[index], rest))
+                Some(PlacePath { index, name: &places[index], inside: rest })
             }
         }
     }

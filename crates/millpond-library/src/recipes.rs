@@ -1,11 +1,12 @@
 //! From a path to the recipe of an asset, with as few requests to the storage as the form of the path allows.
 
 use crate::{
-    building::Building,
     error::LibraryError,
-    folder::OWN_MANIFESTS,
-    grouping::{self, Recipe},
-    library::Library,
+    folder::{
+        OWN_MANIFESTS,
+        grouping::{self, Recipe},
+    },
+    library::{Library, building::Building},
     names,
 };
 use millpond_media::{Foreign, Work};

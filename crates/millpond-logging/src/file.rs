@@ -110,7 +110,8 @@ impl Output for LogFile {
             Err(error) => {
                 if !std::mem::replace(&mut self.is_absent, true) {
                     let file = tracing::field::display(self.path.display());
-                    tracing::warn!(file, %error, "a log file can't be opened again: the renamed one gets the lines");
+                    tracing::warn!(file, %error, "a log file can't be opened again: lines are still written to the \
+                                                  renamed file");
                 }
             }
         }

@@ -140,7 +140,7 @@ pub fn init(settings: &LogSettings, traces: &TraceSettings) -> Result<(), LogErr
     let terminal = io::stderr().is_terminal();
     let server = Queue::start(descriptor(io::stderr().as_fd())?, |trouble| {
         if let Trouble::Lost(lines) = trouble {
-            tracing::warn!(lines, "log lines were lost: standard error did not take them in time");
+            tracing::warn!(lines, "log lines were lost: standard error did not accept them in time");
         }
     });
     let server = server.map_err(LogError::Output)?;

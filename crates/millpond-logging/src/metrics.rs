@@ -22,7 +22,7 @@ impl Collector for LogCollector {
         for (log, figures) in logs {
             ConstCounter::new(figures.written).encode(written.encode_family(&[("log", log)])?)?;
         }
-        let help = "Whether the newest line of a log was lost: its output is full, blocked or closed";
+        let help = "Whether the newest line of a log was lost because its output is full, blocked or closed";
         let mut failing = encoder.encode_descriptor("log_failing", help, None, MetricType::Gauge)?;
         for (log, figures) in logs {
             ConstGauge::new(i64::from(figures.is_failing)).encode(failing.encode_family(&[("log", log)])?)?;

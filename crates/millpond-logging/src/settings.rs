@@ -107,7 +107,8 @@ const LIST: &[Setting<LogSettings>] = &[
         name: "access-log",
         form: Form::Output,
         default: "stderr",
-        help: "Output with a line for each request and each session: off, stderr, - for standard output, or a file",
+        help: "Output of the access log, which has a line for each request and each session: off, stderr, - for \
+               standard output, or a file",
         applied: At::Restart(|new, old| new.access.clone_from(&old.access)),
         apply: |log, text| access_log(text).map(|v| log.access = v),
         show: |log| {

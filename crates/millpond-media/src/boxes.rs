@@ -8,6 +8,12 @@ pub(crate) const HEADER: u64 = 16;
 /// A four-character code.
 pub(crate) type FourCc = [u8; 4];
 
+/// Box types that a file may begin with.
+pub(crate) const FIRST: [&[u8; 4]; 15] = [
+    b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"styp", b"sidx", b"moof", b"pdin",
+    b"meta", b"udta", b"PICT",
+];
+
 /// Returns the code as text, with unprintable characters escaped.
 pub(crate) fn show(code: FourCc) -> String {
     code.escape_ascii().to_string()
@@ -36,6 +42,15 @@ impl BoxHeader {
         };
         size.is_none_or(|size| size >= header).then_some(Self { kind, header, size })
     }
+}
+
+/// A full box (4.2): version and flags, and a reader of the fields behind them.
+#[derive(Debug)]
+pub(crate) struct FullBox<'a, 'p> {
+    pub(crate) version: u8,
+    /// Flags, in the low 24 bits.
+    pub(crate) flags: u32,
+    pub(crate) fields: Fields<'a, 'p>,
 }
 
 /// A box whose bytes are all in memory.
@@ -68,7 +83,7 @@ impl<'a> Node<'a> {
         self.offset + (self.whole.len() - self.body.len()) as u64
     }
 
-    /// Returns the boxes in the body. Garbage after the last one is skipped.
+    /// Returns the boxes in the body. Garbage after the last box is skipped.
     pub(crate) fn children(&self) -> Children<'a> {
         self.children_after(0)
     }
@@ -100,11 +115,11 @@ impl<'a> Node<'a> {
         Fields { bytes: self.body, position: 0, offset: self.body_offset(), path: &self.path }
     }
 
-    /// Returns version, flags, and a reader of the fields of a full box (4.2).
-    pub(crate) fn full(&self) -> Result<(u8, u32, Fields<'a, '_>), MediaError> {
+    /// Reads the head of a full box (4.2).
+    pub(crate) fn full(&self) -> Result<FullBox<'a, '_>, MediaError> {
         let mut fields = self.fields();
         let word = fields.u32()?;
-        Ok(((word >> 24) as u8, word & 0x00ff_ffff, fields))
+        Ok(FullBox { version: (word >> 24) as u8, flags: word & 0x00ff_ffff, fields })
     }
 
     /// An error about this box.

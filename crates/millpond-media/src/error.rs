@@ -1,4 +1,4 @@
-//! Errors of media files: where they are, what was found, and what was expected.
+//! Errors of media files, with the place, the found value and the expected value.
 
 use crate::work::WorkError;
 

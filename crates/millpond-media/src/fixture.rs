@@ -1,10 +1,8 @@
 //! Builds media files from parts, for tests.
 
 use crate::{
-    codec::parse_sample_entry,
-    movie::{Edit, Movie, Track, TrackKind},
-    orientation::Orientation,
-    sample_table::SampleTable,
+    codec::{TrackKind, orientation::Orientation, parse_sample_entry},
+    movie::{Edit, Movie, Track, sample_table::SampleTable},
     units::Timescale,
 };
 
@@ -94,7 +92,7 @@ pub(crate) fn track(id: u32, entry: &str, edits: Vec<Edit>, samples: SampleTable
         name: None,
         enabled: true,
         alternate_group: 0,
-        purposes: crate::purpose::Purposes::default(),
+        purposes: crate::movie::purpose::Purposes::default(),
         codec: parsed.codec,
         sample_entry,
         edits,

@@ -1,6 +1,6 @@
 //! Errors of packaging.
 
-use crate::plan::ObjectIndex;
+use crate::object::ObjectIndex;
 use millpond_media::{units::ByteRange, work::WorkError};
 
 /// The reason why an asset, a segment or a text file can't be packaged.

@@ -12,59 +12,39 @@
 //! [`dash`], [`fmp4`], [`ts`], [`text`].
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
-pub mod bandwidth;
-pub mod budget;
 pub mod dash;
-pub mod delivery;
+mod delivery;
 pub mod error;
 pub mod fmp4;
 pub mod hls;
-pub mod keys;
-pub mod ladder;
 pub mod language;
 pub mod live;
-pub mod pathway;
+mod manifest;
+mod object;
 pub mod plan;
 pub mod presentation;
-pub mod segmentation;
 pub mod smil;
-pub mod text;
-pub mod thumbnails;
-pub mod timeline;
-pub mod track;
-pub mod transport;
-pub mod ts;
-pub mod uri;
-pub mod utc;
-
-mod base64;
-mod build;
-mod counters;
-mod digits;
-mod first_picture;
-mod grid;
-mod growth;
-mod iframes;
-mod joints;
-mod loads;
-mod opening;
-mod period;
-mod scan;
-mod selection;
-mod stretch;
 #[cfg(test)]
 mod testing;
+pub mod text;
+pub mod timeline;
+pub mod ts;
 #[cfg(test)]
-mod testing_encrypted;
-mod track_listing;
-mod xml;
+mod walls;
+mod writing;
 
-pub use budget::building_bytes;
+pub use delivery::{stretch::Stretch, text_track, thumbnails, transport};
 pub use error::PackageError;
-pub use keys::KeyAddress;
-pub use period::Period;
-pub use plan::{ObjectIndex, ObjectRange, Plan, PlanItem, Rewrite};
-pub use presentation::{NamedTrack, Presentation, PresentationOptions, Sidecar, SourceObject};
-pub use segmentation::SegmentInfo;
-pub use stretch::Stretch;
-pub use track::{MediaKind, PresentedTrack};
+pub use manifest::pathway;
+pub use object::ObjectIndex;
+pub use plan::{ObjectRange, Plan, PlanItem, Rewrite};
+pub use presentation::{
+    NamedTrack, Presentation, PresentationOptions, Sidecar, SourceObject,
+    budget::building_bytes,
+    keys::KeyAddress,
+    ladder,
+    period::Period,
+    track::{MediaKind, PresentedTrack},
+};
+pub use timeline::{bandwidth::Bandwidth, segmentation::SegmentInfo};
+pub use writing::uri;

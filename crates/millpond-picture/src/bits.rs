@@ -1,4 +1,8 @@
 //! Reading of bits, and of Exp-Golomb codes (9.1).
+//!
+//! This reader is not the one of `millpond-media`. Decoding peeks at 16 bits for each code of CAVLC and takes single bits for CABAC, both
+//! past the end. On 4 MB of random bytes, optimized, peeking took 30 ms against 66 ms with that reader, and single bits 19 ms against
+//! 71 ms. Exp-Golomb codes took 107 ms against 122 ms.
 
 use crate::DecodeError;
 

@@ -11,6 +11,8 @@
 mod error;
 mod kind;
 mod live;
+#[cfg(feature = "stripe")]
+mod maps;
 mod objects;
 mod publish;
 mod rtsp;
@@ -23,6 +25,8 @@ mod urls;
 pub use error::PlaceError;
 pub use kind::{OptionGroup, PlaceKind};
 pub use live::{LiveKind, LiveLocation, LiveReach, LiveSourceError, SEVERAL, SourceSettings, several};
+#[cfg(feature = "stripe")]
+pub use maps::map_target;
 pub use source::PlaceSource;
 pub use spec::PlaceSpec;
-pub use stores::{StoreNameError, map_target, stripe_store};
+pub use stores::{StoreNameError, stripe_store};

@@ -93,7 +93,7 @@ enum State {
     Over { is_connected: bool },
 }
 
-/// Streams of the presentation, and those that are set up.
+/// Streams of the presentation, and streams that are set up.
 #[derive(Debug, Default)]
 struct Tracks {
     /// URL of requests for all tracks.

@@ -49,8 +49,8 @@ pub fn repeat_type(payload_type: u8) -> u8 {
 /// Last dynamic payload type (RFC 3551 6).
 const LAST_PAYLOAD_TYPE: u8 = 127;
 
-/// Describes an asset of `duration` seconds, or one without an end. `number` is the version of the description, and `kept` is
-/// a second range of a live stream, such as that of its past.
+/// Describes an asset of `duration` seconds, or one without an end. `number` is the version of the description. `kept` is a
+/// second range of a live stream, such as the range of its past.
 #[must_use]
 pub fn describe(
     title: &str,
@@ -217,7 +217,7 @@ fn aac(config: &AacConfig) -> String {
 mod tests {
     use super::*;
     use crate::{payload::Depacketizer, sdp_reader::SessionDescription};
-    use millpond_media::{codec::OpusConfig, sample_table::SampleTable, units::Timescale};
+    use millpond_media::{SampleTable, codec::OpusConfig, units::Timescale};
 
     fn sound(codec: Codec, channels: u16, sample_rate: u32) -> Track {
         Track {

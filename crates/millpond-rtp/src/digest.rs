@@ -7,8 +7,7 @@
 //! repeated answers with `qop`. An answer without `qop` has no count: an eavesdropper can repeat it within the nonce's
 //! lifetime, for the same method and URL. Only TLS prevents that.
 //!
-//! For a client, [`challenges`] reads what a server demands, and a [`Secret`] computes the response of an
-//! [`Authorization`].
+//! For a client, [`challenges`] reads a server's challenges, and a [`Secret`] computes the response of an [`Authorization`].
 
 mod authorization;
 mod challenge;

@@ -45,7 +45,8 @@ pub struct GenericNack {
 }
 
 impl GenericNack {
-    /// Creates a request for packets in ascending order. Only the first ones are included where a datagram can't hold all.
+    /// Creates a request for packets in ascending order. If a datagram can't hold all numbers, only the first numbers are
+    /// included.
     #[must_use]
     pub fn new(sender: u32, source: u32, sequences: impl IntoIterator<Item = u16>) -> Self {
         let mut lost: Vec<LostPackets> = Vec::new();

@@ -5,8 +5,8 @@
 //! - [`tunnel`] recognises RTSP through HTTP, and [`framing`] splits a connection's bytes into messages.
 //! - [`setup`], [`play`] and [`digest`] interpret requests: transports, ranges and credentials.
 //! - [`description`] writes the SDP of an asset's tracks, and [`payload`] divides frames into packets.
-//! - [`packet`] and [`rtcp`] have the packet formats of RFC 3550, [`feedback`] those of RFC 4585, and [`rtx`] that of
-//!   RFC 4588.
+//! - [`packet`] and [`rtcp`] have the packet formats of RFC 3550, [`feedback`] has the formats of RFC 4585, and [`rtx`] the
+//!   format of RFC 4588.
 //! - [`tfrc`] computes the rate that is fair beside TCP.
 //! - [`srtp`] encrypts packets, and [`key_management`] exchanges its keys.
 //! - For receivers, [`sdp_reader`] reads an SDP, [`reception`] keeps the statistics of a source, and a

@@ -24,7 +24,7 @@ pub enum Arrival {
     Late,
     /// A packet that had arrived before.
     Duplicate,
-    /// The first packet of a source that restarted elsewhere: all counts begin anew.
+    /// The first packet of a source that restarted elsewhere: all counts restart.
     Restart,
     /// Not counted: from a source that is not valid yet, or too far from the other packets.
     Refused,

@@ -13,8 +13,8 @@ pub fn original(payload: &[u8]) -> Option<(u16, &[u8])> {
     Some((u16::from_be_bytes(*number), payload))
 }
 
-/// Returns the header of a retransmission and the original number after it. `ssrc`, `payload_type` and `sequence` are those of
-/// the stream of retransmissions; timestamp and marker stay as they were (RFC 4588 4).
+/// Returns the header of a retransmission and the original number after it. `ssrc`, `payload_type` and `sequence` belong to the
+/// stream of retransmissions. Timestamp and marker stay unchanged (RFC 4588 4).
 #[must_use]
 pub fn header(original: Header, ssrc: u32, payload_type: u8, sequence: u16) -> [u8; HEADER + ORIGINAL] {
     let mut bytes = [0; HEADER + ORIGINAL];

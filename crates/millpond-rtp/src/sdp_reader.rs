@@ -1,7 +1,7 @@
 //! Reads session descriptions as a client (RFC 8866, RFC 2326 C): the streams, and the URLs for their requests.
 //!
-//! Devices write what they like, and their other clients never look at it. Only the lines `m=`, `a=` and `b=` are read, and
-//! only what a stream needs is required of them. A section that lacks it is skipped, and told.
+//! Devices write what they like, and their other clients never look at it. Only the lines `m=`, `a=` and `b=` are read, and only
+//! the fields that a stream needs are required. A section that lacks it is skipped, and told.
 
 mod configuration;
 mod format;
@@ -54,7 +54,7 @@ pub struct MediaDescription {
     pub clock_rate: u32,
     /// Audio channels; `None` where not stated.
     pub channels: Option<u16>,
-    /// Parameters of its `fmtp`, with names in lower case; the first one of each name.
+    /// Parameters of its `fmtp`, with names in lower case. Of several with one name, the first counts.
     pub parameters: BTreeMap<String, String>,
     /// Bits per second (`b=TIAS`, else `b=AS`).
     pub bandwidth: Option<u64>,

@@ -96,7 +96,7 @@ pub enum SrtpError {
     /// The RTCP compound is signed but not encrypted.
     #[error("RTCP is not encrypted")]
     Plain,
-    /// A packet to send does not follow the last one, or is so far ahead that receivers would take it for an old one.
+    /// A packet to send does not follow the last packet, or is so far ahead that receivers would take it for an old packet.
     #[error("packet {found} after packet {last}, expected a later one")]
     Order {
         /// Last sequence number.
@@ -104,7 +104,7 @@ pub enum SrtpError {
         /// Sequence number of this packet.
         found: u16,
     },
-    /// The key has protected as many packets as it may (RFC 3711 9.2).
+    /// The key has protected the highest permitted number of packets (RFC 3711 9.2).
     #[error("the key has reached its packet limit")]
     Spent,
 }

@@ -66,7 +66,7 @@ const LIST: &[Setting<LimitSettings>] = &[
     Setting {
         name: "max-connections",
         form: Form::Count,
-        default: "20000, fewer where the limit of open files is low",
+        default: "20000, fewer if the limit of open files is low",
         help: "Highest number of client connections of each protocol (HTTP, RTSP, RTMP, interception). All protocols together take at most three \
                quarters of the open files that the system permits, less 256",
         applied: At::Reload,
@@ -77,7 +77,8 @@ const LIST: &[Setting<LimitSettings>] = &[
         name: "max-streams",
         form: Form::Count,
         default: "1000",
-        help: "Highest number of live streams; above it those that nobody watches are forgotten, then new ones are refused (503)",
+        help: "Highest number of live streams. Above it, streams without viewers are removed first; then new streams \
+               are refused (503)",
         applied: At::Reload,
         apply: |limits, text| value::count(text, 1).map(|v| limits.max_streams = v),
         show: |limits| Some(limits.max_streams.to_string()),
@@ -86,7 +87,8 @@ const LIST: &[Setting<LimitSettings>] = &[
         name: "stream-memory",
         form: Form::Size,
         default: "64MiB",
-        help: "Limit of the memory for the frames of one live stream, at least 4MiB; a stream that sends more in 4 s is closed",
+        help: "Limit of the memory for the frames of one live stream, at least 4MiB. A stream that sends more in 4 s \
+               is closed",
         applied: At::Reload,
         apply: |limits, text| stream_memory(text).map(|v| limits.stream_memory = v),
         show: |limits| Some(show_size(limits.stream_memory)),
@@ -95,7 +97,8 @@ const LIST: &[Setting<LimitSettings>] = &[
         name: "viewer-queue",
         form: Form::Duration,
         default: "3s",
-        help: "Longest time of pictures that wait for one viewer of a live stream, 200ms to 60s; from a quarter of it on pictures that no other one needs are dropped",
+        help: "Duration of the pictures that may wait for one viewer of a live stream, 200ms to 60s. When a quarter \
+               of it waits, pictures that no other picture refers to are dropped",
         applied: At::Reload,
         apply: |limits, text| value::duration_in(text, VIEWER_QUEUE.0, VIEWER_QUEUE.1).map(|v| limits.viewer_queue = v),
         show: |limits| Some(show_duration(limits.viewer_queue)),
@@ -104,7 +107,8 @@ const LIST: &[Setting<LimitSettings>] = &[
         name: "drop",
         form: Form::Choice(&Dropping::NAMES),
         default: "least-needed",
-        help: "Which frames of live streams slow viewers lose: those that are needed least, or (\"blind\") those that arrive while too many wait",
+        help: "Which frames slow viewers of live streams lose. \"least-needed\" first drops frames that no other \
+               frame refers to; \"blind\" drops frames that arrive while viewer-queue is full",
         applied: At::Reload,
         apply: |limits, text| dropping(text).map(|v| limits.dropping = v),
         show: |limits| Some(limits.dropping.name().to_owned()),
@@ -131,7 +135,7 @@ const LIST: &[Setting<LimitSettings>] = &[
         name: "write-timeout",
         form: Form::Duration,
         default: "60s",
-        help: "Abort a response when the client has accepted no data for this time",
+        help: "Abort a response after this time in which the client accepted no data",
         applied: At::Reload,
         apply: |limits, text| value::timeout(text).map(|v| limits.timeouts.write = v),
         show: |limits| Some(show_duration(limits.timeouts.write)),
@@ -140,7 +144,7 @@ const LIST: &[Setting<LimitSettings>] = &[
         name: "shutdown-grace",
         form: Form::Duration,
         default: "30s",
-        help: "Time that responses in progress have to finish on shutdown",
+        help: "Time for responses in progress to finish on shutdown",
         applied: At::Reload,
         apply: |limits, text| value::duration(text).map(|v| limits.shutdown_grace = v),
         show: |limits| Some(show_duration(limits.shutdown_grace)),

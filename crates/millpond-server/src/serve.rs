@@ -33,7 +33,8 @@ use millpond_connections::{BindError, Inherited, Listener, Listeners, bind, tls}
 use millpond_http::wire::Service;
 use millpond_place::LiveSourceError;
 use millpond_settings::{ConfigError, Source};
-use running::{Sockets, wanted};
+use parts::BoundAddresses;
+use running::{Ending, Made, Sockets, wanted};
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::timeout};
 
@@ -152,7 +153,8 @@ impl Server {
         }
         make_folders(config);
         let address = |name: &str| listeners.get(name).and_then(Listener::address);
-        let parts = Parts::start(config, (address("http"), address("rtsp")), predecessor.is_some())?;
+        let own = BoundAddresses { http: address("http"), rtsp: address("rtsp") };
+        let parts = Parts::start(config, own, predecessor.is_some())?;
         let sockets = Sockets::new(listeners, tls, admin);
         let generation = Generation::new(&parts, config, sockets.served(config, &[]), None)?;
         parts.follow(&generation);
@@ -160,16 +162,14 @@ impl Server {
             Arc::new(Service::new(generation.front.clone(), config.limits.max_connections, config.limits.timeouts));
         let rtsp = Arc::new(ArcSwap::new(generation.rtsp.clone()));
         let rtmp = Arc::new(ArcSwap::new(generation.rtmp.clone()));
-        let intercept = config.intercept.address.map(|_| {
-            let answers = (service.clone(), rtsp.clone());
-            let options = InterceptOptions {
-                settings: config.intercept.clone(),
-                live: &config.live,
-                max_connections: config.limits.max_connections,
-                access_log: config.log.access.is_on(),
-            };
-            Arc::new(Intercept::new(options, parts.manager.clone(), answers, &parts.metrics.intercept))
-        });
+        let options = InterceptOptions {
+            settings: config.intercept.clone(),
+            live: &config.live,
+            max_connections: config.limits.max_connections,
+            access_log: config.log.access.is_on(),
+        };
+        let answers = (service.clone(), rtsp.clone());
+        let intercept = Intercept::new(options, parts.manager.clone(), answers, &parts.metrics.intercept);
         let tasks = match &parts.cluster {
             Some(cluster) => {
                 let tasks = cluster.join(parts.load_meter()).await;
@@ -237,9 +237,9 @@ impl Server {
         let mut ordered = until_retired(orders.stop, cluster.clone());
         let ((ends, stop), (cuts, end)) = (watch::channel(false), watch::channel(false));
         let metrics = parts.metrics.reload.clone();
-        let made = (parts, service, generation);
-        let running =
-            Arc::new(Running::new(made, (rtsp, rtmp, intercept), sockets, (stop.clone(), end.clone(), orders.grace)));
+        let made = Made { parts, service, generation, rtsp, rtmp, intercept, sockets };
+        let ended = Ending { stop: stop.clone(), end: end.clone(), grace: orders.grace };
+        let running = Arc::new(Running::new(made, ended));
         let reloader = Reloader::new(inputs, loaded, running.clone(), metrics);
         let upgrader = orders.program.map(|program| Upgrader::new(program, &running));
         running.begin(reloader.clone(), upgrader.clone());

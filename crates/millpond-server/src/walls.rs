@@ -25,14 +25,14 @@ const FOLDERS: [&str; 2] = ["answer", "render"];
 
 /// The folders of `http/answer`: those of the targets of requests, with the others that each may import. `client` and `reply` serve all.
 const TARGETS: &[(&str, &[&str])] = &[
-    ("asset", &["client", "file", "reply", "steering"]),
+    ("asset", &["file", "reply", "steering"]),
     ("client", &["reply"]),
-    ("file", &["client", "reply"]),
+    ("file", &["reply"]),
     ("live", &["reply"]),
     ("operator", &["steering"]),
     ("page", &["client", "reply"]),
     ("publish", &["client", "reply"]),
-    ("reply", &["client"]),
+    ("reply", &[]),
     ("steering", &["reply"]),
 ];
 

@@ -96,7 +96,7 @@ impl<T> fmt::Debug for Setting<T> {
 impl Declaration {
     /// The effect, and whether a place may have its own value.
     pub fn about(&self) -> String {
-        let own = if self.is_of_places { "; a place may have its own value" } else { "" };
+        let own = if self.is_of_places { ". A place may have its own value" } else { "" };
         format!("{}{own}", self.help)
     }
 
@@ -147,6 +147,14 @@ pub trait Settings: Sized + 'static {
     }
 }
 
+/// Says that this program was built without the feature that a setting or command needs, and how to get one with it.
+pub fn absent(name: &str, feature: &str) -> String {
+    format!(
+        "{name} needs a program with the feature \"{feature}\", which this one was built without: build it with \
+         --features {feature}, or take a released one"
+    )
+}
+
 /// Where each setting that was given got its value, by the setting's name.
 #[derive(Debug, Clone, Default)]
 pub struct Sources(BTreeMap<&'static str, Source>);
@@ -169,10 +177,7 @@ impl Sources {
 
     /// A setting whose feature this program was built without.
     pub fn absent(&self, name: &str, feature: &str) -> ConfigError {
-        self.conflict(
-            name,
-            format!("{name} needs a program with the feature \"{feature}\", which this one was built without"),
-        )
+        self.conflict(name, absent(name, feature))
     }
 
     /// Notes where a setting got its value.

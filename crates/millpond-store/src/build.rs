@@ -16,6 +16,7 @@ use crate::origin::neighbours::NeighbourOrigin;
 use crate::origin::retry::RetryOrigin;
 use crate::origin::visible::VisibleOrigin;
 use crate::origin::{Origin, Timeouts};
+#[cfg(feature = "stripe")]
 use crate::stripe::origin::StripedOrigin;
 
 pub use credentials::credentials;
@@ -54,7 +55,7 @@ fn with_hidden_names(
     let origin = bare(location, &options.remote)?;
     let origin = match options.striping.stores.as_slice() {
         [] => origin,
-        _ => Arc::new(StripedOrigin::new(origin, &options.striping, &options.remote)?),
+        _ => striped(origin, options)?,
     };
     if matches!(location, OriginLocation::Folder(_)) {
         return Ok(origin);
@@ -73,6 +74,18 @@ fn with_hidden_names(
     };
     // Around the siblings: a body that breaks off at one of them is resumed from another one or from the origin.
     Ok(Arc::new(RetryOrigin::new(origin, options.remote.retry)))
+}
+
+#[cfg(feature = "stripe")]
+fn striped(origin: Arc<dyn Origin>, options: &OriginOptions) -> Result<Arc<dyn Origin>, LocationError> {
+    Ok(Arc::new(StripedOrigin::new(origin, &options.striping, &options.remote)?))
+}
+
+/// Refuses the stores of striped objects, which this program can't read.
+#[cfg(not(feature = "stripe"))]
+fn striped(origin: Arc<dyn Origin>, _: &OriginOptions) -> Result<Arc<dyn Origin>, LocationError> {
+    let detail = "stripe-over needs a program with the feature \"stripe\"".to_owned();
+    Err(LocationError::Client { location: origin.describe(), detail })
 }
 
 fn sibling(url: &Url, options: &OriginOptions) -> Result<Arc<dyn Origin>, String> {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::object::Object;
+use crate::disk::slab::{HeldObject, ObjectName};
 use crate::path::ObjectPath;
+use crate::reading::object::Object;
 use crate::schedule::LinkState;
-use crate::slab::ObjectName;
 use crate::slices::SliceCache;
 use crate::store::Store;
 
@@ -121,8 +121,8 @@ impl Store {
         slices.each_in_memory(|object, name| {
             objects.entry(object).or_insert_with(|| fresh(object, name.name())).in_memory += 1;
         });
-        for (object, name, count) in slices.disk().map(|disk| disk.objects()).unwrap_or_default() {
-            objects.entry(object).or_insert_with(|| fresh(object, name)).on_disk += count;
+        for HeldObject { hash, name, slices } in slices.disk().map(|disk| disk.objects()).unwrap_or_default() {
+            objects.entry(hash).or_insert_with(|| fresh(hash, name)).on_disk += slices;
         }
         for (hash, cached) in &mut objects {
             let Ok(path) = ObjectPath::parse(&cached.path) else { continue };
@@ -143,15 +143,15 @@ impl Store {
         let disk = slices.disk().map_or(0, |disk| {
             disk.objects()
                 .iter()
-                .filter(|(_, name, _)| selection.covers(&name.place, &name.path))
-                .map(|(object, _, _)| disk.purge(|item| item.object == *object))
+                .filter(|held| selection.covers(&held.name.place, &held.name.path))
+                .map(|held| disk.purge(|item| item.object == held.hash))
                 .sum()
         });
         (memory + disk) as u64
     }
 
-    /// Pins the slices of an object on the disk that hold a byte of `ranges`, present and future ones, besides those that are
-    /// pinned already. At most half of the disk can be pinned in this way. Pins are lost at a restart. Returns the number of
+    /// Pins the slices of an object on the disk that hold a byte of `ranges`, present and future slices, besides the slices that
+    /// are pinned already. At most half of the disk can be pinned in this way. Pins are lost at a restart. Returns the number of
     /// pinned bytes of all objects.
     pub fn keep(&self, object: &Arc<Object>, ranges: &[Range<u64>]) -> u64 {
         let slices = self.slices();

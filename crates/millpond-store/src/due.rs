@@ -20,6 +20,7 @@ pub(crate) struct Due {
     after: Arc<AtomicU64>,
 }
 
+#[cfg_attr(not(feature = "stripe"), allow(dead_code, reason = "stores of striped objects ask for the time"))]
 impl Due {
     /// Creates a deadline. One that has passed is now.
     pub(crate) fn new(at: Instant) -> Self {
@@ -27,7 +28,7 @@ impl Due {
         Self { made, after: Arc::new(AtomicU64::new(nanos(at, made))) }
     }
 
-    /// Returns the deadline of the current read; now where it has none, because somebody waits for it.
+    /// Returns the deadline of the current read. A read without a deadline is due now, because a client waits for it.
     pub(crate) fn current() -> Self {
         CURRENT.try_with(Self::clone).unwrap_or_else(|_| Self::new(Instant::now()))
     }

@@ -10,8 +10,7 @@ use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderName, PRAGMA, VARY};
 pub struct Freshness {
     /// Time for which the metadata is trusted without asking; `None` where the origin does not state it.
     pub fresh: Option<Duration>,
-    /// Time afterwards for which it may be used while the origin fails (RFC 5861 4); `None` where the origin does not
-    /// state it.
+    /// Further time for which the reply may be used while the origin fails (RFC 5861 4); `None` if the origin does not state it.
     pub stale_if_error: Option<Duration>,
     /// Permissions for caches at the time of the reply.
     pub permission: Permission,

@@ -1,9 +1,8 @@
 //! Origins of media bytes, and the slice cache in front of them.
 //!
-//! An [`Origin`] is one place that holds objects: a folder, an HTTP server, a bucket, or memory. A [`Store`] puts
-//! origins under names and a slice cache in front of the remote ones, so that one byte of an object is fetched
-//! from its origin once, however many readers want it, and each reader gets it as it arrives. Local files are handed out
-//! as open files instead, for the kernel to send.
+//! An [`Origin`] is one place that holds objects: a folder, an HTTP server, a bucket, or memory. A [`Store`] has origins by name,
+//! and a slice cache in front of remote origins. Each byte of an object is fetched from its origin once, for all readers, and
+//! each reader gets it when it arrives. Local files are handed out as open files instead, for the kernel to send.
 //!
 //! The most important types are [`Store`], [`Object`], [`Reader`] and the trait [`Origin`]. What this crate does not
 //! know: media formats, HTTP towards clients, and configuration files. Ranges are plain [`std::ops::Range<u64>`] of
@@ -29,43 +28,35 @@
 #![forbid(unsafe_code)]
 
 mod build;
-mod cache;
-mod chunk;
 mod contents;
-mod disk_tier;
+mod disk;
 mod due;
 mod error;
-mod fetching;
-mod flight;
 mod freshness;
-mod hold;
 #[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod intervals;
 mod layout;
 mod location;
 mod memory;
-mod named;
 mod named_origin;
-mod object;
 mod origin;
 mod path;
 #[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod policy;
-mod prefetch;
-mod reader;
-pub mod ring;
+mod reading;
 mod scattered;
 #[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod schedule;
 mod scheduler;
 mod single_flight;
-mod slab;
 mod slice;
 mod slices;
 mod speculation;
 mod stats;
 mod store;
+#[cfg(feature = "stripe")]
 mod stripe;
+mod striping;
 pub mod trace;
 mod url_text;
 mod version;
@@ -74,42 +65,45 @@ mod waits;
 mod walls;
 
 pub use build::{OriginOptions, build, build_with_homes, credentials, faults};
-pub use cache::Cache;
-pub use chunk::Chunk;
 pub use contents::{CachedObject, OriginLink, Selection, Whence};
-pub use disk_tier::{DiskStats, Pin};
+pub use disk::chunk::Chunk;
+pub use disk::disk_tier::{DiskStats, Pin};
+pub use disk::ring;
+pub use disk::slab::{ObjectName, SlabError, held_lock};
 pub use error::{At, ErrorKind, OriginError, Phase};
 pub use freshness::{Freshness, Permission, Storage};
-pub use hold::{Hold, Holds};
 pub use layout::{Layout, LayoutError, Piece, StoreRate, Striping};
 pub use location::{BucketPrefix, Cloud, OriginLocation};
+pub use memory::cache::Cache;
+pub use memory::hold::{Hold, Holds};
 pub use memory::{CacheCounters, Memory};
-pub use object::Object;
 pub use origin::bare::LocationError;
 pub use origin::cloud::CloudOrigin;
 pub use origin::disk::DiskOrigin;
 pub use origin::homes::{HOME_HEADER, Homes};
+pub use origin::http::index_page::entries as index_page_entries;
 pub use origin::http::{HttpOrigin, loop_id};
-pub use origin::index_page::entries as index_page_entries;
 pub use origin::memory::MemoryOrigin;
 pub use origin::odd_keys::without_odd_keys;
 pub use origin::retry::{RetryOrigin, RetryPolicy};
 pub use origin::{
     BoxFuture, BucketOptions, Entry, Fetched, Lanes, Listing, NeighbourStats, ObjectMeta, OpenFile, OptionFault,
-    Origin, OriginBody, OriginCounts, OriginFacts, RemoteOptions, StripeStoreStats, Timeouts,
+    Origin, OriginBody, OriginCounts, OriginFacts, RemoteOptions, SentBy, StripeStoreStats, Timeouts,
 };
 pub use path::{ObjectPath, PathError};
-pub use prefetch::Watch;
-pub use reader::Reader;
+pub use reading::object::Object;
+pub use reading::prefetch::Watch;
+pub use reading::reader::Reader;
 pub use scattered::Scattered;
 pub use single_flight::SingleFlight;
-pub use slab::{ObjectName, SlabError, held_lock};
 pub use stats::{PlaceStats, ReadCounts, Stats};
 pub use store::{DiskOptions, Store, StoreError, StoreOptions};
+#[cfg(feature = "stripe")]
 pub use stripe::{
-    MAP_SUFFIX, MapError, MapTarget, StripeError, StripeMap, StripePlan, StripeSource, StripeStore, Striped,
-    StripingOptions, remove, remove_striped, stripe, unstripe,
+    MapError, MapTarget, StripeError, StripeMap, StripePlan, StripeSource, Striped, remove, remove_striped, stripe,
+    unstripe,
 };
+pub use striping::{MAP_SUFFIX, StripeStore, StripingOptions};
 pub use url_text::{shown_without_secrets, without_secrets};
 pub use version::Version;
 pub use waits::{BOUNDS as WAIT_BOUNDS, WaitCounts};

@@ -1,4 +1,4 @@
-//! Locations of objects: what an origin is made of.
+//! Locations of objects, from which origins are made.
 
 use std::fmt;
 use std::path::PathBuf;

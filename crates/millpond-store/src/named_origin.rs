@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
 use crate::error::{At, OriginError};
-use crate::origin::{Fetched, ObjectMeta, Origin};
+use crate::origin::{Fetched, ObjectMeta, Origin, SentBy};
 use crate::path::ObjectPath;
 use crate::schedule::{LinkLanes, LinkState, Meter, Mode, Seconds};
 use crate::scheduler::Scheduler;
@@ -71,6 +71,11 @@ impl NamedOrigin {
         LinkState { lanes, ..self.meter().state() }
     }
 
+    /// Returns the measured bandwidth of the link, in bytes a second; `None` before the first measurement.
+    pub(crate) fn measured(&self) -> Option<f64> {
+        self.meter().measured()
+    }
+
     fn meter(&self) -> MutexGuard<'_, Meter> {
         self.meter.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -102,7 +107,7 @@ impl NamedOrigin {
         meta: &ObjectMeta,
     ) -> Result<Fetched, OriginError> {
         tracing::debug!(place = %self.name, %path, ?range, "origin request");
-        stats::add(&self.counters.origin_requests, 1);
+        stats::add(&self.counters.requests, 1);
         let span = self.span(path, Some(&range));
         let read = self.origin.read(path, range, Some(meta)).instrument(span.clone()).await;
         if read.is_err() {
@@ -111,7 +116,7 @@ impl NamedOrigin {
         read
     }
 
-    /// Waits for all bytes of a reply, which must be those of `range`.
+    /// Waits for all bytes of a reply, which must be the bytes of `range`.
     pub(crate) async fn collect(
         &self,
         path: &ObjectPath,
@@ -122,7 +127,7 @@ impl NamedOrigin {
         let mut bytes = Vec::with_capacity(expected.min(AHEAD) as usize);
         while let Some(piece) = fetched.body.next().await {
             let piece = piece?;
-            stats::add(&self.counters.origin_bytes, piece.len() as u64);
+            stats::add(&self.counters.received_bytes, piece.len() as u64);
             bytes.extend_from_slice(&piece);
         }
         let received = bytes.len() as u64;
@@ -145,23 +150,39 @@ pub(crate) struct Transfer {
     asked: Option<Seconds>,
     rest: u64,
     begun: bool,
+    /// Whether the origin sends the bytes. What siblings send measures nothing of the link to it.
+    is_of_link: bool,
 }
 
 impl Transfer {
     pub(crate) fn new(source: Arc<NamedOrigin>, is_asked_now: bool) -> Self {
         let tells = source.meter().tells_delay() && is_asked_now;
         let asked = tells.then(|| source.now());
-        Self { source, asked, rest: 0, begun: false }
+        Self { source, asked, rest: 0, begun: false, is_of_link: true }
+    }
+
+    /// Notes who sends the bytes.
+    pub(crate) fn is_sent_by(&mut self, sender: SentBy) {
+        if sender == SentBy::Sibling && self.is_of_link {
+            self.is_of_link = false;
+            self.source.meter().ends(self.source.now(), self.rest, self.begun);
+        }
     }
 
     /// Counts bytes that are requested.
     pub(crate) fn expects(&mut self, bytes: u64) {
+        if !self.is_of_link {
+            return;
+        }
         self.rest += bytes;
         self.source.meter().requested(bytes);
     }
 
     /// Counts bytes that arrived.
     pub(crate) fn arrived(&mut self, bytes: u64) {
+        if !self.is_of_link {
+            return;
+        }
         let bytes = bytes.min(self.rest);
         let now = self.source.now();
         let mut meter = self.source.meter();
@@ -176,6 +197,9 @@ impl Transfer {
 
 impl Drop for Transfer {
     fn drop(&mut self) {
+        if !self.is_of_link {
+            return;
+        }
         let now = self.source.now();
         self.source.meter().ends(now, self.rest, self.begun);
     }

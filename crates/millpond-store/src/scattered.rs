@@ -1,8 +1,8 @@
 //! Small ranges scattered over an object, such as the headers of movie fragments, in few origin requests.
 //!
-//! A walk over ranges of which each names the next one would wait for a request each time. There a gap is read as well,
-//! through the slice cache, where that takes little more time than another request. So a run of near ranges takes one
-//! request. Its slices stay cached for viewers. Far ranges are read exactly.
+//! If each range names the next one, a walk would wait for a request at each range. So the gap between two ranges is read too,
+//! through the slice cache, if this takes little more time than another request. So a run of near ranges takes one request. Its
+//! slices stay cached for viewers. Far ranges are read exactly.
 //!
 //! Ranges at known positions are requested at the same time, which makes their number cheap. There only gaps are read that
 //! are no longer than the ranges.
@@ -21,8 +21,8 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 
 use crate::error::OriginError;
-use crate::object::Object;
-use crate::reader::Reader;
+use crate::reading::object::Object;
+use crate::reading::reader::Reader;
 use crate::schedule::LinkEstimate;
 use crate::store::Store;
 

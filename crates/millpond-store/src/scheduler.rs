@@ -1,4 +1,4 @@
-//! The viewers of a place, and the plan of what is fetched for them.
+//! The viewers of a place, and the plan of slices to fetch for them.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -10,9 +10,9 @@ use futures_util::future::{BoxFuture, Shared};
 
 /// Jobs under way, by key: the first caller of a key starts its job, later callers share the result.
 ///
-/// The callers drive the job themselves; nothing is spawned. A caller may leave at any time, the first one too: the job
-/// goes on while one caller waits, and is dropped when the last one leaves. A finished job is forgotten at once, with
-/// its result and its errors, so the next caller starts a new one.
+/// The callers drive the job themselves; nothing is spawned. Any caller may leave at any time, including the first. The job
+/// continues while at least one caller waits, and is dropped when the last caller leaves. A finished job is forgotten at once,
+/// with its result and its errors, so the next caller starts a new one.
 ///
 /// ```
 /// # use millpond_store::SingleFlight;

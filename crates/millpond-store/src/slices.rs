@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
 
-use crate::cache::Cache;
-use crate::disk_tier::{DiskSlice, DiskTier};
+use crate::disk::disk_tier::{DiskSlice, DiskTier};
+use crate::disk::named::Named;
+use crate::memory::cache::Cache;
 use crate::memory::{CacheCounters, Memory};
-use crate::named::Named;
 use crate::policy::Item;
 use crate::slice::{Slice, SliceId};
 
-/// All complete slices of a store, and the memory reserved for those that are being filled.
+/// All complete slices of a store, and the memory reserved for slices that are being filled.
 ///
 /// A complete slice is in memory until it is on the disk, and longer without a disk. The kernel's page cache keeps
 /// slices of the disk in memory.

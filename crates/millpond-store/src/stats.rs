@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::disk_tier::DiskStats;
+use crate::disk::disk_tier::DiskStats;
 use crate::error::{ErrorKind, OriginError};
 use crate::memory::CacheCounters;
-use crate::origin::{NeighbourStats, StripeStoreStats};
+use crate::origin::{NeighbourStats, OriginCounts, StripeStoreStats};
 use crate::waits::{WaitCounts, Waits};
 
 /// A snapshot of the store's counters, from its creation on.
@@ -28,9 +28,9 @@ pub struct Stats {
 pub struct PlaceStats {
     /// The name of the place.
     pub name: String,
-    /// Requests to the origin, repeated ones included.
+    /// Requests to the origin, repeated ones included. Those that a sibling answered don't count.
     pub origin_requests: u64,
-    /// Bytes of bodies that the origin sent.
+    /// Bytes of bodies that the origin sent. What siblings sent is in [`neighbours`](Self::neighbours).
     pub origin_bytes: u64,
     /// Slices a reader found complete, in memory or on the disk.
     pub slice_hits: u64,
@@ -50,7 +50,7 @@ pub struct PlaceStats {
     pub prefetched_unused_bytes: u64,
     /// Tracks of viewers whose positions are known now.
     pub watched: u64,
-    /// Measured bandwidth of the link to the origin, in bytes a second.
+    /// Measured bandwidth of the link to the origin, in bytes a second; 0 before the first measurement.
     pub link_bandwidth: u64,
     /// Opens and reads that joined a request of another caller.
     pub collapsed: u64,
@@ -73,8 +73,10 @@ pub struct PlaceStats {
 /// The live counters of a place.
 #[derive(Debug, Default)]
 pub(crate) struct PlaceCounters {
-    pub(crate) origin_requests: AtomicU64,
-    pub(crate) origin_bytes: AtomicU64,
+    /// Requests for objects. Siblings may answer some of them.
+    pub(crate) requests: AtomicU64,
+    /// Bytes of bodies, from the origin or its siblings.
+    pub(crate) received_bytes: AtomicU64,
     pub(crate) slice_hits: AtomicU64,
     pub(crate) slice_misses: AtomicU64,
     pub(crate) memory_hit_bytes: AtomicU64,
@@ -136,14 +138,18 @@ impl PlaceCounters {
         error
     }
 
-    pub(crate) fn snapshot(&self, name: &str, retries: u64) -> PlaceStats {
+    pub(crate) fn snapshot(&self, name: &str, counts: OriginCounts) -> PlaceStats {
+        let OriginCounts { retries, neighbours, stripes } = counts;
+        let siblings = neighbours.unwrap_or_default();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let errors =
             ErrorKind::ALL.into_iter().zip(self.errors.iter().map(read)).filter(|(_, count)| *count > 0).collect();
         PlaceStats {
             name: name.to_owned(),
-            origin_requests: read(&self.origin_requests) + retries,
-            origin_bytes: read(&self.origin_bytes),
+            origin_requests: (read(&self.requests) + siblings.further + retries).saturating_sub(siblings.hits),
+            origin_bytes: read(&self.received_bytes).saturating_sub(siblings.bytes),
+            neighbours,
+            stripes,
             slice_hits: read(&self.slice_hits),
             slice_misses: read(&self.slice_misses),
             memory_hit_bytes: read(&self.memory_hit_bytes),

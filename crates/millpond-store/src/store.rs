@@ -14,18 +14,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::cache::Cache;
-use crate::disk_tier::{DiskTier, Pin};
+use crate::disk::disk_tier::{DiskTier, Pin};
 use crate::error::OriginError;
 use crate::freshness::Permission;
 use crate::memory::Memory;
+use crate::memory::cache::Cache;
 use crate::named_origin::NamedOrigin;
-use crate::object::Object;
 use crate::origin::{Entry, Listing, Origin};
 use crate::path::ObjectPath;
 use crate::policy::PolicyName;
-use crate::prefetch::Watch;
-use crate::reader::Reader;
+use crate::reading::object::Object;
+use crate::reading::prefetch::Watch;
+use crate::reading::reader::Reader;
 use crate::schedule::Mode;
 use crate::single_flight::SingleFlight;
 use crate::slices::SliceCache;
@@ -97,8 +97,8 @@ impl Store {
         Ok(())
     }
 
-    /// Stops using the disk, and gives its folder up for another process once no slice is being read or written. Returns whether it
-    /// has been given up; where it has not, call it again a moment later. Slices are kept in memory from then on.
+    /// Stops using the disk. Releases its folder for another process when no slice is being read or written. Returns whether the
+    /// folder has been released. If not, call this again a moment later. Slices are kept in memory from then on.
     pub fn leave_disk(&self) -> bool {
         self.0.slices.disk().is_none_or(|disk| disk.leave())
     }
@@ -200,8 +200,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The error of the origin, or [`OriginError::NoSuchPlace`]. An absent object is remembered for a second. Where the
-    /// origin fails otherwise, returns the object as last seen, for as long as it may be used.
+    /// The error of the origin, or [`OriginError::NoSuchPlace`]. An absent object is remembered for a second. If the origin fails
+    /// otherwise, returns the object as last seen, while it may be used.
     pub async fn open(&self, place: &str, path: &ObjectPath) -> Result<Arc<Object>, OriginError> {
         self.open_for(place, path, 0..1).await
     }
@@ -256,7 +256,7 @@ impl Store {
             .run(folder, || {
                 let (source, folder) = (place.source.clone(), folder.clone());
                 async move {
-                    stats::add(&source.counters.origin_requests, 1);
+                    stats::add(&source.counters.requests, 1);
                     let result = source.origin.list(&folder).await;
                     result.map_err(|error| source.counters.failed(error))
                 }
@@ -274,8 +274,8 @@ impl Store {
         Ok(entries)
     }
 
-    /// Returns the current permissions of the origin for caches of an object: those of its last reply about the
-    /// version, through whichever [`Object`].
+    /// Returns the origin's current caching permissions for an object. They come from its last reply about the version, through
+    /// any [`Object`].
     pub fn permission(&self, object: &Object) -> Permission {
         if object.file().is_some() {
             return object.permission();
@@ -369,13 +369,11 @@ impl Store {
             let counts = source.origin.counts();
             let (used, unused) = source.speculation.bytes();
             PlaceStats {
-                neighbours: counts.neighbours,
-                stripes: counts.stripes,
                 prefetched_bytes: used + unused,
                 prefetched_unused_bytes: unused,
                 watched: source.scheduler.viewers(),
-                link_bandwidth: source.link().estimate.bandwidth as u64,
-                ..source.counters.snapshot(&source.name, counts.retries)
+                link_bandwidth: source.measured().unwrap_or_default() as u64,
+                ..source.counters.snapshot(&source.name, counts)
             }
         });
         let slices = &self.0.slices;

@@ -148,53 +148,60 @@ const COUNTERS: &[Field] = &[
     ("rtp_bytes", "Bytes of RTP packets sent, headers included", |counters| &counters.bytes),
     ("rtp_frames", "Frames sent as RTP packets", |counters| &counters.frames),
     ("rtp_late_frames", "Frames sent more than 100 ms after they were due", |counters| &counters.late_frames),
-    ("rtp_lagging_frames", "Those of them that were loaded in time: the machine is too slow", |counters| {
-        &counters.lagging_frames
-    }),
+    (
+        "rtp_lagging_frames",
+        "Late frames that had been loaded in time, so that the machine was too slow to send them",
+        |counters| &counters.lagging_frames,
+    ),
     ("rtp_missed_deadlines", "Times that frames were loaded more than 100 ms after they were due", |counters| {
         &counters.missed_deadlines
     }),
     (
         "rtsp_interval_hits",
-        "Blocks of frames that were in memory for a session within the caching window behind another",
+        "Blocks of frames that a session found in memory, because another session was ahead within the caching window",
         |counters| &counters.interval_hits,
     ),
-    ("rtsp_interval_misses", "Those that were not", |counters| &counters.interval_misses),
     (
-        "rtp_dropped_frames",
-        "Frames not sent: their receiver is slow, or they are not what their codec says",
-        |counters| &counters.dropped_frames,
+        "rtsp_interval_misses",
+        "Blocks of frames that a session within the caching window did not find in memory",
+        |counters| &counters.interval_misses,
     ),
-    ("rtp_failed_sends", "Messages that the system did not take", |counters| &counters.failed_sends),
-    ("rtp_repeated_packets", "RTP packets sent again because their receiver asked for them", |counters| {
+    ("rtp_dropped_frames", "Frames not sent because the receiver was slow or the frame was invalid", |counters| {
+        &counters.dropped_frames
+    }),
+    ("rtp_failed_sends", "RTP and RTCP packets that the system did not accept for sending", |counters| {
+        &counters.failed_sends
+    }),
+    ("rtp_repeated_packets", "RTP packets sent again because their receiver requested them", |counters| {
         &counters.repeated_packets
     }),
     (
         "rtp_refused_repeats",
-        "RTP packets that receivers asked for and did not get: too old, too often, or too many",
+        "RTP packets that receivers requested again and did not get: they were too old, or requested too often, or \
+         too many",
         |counters| &counters.refused_repeats,
     ),
-    ("rtcp_foreign_feedback", "Requests for packets of a stream that their sender does not receive", |counters| {
+    ("rtcp_foreign_feedback", "Requests for lost packets from senders that do not receive the stream", |counters| {
         &counters.foreign_feedback
     }),
     ("recorded_bytes", "Bytes that recordings wrote into their files", |counters| &counters.recorded_bytes),
     ("recorded_frames", "Frames that recordings wrote into their files", |counters| &counters.recorded_frames),
-    ("recording_lost_frames", "Frames that recordings left out because their disk was slow", |counters| {
+    ("recording_lost_frames", "Frames missing in recordings because the disk was slow", |counters| {
         &counters.unrecorded_frames
     }),
     ("recordings_failed", "Recordings that ended because their file could not be written", |counters| {
         &counters.failed_recordings
     }),
-    ("rtcp_reports", "Receiver reports that came", |counters| &counters.reports),
-    ("rtcp_lost_packets", "Packets that receivers say they did not get", |counters| &counters.lost_packets),
+    ("rtcp_reports", "Receiver reports received", |counters| &counters.reports),
+    ("rtcp_lost_packets", "Packets that receivers report as lost", |counters| &counters.lost_packets),
     (
         "rtp_loss_events",
-        "Loss events that rate control found in reports: losses of one round trip are one",
+        "Loss events that rate control found in reports; all losses within one round trip are one event",
         |counters| &counters.loss_events,
     ),
     (
         "rtp_held_frames",
-        "Frames of stored titles and of the past dropped because the allowed rate would make them too late",
+        "Frames of stored titles and of time shift dropped because the rate control would have made them late",
         |counters| &counters.held_frames,
     ),
 ];
@@ -211,26 +218,30 @@ impl Collector for CounterCollector {
         }
         for (name, help, histogram) in [
             ("rtcp_jitter_seconds", "Interarrival jitter that receivers report", &self.0.jitter),
-            ("rtcp_round_trip_seconds", "Round trips by receivers' reports", &self.0.round_trip),
+            ("rtcp_round_trip_seconds", "Round-trip times according to receiver reports", &self.0.round_trip),
         ] {
             histogram.encode(encoder.encode_descriptor(name, help, None, histogram.metric_type())?)?;
         }
-        let help = "RTSP sessions that were refused (453)";
+        let help = "Refused RTSP sessions (453)";
         let mut family = encoder.encode_descriptor("rtsp_refused", help, None, MetricType::Counter)?;
         for (reason, count) in Full::NAMES.iter().zip(&self.0.refused) {
             let labels = [("reason", *reason)];
             ConstCounter::new(count.load(Ordering::Relaxed)).encode(family.encode_family(&labels)?)?;
         }
-        let help = "Time of the threads that send RTP: running, and waiting for a processor";
+        let help = "Time for which the threads that send RTP ran, and for which they waited for a processor";
         let mut family = encoder.encode_descriptor("rtp_sender_seconds", help, None, MetricType::Counter)?;
         for (state, micros) in [("running", &self.0.sender_run_micros), ("waiting", &self.0.sender_wait_micros)] {
             let seconds = micros.load(Ordering::Relaxed) as f64 / 1e6;
             ConstCounter::new(seconds).encode(family.encode_family(&[("state", state)])?)?;
         }
         for (name, help, value) in [
-            ("recordings", "Recordings that run", &self.0.recordings),
-            ("rtsp_playing", "RTSP sessions that play", &self.0.playing),
-            ("rtsp_overloaded", "1 while newcomers are refused because sending takes too long", &self.0.overloaded),
+            ("recordings", "Running recordings", &self.0.recordings),
+            ("rtsp_playing", "Playing RTSP sessions", &self.0.playing),
+            (
+                "rtsp_overloaded",
+                "1 while new RTSP sessions are refused because packets are sent late",
+                &self.0.overloaded,
+            ),
         ] {
             let gauge = ConstGauge::new(value.load(Ordering::Relaxed) as i64);
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;

@@ -3,11 +3,11 @@
 /// Rule by which the frames that wait for one viewer are dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dropping {
-    /// Frames that no other frame needs are dropped first, then those of higher temporal layers, then the end of a group of
-    /// pictures. The others can be decoded.
+    /// Frames that no other frame needs are dropped first, then frames of higher temporal layers, then the end of a group of
+    /// pictures. The remaining frames can be decoded.
     #[default]
     LeastNeeded,
-    /// Frames that arrive while too many wait are dropped, whatever others need them: to compare with.
+    /// Frames that arrive while the queue is full are dropped, even if other frames need them. This rule is for comparisons.
     Blind,
 }
 

@@ -39,7 +39,7 @@ pub enum EpochReason {
 }
 
 impl Epoch {
-    /// The track whose key frames viewers begin with: the first one with pictures, else the first one. `None` without tracks.
+    /// The track with whose key frames viewers begin: the first video track, else the first track. `None` without tracks.
     #[must_use]
     pub fn lead(&self) -> Option<u16> {
         Self::lead_of(&self.formats)

@@ -44,8 +44,9 @@ impl dyn Feed {
         tracks.into_iter().filter_map(|track| self.format(track)).map(|format| format.bandwidth).sum()
     }
 
-    /// Returns the tracks to describe, with their indexes: pictures of the rendition that is named, else the best ones that
-    /// need no more than `most` bits a second together with the sound, or the least; sound of the default language.
+    /// Returns the tracks to describe, with their indexes: pictures, and sound of the default language. Pictures are of the named
+    /// rendition. Else they are the best pictures that need at most `most` bits a second together with the sound, or the
+    /// pictures that need the least.
     pub fn chosen(&self, rendition: Option<&str>, most: Option<u64>) -> Vec<(usize, &Format)> {
         let all: Vec<_> = self.formats().iter().enumerate().filter_map(|(n, f)| Some((n, f.as_ref()?))).collect();
         let of =

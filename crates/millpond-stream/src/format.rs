@@ -1,6 +1,6 @@
 //! Format of one track, independent of its origin.
 
-use millpond_media::{Importance, movie::Track, sample_table::SampleTable};
+use millpond_media::{Importance, SampleTable, movie::Track};
 use millpond_package::{MediaKind, PresentedTrack};
 use millpond_rtp::{
     description::{Described, FIRST_PAYLOAD_TYPE},

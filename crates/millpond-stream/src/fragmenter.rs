@@ -5,12 +5,12 @@
 //!
 //! Time 0 of its output is the presentation time of the first key frame of the leading track. Frames that are presented earlier
 //! are left out. Presentation times are kept exactly. Decode times are moved earlier by the reordering of the first fragment, so
-//! that no frame is decoded after it is presented; an edit list takes that off again, as in [`millpond_package::fmp4`].
+//! that no frame is decoded after it is presented. An edit list subtracts this shift again, as in [`millpond_package::fmp4`].
 //!
-//! A frame waits for the next one of its track, which tells its duration. Where the [`Tempo`] of the stream is known, the first
-//! fragment need not wait ([`Fragmenter::start`]): its last picture lasts for the usual interval. The picture behind it is decoded
-//! at the end of that, and presented at its own time, so decode times have neither a hole nor an overlap. Where only the
-//! reordering is known, the first fragment ends with the last picture but one.
+//! A frame waits for the next frame of its track, which determines its duration. Where the [`Tempo`] of the stream is known, the
+//! first fragment need not wait ([`Fragmenter::start`]): its last picture lasts for the usual interval. The next picture is
+//! decoded at the end of this interval, and presented at its own time. So decode times have neither a gap nor an overlap. Where
+//! only the reordering is known, the first fragment ends with the last picture but one.
 
 use crate::{Format, Frame, Tempo, frame::ticks};
 use bytes::Bytes;
@@ -66,9 +66,9 @@ pub struct Fragmenter {
 /// Which frames end with a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// All but the last one of each track, whose duration is not known yet.
+    /// All frames but the last of each track, whose duration is not known yet.
     Known,
-    /// The same, and the last one of the leading track, whose duration is assumed.
+    /// The frames of [`Self::Known`], and the last frame of the leading track, whose duration is assumed.
     Lead,
     /// All.
     All,
@@ -127,8 +127,8 @@ pub fn fits(format: &Format) -> bool {
 }
 
 impl Fragmenter {
-    /// Makes one for tracks of a feed, by their indexes. The key frames of `lead` begin fragments. Tracks that
-    /// [do not fit](fits) are left out; `None` where the leading track is one of them.
+    /// Makes one for tracks of a feed, by their indexes. The key frames of `lead` begin fragments. Tracks that [do not fit](fits)
+    /// are left out. `None` if the leading track does not fit.
     #[must_use]
     pub fn new<'a>(
         formats: impl IntoIterator<Item = (u16, &'a Format)>,
@@ -153,7 +153,8 @@ impl Fragmenter {
         Self { has_clean_holes: true, ..self }
     }
 
-    /// Notes what earlier frames of the stream have shown, or what its format states. Frames follow; they may contradict it.
+    /// Notes the tempo that earlier frames of the stream showed, or that its format states. Frames follow; they may contradict
+    /// it.
     pub fn expect(&mut self, tempo: Tempo) {
         if let Some(lead) = self.lanes.first_mut().filter(|lead| lead.track == tempo.track && lead.format.is_video()) {
             lead.reorder = tempo.reorder;
@@ -161,8 +162,8 @@ impl Fragmenter {
         self.tempo = Some(tempo);
     }
 
-    /// Ends the first fragment, with all frames of the leading track that were taken; all but the last one where the interval of
-    /// frames is not known. `None` after the first fragment, and where the tempo of the stream is not [known](Self::expect).
+    /// Ends the first fragment, with all frames of the leading track so far. If the interval of frames is unknown, the last frame
+    /// is left out. `None` after the first fragment, and if the tempo of the stream is not [known](Self::expect).
     pub fn start(&mut self) -> Option<Fragment> {
         let tempo = self.tempo.filter(|_| !self.has_init && self.state == State::Open)?;
         let (lead, others) = self.lanes.split_first_mut()?;
@@ -214,7 +215,8 @@ impl Fragmenter {
         if ends { self.cut(frame.due, Extent::Known) } else { broken }
     }
 
-    /// Notes that frames were lost: the fragment ends, and the next one begins with the next key frame. Returns the fragment.
+    /// Notes that frames were lost. The fragment ends, and the next fragment begins with the next key frame. Returns the
+    /// fragment.
     pub fn gap(&mut self) -> Option<Fragment> {
         let fragment = self.finish();
         if self.state == State::Open {
@@ -229,7 +231,7 @@ impl Fragmenter {
         self.cut(self.began, Extent::All)
     }
 
-    /// Duration of what was taken so far, gaps included.
+    /// Duration of the frames taken so far, gaps included.
     #[must_use]
     pub fn duration(&self) -> Duration {
         let Some(lead) = self.lanes.first() else { return Duration::ZERO };

@@ -1,9 +1,9 @@
-//! The stream engine: moves frames from where they enter to where they leave, in real time (AMPS, rows A1 to A4).
+//! The stream engine: moves frames from feeds to outlets, in real time (AMPS, rows A1 to A4).
 //!
-//! A [`Feed`] is where frames enter: a stored title is one. A [`Format`] says what one of its tracks is. Modules pass
-//! [`Frame`]s on through pipes; an [`Outlet`](outlet::Outlet) is where the packets of one track leave. The [`Manager`] takes a
-//! [`Request`] for a [`Subscriber`], whatever protocol both came from: it finds a graph that can be shared, forks it, or
-//! builds one, and gives a handle, [`Playing`], that releases what nobody else uses.
+//! Frames enter at a [`Feed`], such as a stored title. A [`Format`] describes one of its tracks. Modules pass [`Frame`]s on
+//! through pipes. The packets of one track leave at an [`Outlet`](outlet::Outlet). The [`Manager`] takes a [`Request`] for a
+//! [`Subscriber`], from any protocol. It shares and forks an existing graph, or builds a new one. It returns a handle,
+//! [`Playing`]. Dropping the handle releases the parts that no other session uses.
 //!
 //! It knows the store, presentations and payload formats. It does not know signalling: no message of RTSP or HTTP, no
 //! configuration file. [`Options`] are its own.

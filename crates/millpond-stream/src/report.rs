@@ -16,7 +16,7 @@ use tokio::sync::watch;
 /// State of a stream's source.
 #[derive(Clone, Debug)]
 pub enum StreamState {
-    /// No frame was expected yet: nobody watches, or the first attempt to open the source is under way.
+    /// No frame was expected yet: there is no viewer, or the first attempt to open the source is in progress.
     Waiting,
     /// Frames arrive.
     Running {
@@ -88,7 +88,7 @@ impl Default for Reporter {
 }
 
 impl WeakReporter {
-    /// The reporter, while the run or somebody else has it.
+    /// The reporter, while the run or another owner has it.
     pub(crate) fn upgrade(&self) -> Option<Reporter> {
         self.0.upgrade().map(Reporter)
     }
@@ -161,7 +161,7 @@ impl Reporter {
         self.0.cues.subscribe()
     }
 
-    /// Tells what was counted since the run began.
+    /// Reports the counts since the run began.
     pub fn count(&self, counts: SourceCounts) {
         let mut told = self.0.counts.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.totals.counted(&told, &counts);

@@ -9,6 +9,6 @@ pub(crate) struct Strain {
     pub(crate) waits: Duration,
     /// Frames that were dropped so far.
     pub(crate) dropped: u64,
-    /// Reports so far in which a receiver by UDP missed many packets.
+    /// Number of reports so far in which a UDP receiver missed many packets.
     pub(crate) losses: u64,
 }

@@ -49,8 +49,8 @@ pub fn fits(format: &Format) -> bool {
 }
 
 impl TransportStream {
-    /// Makes one for tracks of a feed, by their indexes. It begins with a key frame of `lead`. Tracks that
-    /// [do not fit](fits) are left out; `None` where the leading track is one of them.
+    /// Makes one for tracks of a feed, by their indexes. It begins with a key frame of `lead`. Tracks that [do not fit](fits) are
+    /// left out. `None` if the leading track does not fit.
     #[must_use]
     pub fn new<'a>(formats: impl IntoIterator<Item = (u16, &'a Format)>, lead: u16) -> Option<Self> {
         let mut formats: Vec<_> = formats.into_iter().filter(|(_, format)| fits(format)).collect();

@@ -12,7 +12,7 @@ use std::{
 #[must_use]
 pub fn command(program: &str) -> Command {
     Command::new("man")
-        .about(format!("Prints the man page of {program}, or writes those of all commands into a folder"))
+        .about(format!("Prints the man page of {program}, or writes the man pages of all commands into a folder"))
         .arg(
             Arg::new("folder")
                 .value_name("DIR")

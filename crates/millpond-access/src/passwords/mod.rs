@@ -199,7 +199,8 @@ pub async fn watch(passwords: Weak<Passwords>, shutdown: watch::Receiver<bool>) 
             Ok(Ok(true)) => tracing::info!(file = %passwords.file.display(), "RTSP users read again"),
             Ok(Ok(false)) => {}
             Ok(Err(all)) => all.iter().for_each(|error| {
-                tracing::error!(file = %passwords.file.display(), %error, "RTSP users can't be read, the last good ones stay");
+                tracing::error!(file = %passwords.file.display(), %error, "RTSP users can't be read: the last good \
+                                                                           users stay in force");
             }),
             Err(error) => tracing::error!(%error, "checking the file of RTSP users failed"),
         }

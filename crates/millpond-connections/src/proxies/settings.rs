@@ -62,8 +62,8 @@ const LIST: &[Setting<ProxySettings>] = &[
         name: "trusted-proxies",
         form: Form::List,
         default: "none",
-        help: "Networks of proxies that tell the addresses of their clients, such as 10.0.0.0/24; access rules, limits and the log use those \
-               addresses, and ignore what other clients tell",
+        help: "Networks of trusted proxies, such as 10.0.0.0/24. Access rules, limits and the log use the client \
+               addresses that these proxies report, and ignore addresses that other clients report",
         applied: At::Reload,
         apply: |proxies, text| Network::list(text).map(|v| proxies.networks = v),
         show: |proxies| Network::show(&proxies.networks),
@@ -72,8 +72,8 @@ const LIST: &[Setting<ProxySettings>] = &[
         name: "forwarded-by",
         form: Form::Choice(&ForwardedBy::NAMES),
         default: "x-forwarded-for",
-        help: "Way in which trusted proxies tell the address of a client: by a header field of HTTP, or by the PROXY protocol (version 1 or 2) at the \
-               beginning of each connection by HTTP, RTSP and RTMP",
+        help: "How trusted proxies report the address of a client: in an HTTP header field, or by the PROXY protocol \
+               (version 1 or 2). The latter precedes each HTTP, RTSP and RTMP connection",
         applied: At::Reload,
         apply: |proxies, text| ForwardedBy::named(text).map(|v| proxies.by = v),
         show: |proxies| Some(proxies.by.name().to_owned()),

@@ -10,7 +10,7 @@ use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 
-use super::{TlsError, load, validity};
+use super::{TlsError, Validity, load, validity};
 use crate::tls::TlsSource;
 use millpond_settings::files::{FileStamp, Looks};
 
@@ -105,9 +105,8 @@ impl Certificates {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the first and last second in which the certificate is valid, as Unix time; `None` where it does not
-    /// state them.
-    pub fn validity(&self) -> Option<(i64, i64)> {
+    /// Returns the validity of the certificate; `None` where it does not state it.
+    pub fn validity(&self) -> Option<Validity> {
         self.current().cert.first().and_then(|certificate| validity::validity(certificate))
     }
 
@@ -115,7 +114,7 @@ impl Certificates {
     pub fn is_valid(&self, now: SystemTime) -> bool {
         let now = now.duration_since(UNIX_EPOCH).ok().and_then(|now| i64::try_from(now.as_secs()).ok());
         match (self.validity(), now) {
-            (Some((from, to)), Some(now)) => (from..=to).contains(&now),
+            (Some(Validity { from, to }), Some(now)) => (from..=to).contains(&now),
             _ => true,
         }
     }
@@ -123,7 +122,7 @@ impl Certificates {
     /// Returns a warning if the certificate is not valid at this time. Browsers refuse it, so an operator should know.
     /// It does not prevent a start, because plain HTTP and lenient players still work.
     pub fn date_warning(&self, now: SystemTime) -> Option<String> {
-        let (from, to) = self.validity()?;
+        let Validity { from, to } = self.validity()?;
         let now = i64::try_from(now.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
         let days = |seconds: i64| match seconds / 86_400 {
             0 => "less than a day".to_owned(),
@@ -161,7 +160,7 @@ impl ResolvesServerCert for Certificates {
 pub async fn watch(
     certificates: Arc<Certificates>,
     shutdown: watch::Receiver<bool>,
-    changed: impl Fn(Option<(i64, i64)>) + Send,
+    changed: impl Fn(Option<Validity>) + Send,
 ) {
     let mut looks = Looks::until(shutdown);
     while looks.next().await {
@@ -175,7 +174,8 @@ pub async fn watch(
                 changed(certificates.validity());
             }
             Ok(Ok(false)) => {}
-            Ok(Err(error)) => tracing::error!(%error, "the certificate on disk can't be used, the last good one stays"),
+            Ok(Err(error)) => tracing::error!(%error, "the certificate on disk can't be used: the last good \
+                                                       certificate stays in force"),
             Err(error) => tracing::error!(%error, "checking the certificate failed"),
         }
     }

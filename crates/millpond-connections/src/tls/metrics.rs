@@ -14,7 +14,7 @@ impl TlsMetrics {
         let metrics = Self { certificate_expiry: Gauge::default() };
         registry.register(
             "tls_certificate_expiry_timestamp_seconds",
-            "Unix time at which the certificate ends to be valid; 0 without TLS",
+            "Unix time at which the certificate expires; 0 without TLS",
             metrics.certificate_expiry.clone(),
         );
         metrics

@@ -14,6 +14,7 @@ pub use certificates::{Certificates, watch};
 pub use load::provider;
 pub use metrics::TlsMetrics;
 pub use settings::{TlsSettings, TlsSource};
+pub use validity::Validity;
 
 /// Why the server has no certificate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

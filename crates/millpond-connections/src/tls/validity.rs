@@ -1,5 +1,7 @@
 //! The period of validity of a certificate, found with a minimal DER parser.
 
+use millpond_utc::Date;
+
 /// An element of DER: its tag, its content, and the bytes behind it (X.690 8.1).
 fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = input.split_first()?;
@@ -31,8 +33,17 @@ pub(super) fn version(certificate: &[u8]) -> Option<u8> {
     number.first()?.checked_add(1)
 }
 
-/// First and last second of validity of a certificate in DER, as Unix time (RFC 5280 4.1.2.5).
-pub(super) fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
+/// The first and last second in which a certificate is valid, as Unix time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// The first second.
+    pub from: i64,
+    /// The last second.
+    pub to: i64,
+}
+
+/// Returns the validity of a certificate in DER (RFC 5280 4.1.2.5).
+pub(super) fn validity(certificate: &[u8]) -> Option<Validity> {
     let (SEQUENCE, certificate, _) = element(certificate)? else { return None };
     let (SEQUENCE, body, _) = element(certificate)? else { return None };
     let mut rest = body;
@@ -47,7 +58,7 @@ pub(super) fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
     let (tag, not_before, rest) = element(validity)?;
     let not_before = time(tag, not_before)?;
     let (tag, not_after, _) = element(rest)?;
-    Some((not_before, time(tag, not_after)?))
+    Some(Validity { from: not_before, to: time(tag, not_after)? })
 }
 
 fn time(tag: u8, text: &[u8]) -> Option<i64> {
@@ -66,8 +77,9 @@ fn time(tag: u8, text: &[u8]) -> Option<i64> {
     let (hour, rest) = number(rest, 2)?;
     let (minute, rest) = number(rest, 2)?;
     let (second, rest) = number(rest, 2)?;
-    let in_range = (1..=12).contains(&month) && (1..=31).contains(&day) && rest.is_empty();
-    in_range.then(|| days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
+    let date = Date { year, month: month.try_into().ok()?, day: day.try_into().ok()? };
+    let days = date.days().filter(|_| rest.is_empty())?;
+    Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
 fn number(text: &[u8], digits: usize) -> Option<(i64, &[u8])> {
@@ -77,14 +89,6 @@ fn number(text: &[u8], digits: usize) -> Option<(i64, &[u8])> {
         value = value * 10 + i64::from(char::from(*digit).to_digit(10)?);
     }
     Some((value, rest))
-}
-
-/// Days from 1 January 1970 to a day of the Gregorian calendar. Years are counted from March, so that the leap day
-/// is the last of its year.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    year * 365 + leap_days + (153 * month + 2) / 5 + day - 1 - 719_468
 }
 
 #[cfg(test)]
@@ -121,7 +125,7 @@ mod tests {
         let key = rcgen::KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
         let der = certificate.der();
-        assert_eq!(validity(der), Some((1_582_934_400, 2_556_144_000)));
+        assert_eq!(validity(der), Some(Validity { from: 1_582_934_400, to: 2_556_144_000 }));
         assert_eq!(version(der), Some(3));
         // A certificate of version 1 has no element of the version before its serial number.
         assert_eq!(version(&[SEQUENCE, 5, SEQUENCE, 3, 0x02, 1, 7]), Some(1));

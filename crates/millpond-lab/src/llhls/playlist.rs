@@ -208,16 +208,8 @@ fn optional<T: std::str::FromStr>(text: Option<&str>) -> Result<Option<T>, Strin
 
 /// Seconds since the Unix epoch of a date in UTC, such as `2026-11-22T10:00:00.123Z`.
 fn date(text: &str) -> Result<f64, String> {
-    let wrong = || format!("found {text:?}, expected a date and time in UTC");
-    let (day, time) = text.trim().strip_suffix('Z').and_then(|text| text.split_once('T')).ok_or_else(wrong)?;
-    let parts = |text: &str, by| text.split(by).map(|part| part.parse().ok()).collect::<Option<Vec<f64>>>();
-    let (day, time) = (parts(day, '-').ok_or_else(wrong)?, parts(time, ':').ok_or_else(wrong)?);
-    let ([year, month, day], [hours, minutes, seconds]) = (&day[..], &time[..]) else { return Err(wrong()) };
-    // Days of the Gregorian calendar, whose years begin in March.
-    let (year, month) = if *month > 2.0 { (*year, month - 3.0) } else { (year - 1.0, month + 9.0) };
-    let leaps = (year / 4.0).floor() - (year / 100.0).floor() + (year / 400.0).floor();
-    let days = 365.0 * year + leaps + ((153.0 * month + 2.0) / 5.0).floor() + day - 1.0 - 719_468.0;
-    Ok(((days * 24.0 + hours) * 60.0 + minutes) * 60.0 + seconds)
+    let wall = Some(text.trim()).filter(|text| text.ends_with('Z')).and_then(millpond_utc::parse);
+    wall.map(|wall| wall.as_secs_f64()).ok_or_else(|| format!("found {text:?}, expected a date and time in UTC"))
 }
 
 #[cfg(test)]

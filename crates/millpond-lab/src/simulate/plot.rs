@@ -7,6 +7,7 @@ mod scale;
 
 pub use scale::Axis;
 
+use quick_xml::escape::partial_escape as escape;
 use scale::{Scale, label};
 use std::fmt::Write as _;
 
@@ -189,10 +190,6 @@ fn legend(name: &str, number: usize, look: &Look, svg: &mut String) {
         y + 4.0,
         escape(name)
     );
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

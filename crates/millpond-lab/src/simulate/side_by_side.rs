@@ -8,7 +8,7 @@ use super::{
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use millpond_store::{
-    At, BoxFuture, Fetched, Freshness, Listing, Object, ObjectMeta, ObjectPath, Origin, OriginError, Store,
+    At, BoxFuture, Fetched, Freshness, Listing, Object, ObjectMeta, ObjectPath, Origin, OriginError, SentBy, Store,
     StoreOptions, Version,
     policy::PolicyName,
     schedule::{Course, Mode},
@@ -104,7 +104,7 @@ impl Origin for Modelled {
                 sleep_until(began + Duration::from_secs_f64(at)).await;
                 Ok(Bytes::from(vec![0; len as usize]))
             });
-            Ok(Fetched { meta: self.meta(), range, body: body.boxed() })
+            Ok(Fetched { meta: self.meta(), range, body: body.boxed(), sender: SentBy::Origin })
         })
     }
 

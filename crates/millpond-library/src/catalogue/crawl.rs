@@ -2,8 +2,8 @@
 
 use super::names::Names;
 use crate::{
+    folder::listed::ListedFolder,
     library::{Library, folder_path},
-    listed::ListedFolder,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use millpond_media::Work;

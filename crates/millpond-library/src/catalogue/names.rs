@@ -1,6 +1,6 @@
 //! The names of a place.
 
-use crate::listed::{ListedFolder, RowKind};
+use crate::folder::listed::{ListedFolder, RowKind};
 use std::sync::Arc;
 
 /// Memory of a row beside its texts, in bytes.

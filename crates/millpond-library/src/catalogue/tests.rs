@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     LibraryOptions, RowKind, Titles,
-    listed::ListedFolder,
+    folder::listed::ListedFolder,
     work::{PoolOptions, WorkPool},
 };
 use millpond_media::{Work, WorkError};

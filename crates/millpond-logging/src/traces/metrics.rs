@@ -22,7 +22,7 @@ pub struct TraceCollector;
 
 impl Collector for TraceCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
-        let help = "Requests with a batch of spans to the collector of traces, repeated ones included";
+        let help = "Requests that send a batch of spans to the trace collector, including retries";
         let mut family = encoder.encode_descriptor("trace_exports", help, None, MetricType::Counter)?;
         for (outcome, count) in [("ok", &SENT), ("failed", &FAILED)] {
             let labels = [("outcome", outcome)];

@@ -34,7 +34,7 @@ const LIST: &[Setting<TraceSettings>] = &[
         name: "trace-endpoint",
         form: Form::Text,
         default: "off",
-        help: "Collector of OpenTelemetry traces by OTLP over HTTP, such as http://127.0.0.1:4318, or off",
+        help: "URL of the collector of OpenTelemetry traces (OTLP over HTTP), such as http://127.0.0.1:4318, or off",
         applied: At::Restart(|new, old| new.endpoint.clone_from(&old.endpoint)),
         apply: |traces, text| endpoint(text).map(|v| traces.endpoint = v),
         show: |traces| traces.endpoint.as_ref().map(|url| without_secrets(url)),
@@ -43,7 +43,8 @@ const LIST: &[Setting<TraceSettings>] = &[
         name: "trace-ratio",
         form: Form::Text,
         default: "0.01",
-        help: "Share of the requests that are traced, from 0 to 1, besides those whose trusted client traces them",
+        help: "Share of the requests that are traced, from 0 to 1. Clients in trace-parents decide for their own \
+               requests",
         applied: At::Restart(|new, old| new.ratio = old.ratio),
         apply: |traces, text| ratio(text).map(|v| traces.ratio = v),
         show: |traces| Some(traces.ratio.to_string()),

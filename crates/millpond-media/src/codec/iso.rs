@@ -1,14 +1,16 @@
-//! Converts the sample entries that QuickTime writes to those of ISO base media files.
+//! Converts the sample entries of QuickTime to sample entries of ISO base media files.
 //!
 //! QuickTime's sound descriptions of versions 1 and 2 have fields that an `AudioSampleEntry` (ISO/IEC 14496-12 12.2.3)
 //! lacks, and keep the decoder's configuration in a `wave` box. Its picture descriptions fill fields that are reserved
 //! in a `VisualSampleEntry` (12.1.3). Players of fragmented MP4 read only ISO's entries. An ISO entry is not changed,
 //! except for boxes that only QuickTime defines, which are removed, and reserved fields, which are set to ISO's values.
 
-use super::{Codec, chan, mpeg_audio, pcm, sound::Sound};
 use crate::{
     boxes::{FourCc, Node},
-    movie::TrackKind,
+    codec::{
+        Codec, TrackKind,
+        audio::{chan, mpeg_audio, pcm, sound::Sound},
+    },
 };
 
 /// Length in bytes of a visual sample entry's fields before its boxes.
@@ -18,7 +20,7 @@ const QUICKTIME: [&FourCc; 7] = [b"chan", b"enda", b"fiel", b"frma", b"gama", b"
 /// Decoder configuration boxes that a `wave` box can hold.
 const CONFIGURATIONS: [&FourCc; 7] = [b"esds", b"alac", b"dac3", b"dec3", b"dfLa", b"dOps", b"sinf"];
 
-/// Returns the ISO form of an entry. Text entries, and those of codecs without an ISO entry, are not changed.
+/// Returns the ISO form of an entry. Text entries, and entries of codecs without an ISO entry, are not changed.
 pub(crate) fn sample_entry(entry: &Node<'_>, codec: &Codec, kind: TrackKind) -> Vec<u8> {
     let written = match (kind, codec) {
         (TrackKind::Text, _) => None,

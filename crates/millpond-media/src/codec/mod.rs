@@ -3,62 +3,47 @@
 //! Each codec family has a file. The result is a [`Codec`]: its [`parameter`](Codec::parameter) is for manifests, its
 //! configuration for transport streams. `iso` writes the sample entry for init segments.
 
-mod aac;
-mod ac3;
-mod ac3_frame;
-mod alac;
-mod asc;
-mod av1;
-mod avc;
-mod bits;
-mod chan;
-mod color;
-mod dolby_vision;
-mod esds;
-mod flac;
-mod hevc;
+pub mod audio;
+mod fields;
+pub(crate) mod importance;
 pub(crate) mod iso;
+mod kind;
 pub mod make;
-mod mpeg_audio;
-mod opus;
-mod pcm;
-mod sound;
-pub(crate) mod sps;
+pub mod nal;
+pub(crate) mod orientation;
 mod text;
 mod unsupported;
-mod visual;
-mod vp9;
+pub(crate) mod video;
 
 #[cfg(test)]
 mod tests;
 
-pub use aac::AacConfig;
-pub use ac3::{Ac3Config, Eac3Config};
-pub use ac3_frame::Ac3Frame;
-pub use alac::AlacConfig;
-pub(crate) use asc::SAMPLE_RATES;
-pub use av1::Av1Config;
-pub use avc::AvcConfig;
-pub use color::Color;
-pub use dolby_vision::DolbyVision;
-pub use flac::FlacConfig;
-pub use hevc::HevcConfig;
-pub use mpeg_audio::{MpegAudioConfig, MpegAudioHeader};
-pub use opus::OpusConfig;
-pub use pcm::{ByteOrder, PcmCoding, PcmConfig};
-pub use sps::PictureSequence;
+pub(crate) use audio::asc::SAMPLE_RATES;
+pub use audio::{
+    aac::AacConfig,
+    ac3::{Ac3Config, Eac3Config},
+    ac3_frame::Ac3Frame,
+    alac::AlacConfig,
+    flac::FlacConfig,
+    mpeg_audio::{MpegAudioConfig, MpegAudioHeader},
+    opus::OpusConfig,
+    pcm::{ByteOrder, PcmCoding, PcmConfig},
+};
+pub use kind::TrackKind;
 pub use text::{StppConfig, WvttConfig};
-pub use vp9::Vp9Config;
+pub use video::{
+    av1::Av1Config, avc::AvcConfig, color::Color, dolby_vision::DolbyVision, hevc::HevcConfig, sps::PictureSequence,
+    vp9::Vp9Config,
+};
 
 use crate::{
     boxes::{FourCc, Node, show},
     error::MediaError,
-    movie::TrackKind,
     protection,
 };
+use audio::{ac3, alac, esds, flac, mpeg_audio, opus, pcm, sound::Sound};
 use serde::{Deserialize, Serialize};
-use sound::Sound;
-use visual::Visual;
+use video::{av1, avc, hevc, visual::Visual, vp9};
 
 /// A codec and its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -218,8 +203,8 @@ impl Codec {
         Some((vision.parameter(name), vision.brand()?))
     }
 
-    /// Returns the type of the sample entry in init segments, where it differs from the one that the file may have: devices
-    /// without Dolby Vision play `hvc1`, and those with it know `dvh1` where nobody else can show the pictures.
+    /// Returns the type of the sample entry in init segments, if it may differ from the file's type. Pictures that devices
+    /// without Dolby Vision can show have `hvc1`; other pictures have `dvh1`.
     pub(crate) fn entry_type(&self) -> Option<FourCc> {
         match self {
             Self::Avc(config) => Some(config.fourcc),

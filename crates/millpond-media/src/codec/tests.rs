@@ -2,7 +2,7 @@ mod entries;
 mod making;
 
 use super::*;
-use crate::{orientation::Orientation, units::Timescale};
+use crate::{codec::orientation::Orientation, units::Timescale};
 use entries as e;
 use proptest::prelude::*;
 
@@ -330,13 +330,13 @@ fn colours_of_the_sequence_header_of_av1_reach_the_sample_entry() {
     entry[colr..colr + 4].copy_from_slice(b"free");
     let SampleEntry { mut codec, mut kind } = read(&entry);
     assert_eq!((codec.color(), codec.parameter()), (read(&stated).codec.color(), read(&stated).codec.parameter()));
-    sps::fill_usability(&mut kind, &mut codec, &mut entry);
+    video::sps::fill_usability(&mut kind, &mut codec, &mut entry);
     let written = &stated[colr - 4..colr + 15];
     assert!(entry.ends_with(written), "{entry:?}");
     assert_eq!(entry[..4], (entry.len() as u32).to_be_bytes());
     let usual = bytes(e::AV1);
     let (SampleEntry { mut codec, mut kind }, mut entry) = (read(&usual), usual.clone());
-    sps::fill_usability(&mut kind, &mut codec, &mut entry);
+    video::sps::fill_usability(&mut kind, &mut codec, &mut entry);
     assert_eq!((codec.color(), entry), (None, usual), "usual colours are left out");
 }
 

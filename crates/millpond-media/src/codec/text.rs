@@ -4,8 +4,8 @@
 use super::{Codec, SampleEntry};
 use crate::{
     boxes::{Node, text},
+    codec::TrackKind,
     error::MediaError,
-    movie::TrackKind,
 };
 use serde::{Deserialize, Serialize};
 

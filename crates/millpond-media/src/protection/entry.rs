@@ -2,7 +2,7 @@
 
 use super::{AuxiliaryTable, KeyParameters, Protection, Scheme, Uuid};
 use crate::{
-    boxes::{Fields, FourCc, Node, show},
+    boxes::{Fields, FourCc, FullBox, Node, show},
     error::MediaError,
 };
 
@@ -48,7 +48,7 @@ pub(crate) fn parse(entry: &Node<'_>) -> Result<Option<Protection>, MediaError> 
     }
     let (sinf, scheme) = scheme(entry)?;
     let tenc = sinf.need(b"schi")?.need(b"tenc")?;
-    let (version, _, mut fields) = tenc.full()?;
+    let FullBox { version, mut fields, .. } = tenc.full()?;
     let parameters = key_parameters(&tenc, version > 0, &mut fields)?;
     let (groups, headers, samples) = (Vec::new(), Vec::new(), AuxiliaryTable::default());
     Ok(Some(Protection { scheme, parameters, groups, samples, headers }))
@@ -62,7 +62,7 @@ fn scheme<'a>(entry: &Node<'a>) -> Result<(Node<'a>, Scheme), MediaError> {
     };
     let of = |sinf: &Node<'a>| -> Option<FourCc> {
         let schm = sinf.child(b"schm")?;
-        let (_, _, mut fields) = schm.full().ok()?;
+        let FullBox { mut fields, .. } = schm.full().ok()?;
         fields.four_cc().ok()
     };
     let known = all().find_map(|sinf| of(&sinf).and_then(Scheme::of).map(|scheme| (sinf, scheme)));

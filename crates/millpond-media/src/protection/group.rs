@@ -1,8 +1,8 @@
-//! Sample groups of type `seig` (ISO/IEC 23001-7 6): samples whose parameters differ from those of their track.
+//! Sample groups of type `seig` (ISO/IEC 23001-7 6): samples whose parameters differ from their track's.
 
 use super::{KeyParameters, entry::key_parameters};
 use crate::{
-    boxes::{Entries, Node},
+    boxes::{Entries, FullBox, Node},
     budget::Budget,
     error::MediaError,
 };
@@ -16,7 +16,7 @@ pub(super) const OF_FRAGMENT: u32 = 0x1_0000;
 /// Reads the entries of the `sgpd` of type `seig` in `container` (ISO/IEC 14496-12 8.9.3).
 pub(super) fn descriptions(container: &Node<'_>, budget: &mut Budget) -> Result<Vec<KeyParameters>, MediaError> {
     let Some(sgpd) = of_type(container, b"sgpd") else { return Ok(Vec::new()) };
-    let (version, _, mut fields) = sgpd.full()?;
+    let FullBox { version, mut fields, .. } = sgpd.full()?;
     if version > 2 {
         return Err(sgpd.unsupported(format!("version {version} of a 'seig' group description")));
     }
@@ -51,7 +51,7 @@ pub(super) fn runs<'a>(
 ) -> Result<impl Iterator<Item = Run> + use<'a>, MediaError> {
     let mut entries = Entries::<8>::EMPTY;
     if let Some(sbgp) = of_type(container, b"sbgp") {
-        let (version, _, mut fields) = sbgp.full()?;
+        let FullBox { version, mut fields, .. } = sbgp.full()?;
         fields.skip(if version == 1 { 8 } else { 4 })?;
         let count = fields.u32()?;
         entries = Entries::new(fields.rest(), count);

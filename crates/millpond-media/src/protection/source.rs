@@ -2,7 +2,7 @@
 
 use super::{Container, auxiliary::SUBSAMPLE};
 use crate::{
-    boxes::{Node, show},
+    boxes::{FullBox, Node, show},
     budget::Budget,
     error::MediaError,
 };
@@ -41,7 +41,7 @@ impl<'a> AuxiliaryEntries<'a> {
     }
 
     fn of_senc(node: Node<'a>, count: u32) -> Result<Self, MediaError> {
-        let (_, flags, mut fields) = node.full()?;
+        let FullBox { flags, mut fields, .. } = node.full()?;
         let entries = fields.u32()?;
         let rest = fields.rest();
         enough(&node, entries, count)?;
@@ -49,7 +49,7 @@ impl<'a> AuxiliaryEntries<'a> {
     }
 
     fn of_sizes(node: Node<'a>, at: Container<'_, 'a>, count: u32) -> Result<Option<Self>, MediaError> {
-        let (_, flags, mut fields) = node.full()?;
+        let FullBox { flags, mut fields, .. } = node.full()?;
         fields.skip(if flags & TYPED != 0 { 8 } else { 0 })?;
         let (constant, entries) = (fields.u8()?, fields.u32()?);
         enough(&node, entries, count)?;
@@ -115,13 +115,13 @@ fn enough(node: &Node<'_>, entries: u32, count: u32) -> Result<(), MediaError> {
 
 /// Whether a `saiz` or `saio` is for encryption: its type is a scheme's, or it has none.
 fn is_of_encryption(node: &Node<'_>) -> bool {
-    let Ok((_, flags, mut fields)) = node.full() else { return false };
+    let Ok(FullBox { flags, mut fields, .. }) = node.full() else { return false };
     flags & TYPED == 0 || fields.four_cc().is_ok_and(|kind| super::Scheme::of(kind).is_some())
 }
 
 /// Returns the bytes to which `saio` points.
 fn place<'a>(saio: &Node<'a>, at: Container<'_, 'a>) -> Result<&'a [u8], MediaError> {
-    let (version, flags, mut fields) = saio.full()?;
+    let FullBox { version, flags, mut fields } = saio.full()?;
     fields.skip(if flags & TYPED != 0 { 8 } else { 0 })?;
     let count = fields.u32()?;
     if count != 1 {

@@ -2,7 +2,7 @@
 
 use super::Uuid;
 use crate::{
-    boxes::{FourCc, Node},
+    boxes::{FourCc, FullBox, Node},
     error::MediaError,
 };
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ impl SystemHeader {
     }
 
     fn parse(node: &Node<'_>) -> Result<Self, MediaError> {
-        let (_, _, mut fields) = node.full()?;
+        let FullBox { mut fields, .. } = node.full()?;
         let mut system = Uuid([0; 16]);
         system.0.copy_from_slice(fields.take(16)?);
         data(node)?;
@@ -48,7 +48,7 @@ impl SystemHeader {
 }
 
 fn data<'a>(node: &Node<'a>) -> Result<&'a [u8], MediaError> {
-    let (version, _, mut fields) = node.full()?;
+    let FullBox { version, mut fields, .. } = node.full()?;
     fields.skip(16)?;
     if version > 0 {
         let keys = fields.u32()?;
@@ -93,7 +93,7 @@ impl SystemHeaders {
         Ok(())
     }
 
-    /// Adds the headers of `moof`, and returns their indexes among those of all fragments.
+    /// Adds the headers of `moof`, and returns their indexes among the headers of all fragments.
     pub(crate) fn of_fragment(&mut self, moof: &Node<'_>) -> Result<Vec<u32>, MediaError> {
         let mut found = Vec::new();
         for node in moof.children_of(&SystemHeader::KIND) {

@@ -126,7 +126,7 @@ fn encrypted_dolby_vision_is_named_as_without_encryption() {
 #[test]
 fn an_index_file_refuses_encrypted_tracks() {
     let movie = index_bytes(&progressive(&video(8), &[senc(10)])).unwrap();
-    let told = crate::dref::write(&movie, "film.mp4").unwrap_err().to_string();
+    let told = crate::mp4::dref::write(&movie, "film.mp4").unwrap_err().to_string();
     assert_eq!(told, "moov/trak[1] at byte 0: a track encrypted by cenc in an index file is not supported");
 }
 

@@ -4,8 +4,8 @@ use super::packet::{SIZE, SYNC};
 
 /// Splits bytes into packets.
 ///
-/// Packets are found where two sync bytes stand 188 bytes apart. From there on each packet must begin with a sync byte;
-/// otherwise the search begins anew.
+/// Packets are found where two sync bytes stand 188 bytes apart. From there on each packet must begin with a sync byte; otherwise
+/// the search restarts.
 #[derive(Debug, Default)]
 pub(super) struct Alignment {
     /// Bytes not yet returned, after those already used.

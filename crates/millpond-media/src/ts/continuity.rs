@@ -24,7 +24,7 @@ pub(super) enum Arrival {
 }
 
 impl Continuity {
-    /// Takes note that packets are missing before the next one.
+    /// Notes that packets are missing before the next packet.
     pub(super) fn lose(&mut self) {
         self.has_lost = true;
     }

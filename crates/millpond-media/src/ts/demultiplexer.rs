@@ -146,8 +146,8 @@ impl Demultiplexer {
         }
     }
 
-    /// Takes note that bytes are missing before the next ones. Counters of packets show it where it is not told, unless a multiple
-    /// of 16 packets of a PID is missing.
+    /// Notes that bytes are missing before the next bytes. Without this call, packet counters show the loss, unless a multiple of
+    /// 16 packets of a PID is missing.
     pub fn lose(&mut self) {
         self.pids.values_mut().for_each(|pid| pid.continuity.lose());
     }

@@ -41,7 +41,7 @@ pub struct PesUnit {
     pub pid: u16,
     /// Presentation time of the first access unit that begins in the packet, in 90 kHz modulo 2^33.
     pub pts: Option<u64>,
-    /// Decoding time of the same, where it differs.
+    /// Decoding time of that access unit, if it differs.
     pub dts: Option<u64>,
     /// Payload; up to the damage, where `is_broken`.
     pub data: Bytes,
@@ -49,7 +49,7 @@ pub struct PesUnit {
     pub is_broken: bool,
     /// Whether bytes of the stream are missing between the unit before and this one.
     pub follows_loss: bool,
-    /// Whether the header states no length: the packet ends where the next one begins. Only video has such packets.
+    /// Whether the header states no length: the packet ends where the next packet begins. Only video has such packets.
     pub is_unbounded: bool,
 }
 

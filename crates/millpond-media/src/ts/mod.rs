@@ -1,8 +1,8 @@
 //! MPEG-2 transport streams (ISO/IEC 13818-1) that arrive: from bytes to frames.
 //!
-//! [`Demultiplexer`] takes bytes and gives programmes, streams, PES packets, clocks and cues. A [`Framer`] takes the PES
-//! packets of one stream and gives frames as MP4 files hold them, and the codec's configuration. A [`SpliceSection`] is what
-//! a cue announces. All are pure and take no more memory than the bytes that they were given justify.
+//! [`Demultiplexer`] takes bytes and gives programmes, streams, PES packets, clocks and cues. A [`Framer`] takes the PES packets
+//! of one stream and gives frames as MP4 files hold them, and the codec's configuration. A [`SpliceSection`] has the announcement
+//! of a cue. All are pure and take no more memory than the bytes that they were given justify.
 
 mod alignment;
 mod clock;

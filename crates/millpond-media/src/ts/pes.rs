@@ -61,8 +61,8 @@ impl PesAssembler {
         }
     }
 
-    /// Takes the payload of a packet that continues the one before, in which no unit begins or, after
-    /// [`end`](Self::end), the next one. At most `most` bytes are held.
+    /// Takes the payload of a packet that continues the previous packet. No unit begins in it, except the next unit after
+    /// [`end`](Self::end). At most `most` bytes are held.
     pub(super) fn append(&mut self, packet: &Packet<'_>, most: usize) -> Outcome {
         let Some(payload) = packet.payload else { return (None, None) };
         if packet.starts_unit {

@@ -1,7 +1,8 @@
-//! Splice information sections (ANSI/SCTE 35 2023r1): where a programme can be left for an insertion, and where it goes on.
+//! Splice information sections (ANSI/SCTE 35 2023r1): where an insertion can begin in a programme, and where the programme
+//! resumes.
 
 use super::section::checksum;
-use crate::bit_reader::BitReader;
+use crate::bits::BitReader;
 use thiserror::Error;
 
 /// `table_id` of a splice information section (9.6).
@@ -50,7 +51,7 @@ pub struct SpliceEvent {
     pub meaning: SpliceMeaning,
     /// Duration in ticks of 90 kHz, where it is stated: 33 bits, or 40 of a segment.
     pub duration: Option<u64>,
-    /// Whether the break ends by itself after its duration (`auto_return`).
+    /// Whether the break ends automatically after its duration (`auto_return`).
     pub returns: bool,
 }
 
@@ -68,7 +69,7 @@ pub enum SpliceKind {
 pub enum SpliceMeaning {
     /// A break begins: the programme may be left.
     Out,
-    /// The break ends: the programme goes on.
+    /// The break ends, and the programme resumes.
     In,
     /// The announced event does not take place.
     Cancelled,
@@ -107,7 +108,7 @@ fn algorithm(number: u8) -> &'static str {
 }
 
 impl SpliceSection {
-    /// Reads a section, from its `table_id` to its CRC. `None` for those that announce nothing: `splice_null` and
+    /// Reads a section, from its `table_id` to its CRC. `None` for commands that announce nothing: `splice_null` and
     /// `bandwidth_reservation`.
     ///
     /// # Errors

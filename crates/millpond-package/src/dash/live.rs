@@ -15,9 +15,8 @@ use super::{
 };
 use crate::{
     live::{Extent, Segment, SegmentNumber, TargetDuration, TrackSegment, Window, WindowEpoch, ticks},
-    track_listing::TrackListing,
-    utc,
-    xml::Writer,
+    manifest::track_listing::TrackListing,
+    writing::xml::Writer,
 };
 use std::time::Duration;
 
@@ -111,7 +110,7 @@ fn latency(part: Option<Duration>) -> Option<Duration> {
 fn head(w: &mut Writer, window: &Window, view: &ManifestView<'_>) {
     let text = |wall| {
         let mut out = String::new();
-        utc::push(&mut out, wall);
+        millpond_utc::push(&mut out, wall);
         out
     };
     let Some(targets) = window.targets() else { return };
@@ -219,9 +218,9 @@ impl<'a> Period<'a> {
         ends.max()
     }
 
-    /// Returns start and duration of the track's segments. The unfinished one lasts almost as long as the shortest of those
-    /// just before it: some players skip the next segment where it begins before the stated end. FFmpeg does where a whole second lies
-    /// between both.
+    /// Returns start and duration of the track's segments. The unfinished segment is stated as almost as long as the shortest of
+    /// the segments just before it. Some players skip the next segment if it begins before the stated end. FFmpeg does where a
+    /// whole second lies between both.
     fn times(&self, track: usize) -> Vec<(i64, i64)> {
         let mut times: Vec<(i64, i64)> = Vec::with_capacity(self.segments.len());
         for of_track in self.segments.iter().filter_map(|segment| segment.track(track)) {

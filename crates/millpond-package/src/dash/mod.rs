@@ -14,8 +14,12 @@ mod supplement;
 mod tests;
 
 use crate::{
-    PackageError, bandwidth::seconds, delivery::is_webvtt, digits, hls::Container, period::Period,
-    presentation::Presentation, thumbnails::Thumbnails, track::MediaKind, track_listing::TrackListing, xml::Writer,
+    PackageError,
+    delivery::{container::Container, text_track::is_webvtt, thumbnails::Thumbnails},
+    manifest::track_listing::TrackListing,
+    presentation::{Presentation, period::Period, track::MediaKind},
+    timeline::bandwidth::seconds,
+    writing::{digits, xml::Writer},
 };
 
 use sets::{entries, sets};

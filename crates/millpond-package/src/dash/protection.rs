@@ -1,6 +1,7 @@
 //! `ContentProtection` of encrypted tracks (ISO/IEC 23009-1 5.8.4.1, ISO/IEC 23001-7 11.2; DASH-IF IOP part 6).
 
-use crate::{base64, track_listing::TrackListing, xml::Writer};
+use crate::{manifest::track_listing::TrackListing, writing::xml::Writer};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use millpond_media::{Scheme, Uuid};
 
 /// Scheme of encrypted ISO base media files.
@@ -42,7 +43,7 @@ pub(super) fn elements(w: &mut Writer, track: &TrackListing<'_>) {
 
 fn system(w: &mut Writer, system: Uuid, header: &[u8]) {
     w.start("ContentProtection").attribute("schemeIdUri", &format!("urn:uuid:{system}"));
-    w.start("cenc:pssh").end_with(&base64::encode(header)).end();
+    w.start("cenc:pssh").end_with(&STANDARD.encode(header)).end();
 }
 
 /// Returns the header that states a key for any system (W3C, "cenc" Initialization Data Format 4). Some players look

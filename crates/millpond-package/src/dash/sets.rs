@@ -2,8 +2,10 @@
 
 use super::{protection, supplement};
 use crate::{
-    first_picture, grid::nanos_to, period::Period, presentation::Presentation, segmentation::Segments,
-    selection::family, track::MediaKind, track_listing::TrackListing, xml::Writer,
+    manifest::{first_picture, track_listing::TrackListing},
+    presentation::{Presentation, period::Period, selection::family, track::MediaKind},
+    timeline::{grid::nanos_to, segmentation::Segments},
+    writing::xml::Writer,
 };
 use millpond_media::{Purpose, codec::Codec, movie::TrackKind, units::Timescale};
 use std::collections::{HashMap, HashSet};
@@ -67,9 +69,9 @@ pub(super) struct Set<'a> {
     main: bool,
 }
 
-/// Returns the adaptation sets of an asset: video by ladder and codec, audio by language and codec, each text by
-/// itself. Audio tracks have different content, because repetitions in renditions were removed. `aligned` tells whether
-/// all videos of the main ladder have common segment boundaries.
+/// Returns the adaptation sets of an asset: video by ladder and codec, audio by language and codec, and one set for each text
+/// track. Audio tracks have different content, because repetitions in renditions were removed. `aligned` tells whether all videos
+/// of the main ladder have common segment boundaries.
 pub(super) fn sets<'a>(tracks: &[TrackListing<'a>], aligned: bool) -> Vec<Set<'a>> {
     let mut sets: Vec<Set<'a>> = Vec::new();
     let mut places = HashMap::new();

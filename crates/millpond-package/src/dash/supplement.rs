@@ -1,7 +1,7 @@
 //! Supplemental codecs of representations: Dolby Vision, beside the base codec that other decoders play (ANSI/SCTE 214-1;
 //! DASH-IF IOP part 9).
 
-use crate::{track_listing::TrackListing, xml::Writer};
+use crate::{manifest::track_listing::TrackListing, writing::xml::Writer};
 use millpond_media::codec::Codec;
 
 /// Declares the name space of the attributes in an adaptation set that has them, stored or live.

@@ -1,9 +1,9 @@
-//! Clock of a track's fragments: that of the track, or a finer one where preroll is squeezed.
+//! Clock of a track's fragments: the track's clock, or a finer clock if preroll is squeezed.
 //!
 //! Players show what they get. So squeezed samples are a nanosecond apart, where a track's own ticks would be visible.
 //! Their times differ nevertheless, because players find samples by time.
 
-use crate::{timeline::Squeezed, track::MediaTrack};
+use crate::{presentation::track::MediaTrack, timeline::Squeezed};
 use millpond_media::units::Timescale;
 
 /// Ticks a second of the finer clock, at most.
@@ -83,8 +83,8 @@ fn longest(squeezed: &[Squeezed]) -> i64 {
     squeezed.iter().map(|squeezed| squeezed.window.1.saturating_sub(squeezed.window.0)).max().unwrap_or(0)
 }
 
-/// Returns the ticks of the finer clock in a tick of the track: as many as the fields of 32 bits allow, which some
-/// players read with a sign.
+/// Returns the number of ticks of the finer clock in a tick of the track. The limit is fields of 32 bits, which some players read
+/// with a sign.
 fn factor(media: &MediaTrack, squeezed: &[Squeezed]) -> i64 {
     let by_rate = i64::from(FINE / media.track().timescale.get());
     let largest = media.facts.largest_field().saturating_add(longest(squeezed)).max(1);

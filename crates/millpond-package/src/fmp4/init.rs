@@ -3,8 +3,10 @@
 use super::{boxes::BoxWriter, clock::Clock, protection};
 use crate::{
     language,
-    presentation::Presentation,
-    track::{MediaKind, PresentedTrack, display_size},
+    presentation::{
+        Presentation,
+        track::{MediaKind, PresentedTrack, display_size},
+    },
 };
 use bytes::Bytes;
 use millpond_media::{

@@ -22,7 +22,5 @@ mod tests;
 pub(crate) use boxes::BoxWriter;
 pub use fragment::{FragmentSample, TrackRun, fragment_head};
 pub use init::{TrackHeader, clip_init, init, live_init};
-pub(crate) use protection::added as added_by_encryption;
-pub(crate) use segment::written;
 pub use segment::{iframe, segment};
 pub use still::still;

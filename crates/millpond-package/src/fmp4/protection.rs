@@ -2,7 +2,7 @@
 //! information of a fragment's samples.
 
 use super::boxes::BoxWriter;
-use crate::{timeline::Timed, track::MediaTrack};
+use crate::{presentation::track::MediaTrack, timeline::Timed};
 use millpond_media::protection::{Auxiliary, KeyParameters, Protection};
 
 /// First index of groups that a fragment itself describes (ISO/IEC 14496-12 8.9.4).
@@ -11,18 +11,6 @@ const FIRST_GROUP: u32 = 0x1_0001;
 const SUBSAMPLES: u32 = 2;
 /// Length of a subsample entry in bytes.
 const SUBSAMPLE: usize = 6;
-/// Bytes of `saiz`, `saio` and `senc` without entries, and of a group with its description.
-const BOXES: u64 = 17 + 20 + 16 + 28 + 60;
-
-/// Returns the most bytes that encryption adds to a fragment, and to each of its samples.
-pub(crate) fn added(protection: Option<&Protection>) -> (u64, u64) {
-    // `saiz` also has the size of each entry. A run of a group may be one sample, a clear sample may be one subsample.
-    protection.map_or((0, 0), |protection| {
-        let grouped = if protection.groups.is_empty() { 0 } else { 24 };
-        (BOXES, u64::from(protection.samples.largest()) + 1 + grouped)
-    })
-}
-
 /// Writes the `pssh` boxes of the movie, for `moov` (ISO/IEC 23001-7 8.1).
 pub(super) fn movie_headers(w: &mut BoxWriter, media: &MediaTrack) {
     if media.track().protection.is_some() {

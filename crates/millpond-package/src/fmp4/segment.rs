@@ -9,12 +9,14 @@ use super::{
 };
 use crate::{
     plan::{ObjectRange, Plan, PlanItem},
-    presentation::Presentation,
-    timeline::Timed,
-    track::{MediaTrack, PresentedTrack},
+    presentation::{
+        Presentation,
+        track::{MediaTrack, PresentedTrack},
+    },
+    timeline::{Timed, loads::written},
 };
 use bytes::Bytes;
-use millpond_media::{Sample, Track};
+use millpond_media::Track;
 
 /// Returns segment `number` (from 1) of a track; `None` where there is no such segment, and for sidecars and PCM.
 #[must_use]
@@ -27,7 +29,7 @@ pub fn segment(_presentation: &Presentation, track: &PresentedTrack, number: u32
     Some(fragment(media, &samples, end, number))
 }
 
-/// Returns picture `number` (from 1) for trick play: the fragment of one sync sample, as long as it is shown.
+/// Returns picture `number` (from 1) for trick play: the fragment of one sync sample, with the duration for which it is shown.
 #[must_use]
 pub fn iframe(_presentation: &Presentation, track: &PresentedTrack, number: u32) -> Option<Plan> {
     let media = track.media()?;
@@ -118,12 +120,4 @@ fn items(media: &MediaTrack, samples: &[Timed]) -> Vec<PlanItem> {
         }
     }
     items
-}
-
-/// Returns the bytes of a sample in segments: its own, and those of the parameter sets that precede it.
-pub(crate) fn written(track: &Track, sample: &Sample) -> u64 {
-    match sample.range.len() {
-        0 => 0,
-        own => own.saturating_add(track.sets_of(sample).len() as u64),
-    }
 }

@@ -3,12 +3,14 @@
 use super::{
     fragment::{FragmentSample, TrackRun, fragment_head},
     init::{TRACK_ID, TrackHeader, clip_init},
-    segment::written,
 };
 use crate::{
     plan::{ObjectRange, Plan, PlanItem},
-    presentation::Presentation,
-    track::{MediaKind, PresentedTrack},
+    presentation::{
+        Presentation,
+        track::{MediaKind, PresentedTrack},
+    },
+    timeline::loads::written,
 };
 use bytes::Bytes;
 use std::time::Duration;
@@ -16,8 +18,8 @@ use std::time::Duration;
 /// Time for which the picture of a still is shown.
 const SHOWN: Duration = Duration::from_secs(1);
 
-/// Returns picture `number` (from 1) for trick play as an MP4 file of one sample, which is presented at time 0. The sample
-/// is not coded anew, so that any player of the codec shows it.
+/// Returns picture `number` (from 1) for trick play as an MP4 file of one sample, which is presented at time 0. The sample is not
+/// re-encoded, so that any player of the codec shows it.
 ///
 /// `None` where there is no such picture, and for encrypted tracks, sound and text.
 #[must_use]

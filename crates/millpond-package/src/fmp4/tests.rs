@@ -1,9 +1,8 @@
 use super::*;
 use crate::{
     plan::Plan,
-    presentation::Presentation,
+    presentation::{Presentation, track::PresentedTrack},
     testing::{self, Made, frames, movie, presentation, reordered, table},
-    track::PresentedTrack,
 };
 use millpond_media::{
     Orientation, Work, index_bytes,

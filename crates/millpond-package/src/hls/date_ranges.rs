@@ -1,10 +1,7 @@
 //! Events of a stream in media playlists (`EXT-X-DATERANGE`, RFC 8216 4.3.2.7).
 
 use super::live::push_seconds;
-use crate::{
-    live::{CueAttribute, CueRange},
-    utc,
-};
+use crate::live::{CueAttribute, CueRange};
 use bytes::Bytes;
 
 const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
@@ -14,14 +11,14 @@ pub(super) fn push(out: &mut String, range: &CueRange) {
     out.push_str("#EXT-X-DATERANGE:ID=\"");
     out.push_str(&range.id);
     out.push_str("\",START-DATE=\"");
-    utc::push(out, range.begin.wall);
+    millpond_utc::push(out, range.begin.wall);
     out.push('"');
     let end = range.end.as_ref();
     // The end of a break whose beginning is unknown.
     let date = end.or((range.attribute == CueAttribute::In).then_some(&range.begin));
     if let Some(date) = date {
         out.push_str(",END-DATE=\"");
-        utc::push(out, date.wall);
+        millpond_utc::push(out, date.wall);
         out.push('"');
     }
     if let Some(end) = end {

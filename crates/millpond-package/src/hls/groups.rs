@@ -1,6 +1,6 @@
 //! Audio groups: tracks from which players of a variant choose.
 
-use crate::{bandwidth::Bandwidth, selection::family, track_listing::TrackListing};
+use crate::{manifest::track_listing::TrackListing, presentation::selection::family, timeline::bandwidth::Bandwidth};
 use std::collections::BTreeSet;
 
 /// Most numbers of channels that have groups of their own.

@@ -2,10 +2,13 @@
 //! draft-pantos-hls-rfc8216bis 4.4.4.4).
 
 use crate::{
-    PackageError, base64,
-    presentation::Presentation,
-    track::{MediaKind, PresentedTrack},
+    PackageError,
+    presentation::{
+        Presentation,
+        track::{MediaKind, PresentedTrack},
+    },
 };
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use millpond_media::{Protection, Scheme, SystemHeader, Uuid};
 use std::collections::HashSet;
 
@@ -99,11 +102,11 @@ fn key(protection: &Protection) -> Uuid {
 fn system(header: &SystemHeader) -> Option<(String, String)> {
     match header.system {
         WIDEVINE => {
-            let uri = format!("data:text/plain;base64,{}", base64::encode(&header.whole));
+            let uri = format!("data:text/plain;base64,{}", STANDARD.encode(&header.whole));
             Some((format!("urn:uuid:{WIDEVINE}"), uri))
         }
         PLAYREADY => {
-            let uri = format!("data:text/plain;charset=UTF-16;base64,{}", base64::encode(header.data()));
+            let uri = format!("data:text/plain;charset=UTF-16;base64,{}", STANDARD.encode(header.data()));
             Some(("com.microsoft.playready".to_owned(), uri))
         }
         _ => None,

@@ -1,15 +1,14 @@
 //! Media playlists of live streams, with low latency where the stream has parts (RFC 8216 and rfc8216bis).
 //!
-//! A playlist has a stable address, `v1/index.m3u8`. All that it lists is below the run of the stream, `~RUN/v1/`, so that a
-//! restart never reuses an address: segments are `12.m4s`, parts `12.3.m4s`, and the init segment of an epoch is
-//! `init-EPOCH.mp4`. Playlists of transport streams list only complete segments, `12.ts`.
+//! A playlist has a stable address, `v1/index.m3u8`. All its addresses are below the run of the stream, `~RUN/v1/`, so a restart
+//! never reuses an address. Segments are `12.m4s`, parts `12.3.m4s`, and the init segment of an epoch is `init-EPOCH.mp4`.
+//! Playlists of transport streams list only complete segments, `12.ts`.
 
 use super::{Container, date_ranges};
 use crate::{
-    digits,
     live::{Edge, Extent, Part, Segment, SegmentNumber, Targets, TrackSegment, Window, WindowTrack, time},
-    track::MediaKind,
-    utc,
+    presentation::track::MediaKind,
+    writing::digits,
 };
 use millpond_media::units::Timescale;
 use std::time::Duration;
@@ -258,7 +257,7 @@ impl<'a> Playlist<'a> {
         let start = of_track.start().map_or(segment.start, |start| time(start, self.scale));
         if let Some(epoch) = self.window.epoch(segment.epoch) {
             out.push_str("#EXT-X-PROGRAM-DATE-TIME:");
-            utc::push(out, epoch.wall_of(start));
+            millpond_utc::push(out, epoch.wall_of(start));
             out.push('\n');
         }
     }

@@ -5,19 +5,21 @@ use super::{
     parts::{joined, parts},
 };
 use crate::{
-    bandwidth::seconds,
-    delivery::is_webvtt,
-    digits, first_picture,
-    presentation::Presentation,
-    track::{MediaKind, PresentedTrack},
-    transport,
+    delivery::{text_track::is_webvtt, transport},
+    manifest::first_picture,
+    presentation::{
+        Presentation,
+        track::{MediaKind, PresentedTrack},
+    },
+    timeline::bandwidth::seconds,
+    writing::digits,
 };
 
 /// Most bytes of an entry, except for very long segments: `#EXTINF:12.345678,` and `i12345.m4s`.
 const ENTRY: usize = 34;
 
-/// Returns the media playlist of a track. Text has a WebVTT playlist in either container, except for text that is
-/// delivered in fragments. `None` where the container doesn't carry the track by itself.
+/// Returns the media playlist of a track. Text has a WebVTT playlist in either container, except for text that is delivered in
+/// fragments. `None` if the container doesn't carry the track alone.
 #[must_use]
 pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<String> {
     let text = is_webvtt(track);

@@ -14,14 +14,7 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
+/// The container whose segments a playlist lists.
+pub use crate::delivery::container::Container;
 pub use media::{iframes, media};
 pub use multivariant::{ladder_multivariant, live_multivariant, multivariant};
-
-/// Container format of segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Container {
-    /// Fragmented MP4 (CMAF).
-    Fmp4,
-    /// MPEG-2 transport streams.
-    Ts,
-}

@@ -3,15 +3,12 @@
 use super::{Container, groups::Group, keys};
 use crate::{
     PackageError,
-    bandwidth::Bandwidth,
-    delivery::is_webvtt,
-    digits,
+    delivery::{text_track::is_webvtt, thumbnails::Thumbnails, transport},
     live::{Rung, Tracks, Window},
-    presentation::Presentation,
-    thumbnails::Thumbnails,
-    track::MediaKind,
-    track_listing::TrackListing,
-    transport,
+    manifest::track_listing::TrackListing,
+    presentation::{Presentation, track::MediaKind},
+    timeline::bandwidth::Bandwidth,
+    writing::digits,
 };
 use millpond_media::{Purpose, codec::Codec};
 use std::collections::HashSet;
@@ -70,8 +67,8 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
     Ok(out)
 }
 
-/// Returns the multivariant playlist of a live stream, by the formats of its newest epoch; `None` until all tracks have a
-/// complete segment, and where the container can carry none of them.
+/// Returns the multivariant playlist of a live stream, for the formats of its newest epoch. `None` until all tracks have a
+/// complete segment, and if the container can carry no track.
 #[must_use]
 pub fn live_multivariant(window: &Window, container: Container) -> Option<String> {
     let epoch = window.newest_epoch().filter(|_| window.is_ready())?;
@@ -86,8 +83,8 @@ pub fn live_multivariant(window: &Window, container: Container) -> Option<String
     has_tracks.then(|| Content { lacks_captions, ..content() }.write())
 }
 
-/// Returns the multivariant playlist of several streams that are renditions of one; `None` until one of them has a complete
-/// segment of all its tracks. Each is a variant with the sound of the first one that has some.
+/// Returns the multivariant playlist of a ladder, whose streams are renditions of one title. `None` until one of the streams has
+/// a complete segment of all its tracks. Each stream is a variant, with the sound of the first stream that has sound.
 #[must_use]
 pub fn ladder_multivariant(rungs: &[Rung<'_>]) -> Option<String> {
     let tracks = Tracks::of(rungs);

@@ -5,7 +5,9 @@ use super::{
     media::{FRAGMENT, IFRAME, entry, has_independent, head, start},
 };
 use crate::{
-    delivery::is_webvtt, digits, period::Period, presentation::Presentation, track::PresentedTrack, transport,
+    delivery::{text_track::is_webvtt, transport},
+    presentation::{Presentation, period::Period, track::PresentedTrack},
+    writing::digits,
 };
 
 /// Returns the part of a track in each period, where its playlist lists several.

@@ -231,7 +231,7 @@ fn g711_is_presented_and_not_packaged() {
     let pcm = p.track("a1").unwrap();
     assert!(media(&p, pcm, Container::Fmp4).is_none() && media(&p, pcm, Container::Ts).is_none());
     assert!(crate::fmp4::init(&p, pcm).is_empty() && crate::fmp4::segment(&p, pcm, 1).is_none());
-    assert!(crate::transport::segment(&p, pcm, 1).unwrap().is_none());
+    assert!(crate::delivery::transport::segment(&p, pcm, 1).unwrap().is_none());
     let alone = presentation(vec![movie(vec![tracks.remove(1)])]);
     let error = multivariant(&alone, Container::Fmp4).unwrap_err().to_string();
     let reason = "found ulaw, expected video, or audio other than G.711 and PCM of 8 bits";
@@ -314,7 +314,7 @@ fn sidecars_are_subtitles_of_both_containers() {
     let text = media(&p, s, Container::Fmp4).unwrap();
     assert!(text.contains("#EXT-X-VERSION:3\n") && text.contains("#EXTINF:2.000000,\n3.vtt\n"), "{text}");
     for (number, shown) in [(1, true), (2, true), (3, false)] {
-        let plan = crate::delivery::segment(&p, s, number, Container::Ts).unwrap().unwrap();
+        let plan = crate::delivery::text_track::segment(&p, s, number, Container::Ts).unwrap().unwrap();
         let text = String::from_utf8(crate::testing::bytes(plan)).unwrap();
         assert_eq!(text.contains("Hello"), shown, "segment {number}: {text}");
     }

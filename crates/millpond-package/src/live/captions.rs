@@ -40,7 +40,8 @@ fn units(mut sample: &[u8], length_size: u8) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use crate::{
-        hls::{Container, ladder_multivariant, live_multivariant},
+        delivery::container::Container,
+        hls::{ladder_multivariant, live_multivariant},
         live::{
             Rung,
             testing::{LIMITS, cut, film, rules, window},

@@ -22,7 +22,7 @@ pub struct CutRules {
     /// Target duration of an earlier run of the stream. It is measured where there is none.
     pub target: Option<TargetDuration>,
     /// Whether the first key frame after each multiple of `segment` in stream time begins a segment, and no other one. Streams
-    /// whose stream times are those of one clock are cut at common times by it.
+    /// with one common clock are cut at common times by this rule.
     pub is_aligned: bool,
 }
 
@@ -70,10 +70,10 @@ pub enum Cut {
 
 /// Cuts the tracks of one stream at common times.
 ///
-/// Segments begin with key frames of the leading track. All other tracks are cut at the same presentation time. A sample
-/// lasts until the next one of its track, so a part is published one sample late, and its durations are exact.
-/// No segment is longer than the target duration: a longer group of pictures is cut without a key frame, and so is a
-/// stream whose leading track stalls.
+/// Segments begin with key frames of the leading track. All other tracks are cut at the same presentation time. A sample lasts
+/// until the next sample of its track. So a part is published one sample late, and its durations are exact. No segment is longer
+/// than the target duration. A longer group of pictures is cut without a key frame. A stream whose leading track stalls is cut
+/// too.
 #[derive(Debug)]
 pub struct Cutter {
     rules: CutRules,

@@ -43,7 +43,7 @@ pub enum Reload {
 }
 
 impl Directives {
-    /// Parses the query of a request. Other parameters are ignored, and so are values of `_HLS_skip` that are not known.
+    /// Parses the query of a request. Other parameters, and unknown values of `_HLS_skip`, are ignored.
     ///
     /// # Errors
     /// A number is invalid, a directive appears twice, or there is a part without a segment.
@@ -67,8 +67,8 @@ impl Directives {
 
     /// Decides when the playlist of a track is sent (rfc8216bis 6.2.5.2).
     ///
-    /// A segment without a part means its first part: Safari waits for that one. A part behind the last one of a complete
-    /// segment means the first part of the next segment.
+    /// A segment without a part means its first part: Safari waits for that one. A part after the last part of a complete segment
+    /// means the first part of the next segment.
     #[must_use]
     pub fn decide(&self, window: &Window, track: usize) -> Reload {
         let Some(segment) = self.segment else { return Reload::Now };

@@ -3,7 +3,7 @@
 use super::part::TRACK_ID;
 use crate::{
     fmp4::{TrackHeader, live_init},
-    track::MediaKind,
+    presentation::track::MediaKind,
 };
 use bytes::Bytes;
 use millpond_media::movie::{Track, TrackKind};

@@ -1,12 +1,12 @@
 //! Ladders: several streams that are renditions of one.
 
 use super::Window;
-use crate::{track::MediaKind, track_listing::TrackListing};
+use crate::{manifest::track_listing::TrackListing, presentation::track::MediaKind};
 
-/// One stream of a ladder. Its stream time is that of all others of the ladder, and its wall time.
+/// One stream of a ladder. Its stream time is the ladder's common stream time, and equals its wall time.
 #[derive(Clone, Copy, Debug)]
 pub struct Rung<'a> {
-    /// Relative reference from the folder of the ladder's playlist to that of the stream, with a slash at its end.
+    /// Relative reference from the folder of the ladder's playlist to the stream's folder, with a slash at its end.
     pub base: &'a str,
     /// Name of the stream's run in URIs.
     pub run: &'a str,
@@ -57,7 +57,7 @@ impl<'a> Tracks<'a> {
         Self(all)
     }
 
-    /// Returns the tracks under their names below the ladder. Their places are those in the list.
+    /// Returns the tracks under their names below the ladder. Their places are their positions in the list.
     pub(crate) fn listings(&self) -> Vec<TrackListing<'_>> {
         let each = self.0.iter().enumerate();
         each.map(|(place, of)| TrackListing { name: &of.name, place, ..of.track }).collect()

@@ -94,8 +94,8 @@ impl Lane {
         self.skipped
     }
 
-    /// Takes a sample, whose decode time becomes later than that of the last one. Returns whether it was taken: pictures before
-    /// the first key frame of an epoch are not.
+    /// Takes a sample. Its decode time becomes later than the last sample's. Returns whether it was taken: pictures before the
+    /// first key frame of an epoch are not.
     pub(super) fn take(&mut self, sample: LiveSample) -> bool {
         if self.shift.is_none() && self.clock.is_video && !sample.is_sync {
             self.skipped += 1;
@@ -183,8 +183,8 @@ impl Lane {
         self.has_entered
     }
 
-    /// Ends the segment at `next` where a sample behind it waits, or before the last sample where the segment would
-    /// become too long: a late track may catch up all at once. Returns whether it did.
+    /// Ends the segment at `next` if a sample after `next` waits. If the segment would become too long, ends it before the last
+    /// sample, because a late track may catch up all at once. Returns whether the segment ended.
     pub(super) fn pass(&mut self, begin: &Boundary, next: &Boundary, out: &mut Vec<Cut>) -> bool {
         let most = if self.is_full() { self.waiting.len().saturating_sub(1) } else { usize::MAX };
         let count = self.first_at(next).min(most);

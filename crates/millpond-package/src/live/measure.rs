@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 const UNKNOWN: u32 = 10;
 /// Allowance for longer groups than the first one.
 const SLACK: Duration = Duration::from_millis(900);
-/// Time by which a key frame may come too early for the least duration of a segment, and still ends it.
+/// Time by which a segment may be shorter than the least duration, and still end at a key frame.
 pub(super) const EARLY: Duration = Duration::from_millis(50);
 /// Most samples that wait for the end of the measurement.
 const MOST_SAMPLES: usize = 8192;
@@ -67,7 +67,7 @@ pub struct Targets {
     pub parts: Option<Box<[Duration]>>,
 }
 
-/// Returns the part target of a track whose frames usually last `frame`: about the longest multiple of it within
+/// Returns the part target of a track whose frames usually last `frame`. This is about the longest multiple of `frame` within
 /// `most`, with room for frames of uneven durations.
 fn part_target(frame: Duration, most: Duration) -> Duration {
     let frame = frame.max(Duration::from_micros(1));
@@ -130,7 +130,7 @@ impl Measurement {
         self.lead.is_some()
     }
 
-    /// Returns the targets by what was seen so far. `tracks` get the measured durations of their frames.
+    /// Returns the targets, according to the frames so far. `tracks` get the measured durations of their frames.
     pub(super) fn targets(&self, tracks: &mut [CutTrack], lead: usize, rules: &CutRules) -> Targets {
         for (index, track) in tracks.iter_mut().enumerate() {
             if let Some(frame) = self.frame(index) {

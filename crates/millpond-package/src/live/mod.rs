@@ -1,8 +1,8 @@
 //! Live media: samples of a running stream become parts, segments and a window that playlists list.
 //!
-//! A [`Cutter`] takes the samples of all tracks of a stream and gives [`Cut`]s. A [`Window`] keeps what was cut and
-//! answers look-ups. [`crate::hls::live`] and [`crate::dash::live`] render it. Nothing here reads a clock: times are
-//! stream times, which are common to all tracks of a stream and never fall.
+//! A [`Cutter`] takes the samples of all tracks of a stream and gives [`Cut`]s. A [`Window`] keeps the cut segments, and answers
+//! look-ups. [`crate::hls::live`] and [`crate::dash::live`] render it. Nothing here reads a clock: times are stream times, which
+//! are common to all tracks of a stream and never fall.
 //!
 //! A [`Part`] is one `moof` and one `mdat` of one track (a CMAF chunk, ISO/IEC 23000-19 7.3.2.3). Partial segments of
 //! HLS, chunks of DASH and whole segments share the bytes of the same parts.

@@ -23,6 +23,17 @@ pub struct Segment {
     pub(super) tracks: Box<[TrackSegment]>,
 }
 
+/// What is known of a segment when it begins. The fields are those of [`Segment`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SegmentHead {
+    pub(super) number: SegmentNumber,
+    pub(super) epoch: u32,
+    pub(super) discontinuity: u64,
+    pub(super) start: Duration,
+    pub(super) wall: Duration,
+    pub(super) is_independent: bool,
+}
+
 /// The part of a segment that belongs to one track.
 #[derive(Clone, Debug, Default)]
 pub struct TrackSegment {
@@ -36,14 +47,10 @@ pub struct TrackSegment {
 }
 
 impl Segment {
-    pub(super) fn new(
-        (number, epoch, discontinuity): (SegmentNumber, u32, u64),
-        (start, wall): (Duration, Duration),
-        is_independent: bool,
-        tracks: usize,
-    ) -> Self {
+    pub(super) fn new(head: SegmentHead, media: Duration, tracks: usize) -> Self {
+        let SegmentHead { number, epoch, discontinuity, start, wall, is_independent } = head;
         let tracks = vec![TrackSegment::default(); tracks].into();
-        Self { number, epoch, discontinuity, start, wall, is_independent, media: Duration::ZERO, tracks }
+        Self { number, epoch, discontinuity, start, wall, is_independent, media, tracks }
     }
 
     /// Returns the segment of one track.

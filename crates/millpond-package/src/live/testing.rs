@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::{
+    presentation::track::MediaKind,
     testing::{audio, video},
-    track::MediaKind,
 };
 use bytes::Bytes;
-use millpond_media::{movie::Track, sample_table::SampleTable, units::Timescale};
+use millpond_media::{SampleTable, movie::Track, units::Timescale};
 use std::{sync::Arc, time::Duration};
 
 /// Clock of video in tests.

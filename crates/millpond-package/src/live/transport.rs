@@ -1,7 +1,7 @@
-//! Transport stream segments of a window, which are made when somebody asks for them.
+//! Transport stream segments of a window, made on request.
 //!
-//! A window's parts have all that they need. Where exactly one sound track fits into transport streams, it is in the segments
-//! of every video, as in those of stored media ([`crate::transport`]).
+//! The window's parts have everything that the segments need. If exactly one sound track fits into transport streams, the
+//! segments of every video have it, as in stored media ([`crate::delivery::transport`]).
 
 use super::{
     epoch::WindowEpoch,
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     PackageError,
-    bandwidth::{Bandwidth, Load},
-    digits,
-    track::MediaKind,
+    presentation::track::MediaKind,
+    timeline::bandwidth::{Bandwidth, Load},
     ts::{self, Continuity, MemoryStream, Packets, Sample},
+    writing::digits,
 };
 use bytes::Bytes;
 use millpond_media::{Movie, units::Timescale};
@@ -142,8 +142,8 @@ fn take(part: &Part, scale: Timescale, samples: &mut Vec<Sample>) -> i64 {
     ts::clock_of(dts, scale)
 }
 
-/// Continuity counters of a window's transport stream segments. They are counted when somebody asks for segments, and go on
-/// as long as somebody does.
+/// Continuity counters of a window's transport stream segments. They are counted when segments are requested, and continue while
+/// requests follow.
 #[derive(Debug, Default)]
 pub struct TransportCounters {
     tracks: Vec<Counters>,
@@ -207,8 +207,8 @@ impl Stream {
 }
 
 impl TransportSegment {
-    /// Takes the samples of segment `number` of a track, and of the sound in it. `None` where the window has no such segment
-    /// in memory, where it is not complete, and where the track has no transport stream of its own.
+    /// Takes the samples of segment `number` of a track, and of the sound in it. `None` if the window has no such segment in
+    /// memory, the segment is not complete, or the track has no transport stream of its own.
     #[must_use]
     pub fn of(window: &Window, counters: &mut TransportCounters, track: usize, number: SegmentNumber) -> Option<Self> {
         let in_memory = window.with_parts().next()?.number;

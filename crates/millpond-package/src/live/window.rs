@@ -13,9 +13,9 @@ use super::{
     epoch::WindowEpoch,
     measure::Targets,
     part::{Part, SegmentNumber},
-    segment::{Segment, TrackSegment},
+    segment::{Segment, SegmentHead, TrackSegment},
 };
-use crate::{bandwidth::Bandwidth, track::MediaKind};
+use crate::{presentation::track::MediaKind, timeline::bandwidth::Bandwidth};
 use bytes::Bytes;
 use cues::Cues;
 pub use cues::{Cue, PastCue};
@@ -67,7 +67,7 @@ pub struct Edge {
 pub enum PartLookUp<'a> {
     /// It is complete.
     Complete(&'a Part),
-    /// It is the next one of its track: the one that playlists hint at.
+    /// It is the next part of its track, at which playlists hint.
     Next,
     /// It left the window, or never was announced.
     Unknown,
@@ -182,9 +182,8 @@ impl Window {
         }
         let wall = self.epoch(epoch).map_or(start, |epoch| epoch.wall_of(start));
         let wall = self.segments.back().map_or(wall, |last| last.wall.max(wall));
-        let place = (number, epoch, self.discontinuity);
-        let mut segment = Segment::new(place, (start, wall), is_independent, self.tracks.len());
-        segment.media = self.media_before(epoch, (start, wall));
+        let head = SegmentHead { number, epoch, discontinuity: self.discontinuity, start, wall, is_independent };
+        let segment = Segment::new(head, self.media_before(&head), self.tracks.len());
         self.heap = self.heap.saturating_add(segment.heap_bytes());
         if self.segments.is_empty() {
             self.own = number;
@@ -194,12 +193,12 @@ impl Window {
     }
 
     /// Time of the media up to a segment that follows the last one. Segments of earlier runs are as old as their wall times.
-    fn media_before(&self, epoch: u32, (start, wall): (Duration, Duration)) -> Duration {
+    fn media_before(&self, head: &SegmentHead) -> Duration {
         let Some(last) = self.segments.back() else { return Duration::ZERO };
-        let lasted = match last.epoch == epoch {
-            true => start.saturating_sub(last.start),
+        let lasted = match last.epoch == head.epoch {
+            true => head.start.saturating_sub(last.start),
             false => {
-                let (passed, media) = (wall.saturating_sub(last.wall), self.longest(last));
+                let (passed, media) = (head.wall.saturating_sub(last.wall), self.longest(last));
                 let forgiven = if self.is_own(last) { MOST_AWAY } else { Duration::ZERO };
                 media.max(passed.saturating_sub(forgiven))
             }
@@ -303,7 +302,7 @@ impl Window {
         self.segments.get_mut(usize::try_from(number.0.checked_sub(first.0)?).ok()?)
     }
 
-    /// Number of changes so far: what is rendered from the window differs only when it does.
+    /// Number of changes so far. Texts that are rendered from the window differ only if this number differs.
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version
@@ -361,13 +360,13 @@ impl Window {
         self.segments.iter().skip(self.retired)
     }
 
-    /// Number of segments up to `last` that were cut for this window, also of those that left it.
+    /// Number of segments up to `last` that were cut for this window, including segments that left it.
     #[must_use]
     pub fn cut_to(&self, last: SegmentNumber) -> u64 {
         last.next().0.saturating_sub(self.own.0)
     }
 
-    /// Whether a segment was cut for this window. Stream times of others are those of other runs.
+    /// Whether a segment was cut for this window. Stream times of other segments belong to other runs.
     pub(crate) fn is_own(&self, segment: &Segment) -> bool {
         segment.number >= self.own
     }

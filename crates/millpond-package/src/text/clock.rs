@@ -26,11 +26,22 @@ pub(super) fn take(text: &str) -> Option<(i64, &str)> {
     Some((millis, rest))
 }
 
-/// Reads a line such as `00:00:01.000 --> 00:00:02.500 line:0`; returns start, end, and the rest.
-pub(super) fn take_span(line: &str) -> Option<(i64, i64, &str)> {
+/// The line before a cue's text, such as `00:00:01.000 --> 00:00:02.500 line:0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Timing<'a> {
+    /// In milliseconds.
+    pub(super) start: i64,
+    /// In milliseconds.
+    pub(super) end: i64,
+    /// What follows the times: settings.
+    pub(super) rest: &'a str,
+}
+
+/// Reads the line before a cue's text.
+pub(super) fn take_timing(line: &str) -> Option<Timing<'_>> {
     let (start, rest) = take(line.trim_start())?;
     let (end, rest) = take(rest.trim_start().strip_prefix("-->")?.trim_start())?;
-    Some((start, end, rest))
+    Some(Timing { start, end, rest })
 }
 
 fn digits(text: &str) -> (&str, &str) {
@@ -87,9 +98,12 @@ mod tests {
 
     #[test]
     fn spans_with_and_without_room() {
-        assert_eq!(take_span("00:01.000 --> 00:02.000 line:0"), Some((1000, 2000, " line:0")));
-        assert_eq!(take_span(" 00:01.000-->00:02.000"), Some((1000, 2000, "")));
-        assert_eq!(take_span("00:01.000 -> 00:02.000"), None);
+        assert_eq!(
+            take_timing("00:01.000 --> 00:02.000 line:0"),
+            Some(Timing { start: 1000, end: 2000, rest: " line:0" })
+        );
+        assert_eq!(take_timing(" 00:01.000-->00:02.000"), Some(Timing { start: 1000, end: 2000, rest: "" }));
+        assert_eq!(take_timing("00:01.000 -> 00:02.000"), None);
     }
 
     #[test]

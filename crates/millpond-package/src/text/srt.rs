@@ -1,7 +1,9 @@
 //! SubRip files.
 
 use super::{
-    Cue, Subtitles, clock, decode,
+    Cue, Subtitles,
+    clock::{self, Timing},
+    decode,
     markup::{self, STYLES, Tags},
     vtt::Lines,
 };
@@ -28,7 +30,7 @@ pub fn parse(bytes: &[u8]) -> Result<Subtitles, PackageError> {
         if first.is_none() && !line.trim().is_empty() {
             first = Some((lines.number, line));
         }
-        let Some((start, end, _)) = clock::take_span(line) else {
+        let Some(Timing { start, end, .. }) = clock::take_timing(line) else {
             if line.contains("-->") && line.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
                 subtitles.warn(lines.number, "times that can't be read count as text");
             }

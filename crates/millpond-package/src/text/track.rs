@@ -1,7 +1,7 @@
 //! Text tracks inside the film: samples to WebVTT.
 
 use super::{Cue, tx3g, webvtt, wvtt};
-use crate::{ObjectIndex, ObjectRange, PackageError, Plan, Rewrite, ts::reads};
+use crate::{ObjectIndex, ObjectRange, PackageError, Plan, Rewrite, plan::reads};
 use millpond_media::{Codec, Movie, units::ByteRange};
 use std::{ops::Range, sync::Arc};
 

@@ -1,6 +1,10 @@
 //! WebVTT files.
 
-use super::{Cue, Subtitles, clock, decode, markup};
+use super::{
+    Cue, Subtitles,
+    clock::{self, Timing},
+    decode, markup,
+};
 use crate::PackageError;
 
 /// Names of the cue settings (WebVTT 4.4) that are kept; `region` is not, because regions are dropped.
@@ -52,7 +56,7 @@ fn block(first: &str, lines: &mut Lines<'_>, subtitles: &mut Subtitles) {
         text.push_str(line);
         text.push('\n');
     }
-    let Some((start, end, rest)) = clock::take_span(timing) else {
+    let Some(Timing { start, end, rest }) = clock::take_timing(timing) else {
         return subtitles.warn(line_number, "a cue whose times can't be read is skipped");
     };
     if end <= start {

@@ -7,7 +7,7 @@ use std::ops::Range;
 const MOST_BYTES: u64 = 10_000;
 /// Longest time from the first to the last frame of an audio PES packet (90 kHz): 0.3 s.
 const MOST_TICKS: i64 = 27_000;
-/// Most ticks (90 kHz) by which a frame may lie off its place behind the first one, beside the rounding of the track's
+/// Most ticks (90 kHz) by which a frame may deviate from its place after the first frame, besides the rounding of the track's
 /// times: 0.1 ms. Clocks of live streams are corrected by less in a PES packet.
 const SLACK: i64 = 9;
 /// Ticks (90 kHz) of a second.
@@ -27,8 +27,8 @@ impl FrameStep {
         samples.saturating_mul(SECOND) / i64::from(self.rate.max(1))
     }
 
-    /// Returns the step of units: that of their codec where units follow each other like that, else the shortest one,
-    /// because gaps only make steps longer.
+    /// Returns the step of units. This is their codec's step if units follow each other with it, else the shortest step, because
+    /// gaps only make steps longer.
     fn of(codec: Option<Self>, units: &[Unit]) -> Option<Self> {
         let steps = || units.windows(2).map(|pair| pair[1].pts.saturating_sub(pair[0].pts));
         let is_near = |own: &Self| steps().any(|step| step.saturating_sub(own.ticks(1)).abs() < own.ticks(1) / 4);

@@ -5,13 +5,13 @@ use super::{
     carriage::Form,
     nal,
     packet::{self, PacketWriter, Start},
-    pes, psi, reads,
+    pes, psi,
     sizes::Planned,
 };
-use crate::{ObjectIndex, ObjectRange, PackageError, language};
+use crate::{ObjectIndex, ObjectRange, PackageError, language, plan::reads};
 use millpond_media::{AacConfig, Codec, Track};
 
-/// PID of the first stream; those of other streams follow it.
+/// PID of the first stream; the PIDs of other streams follow it.
 pub(super) const FIRST_PID: u16 = 0x100;
 /// Ticks (90 kHz) by which the clock is behind decoding times: a tenth of a second to fill decoder buffers.
 pub(super) const CLOCK_DELAY: i64 = 9_000;

@@ -1,7 +1,7 @@
 //! Transport streams of samples that are in memory.
 
 use super::{Continuity, ElementaryStream, TableNumbers, Unit, mux::Muxer};
-use crate::{ObjectIndex, PackageError, Rewrite, counters::BASE};
+use crate::{ObjectIndex, PackageError, Rewrite, ts::BASE};
 use bytes::Bytes;
 use millpond_media::{
     Movie, Track,
@@ -37,7 +37,7 @@ pub(crate) struct MemoryStream<'a> {
     pub(crate) until: Option<i64>,
 }
 
-/// State of the streams behind what was written.
+/// State of the streams after the written packets.
 #[derive(Debug)]
 pub(crate) struct Written {
     /// Continuity counter of each stream's next packet.

@@ -1,10 +1,10 @@
 //! MPEG-2 transport streams (ISO/IEC 13818-1) from samples, which are rewritten as they are read.
 //!
-//! [`segment`] takes one [`ElementaryStream`] per track, with the [`Unit`]s of the segment, and returns a plan: PAT and
-//! PMT, then the units as PES packets in the order of their decoding times. The number of packets of a unit follows
-//! from its size alone. So the length of a segment, and the continuity counters of the next one, are known before any
-//! media is read; see [`stream_packets`]. Where the media needs less (a sample that already has its access unit
-//! delimiter), adaptation fields are stuffed.
+//! [`segment`] takes one [`ElementaryStream`] per track, with the [`Unit`]s of the segment, and returns a plan: PAT and PMT, then
+//! the units as PES packets in the order of their decoding times. The number of packets of a unit follows from its size alone. So
+//! the length of a segment and the continuity counters of the next segment are known before any media is read; see
+//! [`stream_packets`]. Where the media needs less (a sample that already has its access unit delimiter), adaptation fields are
+//! stuffed.
 //!
 //! Media bytes are copied once, from the sample into the 188-byte packets of the output.
 
@@ -19,7 +19,6 @@ mod nal;
 mod packet;
 mod pes;
 mod psi;
-pub(crate) mod reads;
 mod sizes;
 
 #[cfg(test)]
@@ -34,6 +33,9 @@ pub use psi::TableNumbers;
 use crate::{ObjectIndex, PackageError, Plan};
 use millpond_media::{Movie, Track, units::ByteRange};
 use std::sync::Arc;
+
+/// Presentation time 0 on the 90 kHz clock: 10 s, so that priming and preroll before 0 have positive times.
+pub(crate) const BASE: i64 = 900_000;
 
 /// One access unit of a segment: a coded picture or an audio frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +68,7 @@ pub struct ElementaryStream {
     pub first_counter: u8,
     /// What `first_counter` follows.
     pub continuity: Continuity,
-    /// Decoding time of the unit after the last, up to which the clock continues; `None` where there is none.
+    /// Decoding time of the unit after the last one, up to which the clock continues; `None` if no unit follows.
     pub until: Option<i64>,
 }
 
@@ -91,8 +93,8 @@ pub struct Packets {
     pub clocks: u64,
 }
 
-/// Returns a transport stream segment of the given streams. The first video stream (or the first stream where there is
-/// no video) carries the clock: a PCR at least every 100 ms (ISO/IEC 13818-1 2.7.2).
+/// Returns a transport stream segment of the given streams. The first video stream, or the first stream if there is no video,
+/// carries the clock: a PCR at least every 100 ms (ISO/IEC 13818-1 2.7.2).
 ///
 /// The plan's length is known, except where a video stream has NAL unit lengths of 1 or 2 bytes. Start codes are longer
 /// than those, and the number of NAL units is only known from the media. A [counted](Continuity::Counted) counter may then

@@ -5,10 +5,9 @@ use super::{
     lane::{self, Lane},
     packet::SIZE,
     psi::{self, TableNumbers},
-    reads,
     sizes::{Planned, Sizes},
 };
-use crate::{ObjectIndex, ObjectRange, PackageError, Rewrite};
+use crate::{ObjectIndex, ObjectRange, PackageError, Rewrite, plan::reads};
 use std::collections::VecDeque;
 
 /// More streams than a program map table of one packet can list.

@@ -73,8 +73,8 @@ impl PacketWriter {
         self.counter
     }
 
-    /// Begins a PES packet of `len` bytes, header included, in `packets` transport packets: as many as [`count`]
-    /// returns for `len`, or for slightly more bytes.
+    /// Begins a PES packet of `len` bytes, header included, in `packets` transport packets. `packets` is the result of [`count`]
+    /// for `len`, or for slightly more bytes.
     pub(super) fn begin(&mut self, len: usize, packets: u32, start: Start, out: &mut Vec<u8>) {
         self.start = Some(start);
         self.payload = len;

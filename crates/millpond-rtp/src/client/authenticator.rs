@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// The secret is that of RFC 7616 3.4.2: H(H(user:realm:password):nonce:cnonce).
+    /// The secret is defined by RFC 7616 3.4.2: H(H(user:realm:password):nonce:cnonce).
     #[test]
     fn secrets_of_one_session_are_computed() {
         let options = options("admin");

@@ -26,7 +26,7 @@ pub enum RedirectPolicy {
     /// To the same host, on any port.
     #[default]
     SameHost,
-    /// To any host. Credentials are only sent to the first one.
+    /// To any host. Credentials are sent to the first host only.
     AnyHost,
 }
 

@@ -179,7 +179,7 @@ impl RtspClient {
         true
     }
 
-    /// Continues at another URL. `status` is that of the reply, if it was one.
+    /// Continues at another URL. `status` is the reply's status, if there was a reply.
     pub(super) fn redirected(&mut self, status: Option<u16>, location: &str, now: Duration) {
         let refuse = |client: &mut Self, why| {
             let (request, url) = client.last.clone();

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-/// A request, by what it is for.
+/// A request, by its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequestKind {
     /// The connection itself.
@@ -124,7 +124,7 @@ impl Numbers {
         self.last
     }
 
-    /// Records that nobody waits for the reply to a request.
+    /// Records that no caller waits for the reply to a request.
     pub(super) fn abandon(&mut self, number: u32) {
         if self.abandoned.len() == MOST_ABANDONED {
             self.abandoned.remove(0);

@@ -11,8 +11,7 @@ pub struct RtpStart {
     pub timestamp: Option<u32>,
 }
 
-/// Returns the first packet of each track, given by its URL. Where no URL is that of a track, entries are taken in
-/// order.
+/// Returns the first packet of each track, given by its URL. If no URL matches a track, entries are taken in order.
 pub(super) fn starts(header: &str, base: &str, tracks: &[&str]) -> Vec<RtpStart> {
     let entries: Vec<(String, RtpStart)> =
         entries(header).take(tracks.len()).map(|(url, start)| (resolve(base, url), start)).collect();

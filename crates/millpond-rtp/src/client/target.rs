@@ -46,8 +46,8 @@ fn endpoint(url: &str) -> Option<Endpoint> {
     Some(Endpoint { host: host.to_ascii_lowercase(), port, is_tls })
 }
 
-/// Returns a URL for a request line: without credentials and fragment, and with all characters encoded that would end
-/// the line or a part of it. The rest stays as the server wrote it.
+/// Returns a URL for a request line, without credentials and fragment. Characters that would end the line or one of its parts are
+/// percent-encoded. The rest stays as the server wrote it.
 pub(super) fn request_url(url: &str) -> String {
     let url = url.trim();
     let url = url.split('#').next().unwrap_or(url);

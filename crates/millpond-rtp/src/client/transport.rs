@@ -51,7 +51,7 @@ struct Fields {
     ssrc: Option<u32>,
 }
 
-/// Returns what the reply to an offer states, or the expected content of the header.
+/// Returns the transport that the reply to an offer states. The error is the expected content of the header.
 ///
 /// A server that omits the header, or its channels, accepts the offer as it is. A server may choose the connection where
 /// UDP was offered.

@@ -27,7 +27,7 @@ pub struct Authorization {
     pub response: String,
     /// Algorithm; MD5 by default (RFC 7616 3.4).
     pub algorithm: Algorithm,
-    /// Whether the secret is that of one session, as servers may ask of clients. It is offered to no client here.
+    /// Whether the secret is for one session, as servers may require. It is offered to no client here.
     pub is_session: bool,
     /// Parameters of `qop=auth`; `None` in answers as in RFC 2069.
     pub qop: Option<Qop>,

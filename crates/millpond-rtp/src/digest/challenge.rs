@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Longest header in bytes.
 const MOST_BYTES: usize = 16 << 10;
-/// End of the names of algorithms whose secrets are those of one session (RFC 7616 3.4.2).
+/// Suffix of the names of algorithms whose secrets are for one session (RFC 7616 3.4.2).
 pub(super) const SESSION: &str = "-sess";
 /// Most challenges of a header that are read.
 const MOST: usize = 16;
@@ -34,8 +34,8 @@ pub enum Challenge {
     Basic,
 }
 
-/// Reads `WWW-Authenticate`. Unsupported schemes, algorithms and kinds of protection are left out, and so is what
-/// follows a syntax error.
+/// Reads `WWW-Authenticate`. Unsupported schemes, algorithms and kinds of protection are left out. Challenges after a syntax
+/// error are left out too.
 #[must_use]
 pub fn challenges(header: &str) -> Vec<Challenge> {
     let mut all = Vec::new();

@@ -13,8 +13,8 @@ pub(super) fn head(input: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns a message with a head that strict parsers accept, followed by the same body. Lines without a header are left
-/// out, and so is `Content-Length`, which is replaced by the length of the body. Bytes that are not UTF-8 are replaced.
+/// Returns a message with a head that strict parsers accept, followed by the same body. Lines without a header are left out.
+/// `Content-Length` is replaced by the length of the body. Bytes that are not UTF-8 are replaced.
 pub(super) fn regular(message: &[u8]) -> Vec<u8> {
     let (head, body) = message.split_at(head(message).unwrap_or(message.len()));
     let text = String::from_utf8_lossy(head);

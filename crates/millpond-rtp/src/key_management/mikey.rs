@@ -1,8 +1,8 @@
 //! MIKEY messages (RFC 3830) that carry the key of SRTP streams in plaintext, in the form that GStreamer writes and
 //! reads: of a pre-shared key, with no encryption and no signature.
 //!
-//! A message has a header with the streams, a time, random bytes, a policy, and the key. Nothing is negotiated: a
-//! message with another policy than that of [SRTP](crate::srtp) is refused.
+//! A message has a header with the streams, a time, random bytes, a policy, and the key. There is no negotiation: a message with
+//! another policy than [SRTP](crate::srtp)'s is refused.
 
 mod reader;
 

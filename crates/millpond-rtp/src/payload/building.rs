@@ -50,7 +50,7 @@ impl Building {
     }
 }
 
-/// Whether a packet is the first one of a unit, as far as its payload shows.
+/// Whether a packet begins a unit, according to its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     Yes,

@@ -29,7 +29,7 @@ pub struct Unit {
     pub lost_before: bool,
     /// Whether decoding can begin here, given parameter sets.
     pub is_key: bool,
-    /// How far later frames depend on the unit, where its payload descriptors state that: those of VP8 and VP9 do.
+    /// How far later frames depend on the unit, if its payload descriptors state this, as in VP8 and VP9.
     pub importance: Option<Importance>,
     /// H.264 and HEVC parameter sets in the unit, as NAL units without lengths. They are in `bytes` too. For AAC in LATM its
     /// `AudioSpecificConfig`, which is not.
@@ -40,11 +40,12 @@ pub struct Unit {
 
 /// Joins the packets of one stream: the inverse of [`Packetizer`].
 ///
-/// Pass each packet to [`push`](Depacketizer::push) in the order of sequence numbers. A late packet is ignored, because
-/// its unit has been dropped. Where numbers are missing, all units that may have contained them are dropped, so every
-/// unit returned is whole. A picture of H.264 or HEVC behind missing packets may lack NAL units before its first slice,
-/// but no kind of them that the sender always begins such pictures with. At the end of the stream, [`finish`](Depacketizer::finish) returns the last unit of a sender
-/// that doesn't mark ends. Where the stream continues elsewhere, call [`restart`](Depacketizer::restart).
+/// Pass each packet to [`push`](Depacketizer::push) in the order of sequence numbers. A late packet is ignored, because its unit
+/// has been dropped. If sequence numbers are missing, all units that may have contained these packets are dropped. So every
+/// returned unit is whole. An H.264 or HEVC picture after missing packets may lack NAL units before its first slice. It never
+/// lacks a kind of NAL unit with which the sender always begins such pictures. At the end of the stream,
+/// [`finish`](Depacketizer::finish) returns the last unit of a sender that doesn't mark ends. If the stream continues elsewhere,
+/// call [`restart`](Depacketizer::restart).
 #[derive(Debug)]
 pub struct Depacketizer {
     format: Box<dyn Join>,
@@ -68,7 +69,7 @@ pub struct Depacketizer {
 /// Position in the stream.
 #[derive(Clone, Copy, Debug)]
 enum At {
-    /// Between units. `sure` is whether the next packet is certainly the first one of its unit.
+    /// Between units. `sure` is whether the next packet certainly begins a unit.
     Between { sure: bool },
     /// Inside a unit with this timestamp.
     Within(u32),
@@ -226,7 +227,7 @@ impl Depacketizer {
         self.at = At::Between { sure: true };
     }
 
-    /// Continues at another position, with any sequence number, such as that of a source that restarted. The unit under
+    /// Continues at another position, with any sequence number, such as after a restart of the source. The unit under
     /// construction is dropped. A first unit whose beginning is uncertain is dropped too.
     pub fn restart(&mut self) {
         if let At::Within(_) = self.at {

@@ -52,8 +52,8 @@ impl LatmJoin {
     }
 }
 
-/// Returns the configuration that the description of an MP4A-LATM stream states for all elements; `None` where they have their own, which is the
-/// default (`cpresent`, RFC 6416 7.3).
+/// Returns the configuration that the description of an MP4A-LATM stream states for all elements. `None` if each element has its
+/// own, which is the default (`cpresent`, RFC 6416 7.3).
 ///
 /// # Errors
 /// It is missing, or not supported.

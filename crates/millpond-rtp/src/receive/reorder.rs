@@ -19,7 +19,7 @@ pub struct ReorderLimits {
 impl ReorderLimits {
     /// For UDP: some hundred packets for 100 ms, more than a network reorders.
     pub const UDP: Self = Self { packets: 512, bytes: 16 << 20, wait: Duration::from_millis(100) };
-    /// The same where missing packets are asked for: as many as 40 Mbit/s have in the 2 s that repairs may take.
+    /// For UDP with retransmission: the number of packets that 40 Mbit/s have in 2 s, the longest time of repairs.
     pub const REPAIRED: Self = Self { packets: 8192, ..Self::UDP };
     /// For a connection, which keeps the order: a missing packet never arrives.
     pub const IN_ORDER: Self = Self { packets: 0, bytes: 0, wait: Duration::ZERO };

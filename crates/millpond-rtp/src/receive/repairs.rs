@@ -91,7 +91,7 @@ impl Repairs {
         self.trip.requested(took);
     }
 
-    /// Takes note of `count` missing packets from `first` on, all after those that are missing already.
+    /// Notes `count` missing packets from `first` on. All come after the packets that are missing already.
     pub(super) fn gap(&mut self, first: u16, count: u16, now: Duration) {
         if self.is_futile() || self.missing.len() + usize::from(count) > MOST_MISSING {
             return;
@@ -105,7 +105,8 @@ impl Repairs {
         self.find(sequence).is_some_and(|place| self.missing[place].asked > 0)
     }
 
-    /// Whether a packet is a second answer: as far behind the others it would look like a restart of its source.
+    /// Whether a packet is a second answer to a request. It is so far behind the other packets that it would look like a restart
+    /// of its source.
     pub(super) fn is_echo(&self, sequence: u16, now: Duration) -> bool {
         self.echoes.iter().any(|(asked, at)| *asked == sequence && now.saturating_sub(*at) < ECHO.0)
     }

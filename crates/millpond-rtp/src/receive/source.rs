@@ -7,7 +7,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// The same for an announced source that was never heard: some servers announce another one than they use.
 const UNHEARD: Duration = Duration::from_millis(300);
 
-/// Chooses one source (SSRC) among those that send to a port. Some servers still send an old session, even into a new
+/// Chooses one source (SSRC) among the sources that send to a port. Some servers still send an old session, even into a new
 /// connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Source {
@@ -33,7 +33,7 @@ pub(super) enum SentBy {
 }
 
 impl Source {
-    /// Follows the source that a server announced, if any; otherwise the first one heard.
+    /// Follows the source that a server announced, if any, else the first source that sends.
     pub(super) fn announced(ssrc: Option<u32>, now: Duration) -> Self {
         let followed = ssrc.map(|ssrc| Followed { ssrc, heard: now, is_silent: true });
         Self { followed, other: None }

@@ -106,9 +106,9 @@ impl TrackReceiver {
         }
     }
 
-    /// Sets the sequence number of the first packet, as the reply to the first PLAY announces it, so that the loss of
-    /// the first packets is detected. A wrong announcement is ignored, and so is one that packets have overtaken: a
-    /// packet by UDP may arrive before the reply.
+    /// Sets the sequence number of the first packet, as the reply to the first PLAY announces it, so that the loss of the first
+    /// packets is detected. A wrong announcement is ignored. An announcement after the first packet is ignored too, because a UDP
+    /// packet may arrive before the reply.
     pub fn begin(&mut self, sequence: u16) {
         if self.statistics.received() == 0 {
             self.start = Some(sequence);

@@ -22,10 +22,9 @@ pub(super) struct PayloadFormat {
 }
 
 impl PayloadFormat {
-    /// Reads the format of a section: the first one of the `m=` line that is known.
+    /// Reads the format of a section: the first known format of the `m=` line.
     ///
-    /// # Errors
-    /// There is none. The words tell what is stated, and what is expected.
+    /// # Errors There is no known format. The text has the stated and the expected value.
     pub(super) fn of(section: &Section<'_>) -> Result<Self, String> {
         let line = super::shown(section.line);
         if section.protocol.is_empty() {

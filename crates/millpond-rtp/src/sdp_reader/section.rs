@@ -1,4 +1,4 @@
-//! Sections of a description: the lines of the session, and those of each stream.
+//! Sections of a description: the lines of the session, and the lines of each stream.
 
 /// The lines of the session or of one stream that are read.
 #[derive(Debug, Default)]

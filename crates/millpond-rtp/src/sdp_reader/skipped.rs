@@ -12,7 +12,7 @@ pub struct SkippedSection {
     pub media: String,
     /// URL of requests for it. Publishers set it up all the same.
     pub control: String,
-    /// Why it is skipped: what it has, and what is expected.
+    /// Reason for skipping the section: the value that it has, and the expected value.
     pub why: String,
 }
 

@@ -4,8 +4,7 @@ use super::{MasterKey, RTCP_OVERHEAD, SrtpError, TAG, at_least, replay::Window, 
 use crate::packet;
 use std::fmt;
 
-/// Checks and decrypts the packets of one source, in any order. The source is that of the first packet with a correct
-/// tag.
+/// Checks and decrypts the packets of one source, in any order. The source is the source of the first packet with a correct tag.
 #[derive(Clone)]
 pub struct Unprotector {
     rtp: SessionKeys,
@@ -26,8 +25,8 @@ impl fmt::Debug for Unprotector {
 }
 
 impl Unprotector {
-    /// Creates an unprotector for a source whose sequence number wrapped `rollovers` times before its first received
-    /// packet: 0 where it is received from its beginning.
+    /// Creates an unprotector for a source whose sequence number wrapped `rollovers` times before its first received packet.
+    /// `rollovers` is 0 for a source that is received from its beginning.
     #[must_use]
     pub fn new(key: &MasterKey, rollovers: u32) -> Self {
         Self {

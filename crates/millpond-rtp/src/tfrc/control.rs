@@ -56,15 +56,15 @@ impl RateControl {
         self.sender.limited(now);
     }
 
-    /// Notes that packets of a source were sent. `sequence` is the number of the first one, `bytes` their size together.
-    pub fn sent(&mut self, ssrc: u32, sequence: u16, (packets, bytes): (usize, usize), now: Duration) {
+    /// Notes that packets of a source were sent. `sequence` is the number of the first packet, `bytes` the size of all packets.
+    pub fn sent(&mut self, ssrc: u32, sequence: u16, packets: usize, bytes: usize, now: Duration) {
         self.sender.sent(packets, bytes);
-        self.reader.sent(ssrc, sequence, (packets, bytes), now);
+        self.reader.sent(ssrc, sequence, packets, bytes, now);
         self.allowance.spend(bytes);
     }
 
-    /// Number of packets that may be sent again now. Repeats leave before new packets, whose credit they use: up to that of a round
-    /// trip ahead.
+    /// Number of packets that may be sent again now. Repeats leave before new packets, and use their credit, up to a round trip
+    /// ahead.
     #[must_use]
     pub fn repeats(&self) -> usize {
         self.allowance.ahead(self.sender.instant_rate(), self.sender.round_trip(), self.sender.packet_size() as usize)
@@ -143,7 +143,7 @@ mod tests {
                 self.now += MS;
                 self.control.refresh(self.now, self.now);
                 if self.control.packets() > 0 {
-                    self.control.sent(SSRC, self.sent, (1, PACKET), self.now);
+                    self.control.sent(SSRC, self.sent, 1, PACKET, self.now);
                     self.sent += 1;
                 }
             }

@@ -31,8 +31,8 @@ pub fn loss_event_rate(packet: f64, round_trip: Duration, rate: f64) -> f64 {
     f64::midpoint(low, high).exp()
 }
 
-/// Length of the interval before the first loss event: the one at which the equation gives the largest receive rate so far, and at least
-/// half a packet per round trip (RFC 5348 6.3.1).
+/// Length of the interval before the first loss event (RFC 5348 6.3.1). At this length the equation gives the largest receive
+/// rate so far, and at least half a packet per round trip.
 pub(super) fn first_interval(packet: f64, round_trip: Duration, largest: f64) -> f64 {
     let round_trip = round_trip.max(Duration::from_millis(1));
     1.0 / loss_event_rate(packet, round_trip, largest.max(0.5 * packet / round_trip.as_secs_f64()))

@@ -13,16 +13,16 @@ pub struct LossEvents {
 }
 
 impl LossEvents {
-    /// Counts packets of the sequence, whether they arrived or not: an interval has all packets from the first one of its loss
-    /// event to the one before the next event (RFC 5348 5.3).
+    /// Counts packets of the sequence, whether they arrived or not. An interval has all packets from the first packet of its loss
+    /// event to the last packet before the next event (RFC 5348 5.3).
     pub fn count_packets(&mut self, packets: u64) {
         self.intervals.add(packets);
     }
 
-    /// Notes that a packet is lost, which was counted already. Its time `at` is that at which it would have arrived, or the times
-    /// of all packets are those of sending. `tail` is the number of counted packets from this one to the newest. Returns
-    /// whether a loss event begins with it. `first_interval` gives the length of the interval before the first event
-    /// (RFC 5348 6.3.1).
+    /// Notes that a packet, which was counted already, is lost. `at` is the time at which it would have arrived; callers may use
+    /// sending times instead, for all packets. `tail` is the number of counted packets from this one to the newest. Returns
+    /// whether a loss event begins with it. `first_interval` gives the length of the interval before the first event (RFC 5348
+    /// 6.3.1).
     pub fn lost(
         &mut self,
         at: Duration,

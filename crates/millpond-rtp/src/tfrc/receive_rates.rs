@@ -5,8 +5,8 @@ use std::{collections::VecDeque, time::Duration};
 /// Most rates that are kept: those of two round trips, whose feedback comes four times in each.
 const MOST: usize = 8;
 
-/// X_recv_set. The infinite rate of the beginning leaves with the first measured one, not two round trips later: rates are measured
-/// over 0.1 s at least, so the first one is no accident of few packets.
+/// X_recv_set. The first measured rate replaces the initial infinite rate at once, not two round trips later. Rates are measured
+/// over at least 0.1 s, so the first measured rate does not depend on a few packets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceiveRates {
     /// Times and bytes per second. Empty is the initial set, whose only rate is infinite.
@@ -14,12 +14,12 @@ pub(super) struct ReceiveRates {
 }
 
 impl ReceiveRates {
-    /// The largest rate; infinite before the first one.
+    /// The largest rate; infinite before the first rate.
     pub(super) fn largest(&self) -> f64 {
         self.rates.iter().map(|(_, rate)| *rate).reduce(f64::max).unwrap_or(f64::INFINITY)
     }
 
-    /// Adds a rate and removes those of more than two round trips ago.
+    /// Adds a rate, and removes rates that are older than two round trips.
     pub(super) fn update(&mut self, rate: f64, round_trip: Duration, now: Duration) {
         self.rates.retain(|(at, _)| now.saturating_sub(*at) <= 2 * round_trip);
         if self.rates.len() == MOST {

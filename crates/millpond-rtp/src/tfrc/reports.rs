@@ -64,8 +64,8 @@ struct Window {
 }
 
 impl ReportReader {
-    /// Notes that packets of a source were sent. `sequence` is the number of the first one.
-    pub fn sent(&mut self, ssrc: u32, sequence: u16, (packets, bytes): (usize, usize), at: Duration) {
+    /// Notes that packets of a source were sent. `sequence` is the number of the first packet.
+    pub fn sent(&mut self, ssrc: u32, sequence: u16, packets: usize, bytes: usize, at: Duration) {
         let track = match self.tracks.iter_mut().position(|track| track.ssrc == ssrc) {
             Some(place) => &mut self.tracks[place],
             None => {
@@ -89,8 +89,8 @@ impl ReportReader {
         track.sender_reports.push_back((ntp, at));
     }
 
-    /// Takes a report block. Returns feedback; `None` where it tells nothing new: it is older than another one, or of
-    /// packets that were never sent. `packet` is the average packet size in bytes.
+    /// Takes a report block. Returns feedback. `None` if the report has nothing new, because it is older than another report or
+    /// is about packets that were never sent. `packet` is the average packet size in bytes.
     pub fn report(&mut self, block: &ReportBlock, packet: f64, now: Duration) -> Option<Feedback> {
         let place = self.tracks.iter().position(|track| track.ssrc == block.ssrc)?;
         let (end, sample) = (self.tracks[place].end(block)?, self.tracks[place].round_trip(block, now));

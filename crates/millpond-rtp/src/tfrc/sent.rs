@@ -46,7 +46,7 @@ impl Sent {
         self.bursts.drain(..place);
     }
 
-    /// Time at which a packet was sent: that of the first known one where it was forgotten.
+    /// Time at which a packet was sent. If that time was forgotten, the time of the first known packet.
     pub(super) fn time(&self, packet: u64) -> Duration {
         self.bursts.get(self.place(packet)).map_or(Duration::ZERO, |burst| burst.at)
     }

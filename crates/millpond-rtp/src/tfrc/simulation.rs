@@ -181,7 +181,7 @@ impl Network {
         let packets = self.flow.control.packets();
         for _ in 0..packets.min(due) {
             let number = self.flow.sent;
-            self.flow.control.sent(SSRC, number as u16, (1, PACKET), now);
+            self.flow.control.sent(SSRC, number as u16, 1, PACKET, now);
             self.flow.sent += 1;
             if let Some(arrival) = self.link.send(now) {
                 self.at(arrival, Event::Packet(number));

@@ -88,7 +88,7 @@ const LIST: &[Setting<AdminSettings>] = &[
         name: "admin",
         form: Form::Address,
         default: "127.0.0.1:8380",
-        help: "Address of the admin API, metrics and health checks, or unix:PATH of a socket file",
+        help: "Address of the admin API, metrics and health checks; unix:PATH is a socket file",
         applied: At::Reload,
         apply: |admin, text| address(text).map(|v| admin.address = v),
         show: |admin| Some(admin.address.to_string()),
@@ -96,7 +96,7 @@ const LIST: &[Setting<AdminSettings>] = &[
     Setting {
         name: "admin-hosts",
         form: Form::List,
-        default: "none: IP addresses and localhost; the loopback's alone where admin is on the loopback",
+        default: "none: IP addresses and localhost; if admin is on the loopback, loopback addresses and localhost",
         help: "Host names that the admin address accepts besides its IP addresses; \"*\" accepts any",
         applied: At::Reload,
         apply: |admin, text| host_names(text).map(|v| admin.hosts = v),
@@ -106,8 +106,8 @@ const LIST: &[Setting<AdminSettings>] = &[
         name: "admin-token",
         form: Form::Text,
         default: "none: everyone who reaches the admin address",
-        help: "Token that clients of the admin API must present; the command line shows it to other users, a file or the environment does \
-               not",
+        help: "Token that clients of the admin API must present. Other users of the machine can read it on the \
+               command line, but not in a file or the environment",
         applied: At::Reload,
         apply: |admin, text| {
             admin.token = Some(AdminToken::new(text));

@@ -230,7 +230,7 @@ impl Cluster {
             let range = self.client.range(&folder, MOST_KEYS).await?;
             if range.is_cut {
                 let folder = String::from_utf8_lossy(&folder);
-                tracing::warn!(%folder, MOST_KEYS, "there are more keys under the cluster's prefix than are read");
+                tracing::warn!(%folder, MOST_KEYS, "more keys lie below the cluster's prefix than this node reads");
             }
             all.revision = all.revision.min(range.revision);
             all.pairs.extend(range.pairs);

@@ -62,23 +62,23 @@ impl ClusterMetrics {
             unreachable: Counter::default(),
         };
         registry.register("cluster_nodes", "Nodes of the cluster in the last view", metrics.nodes.clone());
-        let help = "Keys under the cluster's prefix that are no nodes";
+        let help = "Keys below the cluster's prefix that are not nodes";
         registry.register("cluster_problems", help, metrics.problems.clone());
-        let help = "1 while the cluster's keys in etcd are followed, 0 while the last view is used";
+        let help = "1 while changes in etcd reach this node, 0 while it uses its last view";
         registry.register("cluster_following", help, metrics.following.clone());
         registry.register("cluster_member", "1 while this node is registered in the cluster", metrics.member.clone());
         let help = "Leases of this node that ended before it left";
         registry.register("cluster_lost_leases", help, metrics.lost_leases.clone());
-        registry.register("cluster_puts", "Changes of keys that this node asked of etcd", metrics.puts.clone());
+        registry.register("cluster_puts", "Changes of keys that this node requested from etcd", metrics.puts.clone());
         registry.register("cluster_etcd_failures", "Requests to etcd that failed", metrics.failures.clone());
         registry.register("cluster_redirects", "Viewers that were sent to another node", redirects);
         let help = "Requests that were passed on to the node of their object";
         registry.register("cluster_passed", help, metrics.passed.clone());
-        let help = "Replies that another node went on with, because the one that sent them broke off";
+        let help = "Replies that another node continued after the sending node had failed";
         registry.register("cluster_resumed", help, metrics.resumed.clone());
-        let help = "Streams refused because their node or storage lacks bandwidth for all of their playback";
+        let help = "Streams refused because their node or storage lacks bandwidth for their whole playback";
         registry.register("cluster_refused", help, metrics.refused.clone());
-        let help = "Times that a node of an assignment could not be reached, so that the next one was chosen";
+        let help = "Times that the next node was chosen because an assigned node could not be reached";
         registry.register("cluster_unreachable", help, metrics.unreachable.clone());
         metrics
     }

@@ -27,7 +27,7 @@ pub(crate) use homes::{LaterCluster, PlaceHomes};
 pub(crate) use join::{JoinError, Tasks};
 pub(crate) use load_meter::{Counted, LoadMeter, PlaceRead};
 pub(crate) use metrics::ClusterMetrics;
-pub(crate) use passage::PassedBytes;
+pub(crate) use passage::{PassedBytes, PassedRequest};
 pub use settings::ClusterSettings;
 pub(crate) use status::{ClusterStatus, Explained};
 pub(crate) use steering::{MARK, Protocol, Start, marked};

@@ -73,13 +73,21 @@ pub(crate) struct Passed {
     node: Arc<str>,
 }
 
+/// A request that may be passed on.
+pub(crate) struct PassedRequest<'a> {
+    pub(crate) method: &'a Method,
+    /// Its target, with the prefix of a token.
+    pub(crate) target: &'a str,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) client: Forwarded,
+}
+
 impl Cluster {
     /// The way of a request for an object. `None` where this node answers it itself.
     pub(crate) fn passage(
         self: &Arc<Self>,
         (key, start): (ObjectKey, Start),
-        (method, target, headers): (&Method, &str, &HeaderMap),
-        client: Forwarded,
+        PassedRequest { method, target, headers, client }: PassedRequest<'_>,
     ) -> Option<Passage> {
         if self.settings.steering != Steering::Proxy || !self.own.roles.contains(Role::Manager) {
             return None;
@@ -261,7 +269,7 @@ impl PassedBytes {
             };
             self.from = resumed.ok_or_else(|| format!("{node}: {error}, and no other node could go on"))?;
             self.passage.cluster.metrics.resumed.inc();
-            tracing::info!(%node, error, by = %self.from.node, sent, "another node goes on with a reply");
+            tracing::info!(%node, error, by = %self.from.node, sent, "another node continues a reply");
         }
     }
 }
@@ -340,9 +348,10 @@ mod tests {
         let key = (0..).map(|n| ObjectKey::new("films", &format!("{n}.mp4"))).find(is_fit).unwrap();
         let mut headers = HeaderMap::from_iter([(header::USER_AGENT, HeaderValue::from_static("player"))]);
         headers.insert("x-forwarded-for", HeaderValue::from_static("192.0.2.66"));
-        let request = (&Method::GET, "/films/1.mp4/v1/1.m4s?x=1", &headers);
         let client = Forwarded { address: "192.0.2.7".parse().unwrap(), is_secure: true };
-        let mut passage = cluster.passage((key, Start::Follows), request, client).unwrap();
+        let target = "/films/1.mp4/v1/1.m4s?x=1";
+        let request = PassedRequest { method: &Method::GET, target, headers: &headers, client };
+        let mut passage = cluster.passage((key, Start::Follows), request).unwrap();
         let begun = passage.begin().await.unwrap();
         assert!(!begun.headers.contains_key(header::SERVER) && begun.length == Some(10));
         let mut bytes = PassedBytes::new(passage, begun);

@@ -186,7 +186,8 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster",
         form: Form::List,
         default: "off",
-        help: "Addresses of etcd's members such as \"http://10.0.0.1:2379\"; makes this server a node of their cluster",
+        help: "Addresses of etcd's members, such as \"http://10.0.0.1:2379\". They make this server a node of a \
+               cluster",
         applied: At::Restart(|new, old| new.etcd.clone_from(&old.etcd)),
         apply: |cluster, text| members(text).map(|v| cluster.etcd = v),
         show: |cluster| {
@@ -197,7 +198,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "node",
         form: Form::Text,
-        default: "none; the machine's name",
+        default: "none: the machine's name",
         help: "Name of this node; no other node of the cluster may have it",
         applied: At::Restart(|new, old| new.node.clone_from(&old.node)),
         apply: |cluster, text| name(text).map(|v| cluster.node = Some(v)),
@@ -207,7 +208,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster-prefix",
         form: Form::Text,
         default: "/millpond/",
-        help: "Beginning of the cluster's keys in etcd; clusters with different ones know nothing of each other",
+        help: "Prefix of the cluster's keys in etcd. Clusters with different prefixes are separate",
         applied: At::Restart(|new, old| new.prefix.clone_from(&old.prefix)),
         apply: |cluster, text| prefix(text).map(|v| cluster.prefix = v),
         show: |cluster| Some(cluster.prefix.clone()),
@@ -215,7 +216,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "cluster-http",
         form: Form::Text,
-        default: "none; the address of http; where that is any address, the one by which this machine reaches etcd",
+        default: "none: the address of http; if that is a wildcard, the local address of the connection to etcd",
         help: "URL by which viewers and other nodes reach this node by HTTP",
         applied: At::Restart(|new, old| new.http.clone_from(&old.http)),
         apply: |cluster, text| base(text, &["http", "https"]).map(|v| cluster.http = Some(v)),
@@ -224,7 +225,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "cluster-rtsp",
         form: Form::Text,
-        default: "none; the address of rtsp, likewise",
+        default: "none: the address of rtsp; if that is a wildcard, the local address of the connection to etcd",
         help: "URL by which viewers reach this node by RTSP",
         applied: At::Restart(|new, old| new.rtsp.clone_from(&old.rtsp)),
         apply: |cluster, text| base(text, &["rtsp", "rtsps"]).map(|v| cluster.rtsp = Some(v)),
@@ -234,7 +235,8 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster-roles",
         form: Form::List,
         default: "manager,dispenser,storage",
-        help: "Roles of this node: manager sends viewers to nodes, dispenser serves streams, storage reads slices for others",
+        help: "Roles of this node: a manager sends viewers to nodes, a dispenser serves streams, a storage node reads \
+               slices for other nodes",
         applied: At::Restart(|new, old| new.roles = old.roles),
         apply: |cluster, text| roles(text).map(|v| cluster.roles = v),
         show: |cluster| Some(cluster.roles.iter().map(|role| role.to_string()).collect::<Vec<_>>().join(",")),
@@ -242,9 +244,9 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "cluster-mbps",
         form: Form::Count,
-        default: "none; not limited, and counted as 1000 for the node's share of the assets",
-        help: "Bandwidth of this node in Mbit/s; its share of the cluster's assets is in proportion, and streams without room for all of \
-               their playback are refused",
+        default: "none: no limit; the node's share of the assets is that of 1000 Mbit/s",
+        help: "Bandwidth of this node in Mbit/s. The node's share of the cluster's assets is proportional to it. A \
+               stream is refused if its whole playback does not fit into the free bandwidth",
         applied: At::Restart(|new, old| new.mbps = old.mbps),
         apply: |cluster, text| mbps(text).map(|v| cluster.mbps = Some(v)),
         show: |cluster| cluster.mbps.map(|mbps| mbps.to_string()),
@@ -252,9 +254,9 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "cluster-storage-mbps",
         form: Form::Count,
-        default: "none; not limited",
-        help: "Bandwidth of each place's storage in Mbit/s, which all nodes share: streams without room for all of their playback are \
-               refused",
+        default: "none: no limit",
+        help: "Bandwidth of each place's storage in Mbit/s, shared by all nodes. A stream is refused if its whole \
+               playback does not fit into the free bandwidth",
         applied: At::Restart(|new, old| new.storage_mbps = old.storage_mbps),
         apply: |cluster, text| mbps(text).map(|v| cluster.storage_mbps = Some(v)),
         show: |cluster| cluster.storage_mbps.map(|mbps| mbps.to_string()),
@@ -262,9 +264,9 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "cluster-store-mbps",
         form: Form::Count,
-        default: "none; not limited",
-        help: "Bandwidth of each store of a striping group in Mbit/s, which all nodes share: streams of striped files without room for all \
-               of their playback are refused",
+        default: "none: no limit",
+        help: "Bandwidth of each store of a striping group in Mbit/s, shared by all nodes. A stream of a striped file \
+               is refused if its whole playback does not fit into the free bandwidth",
         applied: At::Restart(|new, old| new.store_mbps = old.store_mbps),
         apply: |cluster, text| mbps(text).map(|v| cluster.store_mbps = Some(v)),
         show: |cluster| cluster.store_mbps.map(|mbps| mbps.to_string()),
@@ -273,7 +275,8 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster-assignment",
         form: Form::Choice(&["sosd", "rr"]),
         default: "sosd",
-        help: "Rule that assigns streams to nodes: sosd keeps an asset at one node while that has room, rr takes turns",
+        help: "Rule that assigns streams to nodes: sosd keeps an asset at one node while the node has room, rr takes \
+               the nodes in turn",
         applied: At::Restart(|new, old| new.assignment = old.assignment),
         apply: |cluster, text| {
             let name = text.parse().map_err(|_| BadValue::new("sosd or rr"))?;
@@ -286,7 +289,9 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster-steering",
         form: Form::Choice(&STEERING),
         default: "redirect",
-        help: "Way of viewers to the node of their asset: redirect sends them there, steer lists the nodes in manifests and tells players their order, proxy passes HTTP through from there, none: each node serves all",
+        help: "How viewers reach the node of their asset. redirect sends them there. steer lists the nodes in \
+               manifests, and tells players their order. proxy passes HTTP on from that node. With none, each node \
+               serves all assets",
         applied: At::Restart(|new, old| new.steering = old.steering),
         apply: |cluster, text| {
             cluster.steering = match text {
@@ -304,7 +309,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster-lease",
         form: Form::Duration,
         default: "5s",
-        help: "Time after which a node that is silent is no longer one of the cluster",
+        help: "Time after which a silent node is removed from the cluster",
         applied: At::Restart(|new, old| new.lease = old.lease),
         apply: |cluster, text| value::duration_in(text, LEASE.0, LEASE.1).map(|v| cluster.lease = v),
         show: |cluster| Some(show_duration(cluster.lease)),
@@ -330,8 +335,8 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "cluster-ca",
         form: Form::Path,
-        default: "none; the system's authorities",
-        help: "PEM file with the authorities of etcd's certificates",
+        default: "none: the system's authorities",
+        help: "PEM file with the certificate authorities of etcd's certificates",
         applied: At::Restart(|new, old| new.ca.clone_from(&old.ca)),
         apply: |cluster, text| value::path(text).map(|v| cluster.ca = Some(v)),
         show: |cluster| cluster.ca.as_ref().map(|path| path.display().to_string()),
@@ -340,7 +345,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster-cert",
         form: Form::Path,
         default: "none",
-        help: "PEM file with the certificate that is shown to etcd",
+        help: "PEM file with the client certificate for etcd",
         applied: At::Restart(|new, old| new.cert.clone_from(&old.cert)),
         apply: |cluster, text| value::path(text).map(|v| cluster.cert = Some(v)),
         show: |cluster| cluster.cert.as_ref().map(|path| path.display().to_string()),
@@ -349,7 +354,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster-key",
         form: Form::Path,
         default: "none",
-        help: "PEM file with that certificate's private key",
+        help: "PEM file with the private key of cluster-cert",
         applied: At::Restart(|new, old| new.key.clone_from(&old.key)),
         apply: |cluster, text| value::path(text).map(|v| cluster.key = Some(v)),
         show: |cluster| cluster.key.as_ref().map(|path| path.display().to_string()),
@@ -358,7 +363,8 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster-secret",
         form: Form::Path,
         default: "none",
-        help: "File with a secret of at least 32 bytes, the same on all nodes: with it, nodes sign their registrations, and serve each other as homes and with live streams also in places with access rules",
+        help: "File with a secret of at least 32 bytes, the same on all nodes. Nodes sign their registrations with \
+               it. It also lets nodes read slices and live streams of places with access rules from each other",
         applied: At::Restart(|new, old| new.secret.clone_from(&old.secret)),
         apply: |cluster, text| value::path(text).map(|v| cluster.secret = Some(v)),
         show: |cluster| cluster.secret.as_ref().map(|path| path.display().to_string()),

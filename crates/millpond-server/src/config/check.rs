@@ -9,7 +9,7 @@ use super::{
     value::list,
 };
 use millpond_place::PlaceSpec;
-use millpond_settings::{Sources, nearest};
+use millpond_settings::{Sources, absent, nearest};
 use millpond_store::{OptionFault, OriginOptions};
 use std::{
     collections::{HashMap, HashSet},
@@ -250,6 +250,7 @@ fn places(given: Vec<PlaceOptions>, config: &Config, errors: &mut Vec<ConfigErro
             Ok((spec, key_address)) => {
                 let faults = spec.faults(&place.options);
                 let sources: Vec<_> = faults.iter().map(|fault| place.at(fault.key)).collect();
+                errors.extend(unstriped(&place));
                 let place = PlaceConfig {
                     spec,
                     options: OriginOptions {
@@ -272,6 +273,12 @@ fn places(given: Vec<PlaceOptions>, config: &Config, errors: &mut Vec<ConfigErro
         }
     }
     places
+}
+
+/// Refuses the stores of striped objects in a program that can't read them.
+fn unstriped(place: &PlaceOptions) -> Option<ConfigError> {
+    let is_refused = !place.options.striping.stores.is_empty() && !cfg!(feature = "stripe");
+    is_refused.then(|| ConfigError::Place { at: place.at("stripe-over"), reason: absent("stripe-over", "stripe") })
 }
 
 /// The fault of an option of a place. A variable of the environment is named by its own place.
@@ -335,7 +342,7 @@ fn open_http(config: &Config) -> Option<String> {
     let open =
         [Some(config.http.address), config.http.https].into_iter().flatten().find(|address| is_open(*address))?;
     Some(format!(
-        "rtsp-users {} is asked for by RTSP only: everybody who reaches {open} plays the same media by HTTP",
+        "rtsp-users {} protects RTSP only: everyone who reaches {open} can play the same media by HTTP",
         users.path.display()
     ))
 }
@@ -352,7 +359,10 @@ fn open_admin(config: &Config) -> Option<String> {
 fn plain_questions(config: &Config) -> Option<String> {
     let mut all = config.places.iter().map(|place| &place.access).chain([&config.access]);
     let host = all.find_map(AccessSettings::asks_in_plain)?;
-    Some(format!("auth-url sends passwords and tokens to {host} by plain HTTP: everybody on the way reads them"))
+    Some(format!(
+        "auth-url sends passwords and tokens to {host} by plain HTTP: everyone on the network path can read \
+                  them"
+    ))
 }
 
 /// Environment variables that look like misspelt settings.

@@ -101,7 +101,7 @@ impl PlaceOptions {
             (None, None) => Ok(None),
             (None, Some(format)) => {
                 let format = without_user(format);
-                Err(format!("key-format {format:?} is of no use without key-uri: remove it, or set key-uri"))
+                Err(format!("key-format {format:?} has no effect without key-uri: remove it, or set key-uri"))
             }
         }
     }
@@ -180,7 +180,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "path-style",
         form: Form::Switch,
-        help: "Name the S3 bucket in the path instead of the host; the default with an endpoint",
+        help: "Name the S3 bucket in the path instead of the host; true by default with an endpoint",
         apply: |place, text| value::switch(text).map(|v| place.options.remote.bucket.path_style = Some(v)),
     },
     PlaceSetting {
@@ -198,8 +198,8 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "credentials",
         form: Form::Text,
-        help: "\"instance\" takes keys from the machine's cloud role where none are configured; \"auto\" does so only where the \
-               environment names that service",
+        help: "Source of keys when none are configured. \"instance\" takes them from the machine's cloud role; \
+               \"auto\" does so only if the environment names the service of that role",
         apply: |place, text| {
             place.options.remote.bucket.instance_credentials = match text {
                 "auto" => false,
@@ -224,13 +224,13 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "stall-timeout",
         form: Form::Duration,
-        help: "Longest pause within a reply; after it the rest is requested again",
+        help: "Longest pause within a reply. After it the rest of the reply is requested again",
         apply: |place, text| value::timeout(text).map(|v| place.options.remote.timeouts.stall = v),
     },
     PlaceSetting {
         name: "retries",
         form: Form::Count,
-        help: "Number of further attempts after a failed one",
+        help: "Number of further attempts after a failed request",
         apply: |place, text| {
             let retries = u32::try_from(value::count(text, 0)?).map_err(|_| BadValue::from(Form::Count))?;
             place.options.remote.retry.tries = retries.saturating_add(1);
@@ -240,7 +240,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "follow-redirects-to",
         form: Form::List,
-        help: "Hosts, besides the place's own, that redirects may lead to",
+        help: "Hosts to which redirects may lead, besides the place's own",
         apply: |place, text| {
             place.options.remote.follow_redirects_to = value::list(text);
             Ok(())
@@ -271,8 +271,9 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "stripe-over",
         form: Form::List,
-        help: "Stores of striped objects (millpond stripe), such as [\"a=s3://units-a\", \"b=http://10.0.0.7/units\"]: a map \
-               NAME.stripe in the place appears as NAME, and may name these stores only",
+        help: "Stores of striped objects (millpond stripe), such as [\"a=s3://units-a\", \
+               \"b=http://10.0.0.7/units\"]. A map NAME.stripe in the place is served as the object NAME, and may \
+               name these stores only",
         apply: |place, text| {
             let bad = || BadValue::new("stores such as \"a=s3://units-a\", each under one name");
             let stores: Result<Vec<_>, _> = value::list(text).iter().map(|text| stripe_store(text)).collect();
@@ -288,19 +289,20 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "stripe-batch",
         form: Form::Count,
-        help: "Units of a striped object that are read at the same time; 0 is twice the number of its stores",
+        help: "Number of units of a striped object that are read at the same time; 0 is twice the number of its stores",
         apply: |place, text| value::count(text, 0).map(|v| place.options.striping.batch = v),
     },
     PlaceSetting {
         name: "stripe-timeout",
         form: Form::Duration,
-        help: "Longest silence of a store before another copy of its unit is read",
+        help: "Time after which a silent store's unit is read from another copy",
         apply: |place, text| value::timeout(text).map(|v| place.options.striping.timeout = v),
     },
     PlaceSetting {
         name: "stripe-start",
         form: Form::Duration,
-        help: "Longest delay of the start of an RTSP stream of a striped object, so that no unit is late; 0 starts at once",
+        help: "Longest time by which an RTSP stream of a striped object may start later, so that no unit is late; 0 \
+               starts at once",
         apply: |place, text| {
             place.options.striping.start = value::duration_in(text, Duration::ZERO, LONGEST_START)?;
             Ok(())
@@ -315,21 +317,22 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "key-uri",
         form: Form::Text,
-        help: "Address where players get the keys of encrypted files, for HLS, such as \"https://keys.example/{kid}\" or \
-               \"skd://{kid}\": {kid} is the key's identifier in 32 hexadecimal digits, {uuid} the same as a UUID",
+        help: "Address where HLS players get the keys of encrypted files, such as \"https://keys.example/{kid}\" or \
+               \"skd://{kid}\". {kid} is the key's identifier as 32 hexadecimal digits, {uuid} as a UUID",
         apply: |place, text| key_text(text).map(|v| place.key_uri = Some(v)),
     },
     PlaceSetting {
         name: "key-format",
         form: Form::Text,
-        help: "KEYFORMAT of key-uri; the default is FairPlay's for skd: addresses, else identity",
+        help: "KEYFORMAT of key-uri. The default is FairPlay's for skd: addresses, else identity",
         apply: |place, text| key_text(text).map(|v| place.key_format = Some(v)),
     },
     PlaceSetting {
         name: "ladders",
         form: Form::List,
-        help: "Live streams that are renditions of one, such as [\"door=door/hi door/lo\"]: the name of their common playlist, and \
-               their own names, which have no spaces and commas; without it, streams that are pushed into one folder are such",
+        help: "Ladders: live streams that are renditions of one title, such as [\"door=door/hi door/lo\"]. Each entry \
+               has the name of the common playlist, and the names of the streams, without spaces and commas. Without \
+               this option, streams that are pushed into one folder are a ladder",
         apply: |place, text| {
             let bad = || BadValue::new("ladders such as \"door=door/hi door/lo\", each stream in one of them");
             let ladders: Option<Vec<_>> = value::list(text).iter().map(|text| LadderConfig::parse(text)).collect();
@@ -347,8 +350,8 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "titles",
         form: Form::Choice(&Titles::NAMES),
-        help: "Which media files of a folder are one title: \"alike\" groups them by name and content, \"folder\" takes all, \
-               \"file\" none",
+        help: "Which media files of a folder are one title. \"alike\" groups files by name and content, \"folder\" \
+               makes all files one title, and \"file\" makes each file a title",
         apply: |place, text| {
             place.titles = Titles::named(text).ok_or_else(|| BadValue::from(Form::Choice(&Titles::NAMES)))?;
             Ok(())

@@ -106,7 +106,12 @@ fn speed(Written { setting, path, .. }: &Written, rate: f64) -> Finding {
     if rate >= SLOW {
         return Finding::fine("disk", text);
     }
-    Finding::warning("disk", text, "use a faster disk; slices that the disk can't take are served, but not kept")
+    Finding::warning(
+        "disk",
+        text,
+        "use a faster disk; slices that the disk can't write in time are served, but not \
+                                    cached",
+    )
 }
 
 fn space(Written { setting, path, limit, has, least }: &Written, free: u64) -> Finding {
@@ -114,7 +119,7 @@ fn space(Written { setting, path, limit, has, least }: &Written, free: u64) -> F
     let room = free.saturating_add(*has).min(*limit);
     if room < *least {
         let text = format!("{text}, and {} may be used: too little to keep media in", show_size(room));
-        return Finding::warning("disk", text, "use a larger disk, or raise cache-size: 1GiB is a beginning");
+        return Finding::warning("disk", text, "use a larger disk, or raise cache-size to 1GiB or more");
     }
     if free.saturating_add(*has) >= *limit {
         return Finding::fine("disk", text);

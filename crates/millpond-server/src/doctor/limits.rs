@@ -56,7 +56,7 @@ fn receive_buffer(allowed: u64) -> Finding {
     Finding::warning(
         "limits",
         format!("receive buffers of UDP may have {allowed} bytes: packets of live sources can be lost in bursts"),
-        "sysctl -w net.core.rmem_max=4194304, and the same in /etc/sysctl.d",
+        "run sysctl -w net.core.rmem_max=4194304, and set it in /etc/sysctl.d too",
     )
 }
 

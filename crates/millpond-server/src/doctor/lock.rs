@@ -15,7 +15,7 @@ pub(super) fn finding(config: &Config) -> Option<Finding> {
     let running: Vec<u32> = ports.filter_map(ports::holder).map(|holder| holder.id).collect();
     match holder {
         Some(id) if running.contains(&id) => {
-            Some(Finding::fine("disk", format!("cache {folder} is that of a Millpond that runs (process {id})")))
+            Some(Finding::fine("disk", format!("cache {folder} is in use by a running Millpond (process {id})")))
         }
         holder => {
             let by = holder.map_or_else(|| "another process".to_owned(), |id| format!("process {id}"));

@@ -35,7 +35,13 @@ pub(super) async fn findings(config: &Config, probe: &Probe) -> Vec<Finding> {
         match live.kind().reach {
             LiveReach::Connects(_) => stream::iter(live.servers()).then(|server| connect(area, server)).collect().await,
             LiveReach::Pushed => vec![Finding::fine(area, "takes streams that are pushed".to_owned())],
-            LiveReach::Packets => vec![Finding::fine(area, format!("{live}: takes packets; none was waited for"))],
+            LiveReach::Packets => vec![Finding::fine(
+                area,
+                format!(
+                    "{live}: receives packets; the check did not wait \
+                                                                    for one"
+                ),
+            )],
         }
     });
     let all: Vec<Vec<Finding>> = stream::iter(examined).buffered(TOGETHER).collect().await;
@@ -91,18 +97,18 @@ async fn object(origin: &Arc<dyn Origin>, area: &str, probe: &Probe) -> Result<O
         Ok(Ok(Some(path))) => Ok(path),
         Ok(Ok(None)) => Err(Finding::warning(
             area,
-            "there is no media file in its first folders".to_owned(),
+            "the first folders of the origin have no media file".to_owned(),
             "name one: millpond doctor --object PATH",
         )),
         Ok(Err(error)) if !is_unlisted(&error) => Err(Finding::error(area, error.to_string(), advice(&error))),
         Ok(Err(error)) => Err(Finding::warning(
             area,
-            format!("its folder has no list: {error}"),
+            format!("the origin does not list its folder: {error}"),
             "name a file: millpond doctor --object PATH",
         )),
         Err(_) => Err(Finding::error(
             area,
-            format!("no list of its folder within {PATIENCE:?}"),
+            format!("the origin did not list its folder within {PATIENCE:?}"),
             "check the network to the origin, and the origin's load",
         )),
     }

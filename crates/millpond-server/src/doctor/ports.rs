@@ -31,7 +31,7 @@ fn finding(flag: &'static str, address: SocketAddr) -> Finding {
     }
     match holder(address.port()) {
         Some(Holder { name, id }) if name == "millpond" => {
-            Finding::fine(AREA, format!("{flag} {address} is that of a Millpond that runs (process {id})"))
+            Finding::fine(AREA, format!("{flag} {address} is in use by a running Millpond (process {id})"))
         }
         Some(Holder { name, id }) => Finding::error(
             AREA,

@@ -4,7 +4,7 @@ mod useless;
 
 use crate::{
     config::{Loaded, PlaceConfig},
-    library::Places,
+    library::{PlacePath, Places},
 };
 use millpond_connections::tls::{Certificates, TlsSource};
 use rustix::fs::{Access, access};
@@ -39,7 +39,7 @@ fn channel_doubt(channel: &str, places: &[PlaceConfig]) -> Option<String> {
         return None;
     }
     let names = Places::new(places.iter().map(|place| place.spec.name.as_str().into()));
-    let Some((index, name, inside)) = names.find(channel) else {
+    let Some(PlacePath { index, name, inside }) = names.find(channel) else {
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
         return Some(format!("rtsp-channels: {channel}: no place has this path (places: {})", names.join(", ")));
     };

@@ -60,16 +60,17 @@ impl CmcdMetrics {
             requested: Histogram::new(RATES),
             buffer: Histogram::new(BUFFERS),
         };
-        registry.register("cmcd_requests", "Requests with CMCD of players, by the object that they name", requests);
-        let help = "Requests whose player says that its buffer was empty since its last request";
+        registry.register("cmcd_requests", "Requests with CMCD, by the type of object that players name", requests);
+        let help = "Requests whose player reports that its buffer ran empty since its last request";
         registry.register("cmcd_buffer_starvations", help, starvations);
-        let help = "Requests whose player needs the object at once: at a start, after a seek or an empty buffer";
+        let help = "Requests whose player needs the object at once: at the start, after a seek, or after its buffer \
+                    ran empty";
         registry.register("cmcd_startups", help, startups);
         registry.register("cmcd_invalid", "Requests with invalid CMCD", metrics.invalid.clone());
         let rate = || Unit::Other("bytes_per_second".to_owned());
         let help = "Throughput that players measured";
         registry.register_with_unit("cmcd_measured_throughput", help, rate(), metrics.measured.clone());
-        let help = "Throughput that players ask for";
+        let help = "Throughput that players request";
         registry.register_with_unit("cmcd_requested_throughput", help, rate(), metrics.requested.clone());
         registry.register_with_unit("cmcd_buffer", "Media in players' buffers", Unit::Seconds, metrics.buffer.clone());
         metrics

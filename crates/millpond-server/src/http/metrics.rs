@@ -190,13 +190,13 @@ impl HttpMetrics {
         };
         registry.register(
             "responses_unfinished",
-            "Responses that did not reach their end, and requests left without one, though the storage was fine",
+            "Incomplete responses, and requests without a response, for other reasons than the storage",
             unfinished,
         );
-        registry.register("responses_in_flight", "Responses under way", metrics.in_flight.clone());
-        let help = "Responses under way that send a running stream";
+        registry.register("responses_in_flight", "Responses in progress", metrics.in_flight.clone());
+        let help = "Responses in progress that send a live stream";
         registry.register("http_stream_viewers", help, metrics.stream_viewers.clone());
-        let help = "Responses broken off because the storage or the media failed";
+        let help = "Responses aborted because the storage or the media failed";
         registry.register("responses_broken", help, metrics.broken.clone());
         metrics
     }

@@ -19,9 +19,11 @@ mod settings;
 mod tests;
 
 pub(crate) use answer::{
-    AssetFilter, Explanation, Front, FrontOptions, Intercepted, Served, Target, answer_intercepted, asset_key,
-    assets_of, demand_of, explanation_of, objects_at, opening_at,
+    AssetFilter, Explanation, Front, FrontOptions, Served, Target, asset_key, assets_of, demand_of, explanation_of,
+    objects_at, opening_at,
 };
+#[cfg(feature = "intercept")]
+pub(crate) use answer::{Intercepted, answer_intercepted};
 pub use lifetimes::Lifetimes;
 pub(crate) use metrics::Unfinished;
 pub use metrics::{HttpMetrics, Kind};

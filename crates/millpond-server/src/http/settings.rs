@@ -99,7 +99,8 @@ const LIST: &[Setting<HttpSettings>] = &[
         name: "thumbnails",
         form: Form::Choice(&Thumbnails::NAMES),
         default: "on",
-        help: "Small pictures of H.264 as JPEG: \"on\" makes them on request, \"listed\" lists them in HLS and DASH too",
+        help: "JPEG thumbnails of H.264 video: \"on\" makes them on request; \"listed\" also lists them in HLS and \
+               DASH",
         applied: At::Restart(|new, old| new.thumbnails = old.thumbnails),
         apply: |http, text| Thumbnails::named(text).map(|v| http.thumbnails = v),
         show: |http| Thumbnails::NAMES.get(http.thumbnails as usize).map(|name| (*name).to_owned()),
@@ -108,7 +109,8 @@ const LIST: &[Setting<HttpSettings>] = &[
         name: "search-folders",
         form: Form::Count,
         default: "10000",
-        help: "Folders that the page's search reads for each place, at most; 0 finds live streams only",
+        help: "Highest number of folders that the page's search reads in each place. With 0 the search finds live \
+               streams only",
         applied: At::Reload,
         apply: |http, text| value::count(text, 0).map(|v| http.search_folders = v),
         show: |http| Some(http.search_folders.to_string()),

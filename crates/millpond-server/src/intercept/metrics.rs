@@ -1,4 +1,5 @@
 //! Metrics of interception.
+#![cfg_attr(not(feature = "intercept"), expect(dead_code, reason = "nothing is counted"))]
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -88,7 +89,7 @@ impl InterceptMetrics {
     /// Registers the metrics.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let outcomes = Family::<OutcomeLabels, Counter>::default();
-        let help = "Intercepted connections by what became of them";
+        let help = "Intercepted connections by outcome";
         registry.register("intercepted_connections", help, outcomes.clone());
         let open = Gauge::default();
         registry.register("intercepted_open", "Intercepted connections that are open", open.clone());

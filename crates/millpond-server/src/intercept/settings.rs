@@ -50,6 +50,9 @@ impl Settings for InterceptSettings {
     }
 
     fn complete(&mut self, sources: &Sources) -> Vec<ConfigError> {
+        if self.address.is_some() && !cfg!(feature = "intercept") {
+            return vec![sources.absent("intercept", "intercept")];
+        }
         let reason = match (self.address, self.networks.is_empty()) {
             (Some(_), true) => {
                 "intercept needs intercept-networks: the networks of the servers, such as \"10.2.0.0/16\""
@@ -65,8 +68,8 @@ const LIST: &[Setting<InterceptSettings>] = &[
         name: "intercept",
         form: Form::Address,
         default: "off",
-        help: "Address that gets connections to other servers from rules of TPROXY, such as 0.0.0.0:8081, or [::]:8081 for IPv6 \
-               too; it needs CAP_NET_ADMIN",
+        help: "Address to which firewall rules (TPROXY) divert connections to other servers, such as 0.0.0.0:8081, or \
+               [::]:8081 for IPv6 too. It needs CAP_NET_ADMIN",
         applied: At::Restart(|new, old| new.address = old.address),
         apply: |intercept, text| value::address(text).map(|v| intercept.address = Some(v)),
         show: |intercept| intercept.address.map(|address| address.to_string()),
@@ -75,7 +78,8 @@ const LIST: &[Setting<InterceptSettings>] = &[
         name: "intercept-networks",
         form: Form::List,
         default: "none",
-        help: "Networks of the servers whose connections are taken, such as 10.2.0.0/16 or 2001:db8::/32; others are closed",
+        help: "Networks of the servers whose connections are intercepted, such as 10.2.0.0/16 or 2001:db8::/32. \
+               Connections to other servers are closed",
         applied: At::Restart(|new, old| new.networks.clone_from(&old.networks)),
         apply: |intercept, text| networks(text).map(|v| intercept.networks = v),
         show: |intercept| {
@@ -87,7 +91,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         name: "intercept-rtsp-port",
         form: Form::Count,
         default: "554",
-        help: "Port of RTSP on the servers of intercepted connections",
+        help: "RTSP port of the servers whose connections are intercepted",
         applied: At::Restart(|new, old| new.rtsp_port = old.rtsp_port),
         apply: |intercept, text| port(text).map(|v| intercept.rtsp_port = v),
         show: |intercept| Some(intercept.rtsp_port.to_string()),
@@ -96,7 +100,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         name: "intercept-keep-client",
         form: Form::Switch,
         default: "true",
-        help: "Servers see the client's address on connections that are passed on; RTP over UDP needs it",
+        help: "Servers see the client's address on connections that are passed on. RTP over UDP needs this",
         applied: At::Restart(|new, old| new.keeps_client = old.keeps_client),
         apply: |intercept, text| value::switch(text).map(|v| intercept.keeps_client = v),
         show: |intercept| Some(intercept.keeps_client.to_string()),
@@ -105,7 +109,8 @@ const LIST: &[Setting<InterceptSettings>] = &[
         name: "intercept-mark",
         form: Form::Count,
         default: "0: none",
-        help: "Mark of connections to intercepted servers and RTSP sources (SO_MARK), by which rules of the firewall leave them alone",
+        help: "Mark (SO_MARK) of the connections that Millpond opens to intercepted servers and RTSP sources. \
+               Firewall rules use the mark to leave these connections alone",
         applied: At::Restart(|new, old| new.mark = old.mark),
         apply: |intercept, text| mark(text).map(|v| intercept.mark = v),
         show: |intercept| Some(intercept.mark.unwrap_or_default().to_string()),
@@ -114,7 +119,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         name: "intercept-idle-timeout",
         form: Form::Duration,
         default: "300s",
-        help: "Close a connection that is passed on when no byte was passed in either direction for this time",
+        help: "Close a connection that is passed on after this time without a byte in either direction",
         applied: At::Restart(|new, old| new.idle = old.idle),
         apply: |intercept, text| value::timeout(text).map(|v| intercept.idle = v),
         show: |intercept| Some(show_duration(intercept.idle)),
@@ -132,8 +137,8 @@ const LIST: &[Setting<InterceptSettings>] = &[
         name: "intercept-share-rtsp",
         form: Form::Switch,
         default: "false",
-        help: "Clients of RTSP that ask a server for one live stream share one session of it; they get media on their connection, not \
-               by UDP",
+        help: "RTSP clients of one live stream share one session with its server. They get media on their RTSP \
+               connection, not by UDP",
         applied: At::Restart(|new, old| new.shares_rtsp = old.shares_rtsp),
         apply: |intercept, text| value::switch(text).map(|v| intercept.shares_rtsp = v),
         show: |intercept| Some(intercept.shares_rtsp.to_string()),
@@ -142,7 +147,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         name: "intercept-memory",
         form: Form::Duration,
         default: "60s",
-        help: "Time for which a server without RTSP, and a path that it doesn't have by RTSP, is not asked again",
+        help: "Time for which Millpond does not ask a server again that has no RTSP, or that refuses the path by RTSP",
         applied: At::Restart(|new, old| new.memory = old.memory),
         apply: |intercept, text| value::duration_in(text, MEMORY.0, MEMORY.1).map(|v| intercept.memory = v),
         show: |intercept| Some(show_duration(intercept.memory)),

@@ -61,7 +61,7 @@ impl Channels {
     pub(crate) fn new(configs: &[ChannelConfig], places: &Places, shelf: &Arc<Shelf>) -> Self {
         let of = |config: &ChannelConfig| {
             let source = ChannelSource::new(shelf.clone(), config.assets.iter().map(String::as_str));
-            let place = config.assets.first().and_then(|first| places.find(first)).map(|(index, ..)| index);
+            let place = config.assets.first().and_then(|first| places.find(first)).map(|found| found.index);
             (config.name.as_str().into(), Channel { source, is_list: config.is_list, place })
         };
         Self(configs.iter().map(of).collect())

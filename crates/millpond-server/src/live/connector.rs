@@ -2,11 +2,10 @@
 
 use futures_util::future::BoxFuture;
 use millpond_connections::tls;
-use millpond_stream::reception::{Connection, Connector, Endpoint, TcpConnector};
+use millpond_stream::reception::{Connection, ConnectionEnds, Connector, Endpoint, TcpConnector};
 use rustls_pki_types::ServerName;
 use std::{
     io,
-    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -83,7 +82,7 @@ fn config(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
 struct SecureConnection(Box<TlsStream<TcpStream>>);
 
 impl Connection for SecureConnection {
-    fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
+    fn addresses(&self) -> io::Result<ConnectionEnds> {
         self.0.get_ref().0.addresses()
     }
 }
@@ -147,7 +146,7 @@ mod tests {
         let endpoint = |port| Endpoint { host: "127.0.0.1".into(), port, is_tls: true };
         let port = server(&certificates).await;
         let mut connection = connector.connect(&endpoint(port)).await.unwrap();
-        assert_eq!(connection.addresses().unwrap().1.port(), port);
+        assert_eq!(connection.addresses().unwrap().peer.port(), port);
         let mut greeting = [0; 5];
         connection.read_exact(&mut greeting).await.unwrap();
         assert_eq!(&greeting, b"hello");

@@ -1,6 +1,6 @@
 //! Viewers of a ladder by one long response or RTSP: each gets the stream that his network carries.
 
-use super::{LadderAt, Sources};
+use super::{LadderAt, Sources, StreamPath};
 use crate::library::LibraryError;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use millpond_stream::{CannotOpen, LiveFeed, Program, reception::SourceError};
@@ -29,8 +29,7 @@ impl Sources {
     ///
     /// # Errors
     /// None of its streams can be opened.
-    pub(crate) async fn follow(&self, path: &str) -> Result<Option<Program>, CannotFollow> {
-        let path = path.trim_matches('/');
+    pub(crate) async fn follow(&self, path: &StreamPath) -> Result<Option<Program>, CannotFollow> {
         let streams = match self.ladder(path) {
             Some(LadderAt::Named(streams)) => streams,
             Some(LadderAt::Folder) if !self.manager().is_running(path) => {
@@ -60,7 +59,7 @@ impl Sources {
 
     /// Opens a stream.
     async fn feed(&self, path: &str) -> Result<Arc<LiveFeed>, CannotFollow> {
-        let request = self.live(path)?.ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
+        let request = self.live(&self.find(path))?.ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
         let stream = self.manager().live(request)?;
         Ok(self.manager().live_feed(&stream, PATIENCE).await?)
     }

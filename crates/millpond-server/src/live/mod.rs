@@ -9,6 +9,7 @@ mod relay;
 mod settings;
 mod sources;
 pub(crate) mod state;
+mod stream_path;
 mod sweep;
 mod titles;
 
@@ -19,4 +20,5 @@ pub(crate) use ladders::{LadderAt, Ladders};
 pub(crate) use relay::{LaterSources, OwnerRelay};
 pub use settings::LiveSettings;
 pub(crate) use sources::{LivePlace, Sources, window_options};
+pub(crate) use stream_path::{PlaceOffset, StreamPath};
 pub(crate) use sweep::sweep;

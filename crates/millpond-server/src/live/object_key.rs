@@ -1,6 +1,6 @@
 //! What a path is called in a cluster.
 
-use super::Sources;
+use super::{Sources, StreamPath};
 use crate::cluster::Start;
 use millpond_cluster::ObjectKey;
 use millpond_stream::StreamState;
@@ -8,12 +8,11 @@ use millpond_stream::StreamState;
 impl Sources {
     /// Returns the object that a path is assigned by, and its kind. A track's name at the end of the path does not count. `None` where the path
     /// has no place.
-    pub(crate) fn object_key(&self, path: &str) -> Option<(ObjectKey, Start)> {
-        let path = path.trim_matches('/');
-        if self.list(path).is_some() {
+    pub(crate) fn object_key(&self, path: &StreamPath) -> Option<(ObjectKey, Start)> {
+        if path.list().is_some() {
             return Some((ObjectKey::new("", path), Start::Live));
         }
-        let (_, place, name) = self.places.find(path)?;
+        let (place, name) = self.place_of(path)?;
         if let Some(live) = self.live.get(place) {
             let is_pushed = !live.kind.is_pulled();
             let exact = ObjectKey::new(place, name);
@@ -22,7 +21,7 @@ impl Sources {
             }
             // The streams of a ladder are cut at common times, so they have one node.
             let ladder = live.ladders.of_stream(place, name);
-            let name = ladder.as_deref().and_then(|path| self.places.find(path)).map_or(name, |(_, _, name)| name);
+            let name = ladder.as_deref().and_then(|path| self.places.find(path)).map_or(name, |found| found.inside);
             return Some((ObjectKey::new(place, name), if is_pushed { Start::Pushed } else { Start::Live }));
         }
         let (above, last) = name.rsplit_once('/').unwrap_or(("", name));
@@ -42,8 +41,9 @@ impl Sources {
             running.filter(|stream| matches!(stream.state, StreamState::Running { .. }) && stream.server.is_none());
         // Streams of a ladder have its name too.
         let names = |path: &str| {
-            let (key, start) = self.object_key(path)?;
-            let (_, place, name) = self.places.find(path)?;
+            let path = self.find(path);
+            let (key, start) = self.object_key(&path)?;
+            let (place, name) = self.place_of(&path)?;
             (start == Start::Pushed).then(|| [key, ObjectKey::new(place, name)].map(|key| key.to_string()))
         };
         let mut all: Vec<_> = running.filter_map(|stream| names(&stream.path)).flatten().collect();

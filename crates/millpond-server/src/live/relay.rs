@@ -1,6 +1,6 @@
 //! Live streams from the node of the cluster that receives them: their source has one session for all nodes.
 
-use super::Sources;
+use super::{Sources, StreamPath};
 use crate::cluster::{Cluster, LaterCluster, MARK, Start};
 use futures_util::future::BoxFuture;
 use millpond_library::uri::encode;
@@ -28,7 +28,8 @@ impl OwnerRelay {
 
     async fn owned(&self, stream: &str) -> Option<RtspSource> {
         let cluster = self.cluster.get()?;
-        let (key, start) = self.sources.read().unwrap_or_else(PoisonError::into_inner).upgrade()?.object_key(stream)?;
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner).upgrade()?;
+        let (key, start) = sources.object_key(&sources.find(stream))?;
         let base = cluster.owner(&key, start).await.filter(|_| start == Start::Live)?;
         at_node(&base, stream, cluster)
     }
@@ -45,11 +46,11 @@ fn at_node(base: &str, stream: &str, cluster: &Cluster) -> Option<RtspSource> {
 impl Sources {
     /// Returns the stream of a request for viewers of this node. A stream that is pushed to another node is taken from there, and no past of it is
     /// kept here.
-    pub(super) async fn fed(&self, request: LiveRequest) -> LiveRequest {
-        if matches!(request.source, Source::Rtsp(_)) || self.manager().is_running(&request.path) {
+    pub(super) async fn fed(&self, request: LiveRequest, path: &StreamPath) -> LiveRequest {
+        if self.manager().is_running(&request.path) {
             return request;
         }
-        match self.fed_source(&request.path).await {
+        match self.fed_source(path).await {
             Some(source) => {
                 let (source, relayed) = (Source::Rtsp(source.into()), Some(request.source));
                 LiveRequest { source, relayed, shift: None, ..request }
@@ -58,7 +59,7 @@ impl Sources {
         }
     }
 
-    async fn fed_source(&self, path: &str) -> Option<RtspSource> {
+    async fn fed_source(&self, path: &StreamPath) -> Option<RtspSource> {
         let cluster = self.cluster.as_ref().filter(|_| self.is_fed)?;
         let (key, start) = self.object_key(path).filter(|(_, start)| *start == Start::Pushed)?;
         let base = cluster.owner(&key, start).await?;

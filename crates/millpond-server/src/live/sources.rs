@@ -1,7 +1,7 @@
 //! Paths as the stream engine plays them.
 
 use super::{
-    ChannelConfig, LadderAt, Ladders, LiveSettings,
+    ChannelConfig, LadderAt, Ladders, LiveSettings, PlaceOffset, StreamPath,
     channels::Channels,
     titles::{self, Shelf},
 };
@@ -130,27 +130,46 @@ impl Sources {
         &self.manager
     }
 
-    /// Returns how the stream or channel at a path is cut.
-    pub(crate) fn window_options(&self, path: &str) -> WindowOptions {
+    /// Finds the place of a path.
+    pub(crate) fn find(&self, path: &str) -> StreamPath {
         let path = path.trim_matches('/');
-        if let Some(place) = self.list(path) {
+        let place = self.places.find(path);
+        let place = place.map(|found| PlaceOffset { index: found.index, inside: path.len() - found.inside.len() });
+        StreamPath::new(path, self.list(path), place)
+    }
+
+    /// Returns the name of a path's place, and the path inside it.
+    pub(super) fn place_of<'a>(&self, path: &'a StreamPath) -> Option<(&Arc<str>, &'a str)> {
+        let (index, name) = path.place()?;
+        Some((self.places.iter().nth(index)?, name))
+    }
+
+    /// Returns the place with live streams that a path lies in; `None` where its place is stored.
+    fn live_place(&self, path: &StreamPath) -> Option<&LivePlace> {
+        self.live.get(self.place_of(path)?.0)
+    }
+
+    /// Returns how the stream or channel at a path is cut.
+    pub(crate) fn window_options(&self, path: &StreamPath) -> WindowOptions {
+        if let Some(place) = path.list() {
             return self.windows.get(place).copied().unwrap_or_default();
         }
-        let Some((index, place, name)) = self.places.find(path) else { return WindowOptions::default() };
+        let Some((index, name)) = path.place() else { return WindowOptions::default() };
         let options = self.windows.get(index).copied().unwrap_or_default();
-        let ladder = self.live.get(place).and_then(|live| live.ladders.of_stream(place, name));
+        let place = self.places.iter().nth(index);
+        let ladder = place.and_then(|place| self.live.get(place)?.ladders.of_stream(place, name));
         WindowOptions { ladder: ladder.map(|ladder| LadderId::of(&ladder)), ..options }
     }
 
     /// Returns the ladder at a path.
-    pub(crate) fn ladder(&self, path: &str) -> Option<LadderAt> {
-        let (_, place, name) = self.places.find(path.trim_matches('/'))?;
+    pub(crate) fn ladder(&self, path: &StreamPath) -> Option<LadderAt> {
+        let (place, name) = self.place_of(path)?;
         self.live.get(place)?.ladders.at(place, name)
     }
 
     /// Returns the place of a path.
     pub(crate) fn place(&self, path: &str) -> Option<Arc<str>> {
-        self.places.find(path.trim_matches('/')).map(|(_, place, _)| place.clone())
+        self.places.find(path.trim_matches('/')).map(|found| found.name.clone())
     }
 
     /// Tells whether a place has live streams.
@@ -162,16 +181,15 @@ impl Sources {
     ///
     /// # Errors
     /// The path can't be the name of a stream.
-    pub(crate) fn live(&self, path: &str) -> Result<Option<LiveRequest>, LibraryError> {
-        let path = path.trim_matches('/');
-        if self.list(path).is_some() {
+    pub(crate) fn live(&self, path: &StreamPath) -> Result<Option<LiveRequest>, LibraryError> {
+        if path.list().is_some() {
             return Ok(self.channels.request(path, None));
         }
-        let Some((_, place, name)) = self.places.find(path) else { return Ok(None) };
+        let Some((place, name)) = self.place_of(path) else { return Ok(None) };
         let Some(live) = self.live.get(place) else { return Ok(None) };
         let ladder = live.ladders.of_stream(place, name).map(|ladder| LadderId::of(&ladder));
         let request = live.request(path, live_name(name)?, ladder);
-        request.map(Some).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))
+        request.map(Some).ok_or_else(|| LibraryError::NoAsset(path.to_string()))
     }
 
     /// Tells whether the streams of a place are pushed.
@@ -180,14 +198,13 @@ impl Sources {
     }
 
     /// Tells whether the stream of a path is one that publishers push, or a ladder of such.
-    pub(crate) fn is_pushed_to(&self, path: &str) -> bool {
-        self.places.find(path.trim_matches('/')).is_some_and(|(_, place, _)| self.is_published(place))
+    pub(crate) fn is_pushed_to(&self, path: &StreamPath) -> bool {
+        self.live_place(path).is_some_and(|place| place.source == Source::Published)
     }
 
     /// Returns the longest silence of a publisher of a path.
-    pub(crate) fn patience(&self, path: &str) -> Duration {
-        let live = self.places.find(path.trim_matches('/')).and_then(|(_, place, _)| self.live.get(place));
-        live.map(|live| live.patience).unwrap_or_default()
+    pub(crate) fn patience(&self, path: &StreamPath) -> Duration {
+        self.live_place(path).map(|live| live.patience).unwrap_or_default()
     }
 
     /// Tells whether a place has streams that are pushed.
@@ -199,9 +216,9 @@ impl Sources {
     ///
     /// # Errors
     /// The path can't be the name of a stream; those of the library for the asset of a channel.
-    pub(crate) async fn stream(&self, path: &str) -> Result<Option<LiveRequest>, LibraryError> {
+    pub(crate) async fn stream(&self, path: &StreamPath) -> Result<Option<LiveRequest>, LibraryError> {
         match self.received(path).await? {
-            Some(request) => Ok(Some(self.fed(request).await)),
+            Some(request) => Ok(Some(self.fed(request, path).await)),
             None => Ok(None),
         }
     }
@@ -210,18 +227,17 @@ impl Sources {
     ///
     /// # Errors
     /// Those of [`stream`](Self::stream); that this node has it from another one.
-    pub(crate) async fn own_stream(&self, path: &str) -> Result<Option<LiveRequest>, LibraryError> {
-        if self.manager.is_relay(path.trim_matches('/')) {
-            return Err(LibraryError::NoAsset(path.to_owned()));
+    pub(crate) async fn own_stream(&self, path: &StreamPath) -> Result<Option<LiveRequest>, LibraryError> {
+        if self.manager.is_relay(path) {
+            return Err(LibraryError::NoAsset(path.to_string()));
         }
         self.received(path).await
     }
 
-    async fn received(&self, path: &str) -> Result<Option<LiveRequest>, LibraryError> {
+    async fn received(&self, path: &StreamPath) -> Result<Option<LiveRequest>, LibraryError> {
         if let Some(request) = self.live(path)? {
             return Ok(Some(request));
         }
-        let path = path.trim_matches('/');
         let above = path.rsplit_once('/').map_or("", |(above, _)| above);
         if !self.is_channel(path) && !self.is_channel(above) {
             return Ok(None);

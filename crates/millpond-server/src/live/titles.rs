@@ -1,6 +1,6 @@
 //! Stored assets as the stream engine plays them.
 
-use crate::library::{Asset, Library, LibraryError, Places};
+use crate::library::{Asset, Library, LibraryError, PlacePath, Places};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use millpond_stream::{
@@ -31,7 +31,7 @@ impl Shelf {
     /// The library's.
     pub(super) async fn open(&self, path: &str) -> Result<(Arc<Asset>, Option<String>), LibraryError> {
         let none = || LibraryError::NoAsset(path.to_owned());
-        let (_, place, inside) = self.places.find(path).ok_or_else(none)?;
+        let PlacePath { name: place, inside, .. } = self.places.find(path).ok_or_else(none)?;
         let inside = inside.trim_matches('/');
         let whole = self.library.open(place, inside).await;
         // A place may be an asset itself.

@@ -20,24 +20,26 @@ type Field = (&'static str, &'static str, fn(&LibraryStats) -> u64);
 type DurationField = (&'static str, &'static str, fn(&LibraryStats) -> &DurationCounts);
 
 const COUNTERS: &[Field] = &[
-    ("asset_cache_hits", "Assets found open.", |library| library.asset_hits),
-    ("asset_cache_misses", "Assets that had to be opened.", |library| library.asset_misses),
-    ("work_jobs_refused", "Jobs of heavy work refused for want of memory or of room in the queue.", |library| {
+    ("asset_cache_hits", "Lookups of assets that were open already.", |library| library.asset_hits),
+    ("asset_cache_misses", "Lookups of assets that had to be opened.", |library| library.asset_misses),
+    ("work_jobs_refused", "Jobs (heavy computations) refused because memory or the queue was full.", |library| {
         library.work.refused
     }),
-    ("work_jobs_cancelled", "Jobs of heavy work cancelled because nobody waited for them any more.", |library| {
-        library.work.cancelled
-    }),
+    (
+        "work_jobs_cancelled",
+        "Jobs (heavy computations) cancelled because no request waited for them any more.",
+        |library| library.work.cancelled,
+    ),
 ];
 
 const GAUGES: &[Field] = &[
-    ("work_jobs_running", "Jobs of heavy work under way.", |library| library.work.running),
-    ("work_jobs_waiting", "Jobs of heavy work that wait for a thread.", |library| library.work.waiting),
+    ("work_jobs_running", "Running jobs (heavy computations).", |library| library.work.running),
+    ("work_jobs_waiting", "Jobs (heavy computations) that wait for a thread.", |library| library.work.waiting),
 ];
 
 const DURATIONS: &[DurationField] = &[
     ("index_build_duration", "Time to build an index, storage included.", |library| &library.index_time),
-    ("work_job_duration", "Time that jobs of heavy work ran.", |library| &library.work.run_time),
+    ("work_job_duration", "Running time of jobs (heavy computations).", |library| &library.work.run_time),
 ];
 
 /// Encodes [`LibraryStats`].

@@ -40,7 +40,7 @@ impl Collector for ProcessCollector {
         gauge("process_threads", "Threads", field(&status, "Threads:"))?;
         gauge("process_open_fds", "Open file descriptors", open_files())?;
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        gauge("process_max_fds", "Most file descriptors that may be open", limit.map(|limit| limit as f64))?;
+        gauge("process_max_fds", "Limit of open file descriptors", limit.map(|limit| limit as f64))?;
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         if let Some(seconds) = cpu_seconds(&stat) {
             let counter = ConstCounter::new(seconds);

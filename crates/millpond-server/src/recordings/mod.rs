@@ -10,6 +10,7 @@ use crate::{library::LibraryError, live::Sources};
 use arc_swap::ArcSwap;
 use millpond_connections::{Slot, Slots};
 use millpond_stream::{CannotRecord, Program, RecordLimits, Recording, RecordingState, reception::SourceError};
+use millpond_utc::Date;
 use std::{
     collections::BTreeMap,
     path::PathBuf,
@@ -39,7 +40,7 @@ pub(crate) enum RecordError {
     #[error("{0} is not a channel or live stream: the setting rtsp-channels names channels")]
     NoChannel(String),
     /// As many run as may.
-    #[error("{0} recordings run, as many as the setting recordings allows")]
+    #[error("{0} recordings run, which is the limit of the setting recordings")]
     TooMany(usize),
     /// The source of a live stream failed.
     #[error("{}", .0.for_viewers())]
@@ -181,7 +182,7 @@ impl Inner {
 
 /// The channel or live stream of a path. A live stream is opened; waits until its formats are known.
 async fn program(sources: &Sources, path: &str) -> Result<Program, RecordError> {
-    let Some(request) = sources.stream(path).await? else {
+    let Some(request) = sources.stream(&sources.find(path)).await? else {
         // The error of an asset that can't be opened tells more.
         sources.open(path.trim_matches('/')).await?;
         return Err(RecordError::NoChannel(path.to_owned()));
@@ -202,31 +203,10 @@ fn file_name(path: &str, since_epoch: Duration, id: u64) -> String {
     let keep = |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '_' };
     let name: String = path.trim_matches(['/', '.']).chars().take(NAME).map(keep).collect();
     let seconds = since_epoch.as_secs();
-    let (year, month, day) = date(seconds / 86_400);
+    let Date { year, month, day } = Date::of_wall(since_epoch);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     let name = if name.is_empty() { "recording" } else { &name };
     format!("{name}-{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-{id}.mp4")
-}
-
-/// Converts days since the Unix epoch to year, month and day of the Gregorian calendar.
-fn date(days: u64) -> (u64, u64, u64) {
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    // The calendar repeats itself after 400 years.
-    let (mut year, mut left) = (1970 + days / 146_097 * 400, days % 146_097);
-    while left >= 365 + u64::from(is_leap(year)) {
-        left -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if left < length {
-            break;
-        }
-        left -= length;
-        month += 1;
-    }
-    (year, month, left + 1)
 }
 
 #[cfg(test)]
@@ -246,22 +226,5 @@ mod tests {
             assert_eq!(file_name(path, at, 7), expected, "{path:?}");
         }
         assert!(file_name(&"x".repeat(4000), at, u64::MAX).len() < 150);
-    }
-
-    #[test]
-    fn days_are_dates() {
-        for (days, expected) in [
-            (0, (1970, 1, 1)),
-            (58, (1970, 2, 28)),
-            (59, (1970, 3, 1)),
-            (789, (1972, 2, 29)),
-            (11_016, (2000, 2, 29)),
-            (20_779, (2026, 11, 22)),
-            (47_540, (2100, 2, 28)),
-            (47_541, (2100, 3, 1)),
-            (146_097, (2370, 1, 1)),
-        ] {
-            assert_eq!(date(days), expected, "{days}");
-        }
     }
 }

@@ -37,7 +37,7 @@ impl ReloadMetrics {
         registry.register("config_reloads", "Reloads of the configuration", reloads);
         let help = "Whether the last reload of the configuration succeeded";
         registry.register("config_last_reload_successful", help, metrics.is_successful.clone());
-        let help = "Time at which the configuration in force was loaded, as Unix time";
+        let help = "Unix time at which the configuration in force was loaded";
         let name = "config_last_reload_success_timestamp";
         registry.register_with_unit(name, help, Unit::Seconds, metrics.last_success.clone());
         let help = "Settings whose new values wait for a restart";

@@ -243,7 +243,10 @@ impl Inner {
             Err(error) => {
                 self.metrics.failed();
                 for line in error.to_string().lines() {
-                    tracing::error!("the configuration is not reloaded, the earlier one stays: {line}");
+                    tracing::error!(
+                        "the configuration is not reloaded: the earlier configuration stays in force: \
+                                     {line}"
+                    );
                 }
             }
         }

@@ -24,7 +24,7 @@ const LIST: &[Setting<ReloadSettings>] = &[Setting {
     name: "config-watch",
     form: Form::Switch,
     default: "false",
-    help: "Load the configuration file again when it changes; SIGHUP and `millpond reload` do so in any case",
+    help: "Reload the configuration file when it changes. SIGHUP and `millpond reload` reload it in any case",
     applied: At::Reload,
     apply: |reload, text| value::switch(text).map(|v| reload.watch = v),
     show: |reload| Some(reload.watch.to_string()),

@@ -76,11 +76,12 @@ impl Rtmp {
                 publishers.admit_open((client, is_secure), credentials, self.sources.manager().clock().elapsed())?;
             }
         }
-        let stream = self.sources.live(&path)?;
+        let at = self.sources.find(&path);
+        let stream = self.sources.live(&at)?;
         let stream = stream.filter(|stream| stream.source == Source::Published).ok_or(NoPublication::NotPublished)?;
         let request = PublishRequest { stream, media: PublishedMedia::Flv, conflict: publishers.conflict() };
         let publication = self.sources.manager().publish(request)?;
-        let patience = self.sources.patience(&path);
+        let patience = self.sources.patience(&at);
         Ok(Published { path, publication, patience })
     }
 }

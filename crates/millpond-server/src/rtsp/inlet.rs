@@ -11,6 +11,7 @@ pub(super) enum Inlet {
     /// The connection itself.
     Wire(Arc<Wire>),
     /// A connection to another server.
+    #[cfg_attr(not(feature = "intercept"), expect(dead_code, reason = "interception uses them"))]
     Shared(Arc<Wire>),
     /// POST connections of an HTTP tunnel.
     Tunnel(Tunnel),

@@ -93,10 +93,11 @@ impl Rtsp {
     /// The medium of a path, and the rendition that its last part names, where it does. A live stream is opened; waits until its
     /// formats are known. That of a ladder is for one viewer. Where another node `is_asking`, only streams that this node receives itself count.
     pub(super) async fn medium(&self, path: &str, is_asking: bool) -> Result<(Medium, Option<String>), NoMedium> {
-        if let Some(program) = self.sources.follow(path).await? {
+        let at = self.sources.find(path);
+        if let Some(program) = self.sources.follow(&at).await? {
             return Ok((Medium::Program(program), None));
         }
-        let request = if is_asking { self.sources.own_stream(path).await? } else { self.sources.stream(path).await? };
+        let request = if is_asking { self.sources.own_stream(&at).await? } else { self.sources.stream(&at).await? };
         if let Some(request) = request {
             let stream = self.manager.live(request)?;
             let feed = self.manager.live_feed(&stream, PATIENCE).await?;

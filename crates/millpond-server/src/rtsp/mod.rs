@@ -10,6 +10,8 @@
 mod challenge;
 mod connection;
 mod inlet;
+#[cfg(feature = "intercept")]
+mod intercepted;
 mod interleaved;
 mod listen;
 mod medium;
@@ -29,11 +31,14 @@ mod srtp;
 mod tunnel;
 mod wire;
 
+#[cfg(feature = "intercept")]
+pub(crate) use intercepted::{FirstRequest, first_request};
 pub(crate) use listen::accept;
 pub(crate) use metrics::RtspMetrics;
 pub(crate) use report::{SessionKind, SessionReport};
 pub use settings::RtspSettings;
-pub(crate) use shared::{FirstRequest, SharedStream, first_request};
+#[cfg(feature = "intercept")]
+pub(crate) use shared::SharedStream;
 
 use crate::cluster::Cluster;
 use crate::limits::LimitSettings;

@@ -106,7 +106,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         name: "rtsp",
         form: Form::Address,
         default: "0.0.0.0:8554",
-        help: "Address of RTSP; RTP packets leave from free ports of its host",
+        help: "Address of RTSP. RTP packets are sent from free ports of its host",
         applied: At::Reload,
         apply: |rtsp, text| value::address(text).map(|v| rtsp.address = v),
         show: |rtsp| Some(rtsp.address.to_string()),
@@ -133,7 +133,8 @@ const LIST: &[Setting<RtspSettings>] = &[
         name: "rtsp-session-timeout",
         form: Form::Duration,
         default: "60s",
-        help: "An RTSP session ends after this time without a request or report of its client; media sent on its connection keeps it",
+        help: "An RTSP session ends after this time without a request or report of its client. Media that the client \
+               takes on the RTSP connection keeps the session",
         applied: At::Reload,
         apply: |rtsp, text| {
             value::duration_in(text, SESSION_TIMEOUT.0, SESSION_TIMEOUT.1).map(|v| rtsp.session_timeout = v)
@@ -144,7 +145,8 @@ const LIST: &[Setting<RtspSettings>] = &[
         name: "rtsp-window",
         form: Form::Duration,
         default: "10s",
-        help: "An RTSP session that starts within this time after another one of the same asset is served from memory; 0s switches this off",
+        help: "An RTSP session that starts within this time after another session of the same asset is served from \
+               memory. 0s switches this off",
         applied: At::Restart(|new, old| new.window = old.window),
         apply: |rtsp, text| value::duration_in(text, Duration::ZERO, WINDOW).map(|v| rtsp.window = v),
         show: |rtsp| Some(show_duration(rtsp.window)),
@@ -171,7 +173,8 @@ const LIST: &[Setting<RtspSettings>] = &[
         name: "rtsp-round",
         form: Form::Duration,
         default: "5ms",
-        help: "Interval between the rounds in which RTP packets are sent, 5ms to 40ms; longer rounds take less CPU, and packets leave up to one round later",
+        help: "Interval between the rounds in which RTP packets are sent, 5ms to 40ms. Longer rounds take less CPU, \
+               and packets leave up to one round later",
         applied: At::Restart(|new, old| new.round = old.round),
         apply: |rtsp, text| value::duration_in(text, ROUND, LONGEST_ROUND).map(|v| rtsp.round = v),
         show: |rtsp| Some(show_duration(rtsp.round)),
@@ -189,7 +192,8 @@ const LIST: &[Setting<RtspSettings>] = &[
         name: "rtsp-origin-mbps",
         form: Form::Count,
         default: "0: no limit",
-        help: "Media rate, in Mbit/s for each place, of RTSP sessions that read from the origin because the media is not in a cache",
+        help: "Total media rate, in Mbit/s for each place, of the RTSP sessions whose media is in no cache and is \
+               read from the origin. Above it new sessions are refused (453)",
         applied: At::Reload,
         apply: |rtsp, text| value::count(text, 0).map(|v| rtsp.bounds.origin_bandwidth = bits(v)),
         show: |rtsp| Some((rtsp.bounds.origin_bandwidth.unwrap_or(0) / 1_000_000).to_string()),
@@ -216,7 +220,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         name: "rtsp-waiting-per-client",
         form: Form::Count,
         default: "2048",
-        help: "Highest number of RTSP sessions of one client address that have not played yet",
+        help: "Highest number of RTSP sessions of one client address that have not begun to play",
         applied: At::Reload,
         apply: |rtsp, text| value::count(text, 1).map(|v| rtsp.bounds.waiting_per_client = v),
         show: |rtsp| Some(rtsp.bounds.waiting_per_client.to_string()),
@@ -225,7 +229,8 @@ const LIST: &[Setting<RtspSettings>] = &[
         name: "rtsp-channels",
         form: Form::List,
         default: "none",
-        help: "Paths of assets that play in a loop, at the same position for all viewers, and lists such as news=films/a.mp4 films/b.mp4",
+        help: "Channels: assets that play in a loop, at the same position for all viewers. A channel is the path of \
+               an asset, or a named list such as news=films/a.mp4 films/b.mp4",
         applied: At::Reload,
         apply: |rtsp, text| channels(text).map(|v| rtsp.channels = v),
         show: |rtsp| Some(rtsp.channels.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
@@ -234,7 +239,8 @@ const LIST: &[Setting<RtspSettings>] = &[
         name: "rtsp-multicast",
         form: Form::Text,
         default: "none",
-        help: "Multicast group, port and hop limit of the first channel, such as 239.192.0.1:5004/16; other channels have the next addresses",
+        help: "Multicast group, port and hop limit of the first channel, such as 239.192.0.1:5004/16. Further \
+               channels have the next addresses",
         applied: At::Restart(|new, old| new.multicast = old.multicast),
         apply: |rtsp, text| groups(text).map(|v| rtsp.multicast = Some(v)),
         show: |rtsp| rtsp.multicast.map(|groups| groups.to_string()),
@@ -243,7 +249,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         name: "rtsp-overflow",
         form: Form::Text,
         default: "none: clients are refused",
-        help: "RTSP server that gets the clients when this one is full, such as rtsp://other:8554",
+        help: "RTSP server to which clients are redirected when this one is full, such as rtsp://other:8554",
         applied: At::Reload,
         apply: |rtsp, text| rtsp_url(text).map(|v| rtsp.overflow = Some(v)),
         show: |rtsp| rtsp.overflow.as_ref().map(Url::to_string),

@@ -42,19 +42,22 @@ pub(crate) struct Parts {
     sources: LaterSources,
 }
 
+/// Addresses of the listeners that other nodes of a cluster reach; `None` for a listener without one.
+#[derive(Clone, Copy)]
+pub(super) struct BoundAddresses {
+    pub(super) http: Option<SocketAddr>,
+    pub(super) rtsp: Option<SocketAddr>,
+}
+
 /// Origins of places by their names.
 pub(super) type Origins = Vec<(Arc<str>, Arc<dyn Origin>)>;
 
 impl Parts {
-    /// Makes them. `own` are the addresses of HTTP and RTSP. A process that `takes_over` from another one opens the disk later.
+    /// Makes them. A process that `takes_over` from another one opens the disk later.
     ///
     /// # Errors
     /// A place can't be opened, a thread not be started, or the cluster's settings are wrong.
-    pub(super) fn start(
-        config: &Config,
-        own: (Option<SocketAddr>, Option<SocketAddr>),
-        takes_over: bool,
-    ) -> Result<Self, ServeError> {
+    pub(super) fn start(config: &Config, own: BoundAddresses, takes_over: bool) -> Result<Self, ServeError> {
         let later_cluster = LaterCluster::default();
         let origins = origins(config, None, &later_cluster)?;
         let store =
@@ -185,7 +188,7 @@ fn library_options(config: &Config) -> LibraryOptions {
 /// The cluster of this node, where it is one of a cluster. Nothing is asked of etcd yet.
 fn node(
     config: &Config,
-    (http, rtsp): (Option<SocketAddr>, Option<SocketAddr>),
+    BoundAddresses { http, rtsp }: BoundAddresses,
     metrics: &Metrics,
 ) -> Result<Option<Arc<Cluster>>, ServeError> {
     if !config.cluster.is_on() {

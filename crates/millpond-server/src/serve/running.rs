@@ -20,7 +20,7 @@ use crate::{
 use arc_swap::ArcSwap;
 use millpond_connections::{
     Inherited, Listener, Listeners, SERVED,
-    tls::{self, Certificates},
+    tls::{self, Certificates, Validity},
 };
 use millpond_http::wire::{Service, accept_plain, accept_tls};
 use millpond_store::ring::SweepLimits;
@@ -135,12 +135,31 @@ impl Sockets {
     }
 }
 
+/// The parts of a server before it runs.
+pub(super) struct Made {
+    pub(super) parts: Parts,
+    pub(super) service: Arc<Service<Front>>,
+    pub(super) generation: Generation,
+    pub(super) rtsp: CurrentRtsp,
+    pub(super) rtmp: CurrentRtmp,
+    pub(super) intercept: Option<Arc<Intercept>>,
+    pub(super) sockets: Sockets,
+}
+
+/// How a running server ends.
+pub(super) struct Ending {
+    /// Turns true when nothing new is accepted.
+    pub(super) stop: watch::Receiver<bool>,
+    /// Turns true when sessions are cut off.
+    pub(super) end: watch::Receiver<bool>,
+    /// Gets the time `shutdown-grace` whenever it changes.
+    pub(super) grace: watch::Sender<Duration>,
+}
+
 impl Running {
     pub(super) fn new(
-        (parts, service, generation): (Parts, Arc<Service<Front>>, Generation),
-        (rtsp, rtmp, intercept): (CurrentRtsp, CurrentRtmp, Option<Arc<Intercept>>),
-        sockets: Sockets,
-        (stop, end, grace): (watch::Receiver<bool>, watch::Receiver<bool>, watch::Sender<Duration>),
+        Made { parts, service, generation, rtsp, rtmp, intercept, sockets }: Made,
+        Ending { stop, end, grace }: Ending,
     ) -> Self {
         // Live sources are asked when viewers come, not before.
         let readiness = Arc::new(Readiness::new(generation.stored().map(|place| place.to_string())));
@@ -302,7 +321,7 @@ impl Running {
 
     /// Publishes and logs the end of a certificate's validity.
     fn tell_validity(&self, certificates: &Certificates) {
-        if let Some((_, to)) = certificates.validity() {
+        if let Some(Validity { to, .. }) = certificates.validity() {
             self.parts.metrics.tls.certificate_expiry(to);
         }
         if let Some(warning) = certificates.date_warning(std::time::SystemTime::now()) {
@@ -316,8 +335,8 @@ impl Running {
         if let Some(certificates) = sockets.tls.clone() {
             self.tell_validity(&certificates);
             let metrics = self.parts.metrics.clone();
-            let expires = move |validity: Option<(i64, i64)>| {
-                if let Some((_, to)) = validity {
+            let expires = move |validity: Option<Validity>| {
+                if let Some(Validity { to, .. }) = validity {
                     metrics.tls.certificate_expiry(to);
                 }
             };
@@ -524,7 +543,7 @@ impl Running {
         }
     }
 
-    /// Ends the thread of the admin address.
+    /// Ending the thread of the admin address.
     pub(super) async fn end_admin(&self) {
         let (thread, parts) = {
             let mut sockets = self.sockets();

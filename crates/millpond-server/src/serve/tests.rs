@@ -138,8 +138,8 @@ async fn running(loaded: &Loaded) -> (Arc<Running>, watch::Receiver<Duration>, E
     let Server { parts, generation, sockets, service, rtsp, rtmp, intercept, .. } = server;
     let ((stops, stop), (cuts, end)) = (watch::channel(false), watch::channel(false));
     let (grace, graces) = watch::channel(loaded.config.limits.shutdown_grace);
-    let made = (parts, service, generation);
-    let running = Arc::new(Running::new(made, (rtsp, rtmp, intercept), sockets, (stop, end, grace)));
+    let made = Made { parts, service, generation, rtsp, rtmp, intercept, sockets };
+    let running = Arc::new(Running::new(made, Ending { stop, end, grace }));
     (running, graces, (stops, cuts))
 }
 

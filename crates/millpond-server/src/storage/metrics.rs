@@ -78,36 +78,43 @@ pub(crate) type ReadStats = Box<dyn Fn() -> Stats + Send + Sync>;
 type Field = (&'static str, &'static str, fn(&PlaceStats) -> u64);
 
 const COUNTERS: &[Field] = &[
-    ("origin_requests", "Requests to the origin, tries again included", |place| place.origin_requests),
-    ("origin_bytes", "Bytes that came from the origin", |place| place.origin_bytes),
-    ("origin_retries", "Requests made again after a failure", |place| place.retries),
+    (
+        "origin_requests",
+        "Requests to the origin, including retries, without those that a sibling cache answered",
+        |place| place.origin_requests,
+    ),
+    ("origin_bytes", "Bytes received from the origin, without those of sibling caches", |place| place.origin_bytes),
+    ("origin_retries", "Requests to the origin repeated after a failure", |place| place.retries),
     ("slice_hits", "Slices found complete in memory or on the disk", |place| place.slice_hits),
-    ("slice_misses", "Slices that had to be waited for", |place| place.slice_misses),
+    ("slice_misses", "Slices that were not complete in memory or on the disk", |place| place.slice_misses),
     ("slice_memory_hit_bytes", "Bytes read from complete slices in memory", |place| place.memory_hit_bytes),
     ("slice_disk_hit_bytes", "Bytes read from complete slices on the disk", |place| place.disk_hit_bytes),
-    ("slice_miss_bytes", "Bytes read from slices as they came", |place| place.miss_bytes),
+    ("slice_miss_bytes", "Bytes read from slices while they arrived from the origin", |place| place.miss_bytes),
     ("file_bytes", "Bytes read straight from local files", |place| place.file_bytes),
-    ("stale_opens", "Opens answered by what was last seen, because the origin failed", |place| place.stale),
+    ("stale_opens", "Opened objects whose last known version was used because the origin failed", |place| place.stale),
     ("sibling_hits", "Requests that a sibling cache answered", |place| place.neighbours.unwrap_or_default().hits),
-    ("sibling_misses", "Requests that no sibling cache had anything for", |place| {
+    ("sibling_misses", "Requests that no sibling cache could answer", |place| {
         place.neighbours.unwrap_or_default().misses
     }),
-    ("sibling_failures", "Sibling caches that failed or were too slow", |place| {
+    ("sibling_bytes", "Bytes received from sibling caches, or from the homes of a cluster", |place| {
+        place.neighbours.unwrap_or_default().bytes
+    }),
+    ("sibling_failures", "Requests to sibling caches that failed or were too slow", |place| {
         place.neighbours.unwrap_or_default().failures
     }),
-    ("prefetched_bytes", "Bytes of slices fetched before a viewer asked for them", |place| place.prefetched_bytes),
-    ("collapsed_requests", "Reads that joined a request somebody else had made", |place| place.collapsed),
+    ("prefetched_bytes", "Bytes of slices fetched before a viewer requested them", |place| place.prefetched_bytes),
+    ("collapsed_requests", "Reads that joined a request that another reader had made", |place| place.collapsed),
 ];
 
 const GAUGES: &[Field] = &[
-    ("origin_requests_in_flight", "Origin requests under way", |place| place.in_flight),
-    ("origin_bandwidth_bytes_per_second", "Throughput of the link to the origin, as measured", |place| {
+    ("origin_requests_in_flight", "Requests to the origin in progress", |place| place.in_flight),
+    ("origin_bandwidth_bytes_per_second", "Measured throughput of the link to the origin", |place| {
         place.link_bandwidth
     }),
-    ("prefetched_unused_bytes", "Bytes of slices fetched before a viewer asked for them, and not read yet", |place| {
+    ("prefetched_unused_bytes", "Bytes of slices fetched before a viewer requested them, and not read yet", |place| {
         place.prefetched_unused_bytes
     }),
-    ("watched_tracks", "Tracks of viewers whose positions are followed", |place| place.watched),
+    ("watched_tracks", "Tracks whose viewers' positions are tracked for prefetch", |place| place.watched),
 ];
 
 /// Encodes [`Stats`] with the place as label.
@@ -122,7 +129,7 @@ impl StorageCollector {
     }
 
     fn bytes_out(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Bytes sent to clients of what is in a place";
+        let help = "Bytes of a place's media sent to clients";
         let mut family = encoder.encode_descriptor("place_sent_bytes", help, None, MetricType::Counter)?;
         for place in &self.places.all() {
             let labels = [("place", place.name())];
@@ -181,7 +188,7 @@ impl Collector for StorageCollector {
 }
 
 fn waits(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let help = "Time that readers waited for the first bytes of a slice that was not there";
+    let help = "Time for which readers waited for the first bytes of a slice that was not cached";
     let name = "slice_miss_duration_seconds";
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
     for place in &stats.places {
@@ -199,10 +206,10 @@ fn waits(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
 fn slices(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let disk = stats.disk.clone().unwrap_or_default();
     let gauges = [
-        ("memory_bytes", "Memory of all that is kept there, slices being filled included", stats.memory_used),
-        ("memory_limit_bytes", "Most memory that all that is kept may take", stats.cache.budget),
+        ("memory_bytes", "Bytes in memory of all entries, including slices being filled", stats.memory_used),
+        ("memory_limit_bytes", "Limit of the memory for all entries", stats.cache.budget),
         ("disk_bytes", "Bytes of slices on the disk", disk.ledger.bytes),
-        ("disk_limit_bytes", "Most bytes of slices on the disk", disk.capacity),
+        ("disk_limit_bytes", "Limit of the bytes of slices on the disk", disk.capacity),
         ("disk_pinned_bytes", "Bytes of slices on the disk that are being sent", disk.ledger.pinned),
         ("disk_slices", "Slices on the disk", disk.ledger.entries),
         ("disk_failed", "Whether the disk is unused after a failure", u64::from(disk.failure.is_some())),
@@ -213,12 +220,16 @@ fn slices(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     }
     let counters = [
         ("disk_hits", "Slices found on the disk", disk.ledger.hits),
-        ("disk_misses", "Slices looked for on the disk and not found", disk.ledger.misses),
+        ("disk_misses", "Slices not found on the disk", disk.ledger.misses),
         ("disk_writes", "Slices written to the disk", disk.written),
-        ("disk_writes_passed_over", "Slices not written because too many waited", disk.passed_over),
+        ("disk_writes_passed_over", "Slices not written to the disk because too many waited", disk.passed_over),
         ("disk_evictions", "Slices evicted from the disk cache because it was full", disk.ledger.evictions),
         ("disk_errors", "Writes to the disk that failed", disk.errors),
-        ("disk_damaged", "Slices on the disk whose bytes were not what had been written, or gone", disk.damaged),
+        (
+            "disk_damaged",
+            "Slices on the disk whose bytes were missing or differed from the written bytes",
+            disk.damaged,
+        ),
         ("disk_verified", "Slices on the disk compared with their checksum", disk.verified),
     ];
     for (name, help, value) in counters {
@@ -234,11 +245,13 @@ type KindField = (&'static str, &'static str, MetricType, fn(&CacheCounters) -> 
 /// Bytes in memory by kind.
 fn kinds(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let fields: [KindField; 5] = [
-        ("memory_kind_bytes", "Memory by kind of entry", MetricType::Gauge, |kind| kind.weight),
+        ("memory_kind_bytes", "Bytes in memory by kind of entry", MetricType::Gauge, |kind| kind.weight),
         ("memory_entries", "Entries in memory by kind", MetricType::Gauge, |kind| kind.entries),
         ("memory_hits", "Lookups that found an entry in memory", MetricType::Counter, |kind| kind.hits),
-        ("memory_misses", "Lookups that found none", MetricType::Counter, |kind| kind.misses),
-        ("memory_evictions", "Entries evicted from memory, which was full", MetricType::Counter, |kind| kind.evictions),
+        ("memory_misses", "Lookups that found no entry in memory", MetricType::Counter, |kind| kind.misses),
+        ("memory_evictions", "Entries evicted from memory because it was full", MetricType::Counter, |kind| {
+            kind.evictions
+        }),
     ];
     for (name, help, form, value) in fields {
         let mut family = encoder.encode_descriptor(name, help, None, form)?;
@@ -262,8 +275,8 @@ fn stripes(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let fields: [StripeField; 5] = [
         ("stripe_requests", "Requests to a store for units", MetricType::Counter, |store| store.requests),
         ("stripe_bytes", "Bytes of units that a store sent", MetricType::Counter, |store| store.bytes),
-        ("stripe_failures", "Requests for units that a store failed", MetricType::Counter, |store| store.failures),
-        ("stripe_requests_in_flight", "Requests for units under way", MetricType::Gauge, |store| store.in_flight),
+        ("stripe_failures", "Requests for units that failed at a store", MetricType::Counter, |store| store.failures),
+        ("stripe_requests_in_flight", "Requests for units in progress", MetricType::Gauge, |store| store.in_flight),
         ("stripe_resting", "Whether a store is unused after a failure", MetricType::Gauge, |store| {
             u64::from(store.is_resting)
         }),

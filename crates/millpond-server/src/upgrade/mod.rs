@@ -52,7 +52,7 @@ pub enum UpgradeError {
         error: io::Error,
     },
     /// The new process did not come to serve; its log has the reason.
-    #[error("the new process does not serve ({0}): its log tells why; this one goes on")]
+    #[error("the new process does not serve ({0}): its log has the reason; the old process still serves")]
     NotReady(io::Error),
 }
 
@@ -100,7 +100,11 @@ impl Upgrader {
     pub async fn upgrade(&self) -> Result<u32, UpgradeError> {
         let upgraded = self.begin().await;
         match &upgraded {
-            Ok(process) => tracing::info!(process, "a new process has taken over: this one serves what it has begun"),
+            Ok(process) => tracing::info!(
+                process,
+                "a new process has taken over: this process only finishes its \
+                                                    connections"
+            ),
             Err(error) => tracing::error!(%error, "the server is not upgraded"),
         }
         upgraded

@@ -28,7 +28,8 @@ const LIST: &[Setting<UpgradeSettings>] = &[Setting {
     name: "drain",
     form: Form::Duration,
     default: "600s",
-    help: "Time that connections and sessions have to end by themselves after `millpond upgrade` has started a new process; then they are cut",
+    help: "Time for connections and sessions to end by themselves after `millpond upgrade` has started a new process. \
+           Then the old process closes them",
     applied: At::Reload,
     apply: |upgrade, text| value::duration_in(text, DRAIN.0, DRAIN.1).map(|v| upgrade.drain = v),
     show: |upgrade| Some(show_duration(upgrade.drain)),

@@ -1,7 +1,7 @@
 //! The source of the keys of a bucket, for people.
 
 use crate::location::{Cloud, OriginLocation};
-use crate::origin::{BucketOptions, signing};
+use crate::origin::{BucketOptions, cloud::signing};
 
 /// Describes the source of the keys that requests to a location are signed with, without any secret; `None` for one that is no
 /// bucket. Nothing is asked.

@@ -2,7 +2,7 @@
 
 use super::OriginOptions;
 use crate::location::OriginLocation;
-use crate::origin::{BucketOptions, OptionFault, bucket_address};
+use crate::origin::{BucketOptions, OptionFault, cloud::bucket_address};
 
 /// Returns the faults of an origin's options. Neither folders nor servers are asked.
 pub fn faults(location: &OriginLocation, options: &OriginOptions) -> Vec<OptionFault> {

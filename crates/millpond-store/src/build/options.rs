@@ -6,7 +6,7 @@ use std::time::Duration;
 use url::Url;
 
 use crate::origin::RemoteOptions;
-use crate::stripe::StripingOptions;
+use crate::striping::StripingOptions;
 
 /// Options of an origin. Those that do not apply to an origin are ignored.
 #[derive(Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Blocks in memory, for sessions that follow others.
 
 use super::{Change, IntervalPools, Window};
-use crate::cache::Cache;
+use crate::memory::cache::Cache;
 use std::{
     fmt,
     hash::Hash,
@@ -14,8 +14,8 @@ const LATE: Duration = Duration::from_secs(15);
 
 /// The blocks of all pools, by what is played and their number.
 ///
-/// A session [enters](Self::enter) a pool. For each of its blocks it calls [`advance`](Self::advance), then [`get`](Self::get), and then
-/// [`keep`](Self::keep) with what it got or has read. It ends with [`leave`](Self::leave). `now` is a time since any moment.
+/// A session [enters](Self::enter) a pool. For each of its blocks it calls [`advance`](Self::advance), then [`get`](Self::get),
+/// and then [`keep`](Self::keep) with the block. It ends with [`leave`](Self::leave). `now` is a time since any moment.
 ///
 /// Blocks count in the memory that all parts of the server share. Where that is full and its policy chooses a block, the block that is
 /// needed last is evicted.
@@ -148,8 +148,8 @@ mod tests {
 
     const WINDOW: Window = Window { blocks: 10, reach: 11, length: Duration::from_secs(1) };
 
-    /// Pairs of sessions with intervals of 2, 4, 6 and 8 blocks, in memory for 11 blocks: the two short intervals have all their blocks, a
-    /// long one some of them.
+    /// Pairs of sessions with intervals of 2, 4, 6 and 8 blocks, in memory for 11 blocks. The two short intervals have all their
+    /// blocks, the long intervals some.
     #[test]
     fn short_intervals_have_their_blocks() {
         let cache = IntervalCache::new(Cache::new(11));

@@ -1,15 +1,15 @@
-//! When a viewer of a striped object can begin to play: delayed deadlines (section 3.3 of Srinilta and Choudhary), with the delay
-//! before the first deadline, where it costs no picture.
+//! When a viewer of a striped object can begin to play: delayed deadlines (section 3.3 of Srinilta and Choudhary). The delay lies
+//! before the first deadline, where no picture is lost.
 //!
 //! Each store sends its own units, one after the other. A viewer that begins with the first byte plays the first unit several
-//! times as fast as one store sends it. It must begin so much later that every unit is complete in time.
+//! times as fast as one store sends it. So the viewer must begin late enough that every unit is complete in time.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Layout;
-use crate::schedule::{Course, Seconds};
+use crate::schedule::{Course, CoursePart, Seconds};
 
 /// Most units that are looked at, and the longest time of playing.
 const UNITS: u64 = 256;
@@ -43,9 +43,9 @@ pub enum StoreRate {
 }
 
 impl Striping {
-    /// Returns the seconds by which a viewer must begin `course` later than now, so that no byte is late: 0 or less where it can
-    /// begin now; `None` before the rates of the stores of its first units are known. `missing` counts the bytes of a range that have
-    /// not arrived.
+    /// Returns the seconds from now after which a viewer can begin `course` without a late byte. The result is 0 or less if the
+    /// viewer can begin now. It is `None` before the rates of the stores of its first units are known. `missing` counts the bytes
+    /// of a range that have not arrived.
     pub fn delay(&self, course: &Course, missing: impl Fn(Range<u64>) -> u64) -> Option<Seconds> {
         let mut busy = vec![0.0; self.stores.len()];
         let begin = course.time_at(course.start());
@@ -59,7 +59,7 @@ impl Striping {
                 break;
             }
             let Some((store, rate)) = self.store_of(unit, &busy) else { continue };
-            for (length, _, needed) in course.parts(at..end) {
+            for CoursePart { len: length, last: needed, .. } in course.parts(at..end) {
                 let rest = missing(at..at + length);
                 at += length;
                 if rest == 0 {

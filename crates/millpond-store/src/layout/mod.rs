@@ -17,8 +17,8 @@ const LONGEST: u64 = 1 << 50;
 
 /// Sizes of a striped object, within limits.
 ///
-/// Unit `u` lies on store `u` modulo their number. Further copies lie on the other stores in turn, so that all of them share
-/// the work of one that is gone.
+/// Unit `u` lies on store `u` modulo their number. Further copies lie on the other stores in turn, so that all other stores share
+/// the work of a failed store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     length: u64,

@@ -4,12 +4,12 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::cloud::CloudOrigin;
-use super::disk::DiskOrigin;
-use super::http::HttpOrigin;
-use super::single::{Single, SingleOrigin};
-use super::{Origin, RemoteOptions};
 use crate::location::OriginLocation;
+use crate::origin::cloud::CloudOrigin;
+use crate::origin::disk::DiskOrigin;
+use crate::origin::http::HttpOrigin;
+use crate::origin::single::{Single, SingleOrigin};
+use crate::origin::{Origin, RemoteOptions};
 
 /// Why no origin can be made of a location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

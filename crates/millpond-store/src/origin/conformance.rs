@@ -11,15 +11,15 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use tokio::io::AsyncWriteExt;
 use url::Url;
 
-use super::cloud::CloudOrigin;
-use super::disk::DiskOrigin;
-use super::http::HttpOrigin;
-use super::memory::MemoryOrigin;
-use super::retry::{RetryOrigin, RetryPolicy};
-use super::test_server::{Fault, TestServer};
-use super::{BucketOptions, ObjectMeta, Origin, RemoteOptions, Timeouts};
 use crate::error::{OriginError, Phase};
 use crate::location::{BucketPrefix, Cloud};
+use crate::origin::cloud::CloudOrigin;
+use crate::origin::disk::DiskOrigin;
+use crate::origin::http::HttpOrigin;
+use crate::origin::memory::MemoryOrigin;
+use crate::origin::retry::{RetryOrigin, RetryPolicy};
+use crate::origin::test_server::{Fault, TestServer};
+use crate::origin::{BucketOptions, ObjectMeta, Origin, RemoteOptions, Timeouts};
 use crate::path::ObjectPath;
 use crate::version::Version;
 

@@ -14,11 +14,13 @@ use futures_util::stream;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, fstat, statat};
 use rustix::io::{ReadWriteFlags, preadv2};
 
-use super::odd_keys::OddKeys;
-use super::resolve::{ResolveError, Root};
-use super::{BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginBody, OriginFacts};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
+use crate::origin::odd_keys::OddKeys;
+use crate::origin::resolve::{ResolveError, Root};
+use crate::origin::{
+    BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginBody, OriginFacts, SentBy,
+};
 use crate::path::ObjectPath;
 use crate::version::Version;
 
@@ -171,7 +173,7 @@ impl DiskOrigin {
         let at = self.at(path);
         let range = check(&at, &meta, range, expected)?;
         let body = file_body(self.clone(), path.clone(), file, range.clone());
-        Ok(Fetched { meta, range, body })
+        Ok(Fetched { meta, range, body, sender: SentBy::Origin })
     }
 }
 

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::OriginBody;
 use crate::error::{At, OriginError};
+use crate::origin::OriginBody;
 
 /// Returns exactly `count` bytes of a body, those after the first `skip`. Further bytes are cut off. A shorter body
 /// ends in [`OriginError::Truncated`].

@@ -38,6 +38,10 @@ pub struct NeighbourStats {
     pub misses: u64,
     /// Failures and timeouts of siblings.
     pub failures: u64,
+    /// Bytes of bodies that siblings sent.
+    pub bytes: u64,
+    /// Requests to siblings or the origin for further parts of one read, whose bytes have several homes.
+    pub further: u64,
 }
 
 /// Counters of one store of a striping group.
@@ -66,12 +70,12 @@ pub struct Lanes {
     pub unit: u64,
     /// Number of stores.
     pub stores: usize,
-    /// Longest silence of a store before another copy of its unit is read; `None` where units have no copies.
+    /// Longest silence of a store before another copy of its unit is read; `None` if units have no copies.
     pub patience: Option<Duration>,
 }
 
 impl Lanes {
-    /// Returns what the planner must know of them. The number of slices is that of units.
+    /// Returns the properties of the lanes for the planner. The number of slices equals the number of units.
     pub(crate) fn link(&self) -> LinkLanes {
         let stores = self.stores.max(1) as f64;
         let (spare, patience) = match self.patience {

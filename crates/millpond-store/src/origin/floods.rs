@@ -10,9 +10,9 @@ use futures_util::StreamExt as _;
 use tokio::task::LocalSet;
 use url::Url;
 
-use super::http::HttpOrigin;
-use super::{Origin as _, Timeouts};
 use crate::error::{OriginError, Phase};
+use crate::origin::http::HttpOrigin;
+use crate::origin::{Origin as _, Timeouts};
 use crate::path::ObjectPath;
 
 const SECOND: Duration = Duration::from_secs(1);

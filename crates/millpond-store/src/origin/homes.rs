@@ -5,10 +5,10 @@
 //! with different views don't ask in circles. A home that fails is not asked for a while: the origin is asked. A home that waits for a slow
 //! origin has not failed: it shows a sign of life, and is waited for. Otherwise all nodes would ask an origin that is too slow already.
 
-use super::neighbours::{NeighbourCounters, Sibling, is_a_miss};
-use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::error::OriginError;
 use crate::layout::Striping;
+use crate::origin::neighbours::{NeighbourCounters, Sibling, is_a_miss};
+use crate::origin::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, SentBy};
 use crate::path::ObjectPath;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ struct Inner {
     make: MakeCache,
     /// Caches by URL. A lock, held for a look-up.
     known: Mutex<HashMap<Arc<str>, Arc<Sibling>>>,
-    counters: NeighbourCounters,
+    counters: Arc<NeighbourCounters>,
 }
 
 impl fmt::Debug for HomeOrigin {
@@ -89,8 +89,7 @@ impl Inner {
         match reply(&*home.cache, path, range, expected).await {
             Some(Ok(fetched)) if fetched.range == *range => {
                 home.answered();
-                self.counters.hit();
-                return Some(fetched);
+                return Some(self.counters.counted(fetched));
             }
             // It works, but knows another version or another home.
             Some(Ok(_)) => home.answered(),
@@ -170,7 +169,10 @@ impl Origin for HomeOrigin {
             // Only the origin knows the current version.
             let expected = match expected {
                 Some(meta) => meta.clone(),
-                None => self.0.origin.head(path).await?,
+                None => {
+                    self.0.counters.further();
+                    self.0.origin.head(path).await?
+                }
             };
             let border = self.0.border(&range);
             let first = self.0.read(path, range.start..border, &expected).await?;
@@ -187,12 +189,13 @@ impl Origin for HomeOrigin {
                         return Ok::<_, OriginError>(None);
                     }
                     let border = inner.border(&(start..end));
+                    inner.counters.further();
                     let part = inner.read(&path, start..border, &meta).await?;
                     Ok(Some((part.body, border)))
                 }
             });
             let body = first.body.chain(rest.try_flatten()).boxed();
-            Ok(Fetched { range: first.range.start..end, meta: expected, body })
+            Ok(Fetched { range: first.range.start..end, meta: expected, body, sender: SentBy::Sibling })
         })
     }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::cloud::CloudOrigin;
-use super::{BucketOptions, Origin as _, RemoteOptions, Timeouts};
 use crate::error::OriginError;
 use crate::location::{BucketPrefix, Cloud};
+use crate::origin::cloud::CloudOrigin;
+use crate::origin::{BucketOptions, Origin as _, RemoteOptions, Timeouts};
 use crate::path::ObjectPath;
 
 const CLOUDS: [Cloud; 3] = [Cloud::S3, Cloud::Gs, Cloud::Az];

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use futures_util::stream;
 
-use super::disk::check;
-use super::{BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginBody, OriginFacts};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
+use crate::origin::disk::check;
+use crate::origin::{BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginBody, OriginFacts, SentBy};
 use crate::path::ObjectPath;
 use crate::version::Version;
 
@@ -86,7 +86,7 @@ impl MemoryOrigin {
         // Both ends are at most the length, which is a usize.
         let part = bytes.slice(range.start as usize..range.end as usize);
         let body = pieces(part);
-        Ok(Fetched { meta, range, body })
+        Ok(Fetched { meta, range, body, sender: SentBy::Origin })
     }
 
     fn list_now(&self, folder: &ObjectPath) -> Result<Vec<Entry>, OriginError> {

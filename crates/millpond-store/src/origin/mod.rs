@@ -20,20 +20,13 @@ pub use facts::{Lanes, NeighbourStats, OriginCounts, OriginFacts, StripeStoreSta
 pub use option_fault::OptionFault;
 pub use options::{BucketOptions, RemoteOptions, Timeouts};
 
-pub(crate) mod aws_profile;
 pub(crate) mod bare;
-pub(crate) mod bucket_address;
 pub(crate) mod cloud;
-mod cloud_client;
-pub(crate) mod cloud_error;
-mod cloud_http;
 pub(crate) mod disk;
 mod exact;
 mod facts;
 pub(crate) mod homes;
 pub(crate) mod http;
-pub(crate) mod http_reply;
-pub(crate) mod index_page;
 pub(crate) mod memory;
 pub(crate) mod neighbours;
 pub(crate) mod odd_keys;
@@ -41,7 +34,6 @@ mod option_fault;
 mod options;
 pub(crate) mod resolve;
 pub(crate) mod retry;
-pub(crate) mod signing;
 pub(crate) mod single;
 pub(crate) mod timed;
 pub(crate) mod transport;
@@ -106,6 +98,18 @@ pub struct Fetched {
     pub range: Range<u64>,
     /// Exactly the bytes of `range`, or an error. It never ends early without one.
     pub body: OriginBody,
+    /// Who sends the bytes.
+    pub sender: SentBy,
+}
+
+/// Sender of the bytes of a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SentBy {
+    /// The origin: the time that the bytes take measures the link to it.
+    #[default]
+    Origin,
+    /// A sibling cache, or several senders.
+    Sibling,
 }
 
 impl fmt::Debug for Fetched {

@@ -11,11 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::{StreamExt, TryStreamExt};
 use tokio::time::{Instant, timeout};
 
-use super::{BoxFuture, Fetched, Listing, NeighbourStats, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::error::OriginError;
 use crate::layout::Striping;
+use crate::origin::{
+    BoxFuture, Fetched, Listing, NeighbourStats, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, SentBy,
+};
 use crate::path::ObjectPath;
 
 /// First pause after a failure of a sibling. It doubles with each failure in a row, up to [`LONGEST_REST`].
@@ -27,10 +30,12 @@ pub(crate) struct NeighbourCounters {
     hits: AtomicU64,
     misses: AtomicU64,
     failures: AtomicU64,
+    bytes: AtomicU64,
+    further: AtomicU64,
 }
 
 impl NeighbourCounters {
-    pub(super) fn hit(&self) {
+    fn hit(&self) {
         self.hits.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -42,9 +47,29 @@ impl NeighbourCounters {
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(super) fn further(&self) {
+        self.further.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn snapshot(&self) -> NeighbourStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        NeighbourStats { hits: read(&self.hits), misses: read(&self.misses), failures: read(&self.failures) }
+        NeighbourStats {
+            hits: read(&self.hits),
+            misses: read(&self.misses),
+            failures: read(&self.failures),
+            bytes: read(&self.bytes),
+            further: read(&self.further),
+        }
+    }
+
+    /// Counts a sibling's reply, and its bytes as they arrive.
+    pub(super) fn counted(self: &Arc<Self>, fetched: Fetched) -> Fetched {
+        self.hit();
+        let counters = self.clone();
+        let body = fetched.body.inspect_ok(move |piece| {
+            counters.bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        });
+        Fetched { body: body.boxed(), sender: SentBy::Sibling, ..fetched }
     }
 }
 
@@ -102,8 +127,7 @@ impl NeighbourOrigin {
             match timeout(self.patience, sibling.cache.read(path, range.clone(), Some(expected))).await {
                 Ok(Ok(fetched)) if fetched.range == *range => {
                     sibling.answered();
-                    self.counters.hit();
-                    return Some(fetched);
+                    return Some(self.counters.counted(fetched));
                 }
                 // The sibling works, but has no copy, another version, or less than the range.
                 Ok(Ok(_)) => sibling.answered(),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::retry::RetryPolicy;
+use crate::origin::retry::RetryPolicy;
 
 /// Time limits of origins on a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +38,14 @@ pub struct RemoteOptions {
 /// Options of a bucket.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct BucketOptions {
-    /// The URL of a compatible service; by default that of the environment, the profile, or the cloud itself.
+    /// The URL of a compatible service. By default it comes from the environment or the profile, else the cloud's own URL is
+    /// used.
     pub endpoint: Option<String>,
-    /// The S3 region of the bucket; by default that of the environment, the profile, or `us-east-1`.
+    /// The S3 region of the bucket. By default it comes from the environment or the profile, else it is `us-east-1`.
     pub region: Option<String>,
     /// Whether the S3 bucket is named in the path rather than the host name; by default with an endpoint.
     pub path_style: Option<bool>,
-    /// The Azure storage account; by default that of the environment.
+    /// The Azure storage account. By default it comes from the environment.
     pub account: Option<String>,
     /// Whether requests are unsigned.
     pub anonymous: bool,

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 
-use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginBody, OriginCounts, OriginFacts};
 use crate::error::OriginError;
 use crate::layout::Striping;
+use crate::origin::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginBody, OriginCounts, OriginFacts};
 use crate::path::ObjectPath;
 
 /// Longest pause between two attempts.
@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Number of attempts, and pauses between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Highest number of attempts of a request, the first one included.
+    /// Highest number of attempts of a request, including the first.
     pub tries: u32,
     /// Longest pause after the first attempt. It doubles with each failure. The real pause is a random part of it, so
     /// that requests that failed together are not repeated together.
@@ -184,7 +184,7 @@ impl Origin for RetryOrigin {
                 body: fetched.body,
                 tries: Tries::new(self.policy, self.retries.clone()),
             };
-            Ok(Fetched { meta: fetched.meta, range, body: resumable.into_body() })
+            Ok(Fetched { meta: fetched.meta, range, body: resumable.into_body(), sender: fetched.sender })
         })
     }
 

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::disk::DiskOrigin;
-use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginFacts};
 use crate::error::{At, OriginError};
+use crate::origin::disk::DiskOrigin;
+use crate::origin::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginFacts};
 use crate::path::ObjectPath;
 
 /// The names that belong to one file.

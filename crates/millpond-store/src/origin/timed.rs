@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, timeout};
 
-use super::OriginBody;
 use crate::error::{At, OriginError, Phase};
+use crate::origin::OriginBody;
 
 /// Bytes that a body brings within the time limit of a pause, at least, while it has that many.
 const LEAST: usize = 1024;

@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::error::{At, OriginError};
 use crate::layout::Striping;
+use crate::origin::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts};
 use crate::path::ObjectPath;
 
-/// An origin whose hidden files and folders are not there for anyone: a path with a component that begins with a dot
-/// is answered as a missing one, without asking the origin.
+/// An origin without its hidden files and folders. A path with a component that begins with a dot is answered as missing, without
+/// a request to the origin.
 ///
 /// A wrapper, so that one rule holds for files, assets, members of folders and manifests, subtitles and listings.
 #[derive(Debug)]

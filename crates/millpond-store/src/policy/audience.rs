@@ -116,8 +116,8 @@ impl Audience {
         }
     }
 
-    /// Returns the milliseconds for which a slice must be held per expected use: until a viewer reaches it, or a new
-    /// visit to its object does. Unlikely uses that come much later do not count.
+    /// Returns the milliseconds for which a slice must be held per expected use. A use is a viewer or a new visit that reaches
+    /// the slice. Unlikely uses that come much later do not count.
     pub(super) fn next_use(&self, item: &Item, now: Time) -> f64 {
         let Some(object) = self.objects.get(&item.object) else { return NEVER };
         let reaches = |index: u32| match &object.passes {

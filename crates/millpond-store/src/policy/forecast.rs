@@ -1,4 +1,4 @@
-//! Evicts the slice that costs the most bytes and time until its next use, as far as viewers and objects predict it.
+//! Evicts the slice with the fewest expected uses for its bytes and time. Uses are predicted from viewers and objects.
 //!
 //! Viewers read the slices of an object in order, at a pace, and some leave early. So the next use of each slice can be
 //! predicted. A viewer on its way reaches it (the interval caching of Srinilta and Choudhary), or a new viewer comes to

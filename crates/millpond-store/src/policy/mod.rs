@@ -3,8 +3,8 @@
 //! A [`Ledger`] holds the cached entries and their sizes; its policy holds their order. Neither does I/O or reads a
 //! clock, so the simulator runs the same code on traces that the server runs for viewers.
 //!
-//! Of some entries it is known when they are [needed](Need) next. Where the policy chooses one of them, the one that is needed last is
-//! evicted instead.
+//! For some entries the time of their next [need](Need) is known. If the policy chooses one of these, the ledger evicts the entry
+//! that is needed last instead.
 
 mod audience;
 mod chain;

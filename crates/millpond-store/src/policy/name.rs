@@ -74,7 +74,7 @@ impl fmt::Display for PolicyName {
 
 /// A text names no eviction policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no eviction policy: expected one of {}", PolicyName::NAMES.join(", "))]
+#[error("{text:?} is not an eviction policy: expected one of {}", PolicyName::NAMES.join(", "))]
 pub struct BadPolicy {
     text: String,
 }
@@ -98,6 +98,6 @@ mod tests {
             assert_eq!((name.parse(), policy.to_string()), (Ok(policy), (*name).to_owned()));
         }
         let error = "best".parse::<PolicyName>().unwrap_err().to_string();
-        assert!(error.starts_with("\"best\" is no eviction policy: expected one of lru, "), "{error}");
+        assert!(error.starts_with("\"best\" is not an eviction policy: expected one of lru, "), "{error}");
     }
 }

@@ -1,8 +1,8 @@
 //! S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023): new entries pass through a
 //! small queue. Entries that are used there, or inserted again soon after their eviction, move on to the main queue.
 //!
-//! The paper counts entries; this counts bytes. The small queue has a tenth of the capacity, and the ghosts remember as
-//! many bytes as the main queue holds.
+//! The paper counts entries; this counts bytes. The small queue has a tenth of the capacity. The ghosts remember entries of the
+//! same total size as the main queue.
 
 use super::chain::Chain;
 use super::ghost::Ghost;

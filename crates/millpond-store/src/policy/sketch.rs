@@ -27,8 +27,8 @@ impl Sketch {
         Self { rows: vec![0; width * ROWS], mask: width as u64 - 1, asks: 0 }
     }
 
-    /// Widens it for about that many entries. Counts stay: each counter then stands for half as many keys, and for no
-    /// fewer uses than they had.
+    /// Widens it for about that many entries. Counts stay. Each counter then stands for half the number of keys, and for at least
+    /// their uses.
     pub(crate) fn grow(&mut self, entries: usize) {
         let old = self.entries();
         let width = entries.clamp(1024, 1 << 24).next_power_of_two();

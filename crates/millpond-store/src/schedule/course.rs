@@ -3,6 +3,17 @@
 use super::Seconds;
 use std::ops::Range;
 
+/// Consecutive bytes of a course.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CoursePart {
+    /// Number of bytes.
+    pub(crate) len: u64,
+    /// Time at which the first byte is needed.
+    pub(crate) first: Seconds,
+    /// Time at which the last byte is needed.
+    pub(crate) last: Seconds,
+}
+
 /// The times at which a viewer will read the bytes of an object: linear between its points.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Course {
@@ -49,9 +60,8 @@ impl Course {
         self.whole.then(|| segment(later).saturating_sub(segment(byte)))
     }
 
-    /// Splits a range where its bytes are needed at different times. Each item has a length, and the times at which its
-    /// first and last byte are needed.
-    pub(crate) fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Seconds, Seconds)> + '_ {
+    /// Splits a range where its bytes are needed at different times.
+    pub(crate) fn parts(&self, range: Range<u64>) -> impl Iterator<Item = CoursePart> + '_ {
         let mut at = range.start;
         std::iter::from_fn(move || {
             if at >= range.end {
@@ -59,12 +69,13 @@ impl Course {
             }
             let start = std::mem::replace(&mut at, range.end);
             if !self.whole {
-                return Some((range.end - start, self.time_at(start), self.time_at(range.end)));
+                let (first, last) = (self.time_at(start), self.time_at(range.end));
+                return Some(CoursePart { len: range.end - start, first, last });
             }
             let next = self.points.partition_point(|point| point.0 <= start);
             at = self.points.get(next).map_or(range.end, |point| point.0.min(range.end));
             let needed = next.checked_sub(1).map_or(0.0, |last| self.points[last].1);
-            Some((at - start, needed, needed))
+            Some(CoursePart { len: at - start, first: needed, last: needed })
         })
     }
 
@@ -102,8 +113,9 @@ mod tests {
         }
         assert_eq!(Course::constant(50, 250, 100.0).time_at(100), 0.5);
         assert_eq!(Course::default().time_at(7), 0.0);
-        assert_eq!(course.parts(150..400).collect::<Vec<_>>(), [(250, 2.5, 4.0)]);
+        let part = |(len, first, last)| CoursePart { len, first, last };
+        assert_eq!(course.parts(150..400).collect::<Vec<_>>(), [part((250, 2.5, 4.0))]);
         let parts: Vec<_> = course.whole().parts(150..700).collect();
-        assert_eq!(parts, [(50, 2.0, 2.0), (400, 3.0, 3.0), (100, 5.0, 5.0)]);
+        assert_eq!(parts, [(50, 2.0, 2.0), (400, 3.0, 3.0), (100, 5.0, 5.0)].map(part));
     }
 }

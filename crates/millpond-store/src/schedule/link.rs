@@ -44,7 +44,7 @@ pub struct LinkState {
 pub struct LinkLanes {
     /// Slices that may be on their way ahead of viewers.
     pub slices: usize,
-    /// Bytes of a unit of each store. A unit arrives at the rate of its store, so all of them take as long as one.
+    /// Bytes of a unit of each store. A unit arrives at the rate of its store, so all units together take the time of one.
     pub row: u64,
     /// Share of the bandwidth that is left without one store; 1 where units have no copies.
     pub spare: f64,

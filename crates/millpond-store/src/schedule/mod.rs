@@ -13,6 +13,7 @@ mod planner;
 mod viewer;
 
 pub use course::Course;
+pub(crate) use course::CoursePart;
 pub use link::{LinkEstimate, LinkLanes, LinkState, Meter};
 pub use mode::{BadMode, Mode};
 pub use planner::{Fetch, Planner, SPACING, ViewerId};

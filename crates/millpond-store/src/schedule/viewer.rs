@@ -80,8 +80,8 @@ impl Viewer {
         &self.course
     }
 
-    /// Returns the slices that a window of `ahead` slices newly covers, and the time at which it will cover the next
-    /// one, if that is before the viewer's next request.
+    /// Returns the slices that a window of `ahead` slices newly covers. Also returns the time at which the window will cover the
+    /// next slice, if that is before the viewer's next request.
     pub(super) fn window(&mut self, ahead: f64, now: Seconds) -> (Range<u64>, Option<Seconds>) {
         let start = self.next;
         let end = self.course.end().div_ceil(self.slice);
@@ -126,16 +126,16 @@ impl Viewer {
         for index in self.next..end {
             let range = index * self.slice..((index + 1) * self.slice).min(self.course.end());
             let mut parts = self.course.parts(range).peekable();
-            if parts.peek().is_none_or(|(_, first, _)| begun + first > now + HORIZON) {
+            if parts.peek().is_none_or(|part| begun + part.first > now + HORIZON) {
                 return;
             }
             if !here(index) {
-                out.extend(parts.map(|(bytes, first, last)| Wish {
+                out.extend(parts.map(|part| Wish {
                     viewer: name,
                     index,
-                    bytes,
-                    first: begun + first,
-                    last: begun + last,
+                    bytes: part.len,
+                    first: begun + part.first,
+                    last: begun + part.last,
                 }));
             }
         }
@@ -153,9 +153,9 @@ impl Viewer {
     }
 }
 
-/// Sorts wishes by deadline, and calls `each` with the latest moment to fetch each of them, the last one first. The
-/// link carries one after the other, and is busy for `busy` seconds already. A slice is read as it arrives: neither its
-/// first byte nor its last one may be late.
+/// Sorts wishes by deadline. Calls `each` with each wish and its latest moment to fetch, from the last wish to the first. The
+/// link carries one after the other, and is busy for `busy` seconds already. A slice is read as it arrives: neither its first
+/// byte nor its last one may be late.
 pub(super) fn latest<V: Copy>(
     wishes: &mut [Wish<V>],
     link: LinkEstimate,

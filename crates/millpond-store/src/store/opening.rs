@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Inner, place::Place};
+use crate::disk::named::Named;
+use crate::disk::slab::ObjectName;
 use crate::error::{ErrorKind, OriginError};
-use crate::named::Named;
 use crate::named_origin::NamedOrigin;
-use crate::object::Object;
 use crate::origin::ObjectMeta;
 use crate::path::ObjectPath;
-use crate::slab::ObjectName;
+use crate::reading::object::Object;
 use crate::stats;
 use tracing::Instrument as _;
 
@@ -36,7 +36,7 @@ impl Inner {
     async fn ask(&self, place: &Place, path: &ObjectPath, wanted: Range<u64>) -> Result<Arc<Object>, OriginError> {
         let source = &place.source;
         let known = place.objects.get(path);
-        stats::add(&source.counters.origin_requests, 1);
+        stats::add(&source.counters.requests, 1);
         if let Some((file, meta)) = source.origin.open_file(path).await? {
             if let Some(known) = still(known, &meta) {
                 return Ok(known);
@@ -73,8 +73,8 @@ impl Inner {
             return;
         }
         let of = |name: &ObjectName| *name.place == *source.name && *name.path == *path.as_str();
-        for (object, _, _) in disk.objects().into_iter().filter(|(_, name, _)| of(name)) {
-            disk.purge(|item| item.object == object);
+        for held in disk.objects().into_iter().filter(|held| of(&held.name)) {
+            disk.purge(|item| item.object == held.hash);
         }
     }
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::disk::slab::SlabError;
 use crate::policy::PolicyName;
 use crate::schedule::Mode;
-use crate::slab::SlabError;
 #[cfg(doc)]
 use crate::store::Store;
 

@@ -1,17 +1,17 @@
-//! A place of a store: its origin, and what is known of its objects.
+//! A place of a store: its origin, and the known properties of its objects.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::cache::Cache;
 use crate::error::OriginError;
 use crate::freshness::Permission;
+use crate::memory::cache::Cache;
 use crate::named_origin::NamedOrigin;
-use crate::object::Object;
 use crate::origin::Listing;
 use crate::path::ObjectPath;
+use crate::reading::object::Object;
 use crate::single_flight::SingleFlight;
 use crate::stats;
 

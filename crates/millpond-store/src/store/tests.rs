@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::place::{ABSENT, STALE_STEP};
 use super::*;
-use crate::chunk::Chunk;
+use crate::disk::chunk::Chunk;
 use crate::error::{At, ErrorKind};
 use crate::freshness::{Freshness, Storage};
 use crate::origin::ObjectMeta;
@@ -120,7 +120,7 @@ impl Origin for Handle {
                 }
             });
             let meta = ObjectMeta { freshness: *self.0.said.lock().unwrap(), ..fetched.meta };
-            Ok(Fetched { meta, range: fetched.range, body: body.boxed() })
+            Ok(Fetched { meta, range: fetched.range, body: body.boxed(), sender: fetched.sender })
         })
     }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 
 use crate::error::OriginError;
-use crate::object::Object;
 use crate::origin::disk;
-use crate::reader::Reader;
+use crate::reading::object::Object;
+use crate::reading::reader::Reader;
 use crate::stats;
 
 /// Reads exactly a range of an object that is an open file.

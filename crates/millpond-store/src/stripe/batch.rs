@@ -21,8 +21,8 @@ use crate::origin::OriginBody;
 /// Bytes of one permit of [`ReadAhead`].
 const PERMIT: u64 = 1 << 10;
 
-/// Memory for pieces that are read before their turn, shared by all readers of a place. The piece that a reader waits for
-/// needs none of it, so nobody waits for others.
+/// Memory for pieces that are read before their turn, shared by all readers of a place. The piece that a reader waits for needs
+/// none of this memory, so no reader waits for another one.
 pub(super) type ReadAhead = Arc<Semaphore>;
 
 /// Returns that memory, of `bytes` bytes.
@@ -63,7 +63,7 @@ impl Drop for Coming {
 }
 
 impl Batch {
-    /// Creates a reader of `range` that has at most `most` pieces under way. Its deadline is that of the current read.
+    /// Creates a reader of `range` that has at most `most` pieces under way. Its deadline is the current read's.
     pub(super) fn new(
         group: &Arc<StripeGroup>,
         memory: &ReadAhead,

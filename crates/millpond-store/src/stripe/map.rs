@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout::{Layout, LayoutError};
 use crate::path::ObjectPath;
-
-/// End of the name of a map. The striped object's name is the rest.
-pub const MAP_SUFFIX: &str = ".stripe";
+use crate::striping::MAP_SUFFIX;
 
 /// Longest text of a map, in bytes.
 pub(crate) const LONGEST_MAP: usize = 64 << 10;
@@ -23,8 +21,8 @@ const HASH_DIGITS: usize = 64;
 
 /// The arrangement of a striped object on its stores.
 ///
-/// All of it was checked: the sizes are within limits, store names are distinct, and units have no other names than
-/// [`unit_path`](Self::unit_path) gives them. So the map of a stranger can name no other object of a store.
+/// A map has been checked: the sizes are within limits, store names are distinct, and units have the names that
+/// [`unit_path`](Self::unit_path) returns. So the map of a stranger can name no other object of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StripeMap {
     id: String,
@@ -94,11 +92,11 @@ struct Written {
 }
 
 impl StripeMap {
-    /// Creates a map with a new identifier. `sha256` is that of the whole object, in hexadecimal digits.
+    /// Creates a map with a new identifier. `sha256` is the hash of the whole object, in hexadecimal digits.
     ///
     /// # Errors
     ///
-    /// A name is too long or occurs twice, or their number is not that of the layout.
+    /// A name is too long or occurs twice, or the number of names differs from the layout's.
     pub(crate) fn new(
         id: String,
         layout: Layout,

@@ -1,17 +1,15 @@
 //! Striping: an object cut into units, which lie on the stores of a striping group in turn (section 2.2 of Srinilta and
 //! Choudhary, "Performance Enhancement Using Intra-server Caching in a Continuous Media Server").
 //!
-//! A [`StripeMap`] beside the place's other objects says how the units lie. [`StripedOrigin`](origin::StripedOrigin) presents
-//! a striped object as an ordinary one, and reads units of several stores at the same time. A map names its stores; where
-//! they are, only the operator says: `docs/design/decisions/0022-striping.md`.
+//! A [`StripeMap`] beside the place's other objects says how the units lie. [`StripedOrigin`](origin::StripedOrigin) presents a
+//! striped object as an ordinary one, and reads units of several stores at the same time. A map has only the names of its stores.
+//! The operator configures their locations: `docs/design/decisions/0022-striping.md`.
 
 mod batch;
 pub(crate) mod group;
 mod map;
-mod options;
 pub(crate) mod origin;
 mod sink;
-mod store;
 mod turns;
 mod unstriping;
 mod writing;
@@ -19,9 +17,7 @@ mod writing;
 #[cfg(test)]
 mod tests;
 
-pub use map::{MAP_SUFFIX, MapError, StripeMap, StripeSource};
-pub use options::StripingOptions;
+pub use map::{MapError, StripeMap, StripeSource};
 pub use sink::{MapTarget, StripeError};
-pub use store::StripeStore;
 pub use unstriping::{remove_striped, unstripe};
 pub use writing::{StripePlan, Striped, remove, stripe};

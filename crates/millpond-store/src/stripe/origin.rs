@@ -9,20 +9,20 @@ use bytes::BytesMut;
 use futures_util::StreamExt;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::StripingOptions;
 use super::batch::{Batch, ReadAhead, read_ahead};
 use super::group::{GroupStore, StripeGroup};
-use super::map::{LONGEST_MAP, MAP_SUFFIX, StripeMap, map_path};
-use crate::cache::Cache;
+use super::map::{LONGEST_MAP, StripeMap, map_path};
 use crate::error::{At, OriginError};
 use crate::layout::Striping;
+use crate::memory::cache::Cache;
 use crate::origin::bare::{LocationError, bare};
 use crate::origin::disk::check;
 use crate::origin::retry::RetryOrigin;
 use crate::origin::{
-    BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, RemoteOptions,
+    BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, RemoteOptions, SentBy,
 };
 use crate::path::ObjectPath;
+use crate::striping::{MAP_SUFFIX, StripingOptions};
 use crate::version::Version;
 
 /// Memory of a place for pieces that are read before their turn, in bytes.
@@ -34,8 +34,8 @@ const ETAG: &str = "\"stripe-";
 
 /// An origin with maps of striped objects between its objects.
 ///
-/// The map `a.mp4.stripe` appears as the object `a.mp4`, also where the origin has an object of that name. Maps themselves
-/// are not there for readers. Stores are those of the group only: a map that names another one is an error.
+/// The map `a.mp4.stripe` appears as the object `a.mp4`, also where the origin has an object of that name. Maps themselves are
+/// not there for readers. Only stores of the group are used: a map that names another store is an error.
 #[derive(Debug)]
 pub(crate) struct StripedOrigin {
     inner: Arc<dyn Origin>,
@@ -59,7 +59,7 @@ struct Mapped {
 }
 
 impl StripedOrigin {
-    /// Wraps an origin. The stores are those of `striping`; `remote` are the options of the origin itself.
+    /// Wraps an origin. `striping` has the stores, and `remote` the options of the origin itself.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl StripedOrigin {
         let range = check(&at, &mapped.meta, range, expected)?;
         let most = if self.batch == 0 { 2 * mapped.map.layout().stores() } else { self.batch };
         let batch = Batch::new(&self.group, &self.memory, &mapped.map, at, range.clone(), most);
-        Ok(Fetched { meta: mapped.meta.clone(), range, body: batch.into_body() })
+        Ok(Fetched { meta: mapped.meta.clone(), range, body: batch.into_body(), sender: SentBy::Origin })
     }
 
     /// Maps are not there for readers: they name stores.

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::map::{MAP_SUFFIX, MapError};
-use super::store::StripeStore;
+use super::map::MapError;
 use crate::error::{At, OriginError};
 use crate::layout::LayoutError;
 use crate::location::OriginLocation;
@@ -16,6 +15,7 @@ use crate::origin::RemoteOptions;
 use crate::origin::bare::LocationError;
 use crate::origin::cloud::CloudOrigin;
 use crate::path::ObjectPath;
+use crate::striping::{MAP_SUFFIX, StripeStore};
 
 /// Attempts to write one object.
 const TRIES: u32 = 4;
@@ -66,7 +66,7 @@ pub enum StripeError {
         /// The map.
         map: String,
     },
-    /// The bytes are not those that were striped.
+    /// The bytes differ from the striped bytes.
     #[error("{at}: the SHA-256 is {found}, expected {expected}")]
     Checksum {
         /// The striped object.

@@ -14,7 +14,6 @@ use super::group::{GroupStore, StripeGroup};
 use super::map::{StripeMap, StripeSource};
 use super::origin::StripedOrigin;
 use super::sink::{MapTarget, StripeError};
-use super::store::StripeStore;
 use super::writing::{StripePlan, stripe};
 use super::{remove_striped, unstripe};
 use crate::error::{At, OriginError};
@@ -24,6 +23,7 @@ use crate::origin::memory::MemoryOrigin;
 use crate::origin::retry::{RetryOrigin, RetryPolicy};
 use crate::origin::{BoxFuture, Fetched, Listing, ObjectMeta, Origin, RemoteOptions};
 use crate::path::ObjectPath;
+use crate::striping::StripeStore;
 
 const UNIT: u64 = 64 << 10;
 

@@ -1,8 +1,8 @@
-//! Requests to one store in the order of their deadlines, as many at once as its link carries.
+//! Requests to one store in the order of their deadlines, with as many in progress as its link can carry.
 //!
-//! Requests that share a thin link all arrive late, the first one too. So the next request leaves when little is left of those
-//! before it: what the store sends within a request's delay. A far and fast store gets many at once, a thin one gets one. The
-//! one that leaves is the one that is needed first.
+//! Requests that share a thin link all arrive late, the first one too. So the next request leaves when the earlier requests have
+//! few bytes left: the bytes that the store sends within a request's delay. A far and fast store gets many at once, a thin one
+//! gets one. The one that leaves is the one that is needed first.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -6,22 +6,20 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 
-use super::StripingOptions;
-use super::map::{MAP_SUFFIX, StripeMap, map_path};
+use super::map::{StripeMap, map_path};
 use super::origin::StripedOrigin;
 use super::sink::{MapTarget, StripeError};
-use super::store::StripeStore;
 use super::writing::{hex, read_small, remove};
 use crate::error::OriginError;
 use crate::origin::bare::bare;
 use crate::origin::{Origin, RemoteOptions};
+use crate::striping::{MAP_SUFFIX, StripeStore, StripingOptions};
 
 /// Reads a striped object, as a server does, and hands its bytes to `out` in order. Returns its map.
 ///
 /// # Errors
 ///
-/// There is no map, it names a store that is not one of `stores`, a unit cannot be read, the bytes are not those that were
-/// striped, or `out` fails.
+/// There is no map, the map names a store that is not in `stores`, a unit can't be read, the checksum differs, or `out` fails.
 pub async fn unstripe(
     target: &MapTarget,
     stores: &[StripeStore],

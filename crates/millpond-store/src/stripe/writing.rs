@@ -11,14 +11,14 @@ use futures_util::stream::{self, FuturesUnordered};
 use futures_util::{StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 
-use super::map::{LONGEST_MAP, MAP_SUFFIX, StripeMap, StripeSource, map_path, unit_path};
+use super::map::{LONGEST_MAP, StripeMap, StripeSource, map_path, unit_path};
 use super::sink::{MapTarget, Sink, StripeError};
-use super::store::StripeStore;
 use crate::error::{At, OriginError};
 use crate::layout::Layout;
 use crate::origin::bare::bare;
 use crate::origin::{Origin, OriginBody, RemoteOptions};
 use crate::path::ObjectPath;
+use crate::striping::{MAP_SUFFIX, StripeStore};
 
 /// Memory for units that are being written, in bytes.
 const WRITING: u64 = 64 << 20;

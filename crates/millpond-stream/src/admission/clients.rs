@@ -1,4 +1,4 @@
-//! The sessions of each client, and those that have not played.
+//! The number of sessions of each client, and the number of its sessions that have not played.
 
 use super::{Bounds, Full};
 use std::{
@@ -92,7 +92,7 @@ impl Clients {
         }
     }
 
-    /// Returns the number of clients with sessions, and that of all sessions.
+    /// Returns the number of clients with sessions, and the number of all sessions.
     #[cfg(test)]
     pub(super) fn numbers(&self) -> (usize, usize) {
         (self.each.len(), self.sessions)

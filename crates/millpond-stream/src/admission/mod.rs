@@ -1,4 +1,4 @@
-//! Admission: a session plays only if the machine can serve it as well as those that play already.
+//! Admission: a session plays only if the machine can serve it together with all sessions that play already.
 
 mod bandwidth;
 mod clients;

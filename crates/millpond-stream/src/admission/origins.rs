@@ -34,7 +34,7 @@ pub(crate) struct OriginLoad {
     tally: Mutex<Tally>,
 }
 
-/// Frames of the last seconds, and those of them that were late.
+/// Number of frames of the last seconds, and of late frames among them.
 #[derive(Debug, Default)]
 struct Tally {
     frames: f64,

@@ -8,10 +8,10 @@ const MOST: usize = 16;
 
 /// Gives the frames of one track decode times that rise, without delay.
 ///
-/// With reorder depth N, the decode time of a frame is the N-th presentation time below the greatest one so far: exactly what
-/// is due when pictures leave a buffer of N. The depth is what the parameter sets state, and grows where frames prove it too
-/// small; the decode times after such a proof rise by single ticks, and some lie above the presentation time (`trun`
-/// version 1 has negative offsets, ISO/IEC 14496-12 8.8.8).
+/// With reorder depth N, the decode time of a frame is the N-th presentation time below the greatest one so far. This is the time
+/// at which the picture leaves a buffer of N pictures. The parameter sets state the depth. It grows when frames prove it too
+/// small. Decode times after such a proof rise by single ticks, and some lie above the presentation time (`trun` version 1 has
+/// negative offsets, ISO/IEC 14496-12 8.8.8).
 #[derive(Clone, Debug)]
 pub struct DecodeTimes {
     stated: usize,
@@ -24,8 +24,8 @@ pub struct DecodeTimes {
 }
 
 impl DecodeTimes {
-    /// Creates the decode times of a track. `depth` is the stated reorder depth, 0 where it is unknown and for sound;
-    /// `interval` is the usual distance between frames in ticks of the track, which only the first `depth` frames need.
+    /// Creates the decode times of a track. `depth` is the stated reorder depth; it is 0 for sound, and when it is unknown.
+    /// `interval` is the usual distance between frames, in ticks of the track. Only the first `depth` frames need it.
     #[must_use]
     pub fn new(depth: u8, interval: i64) -> Self {
         Self {

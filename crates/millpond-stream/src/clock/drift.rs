@@ -71,7 +71,7 @@ impl Correction {
         Self { controller: Controller::default(), pieces: VecDeque::from([Piece::default()]) }
     }
 
-    /// Begins anew at a time, without an offset. What is known of the drift stays.
+    /// Restarts at a time, without an offset. What is known of the drift stays.
     pub(super) fn restart(&mut self, from: i64) {
         let speed = self.speed();
         self.pieces.clear();

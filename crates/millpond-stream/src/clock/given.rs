@@ -13,8 +13,8 @@ const KEPT: usize = 32;
 pub(super) struct Given(VecDeque<(i64, i64)>);
 
 impl Given {
-    /// Returns the stream time of a frame: `time`, unless a frame of a lower source time has a greater one, or one of a greater
-    /// source time a lower one.
+    /// Returns the stream time of a frame: `time`, unless a frame of a lower source time has a greater stream time, or a frame of
+    /// a greater source time has a lower one.
     pub(super) fn bound(&self, source: i64, time: i64) -> i64 {
         let of = |is_bound: fn(i64, i64) -> bool| {
             self.0.iter().filter(move |(known, _)| is_bound(*known, source)).map(|(_, time)| *time)

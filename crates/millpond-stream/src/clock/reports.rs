@@ -17,7 +17,7 @@ pub(super) struct Report {
     pub(super) media: i64,
 }
 
-/// The last sender reports of one track. Reports that contradict the last one replace it.
+/// The last sender reports of one track. A report that contradicts the last report replaces it.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     last: VecDeque<Report>,

@@ -73,11 +73,11 @@ pub(super) struct Known {
 
 /// Maps the timestamps of all tracks of a source to one stream time.
 ///
-/// Call [`start`](Self::start) and [`report`](Self::report) with what the source states about its clocks, and
-/// [`stamp`](Self::stamp) for each frame in decode order. Stream time is common to all tracks and advances as time does at
-/// this machine: drift of the source's clock is corrected slowly. It is 10 s at the first frame, so that decode times are
-/// never negative. Of one track, a greater timestamp never has a lower time; where timestamps begin anew, all times are
-/// greater than those given before.
+/// Call [`start`](Self::start) and [`report`](Self::report) with the source's statements about its clocks. Call
+/// [`stamp`](Self::stamp) for each frame, in decode order. Stream time is common to all tracks and advances as time does at this
+/// machine: drift of the source's clock is corrected slowly. It is 10 s at the first frame, so that decode times are never
+/// negative. Within a track, a greater timestamp never has a lower time. If timestamps restart, all times are greater than the
+/// times given before.
 ///
 /// All arguments named `arrival` or `now` count from one moment, by a clock that never steps. [`new`](Self::new) takes the
 /// Unix time of that moment; [`set_clock`](Self::set_clock) corrects it.
@@ -152,8 +152,8 @@ impl Timeline {
         }
     }
 
-    /// Returns the times of a frame. `None` where the frame is older than what was given before its epoch, or the track is
-    /// unknown: the frame must be dropped. `is_sync` tells whether decoding can begin with it.
+    /// Returns the times of a frame. `None` if the frame is older than the frames given before its epoch, or the track is
+    /// unknown. The frame must be dropped then. `is_sync` tells whether decoding can begin with it.
     pub fn stamp(&mut self, track: usize, ticks: Wrapped, arrival: Duration, is_sync: bool) -> Option<Stamp> {
         let arrival = nanos(arrival);
         let media = self.media(track, ticks)?;
@@ -193,8 +193,9 @@ impl Timeline {
         Some(Stamp { epoch: self.epoch, pts, at: duration(time), wall: duration(wall), begins })
     }
 
-    /// Returns the stream time of a timestamp beside the frames of a source whose tracks have one clock, such as that of a cue;
-    /// for `None` that of the last leading frame. `None` before the first frame since the source began.
+    /// Returns the stream time of a timestamp that belongs to no frame, such as a cue's. The tracks of the source must have one
+    /// clock. For `ticks` of `None`, returns the time of the last leading frame. `None` before the first frame since the source
+    /// began.
     #[must_use]
     pub fn locate(&self, ticks: Option<Wrapped>) -> Option<Duration> {
         if self.pending.is_some_and(|pending| pending.kind == Kind::Anew) {
@@ -209,8 +210,8 @@ impl Timeline {
         Some(duration(self.stream_time(times, source)))
     }
 
-    /// Tells that the source begins again: its next timestamps have nothing to do with those before. The next frame begins
-    /// an epoch; its time continues at the end of what was given, or at its arrival.
+    /// Tells that the source begins again: its next timestamps have nothing to do with those before. The next frame begins an
+    /// epoch. Its time continues at the end of the frames given so far, or at its arrival.
     pub fn restart(&mut self, reason: EpochReason) {
         self.pend(reason, Kind::Anew);
         self.tracks.iter_mut().for_each(TrackTimes::restart);
@@ -242,7 +243,7 @@ impl Timeline {
         self.pend(reason, Kind::Split);
     }
 
-    /// What has become of it so far.
+    /// Figures of the timeline so far.
     #[must_use]
     pub fn figures(&self) -> TimelineFigures {
         TimelineFigures { correction: self.correction.speed(), ..self.figures }

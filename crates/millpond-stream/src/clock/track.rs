@@ -174,7 +174,7 @@ impl TrackTimes {
         }
     }
 
-    /// Removes the place of a track whose timestamps jumped, and what was told about its clock.
+    /// Removes the place of a track whose timestamps jumped, and the reports about its clock.
     pub(super) fn jump(&mut self) {
         self.remove();
         self.forget();
@@ -186,7 +186,7 @@ impl TrackTimes {
         self.has_jumped
     }
 
-    /// Forgets what was told about the clocks.
+    /// Forgets the reports about the clocks.
     pub(super) fn forget(&mut self) {
         (self.start, self.reports) = (None, Reports::default());
     }
@@ -197,7 +197,7 @@ impl TrackTimes {
         self.unwrap = Unwrap::default();
     }
 
-    /// Sets the ticks a second of timestamps that begin anew.
+    /// Sets the ticks a second of timestamps that restart.
     pub(super) fn set_source(&mut self, timescale: Timescale) {
         self.clock.source = timescale;
     }
@@ -244,8 +244,9 @@ impl TrackTimes {
         self.given_here = self.given_here.max(Some(time));
     }
 
-    /// Returns the stream time of a frame: `time`, unless frames of its place bound it. That of a frame behind all others is no less
-    /// than the greatest one given: the correction keeps a bounded past, and a track that was silent for longer would fall back.
+    /// Returns the stream time of a frame: `time`, unless frames of its place bound it. A frame after all others gets at least
+    /// the greatest time given so far. The correction keeps a bounded past, and a track that was silent for longer would fall
+    /// back.
     pub(super) fn bound(&self, source: i64, time: i64) -> i64 {
         let least = self.given_here.filter(|_| source >= self.greatest);
         least.map_or_else(|| self.recent.bound(source, time), |least| time.max(least))

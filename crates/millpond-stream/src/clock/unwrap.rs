@@ -27,7 +27,7 @@ impl Wrapped {
     }
 }
 
-/// Unwraps the timestamps of one clock: each is taken as the one nearest to the last one.
+/// Unwraps the timestamps of one clock: each becomes the value that is nearest to the previous timestamp.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unwrap {
     last: Option<i64>,

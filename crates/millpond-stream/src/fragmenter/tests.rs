@@ -2,11 +2,10 @@ mod start;
 
 use super::*;
 use millpond_media::{
-    Importance,
+    Importance, SampleTable,
     codec::Codec,
     index_bytes,
     movie::{Movie, Track, TrackKind},
-    sample_table::SampleTable,
     units::Timescale,
 };
 use millpond_package::MediaKind;

@@ -29,8 +29,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// Gives runs to one branch, within limits.
 ///
-/// A slow branch loses the frames that are needed least: of those that wait too. The others can always be decoded, unless it
-/// drops frames [blindly](Dropping::Blind).
+/// A slow branch loses the frames that are needed least, among new and waiting frames. The others can always be decoded, unless
+/// it drops frames [blindly](Dropping::Blind).
 #[derive(Debug)]
 pub(super) struct BranchWriter {
     /// Bounded by `limits`.
@@ -123,8 +123,8 @@ impl BranchWriter {
         self.give(run, (bytes, keys), now).unwrap_or(0)
     }
 
-    /// Gives a run of `bytes`, or those of its frames that the branch can keep. Returns the number of frames that were lost, of
-    /// this run and of those that wait.
+    /// Gives a run of `bytes`, or only the frames of it that the branch can keep. Returns the number of lost frames, of this run
+    /// and of the waiting runs.
     ///
     /// # Errors
     /// The reader was dropped.

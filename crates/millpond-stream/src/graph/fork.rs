@@ -73,7 +73,7 @@ pub(crate) struct Figures {
     pub(crate) branches: usize,
     /// Arrival of the last run.
     pub(crate) last: Option<Instant>,
-    /// Bytes of a live source's frames that somebody has.
+    /// Bytes of a live source's frames that are referenced.
     pub(crate) held: u64,
     /// Bits per second; `None` in the first second.
     pub(crate) bit_rate: Option<u64>,
@@ -124,7 +124,7 @@ pub struct Branch {
     pub reader: PipeReader,
     /// The first run: it has a key frame of the leading track.
     pub first: Run,
-    /// Number of runs in the pipe already, the first one included.
+    /// Number of runs in the pipe already, including the first.
     pub runs: usize,
     /// Due time from the first run in the pipe to the last one.
     pub span: Duration,
@@ -178,7 +178,7 @@ impl Fork {
         self.splicer.as_ref()
     }
 
-    /// Puts clips in the place of the frames of one branch, by the module that takes them; `None` where there is none.
+    /// Returns the splicer that replaces frames of the branch to `to` by clips. `None` if there is no such branch.
     pub(crate) fn splicer_of(&self, to: NodeId) -> Option<Arc<Splicer>> {
         let stream = self.splicer.as_ref()?;
         let inner = self.lock();
@@ -191,7 +191,7 @@ impl Fork {
         self.splice(clip, |splicer, give| splicer.enter(clip, give));
     }
 
-    /// Sends frames of a clip to those who get it, whose turn it is. They have the clip's times.
+    /// Sends frames of a clip to its viewers, during the clip's turn. The frames have the clip's times.
     pub(crate) fn give_clip(&self, clip: &Arc<Insertion>, frames: &[Frame]) {
         self.splice(clip, |splicer, give| splicer.clip(clip, frames, give));
     }
@@ -269,8 +269,8 @@ impl Fork {
         lost
     }
 
-    /// Adds a branch to a module, for which frames wait within `limits`. It begins with the last key frame, or with the next one
-    /// where that was too long ago. The thread of `listener` is told of each run. Cancel safe.
+    /// Adds a branch to a module, for which frames wait within `limits`. It begins with the last key frame, or with the next key
+    /// frame if the last one is too old. The thread of `listener` is told of each run. Cancel safe.
     ///
     /// # Errors
     /// The fork is closed.
@@ -337,7 +337,7 @@ impl Fork {
         while !self.is_closed() && keys.changed().await.is_ok() {}
     }
 
-    /// How hard it is for its branches to take the frames: the sum of what they dropped, and the longest wait.
+    /// Strain of the branches: the sum of the frames that they dropped, and the longest wait.
     pub(crate) fn strain(&self) -> Strain {
         let inner = self.lock();
         inner.branches.iter().map(BranchWriter::strain).fold(Strain::default(), |sum, of| Strain {

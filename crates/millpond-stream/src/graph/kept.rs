@@ -39,7 +39,7 @@ impl Kept {
         *self = Self::default();
     }
 
-    /// The run with the key frame; `None` where branches have to wait for the next one.
+    /// The run with the key frame; `None` if branches must wait for the next key frame.
     pub(super) fn first(&self) -> Option<&Run> {
         self.runs.front()
     }

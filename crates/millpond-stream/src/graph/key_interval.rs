@@ -33,8 +33,8 @@ impl KeyInterval {
         self.shown.is_some_and(|(track, pts)| track == frame.track && frame.pts < pts)
     }
 
-    /// A share of a time: all of it at the beginning of a group of pictures, down to half of it at its end; three quarters
-    /// where the group's length is not known.
+    /// Returns a share of `time`: the whole at the beginning of a group of pictures, falling to half at its end. The share is
+    /// three quarters if the group's length is unknown.
     pub(super) fn share_left(&self, due: Duration, time: Duration) -> Duration {
         let (Some(last), Some(interval)) = (self.last, self.interval) else { return time / 4 * 3 };
         let passed = due.saturating_sub(last).div_duration_f32(interval).min(1.0);

@@ -15,7 +15,8 @@ use std::sync::{
 /// Seconds of media for which the memory of a stream is enough.
 const SECONDS: u64 = 4;
 
-/// Counts the frames of live streams until nobody has them: at most half of the memory budget, and for each stream its bound.
+/// Counts the frames of live streams until all references to them are dropped. They take at most half of the memory budget, and
+/// each stream has its own bound.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveMemory {
     holds: Holds,
@@ -108,12 +109,12 @@ impl LiveMemory {
         &self.totals
     }
 
-    /// Bytes of the stream's frames, and of segments made of them, that somebody has.
+    /// Bytes of the stream's frames and segments that are referenced.
     pub(crate) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Whether nearly all of it is taken: what can be done without should be given back.
+    /// Whether nearly all of the memory is taken, so that dispensable frames should be released.
     pub(crate) fn is_short(&self) -> bool {
         self.holds.weight() > self.holds.budget() / 16 * 7
     }
@@ -123,7 +124,7 @@ impl LiveMemory {
         self.holds.take(bytes)
     }
 
-    /// Returns a run whose frames are counted; `None` where there is no memory for them.
+    /// Returns a run whose frames are counted. `None` if there is no memory for them.
     pub(super) fn hold(&self, run: &Run) -> Option<Run> {
         run.iter().map(|frame| self.hold_frame(frame)).collect()
     }
@@ -133,7 +134,7 @@ impl LiveMemory {
         Some(Frame { data, ..frame.clone() })
     }
 
-    /// Returns bytes that are counted until nobody has them; `None` where there is no memory for them.
+    /// Returns bytes that are counted until all references to them are dropped. `None` if there is no memory for them.
     pub(crate) fn hold_bytes(&self, bytes: Bytes) -> Option<Bytes> {
         if self.held().saturating_add(bytes.len() as u64) > self.most() {
             return None;

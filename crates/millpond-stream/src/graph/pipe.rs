@@ -53,7 +53,7 @@ enum Room {
         /// Permits of runs that were taken and not returned yet.
         owed: usize,
     },
-    /// The writer is a fork, which waits for nobody and looks at the load.
+    /// The writer is a fork, which never waits and checks the load.
     Unbounded,
 }
 
@@ -143,8 +143,8 @@ impl PipeReader {
         Ok(run)
     }
 
-    /// Notes that what was taken can't be passed on now: the receiver's connection takes no bytes. Frames are dropped for the time from
-    /// then on, until no run waits, and for no other time.
+    /// Notes that the taken runs can't be passed on now, because the receiver's connection takes no bytes. Frames are dropped for
+    /// the time from then on, until no run waits, and for no other time.
     pub fn hold(&self, now: Instant) {
         self.runs.hold(now);
     }

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 /// Runs for which an empty queue keeps memory.
 const KEPT: usize = 32;
 
-/// A run in a queue, and what it adds to the queue's load.
+/// A run in a queue, and its part of the queue's load.
 pub(super) type Parcel = (Run, Weight);
 
 /// Placeholder of a dropped run.
@@ -79,7 +79,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// The sum of the weights of all runs that wait. Its span is the time from the first one to the last one.
+    /// The sum of the weights of all runs that wait. The span is the time from the first run to the last run.
     pub(super) fn load(&self) -> Weight {
         self.load
     }
@@ -166,7 +166,7 @@ impl Queue {
     }
 }
 
-/// The end that gives runs. The queue itself has no bound: those who give keep one.
+/// The end that gives runs. The queue itself has no bound: its writers keep one.
 #[derive(Debug)]
 pub(super) struct QueueWriter(Arc<Queue>);
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub(crate) struct QueueLimits {
     pub(crate) runs: usize,
     pub(crate) bytes: usize,
-    /// Longest time from the first picture that waits to the last one.
+    /// Longest time from the first to the last waiting picture.
     pub(crate) span: Duration,
     pub(crate) dropping: Dropping,
 }

@@ -27,7 +27,7 @@ impl BranchSplicer {
     }
 }
 
-/// The feed of a viewer: that of the stream, with the epochs of clips that the viewer gets alone.
+/// The feed of a viewer: the stream's feed, with the epochs of clips that only this viewer gets.
 #[derive(Debug)]
 pub(crate) struct SessionFeed {
     pub(crate) feed: Arc<dyn Feed>,

@@ -23,7 +23,7 @@ const DEPTH: usize = 1;
 /// Longest wait of a subscriber for a key frame to begin with.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A source, and a fork for all who take its frames. It runs as long as somebody holds this.
+/// A source, and a fork for all modules that take its frames. It runs while a reference to this exists.
 #[derive(Debug)]
 pub(crate) struct Graph {
     fork: Arc<Fork>,
@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     linger: Option<(Duration, Handle)>,
 }
 
-/// Where a subscriber joins: its frames, and what its transmission begins with.
+/// Where a subscriber joins: its frames, and the frames with which its transmission begins.
 pub(crate) struct Joined {
     pub(crate) frames: PipeReader,
     /// Due time at which playing begins.
@@ -107,7 +107,7 @@ impl Graph {
         Self { fork, _modules: vec![module] }
     }
 
-    /// Gives its frames to all who take them.
+    /// Gives its frames to all modules that take them.
     pub(crate) fn fork(&self) -> &Arc<Fork> {
         &self.fork
     }

@@ -1,4 +1,4 @@
-//! Drops frames that wait in a queue: those that are needed least first, the newest first among equals.
+//! Drops waiting frames from a queue. Frames that are needed least leave first; among equals, the newest leaves first.
 
 use super::{
     key_interval::KeyInterval,
@@ -11,9 +11,9 @@ use crate::{Frame, Run};
 /// Bytes of a run that are dropped for each byte that arrives while too many wait.
 const TIMES: usize = 2;
 
-/// Gives a run to a queue under pressure, or those of its frames that can be decoded, and then drops what is needed least.
-/// Returns whether frames were given, and the number of those that were lost. Waiting frames can be decoded as before, and `losses`
-/// tells which frames that arrive later can't.
+/// Gives a run to a queue under pressure, or only the frames of the run that can be decoded. Then drops the frames that are
+/// needed least. Returns whether frames were given, and the number of lost frames. Waiting frames can be decoded as before, and
+/// `losses` tells which frames that arrive later can't.
 pub(super) fn give(
     waiting: &mut Waiting,
     (run, weight): (&Run, Weight),

@@ -38,7 +38,8 @@ impl Expectation {
         self.shown = earlier.shown;
     }
 
-    /// What is expected of the next frames: what the format states, else what earlier frames with the same parameter sets have shown.
+    /// Tempo that is expected of the next frames: as the format states it, else as earlier frames with the same parameter sets
+    /// showed it.
     pub(super) fn tempo(&self) -> Option<Tempo> {
         let (track, timescale) = self.track?;
         let is_same = |(codec, of, _): &&(Codec, u32, Tempo)| *of == timescale && Some(codec) == self.codec.as_ref();

@@ -16,7 +16,7 @@ use std::sync::{
 /// No track: indexes of tracks have 16 bits.
 const NONE: u32 = u32::MAX;
 
-/// The frames that branches of a fork begin with: key frames of one track, and those of the newest epoch only.
+/// The frames with which branches of a fork begin: key frames of one track, in the newest epoch only.
 #[derive(Debug)]
 pub(crate) struct Lead {
     /// The leading track of the newest epoch; [`NONE`] until formats are known.
@@ -71,7 +71,7 @@ impl Lead {
         self.lock().learn(tempo);
     }
 
-    /// Takes over what the frames of an earlier run have shown.
+    /// Takes over the tempo that the frames of an earlier run showed.
     pub(crate) fn recall(&self, earlier: &Self) {
         let known = earlier.lock().clone();
         self.lock().recall(known);

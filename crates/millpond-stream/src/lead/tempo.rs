@@ -1,4 +1,4 @@
-//! Frame intervals and reordering of a running stream, for viewers who join it.
+//! Frame intervals and reordering of a running stream, for viewers that join it.
 
 use crate::{Format, Frame, frame::ticks};
 use millpond_media::{PictureSequence, codec::Codec};
@@ -21,8 +21,8 @@ pub struct Tempo {
     /// Least interval of late between the decode times of neighbouring frames; more than 0. `None` where neither frames nor the
     /// format tell it.
     pub interval: Option<Duration>,
-    /// Greatest time in ticks of the track by which a frame is decoded after its presentation; 0 where none is. A greater one
-    /// than that of the frames does no harm.
+    /// Greatest time in ticks of the track by which a frame is decoded after its presentation; 0 where none is. A greater value
+    /// than the frames' does no harm.
     pub reorder: i64,
 }
 
@@ -84,12 +84,12 @@ impl TempoMeter {
         }
     }
 
-    /// What has been measured; `None` before a group of pictures is complete.
+    /// The measured tempo; `None` before a group of pictures is complete.
     pub(crate) fn measured(&self) -> Option<Tempo> {
         self.least().filter(|_| self.keys >= KEYS).map(|interval| self.with(Some(interval)))
     }
 
-    /// What has been measured, or what is `expected` as far as frames do not contradict it.
+    /// The measured tempo, or the `expected` tempo unless frames contradict it.
     pub(crate) fn tempo(&self, expected: Option<Tempo>) -> Option<Tempo> {
         self.measured().or_else(|| {
             let expected = expected.filter(|expected| expected.track == self.track)?;

@@ -1,4 +1,4 @@
-//! Windows of streams that do not run, made of what is on the disk.
+//! Windows of streams that do not run, made from their past on the disk.
 
 use super::LiveWindow;
 use std::{
@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time after which a window is forgotten that nobody asked for.
+/// Time without a request after which a window is removed.
 pub(super) const IDLE: Duration = Duration::from_secs(60);
 /// Most bytes of memory of all; one may have more.
 const MOST_BYTES: u64 = 64 << 20;

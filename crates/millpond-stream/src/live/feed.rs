@@ -4,8 +4,8 @@ use crate::{Feed, Format, cues::Cues, epoch::Epoch, graph::Shared, report::Repor
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A live stream as viewers play it: the formats of one epoch, and a share of the graph. The stream stays open as long as
-/// somebody holds this.
+/// A live stream as viewers play it: the formats of one epoch, and a share of the graph. The stream stays open while a reference
+/// to this exists.
 #[derive(Clone, Debug)]
 pub struct LiveFeed {
     path: Arc<str>,

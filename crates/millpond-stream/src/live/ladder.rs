@@ -1,8 +1,8 @@
-//! Ladders: what the windows of streams that are renditions of one have in common.
+//! Ladders: the state that the windows of a ladder's streams share.
 //!
-//! The stream time of such a window is its wall time, so that segments of all of them are on one timeline. All are cut at multiples
-//! of the least duration of a segment. Clocks of several sources differ by the time that their frames travel: a source whose key
-//! frames come at most [`SAME`] before or after those of another one is taken to show the same moments at them.
+//! The stream time of such a window is its wall time, so the segments of all windows are on one timeline. All are cut at
+//! multiples of the least duration of a segment. Clocks of several sources differ by the travel times of their frames. Key frames
+//! of two sources that arrive at most [`SAME`] apart are taken to show the same moment.
 
 use super::{
     LiveText, LiveWindow,
@@ -70,7 +70,7 @@ impl Ladder {
         inner.discontinuity
     }
 
-    /// Adds the window of a path in place of those of the path that are over.
+    /// Adds the window of a path, and removes the ended windows of that path.
     pub(super) fn add(&self, path: &str, window: &Arc<LiveWindow>) {
         let mut inner = self.lock();
         inner.members.retain(|(of, window)| **of != *path && window.upgrade().is_some_and(|window| !window.is_over()));
@@ -88,7 +88,8 @@ impl Ladder {
         inner.target = inner.target.max(Some(target));
     }
 
-    /// Returns the time of a key frame on the clock of the first window: that of its key frame of the same moment, else `at`.
+    /// Returns the time of a key frame on the clock of the first window. This is the time of the first window's key frame of the
+    /// same moment, else `at`.
     pub(crate) fn aligned(&self, window: &Arc<LiveWindow>, at: Duration) -> Duration {
         let inner = self.lock();
         if !inner.leads(window) { inner.nearest(at).filter(|key| key.abs_diff(at) <= SAME).unwrap_or(at) } else { at }
@@ -110,7 +111,8 @@ impl Ladder {
         }
     }
 
-    /// Returns the number of a segment that begins at a time: that of the first window's segment then, or what it would be.
+    /// Returns the number of a segment that begins at a time. This is the number of the first window's segment at that time, or
+    /// the number that such a segment would have.
     pub(crate) fn number(&self, at: Duration) -> SegmentNumber {
         let inner = self.lock();
         let at = at.saturating_add(SAME / 8);
@@ -136,7 +138,7 @@ impl Ladder {
         known.filter(|(_, window)| !window.is_over()).collect()
     }
 
-    /// Returns a hash of the versions of all windows but that of a run.
+    /// Returns a hash of the versions of all windows except one run's.
     pub(super) fn version(&self, run: &str) -> u64 {
         let windows = self.windows();
         version(windows.iter().map(|(_, window)| &**window).filter(|window| window.run() != run))

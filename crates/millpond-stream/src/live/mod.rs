@@ -1,8 +1,8 @@
 //! Live streams and channels as their viewers read them: feeds, programs, windows, ladders and the past.
 //!
 //! A [`LiveFeed`] is what viewers play: the formats of one moment, and a share of the graph. A [`Program`] is its tracks, and a
-//! [`Viewing`] gives their frames to one reader. A [`LiveWindow`] has the last segments of a stream, for players that ask for them
-//! one by one; `TimeShift` keeps its past on the disk. Which streams there are, and who opens them, is no matter here.
+//! [`Viewing`] gives their frames to one reader. A [`LiveWindow`] has the last segments of a stream, for players that ask for
+//! them one by one; `TimeShift` keeps its past on the disk. This module does not know which streams exist, and who opens them.
 
 mod attached;
 mod channel;

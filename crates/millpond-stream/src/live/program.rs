@@ -19,7 +19,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// All tracks of a live feed. The stream stays open as long as this is there.
+    /// All tracks of a live feed. The stream stays open while this exists.
     #[must_use]
     pub fn live(feed: &Arc<LiveFeed>) -> Self {
         let tracks = (0..).zip(feed.formats()).filter(|(_, format)| format.is_some()).map(|(track, _)| track).collect();
@@ -51,7 +51,7 @@ impl Program {
         self.shared.memory()
     }
 
-    /// The track whose key frames viewers begin with: the first one with pictures, else the first one.
+    /// The track with whose key frames viewers begin: the first video track, else the first track.
     pub fn lead(&self) -> u16 {
         let video = self.formats().find(|(_, format)| format.is_video()).map(|(track, _)| track);
         video.or(self.tracks.first().copied()).unwrap_or(0)

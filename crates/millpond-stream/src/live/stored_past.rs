@@ -80,15 +80,15 @@ impl Windows {
         Some(window)
     }
 
-    /// Removes the pasts of streams that nobody writes any more, and the oldest files of all pasts in a folder while they exceed a
-    /// limit. It blocks the thread.
+    /// Removes the pasts of streams that are not written any more. Also removes the oldest files of all pasts in a folder while
+    /// the pasts exceed a limit. It blocks the thread.
     ///
     /// # Errors
     /// The disk's.
     pub(crate) fn sweep(&self, folder: &Path, limits: SweepLimits) -> Result<(), RingError> {
         let swept = ring::sweep(folder, limits, SystemTime::now())?;
         if swept.removed > 0 {
-            tracing::info!(streams = swept.removed, "the past of streams was removed that nobody writes any more");
+            tracing::info!(streams = swept.removed, "removed the past of streams that are not written any more");
         }
         for (path, bytes) in swept.excess {
             self.shift(&path).into_iter().for_each(|shift| shift.free(bytes));

@@ -1,4 +1,4 @@
-//! Playlists and manifests that were rendered, for all viewers who ask for the same.
+//! Rendered playlists and manifests, shared by all viewers that request the same text.
 
 use bytes::Bytes;
 use millpond_package::{hls::Container, live::Extent};
@@ -55,7 +55,7 @@ impl Away {
     }
 }
 
-/// A text that is rendered from a window, or from those of a ladder.
+/// A text that is rendered from a window, or from the windows of a ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Text {
     Multivariant {

@@ -1,4 +1,4 @@
-//! Transport stream segments of a window, which are made when somebody asks for them.
+//! Transport stream segments of a window, made on request.
 
 use super::LiveWindow;
 use crate::graph::LiveMemory;
@@ -23,7 +23,7 @@ const SHARE: u64 = 8;
 /// Track and number of a segment.
 type Key = (usize, SegmentNumber);
 
-/// Makes a segment: work for a thread that serves nobody.
+/// Makes a segment. Call this on a thread that serves no requests.
 pub type TransportJob = Box<dyn FnOnce() -> Result<Bytes, TransportError> + Send>;
 
 /// The reason why there is no transport stream segment.
@@ -35,7 +35,7 @@ pub enum TransportError {
     /// The memory of the stream has no room for it.
     #[error("the stream has no memory for a transport stream segment of {0} bytes (stream-memory)")]
     NoMemory(u64),
-    /// A sample is not what its codec allows.
+    /// A sample violates the rules of its codec.
     #[error(transparent)]
     Sample(Arc<PackageError>),
     /// The job was not run, for this reason.
@@ -43,7 +43,7 @@ pub enum TransportError {
     NotRun(String),
 }
 
-/// The segments that were made last, those that are being made, and the state of their counters.
+/// The segments that were made last, the segments that are being made, and the state of their counters.
 #[derive(Debug, Default)]
 pub(super) struct Transports {
     /// A lock: held by jobs, while samples of a segment are taken.
@@ -98,7 +98,7 @@ impl Transports {
 
 impl LiveWindow {
     /// Returns segment `number` of a track as a transport stream, with the sound where that is in it. `run` runs the job that
-    /// makes it, once for all who wait for the segment. Cancel safe.
+    /// makes the segment, once for all waiting requests. Cancel safe.
     ///
     /// # Errors
     /// There is no such segment, no memory for it, a sample that its codec does not allow, or the job was not run.

@@ -63,8 +63,8 @@ impl Viewing {
         self.reader.is_drained()
     }
 
-    /// Waits for the next frames. A reader that is slow, as [`hold`](Self::hold) tells, loses frames: those that are
-    /// needed least first. Cancel safe.
+    /// Waits for the next frames. A slow reader, as reported by [`hold`](Self::hold), loses frames, beginning with the frames
+    /// that are needed least. Cancel safe.
     ///
     /// # Errors
     /// The channel has ended.

@@ -1,4 +1,4 @@
-//! The window of a running stream, shared by its segmenter and all who wait for it.
+//! The window of a running stream, shared by its segmenter and all waiting requests.
 
 use super::{
     Ladder, LiveText, TimeShift,
@@ -35,11 +35,11 @@ const PLAYLIST: &str = "index.m3u8";
 /// Target durations without a request after which a player has left.
 const TARGETS: u32 = 3;
 
-/// The segments of a running stream, their version, and what was rendered of them.
+/// The segments of a running stream, their version, and the texts that were rendered from them.
 ///
-/// A segmenter changes it. It runs as long as requests [renew](Self::renew) its lease, and keeps the graph of the stream
-/// running. Once [over](Self::is_over), a window stays as it is, and [`Manager::window`](crate::Manager::window) makes another.
-/// No method waits with a lock held.
+/// A segmenter changes it. It runs while requests [renew](Self::renew) its lease, and keeps the graph of the stream running. Once
+/// [over](Self::is_over), a window stays as it is, and [`Manager::window`](crate::Manager::window) makes another. No method waits
+/// with a lock held.
 #[derive(Debug)]
 pub struct LiveWindow {
     run: Box<str>,
@@ -56,7 +56,7 @@ pub struct LiveWindow {
     shift: Option<Arc<TimeShift>>,
     /// Its ladder, and its path there.
     ladder: Option<(Arc<Ladder>, Box<str>)>,
-    /// Whether the stream goes on with other tracks, in another window.
+    /// Whether the stream continues with other tracks, in another window.
     is_succeeded: AtomicBool,
 }
 
@@ -145,7 +145,7 @@ impl LiveWindow {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the window and wakes those who wait for what changed.
+    /// Changes the window, and wakes the requests that wait for the change.
     pub(crate) fn change(&self, act: impl FnOnce(&mut Window)) {
         let wake = |sender: &watch::Sender<u64>, version: u64| {
             sender.send_if_modified(|known| std::mem::replace(known, version) != version);
@@ -171,8 +171,8 @@ impl LiveWindow {
         &self.run
     }
 
-    /// Renews the lease: each request for a playlist or media does. The window ends the linger time of its stream, or three
-    /// target durations, after the last one. Returns whether the window still runs.
+    /// Renews the lease: each request for a playlist or media does. The window ends after its last request, by the linger time of
+    /// its stream or by three target durations. Returns whether the window still runs.
     ///
     /// A request for one stream of a ladder renews all of them: players switch between them at any time.
     pub fn renew(&self) -> bool {
@@ -205,17 +205,17 @@ impl LiveWindow {
         while !self.is_over() && versions.changed().await.is_ok() {}
     }
 
-    /// Takes note that the stream goes on with other tracks, in another window.
+    /// Notes that the stream continues with other tracks, in another window.
     pub(crate) fn succeed(&self) {
         self.is_succeeded.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the stream goes on with other tracks, in another window.
+    /// Whether the stream continues with other tracks, in another window.
     pub(super) fn is_succeeded(&self) -> bool {
         self.is_succeeded.load(Ordering::Relaxed)
     }
 
-    /// Ends the window and wakes all who wait.
+    /// Ends the window, and wakes all waiting requests.
     pub(crate) fn end(&self) {
         self.lease.end();
         self.version.send_modify(|_| {});
@@ -306,8 +306,8 @@ impl LiveWindow {
         self.text(text, |state| media(&state.window, track, &view))
     }
 
-    /// Returns the multivariant playlist; `None` until the window is [ready](Self::ready), and where the container can carry
-    /// no track of the newest epoch. `query` is that of its playlists, with its `?`.
+    /// Returns the multivariant playlist; `None` until the window is [ready](Self::ready), and where the container can carry no
+    /// track of the newest epoch. `query` is the query of its playlists, with its `?`.
     pub fn multivariant(&self, container: Container, query: &str) -> Option<LiveText> {
         let text = self.text(Text::Multivariant { container }, |state| live_multivariant(&state.window, container))?;
         if query.is_empty() || container == Container::Ts {
@@ -326,8 +326,8 @@ impl LiveWindow {
         })
     }
 
-    /// Returns the number of the segment of a wall time since the Unix epoch: the last one that begins then or before, else the
-    /// first one.
+    /// Returns the number of the segment at a wall time since the Unix epoch. This is the last segment that begins at or before
+    /// `wall`, else the first segment.
     pub fn at(&self, wall: Duration) -> Option<SegmentNumber> {
         self.look(|window| window.at(wall))
     }

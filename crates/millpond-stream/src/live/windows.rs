@@ -30,7 +30,7 @@ const LATE: Duration = Duration::from_secs(15);
 /// Most windows that stay so.
 const MOST_LATE: usize = 64;
 
-/// How a stream is cut, and what is kept of it.
+/// How a stream is cut, and which segments are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowOptions {
     /// Longest part; `None` makes each segment one part.
@@ -87,7 +87,7 @@ impl WindowOptions {
 /// The run of a window's stream.
 type Key = u64;
 
-/// The numbers from which the next window of a path goes on.
+/// The numbers with which the next window of a path continues.
 #[derive(Clone, Copy, Debug)]
 struct Past {
     target: Option<TargetDuration>,
@@ -139,7 +139,7 @@ pub(crate) enum Found {
     New(Box<NewWindow>),
 }
 
-/// A new window, and what its segmenter needs.
+/// A new window, and the parts that its segmenter needs.
 pub(crate) struct NewWindow {
     pub(crate) window: Arc<LiveWindow>,
     /// In the order of the window.
@@ -269,7 +269,7 @@ impl Windows {
         })
     }
 
-    /// Keeps the segments of a stream's window for as long as this is there.
+    /// Keeps the segments of a stream's window while this exists.
     pub(crate) fn keep(&self, path: &str) {
         let mut inner = self.lock();
         let known = inner.of_streams.get(path).and_then(Weak::upgrade);
@@ -291,7 +291,7 @@ impl Windows {
         self.lock().running(&key)
     }
 
-    /// Returns the window of a run, while it runs: `path` is that of its channel or live stream, or of a rendition of that.
+    /// Returns the window of a run, while it runs. `path` is the path of the channel or live stream, or of one of its renditions.
     pub(crate) fn of_run(&self, path: &str, run: &str) -> Option<Arc<LiveWindow>> {
         let inner = self.lock();
         let (of, window) = inner.runs.get(run)?;
@@ -314,8 +314,8 @@ impl Windows {
         ladder.map_or_else(Vec::new, |ladder| ladder.windows())
     }
 
-    /// Returns the window of a program: the one that runs, else a new one. `memory` is that of all
-    /// streams. A relay (`is_relay`) keeps no past: the server that has the source does.
+    /// Returns the window of a program: the one that runs, else a new one. `memory` is shared by all streams. A relay
+    /// (`is_relay`) keeps no past: the server that has the source does.
     ///
     /// # Errors
     /// [`CannotOpen::NoTracks`]: live segments can carry none of the tracks.

@@ -17,8 +17,8 @@ impl OpenGroups {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the group of a channel: the one that somebody has, else a new one, whose number and sending thread `sender` gives.
-    /// `None` where there is no multicast, or the channel's address is still used by an earlier run of it.
+    /// Returns the group of a channel: the group in use, else a new one. `sender` returns the number and sending thread of a new
+    /// group. `None` where there is no multicast, or the channel's address is still used by an earlier run of it.
     pub(super) fn find(
         &self,
         program: &Program,
@@ -48,9 +48,9 @@ impl OpenGroups {
     }
 }
 
-/// Gives channels their numbers, which are those of their multicast groups. Channels of `before` keep theirs; the others get one
-/// of a channel that is gone and whose group nobody receives any more (`is_free`), or the next. A number without a channel has an
-/// empty name.
+/// Gives channels their numbers, which are those of their multicast groups. Channels of `before` keep their groups. Other
+/// channels get the group of a removed channel that has no receivers any more (`is_free`), or the next group. A number without a
+/// channel has an empty name.
 fn with_numbers(before: &[String], new: Vec<String>, is_free: impl Fn(usize) -> bool) -> Vec<String> {
     let stays = |name: &String| if new.contains(name) { name.clone() } else { String::new() };
     let mut numbers: Vec<_> = before.iter().map(stays).collect();

@@ -27,8 +27,8 @@ impl Manager {
         self.streams.find(request)
     }
 
-    /// Opens a live stream, unless it runs, and waits until its formats are known. The stream stays open as long as the feed is
-    /// held. Cancel safe.
+    /// Opens a live stream, unless it runs, and waits until its formats are known. The stream stays open while the feed exists.
+    /// Cancel safe.
     ///
     /// # Errors
     /// What its source did at the first attempt, or within the last second; [`TimedOut`](crate::SourceErrorKind::TimedOut)
@@ -41,9 +41,9 @@ impl Manager {
         self.streams.feed(stream, patience).await
     }
 
-    /// Returns the frames of a ladder for one viewer: those of the best stream that the viewer's network carries. All streams stay
-    /// open as long as the program is held. `path` is that of the ladder. Streams whose pictures can't take the place of the best
-    /// one's are left out. Cancel safe.
+    /// Returns the frames of a ladder for one viewer: the frames of the best stream that the viewer's network can carry. All
+    /// streams stay open while the program exists. `path` is the ladder's path. Streams whose pictures can't take the place of
+    /// the best one's are left out. Cancel safe.
     ///
     /// # Errors
     /// There is no stream, or the best one has no key frame for long.
@@ -111,9 +111,9 @@ impl Manager {
         self.streams.reports()
     }
 
-    /// Inserts a clip into a live stream that runs: with the next key frame, or the first one from a Unix time on. Called within
-    /// a runtime. With a `session`, the number of a module in the registry that gives frames to one viewer, that viewer alone
-    /// gets it.
+    /// Inserts a clip into a running live stream, at the next key frame, or at the first key frame from a Unix time on. Called
+    /// within a runtime. With a `session`, the number of a module in the registry that gives frames to one viewer, that viewer
+    /// alone gets it.
     ///
     /// # Errors
     /// The stream does not run, has no such viewer, too many clips wait, or viewers could not play the clip.
@@ -131,7 +131,7 @@ impl Manager {
         self.streams.insertions().reports()
     }
 
-    /// Cancels an insertion. Where its clip plays, the stream goes on with the source's next key frame. `None` where there is no
+    /// Cancels an insertion. If the clip plays, the stream continues with the source's next key frame. `None` where there is no
     /// such insertion.
     pub fn cancel_insertion(&self, id: u64) -> Option<InsertionReport> {
         self.streams.insertions().cancel(id)
@@ -151,7 +151,7 @@ impl Manager {
         self.streams.window(program, options)
     }
 
-    /// The window of a run, while it runs: `path` is that of its channel or live stream, or of a rendition of that.
+    /// The window of a run, while it runs. `path` is the path of the channel or live stream, or of one of its renditions.
     pub fn window_of_run(&self, path: &str, run: &str) -> Option<Arc<LiveWindow>> {
         self.streams.windows().of_run(path, run)
     }
@@ -161,7 +161,7 @@ impl Manager {
         self.streams.windows().of_stream(path)
     }
 
-    /// The window of a live stream with a past on the disk, while it runs. `path` is that of the stream.
+    /// The window of a live stream with a past on the disk, while it runs. `path` is the stream's path.
     pub fn window_with_past(&self, path: &str) -> Option<Arc<LiveWindow>> {
         self.streams.windows().with_past(path)
     }
@@ -194,8 +194,8 @@ impl Manager {
         self.streams.windows().ended(&request.path, request.shift.as_ref()?).await
     }
 
-    /// Removes the pasts of streams that nobody writes any more, and the oldest files of all pasts in a folder while they exceed a
-    /// limit. It blocks the thread.
+    /// Removes the pasts of streams that are not written any more. Also removes the oldest files of all pasts in a folder while
+    /// the pasts exceed a limit. It blocks the thread.
     ///
     /// # Errors
     /// The disk's.

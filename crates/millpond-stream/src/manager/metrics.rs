@@ -27,30 +27,32 @@ const COUNTERS: &[Field] = &[
     ("live_received_bytes", "Bytes of frames that live sources sent", |totals| &totals.bytes),
     ("live_received_frames", "Frames that live sources sent", |totals| &totals.frames),
     ("live_lost_packets", "Packets of live sources that did not arrive in time", |totals| &totals.lost_packets),
-    ("live_asked_packets", "Packets of live sources that were asked for because they were missing", |totals| {
+    ("live_asked_packets", "Missing packets that were requested again from live sources", |totals| {
         &totals.asked_packets
     }),
-    ("live_repaired_packets", "Packets of live sources that were asked for and arrived in time", |totals| {
+    ("live_repaired_packets", "Packets of live sources that were requested again and arrived in time", |totals| {
         &totals.repaired_packets
     }),
-    ("live_too_late_packets", "Packets of live sources that were asked for and did not arrive in time", |totals| {
-        &totals.too_late_packets
-    }),
-    ("live_unused_packets", "Packets of live sources that were invalid, late or of another sender", |totals| {
+    (
+        "live_too_late_packets",
+        "Packets of live sources that were requested again and did not arrive in time",
+        |totals| &totals.too_late_packets,
+    ),
+    ("live_unused_packets", "Packets of live sources that were invalid, late or from another sender", |totals| {
         &totals.unused_packets
     }),
-    ("live_broken_frames", "Frames of live sources left out because a part of them is missing", |totals| {
+    ("live_broken_frames", "Frames of live sources discarded because a part of the frame was missing", |totals| {
         &totals.broken_frames
     }),
-    ("live_reconnections", "Times that a lost live source gave frames again", |totals| &totals.reconnections),
-    ("live_refused", "Times that a live stream was closed because it sends more than its memory allows", |totals| {
+    ("live_reconnections", "Times that a lost live source sent frames again", |totals| &totals.reconnections),
+    ("live_refused", "Times that a live stream was closed because it sent more than stream-memory allows", |totals| {
         &totals.refused
     }),
-    ("live_epochs", "Stretches of live streams without a discontinuity or a change of formats that began", |totals| {
+    ("live_epochs", "Epochs of live streams that began; a discontinuity or a change of formats begins one", |totals| {
         &totals.epochs
     }),
     ("live_insertions", "Clips that began in live streams", |totals| &totals.insertions),
-    ("live_cues", "Cues of SCTE 35 in live streams, repeated ones once", |totals| &totals.cues),
+    ("live_cues", "SCTE 35 cues in live streams; repetitions are not counted", |totals| &totals.cues),
 ];
 
 impl LiveCollector {
@@ -82,8 +84,12 @@ impl Collector for LiveCollector {
         let failed = rings().filter(|ring| ring.failure.is_some()).count();
         let failed = failed + streams.iter().filter(|stream| stream.shift_failure.is_some()).count();
         for (name, help, value) in [
-            ("live_time_shift_bytes", "Bytes on the disk of the past of live streams that run", bytes as i64),
-            ("live_time_shift_failing", "Live streams whose past is not written because of the disk", failed as i64),
+            ("live_time_shift_bytes", "Bytes on the disk for the past of running live streams", bytes as i64),
+            (
+                "live_time_shift_failing",
+                "Live streams whose past is not written because the disk failed",
+                failed as i64,
+            ),
         ] {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
@@ -92,9 +98,9 @@ impl Collector for LiveCollector {
         let running = streams.iter().filter(|stream| matches!(stream.state, StreamState::Running { .. }));
         let oldest = running.filter_map(|stream| stream.silence).max().unwrap_or_default();
         let age = ConstGauge::new(oldest.as_secs_f64());
-        let help = "Longest time since the last frame of a live stream that runs; 0 where none does";
+        let help = "Longest time since the last frame among the running live streams; 0 if none runs";
         age.encode(encoder.encode_descriptor("live_frame_age", help, Some(&Unit::Seconds), age.metric_type())?)?;
-        let help = "Frames of channels and live streams that viewers lost because they were slow, by the module that sends them";
+        let help = "Frames of channels and live streams that slow viewers lost, by the module that sends them";
         let mut family = encoder.encode_descriptor("live_dropped_frames", help, None, MetricType::Counter)?;
         let lost = manager.map(|manager| manager.registry().lost()).unwrap_or_default();
         for kind in KINDS.iter().filter(|kind| kind.outputs == 0) {

@@ -49,7 +49,8 @@ use stored_titles::StoredTitles;
 
 /// Runs the graphs of an engine.
 ///
-/// [`open`](Self::open) takes a [`Request`] for a [`Subscriber`]. The handle that comes of it releases what nobody else uses.
+/// [`open`](Self::open) takes a [`Request`] for a [`Subscriber`]. Dropping the returned handle releases the parts that no other
+/// session uses.
 pub struct Manager {
     /// A lock: written when the configuration changes.
     options: RwLock<Arc<Options>>,
@@ -64,7 +65,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Starts the sending threads. `places` are those that titles come from.
+    /// Starts the sending threads. `places` are the places of titles.
     ///
     /// # Errors
     /// A thread can't be started, or has no ports.
@@ -100,7 +101,7 @@ impl Manager {
     /// rate, channels, and limits of live streams. Playing sessions go on; new sessions and streams get the new values. Address,
     /// threads, rounds, caching window, connector, relay and multicast groups stay as they are.
     ///
-    /// A channel that stays keeps its multicast group. A new one gets the group of a channel that is gone, or the next one.
+    /// A channel that stays keeps its multicast group. A new channel gets the group of a removed channel, or the next group.
     pub fn reconfigure(&self, options: Options, places: impl IntoIterator<Item = Arc<str>>) {
         let Options {
             bounds, lateness, rate_rule, channels, max_streams, stream_memory, viewer_queue, dropping, ..
@@ -181,8 +182,8 @@ impl Manager {
         Opening { options, admission, origins, registry, resources, windows: streams.windows() }
     }
 
-    /// Whether a client could be sent tracks of a feed now. `read` is the title that they would have to be read from; those of
-    /// a channel are read by the channel.
+    /// Whether a client could be sent tracks of a feed now. `read` is the title from which they must be read. A channel reads its
+    /// own titles.
     pub fn has_room(&self, client: IpAddr, feed: &dyn Feed, tracks: &[usize], read: Option<&StoredMedia>) -> bool {
         let mut tracks: Vec<u16> = tracks.iter().map(|track| *track as u16).collect();
         tracks.sort_unstable();
@@ -201,8 +202,8 @@ impl Manager {
         self.opening(&self.options()).open(subscriber, request).await
     }
 
-    /// The group of a channel: the one that somebody has, else a new one. `None` where there is no multicast, or the channel's
-    /// address is still used by an earlier run of it.
+    /// The group of a channel: the group in use, else a new group. `None` if multicast is off, or an earlier run of the channel
+    /// still uses its address.
     pub fn group(&self, program: &Program) -> Option<Arc<Group>> {
         self.groups.find(program, &self.options(), || self.senders.next())
     }

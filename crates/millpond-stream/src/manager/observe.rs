@@ -13,7 +13,7 @@ use std::{
 /// Interval between lateness checks.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What lateness is measured of, and who is told.
+/// The counters and threads by which lateness is measured, and the parts that react to it.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub(super) counters: &'a Counters,
@@ -39,7 +39,7 @@ impl Watch<'_> {
             let change = self.admission.observe(now.1, &measured);
             self.tell(change, &measured);
             for place in self.origins.observe() {
-                tracing::warn!(%place, "frames come late: no more sessions may read from there for now");
+                tracing::warn!(%place, "frames arrive late from an origin: no further session may read from it for now");
             }
         }
     }

@@ -84,7 +84,7 @@ pub struct Opened {
     pub(super) playing: Playing,
 }
 
-/// A graph that sends to a subscriber. Dropping it ends the transmission and releases the modules that nobody else uses.
+/// A graph that sends to a subscriber. Dropping it ends the transmission, and releases the modules that no other session uses.
 #[derive(Debug)]
 pub struct Playing {
     pub(super) id: u64,
@@ -119,13 +119,13 @@ pub(super) enum Source {
 /// Where a transmission was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// Before a frame of this due time: [`Start::Next`] goes on with it.
+    /// Before a frame of this due time. [`Start::Next`] continues with that frame.
     Before(Duration),
     /// Stopped between key frames at this time; [`Start::At`] resumes there.
     At(Duration),
-    /// In a channel, which goes on without the subscriber.
+    /// In a channel, which continues without the subscriber.
     Live,
-    /// In a live stream whose past is kept: [`Request::Past`] goes on there.
+    /// In a live stream whose past is kept. [`Request::Past`] continues there.
     Past(PastStart),
 }
 
@@ -151,7 +151,7 @@ impl Opened {
 }
 
 impl Playing {
-    /// Keeps the graph running beyond this, where it is a shared one: the next request finds it as it was.
+    /// Keeps a shared graph running after this handle is dropped. The next request finds it unchanged.
     pub fn keep_alive(&self) -> Option<KeepAlive> {
         match &self.source {
             Some(Source::Shared { shared, .. }) => Some(KeepAlive(shared.clone())),

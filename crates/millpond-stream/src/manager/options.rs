@@ -30,10 +30,10 @@ pub struct Options {
     pub channels: Vec<String>,
     /// Most live streams that are known at a time.
     pub max_streams: usize,
-    /// Most bytes of memory for the frames of one live stream: those of its window, those since the last key frame, and those
-    /// that wait for viewers. A stream that sends more in 4 s is closed.
+    /// Limit of the memory for the frames of one live stream, in bytes. It counts the frames of the window, the frames since the
+    /// last key frame, and the frames that wait for viewers. A stream that sends more in 4 s is closed.
     pub stream_memory: u64,
-    /// Longest time from the first picture that waits for a viewer of a live stream to the last one.
+    /// Longest time from the first to the last picture that waits for one viewer of a live stream.
     pub viewer_queue: Duration,
     /// Which frames a viewer of a live stream loses, for whom too many wait.
     pub dropping: Dropping,

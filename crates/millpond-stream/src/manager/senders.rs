@@ -1,4 +1,4 @@
-//! The sending threads of an engine, and the numbers of what they send.
+//! The sending threads of an engine, and the numbers of their transmissions.
 
 use super::Options;
 use crate::{Counters, multicast::Groups, transmission::Transmitter};

@@ -104,7 +104,7 @@ impl Subscriber {
         self.tracks.iter().map(|sender| sender.track).find(|track| kind(*track) == Some(MediaKind::Video))
     }
 
-    /// Takes tracks back that a stop, for which nobody waited, has left.
+    /// Takes back the tracks that an earlier stop left, because its future was dropped.
     pub(crate) fn recover(&mut self) {
         if let Some(stopped) = self.progress.take_ended() {
             self.tracks = stopped.tracks;

@@ -43,8 +43,8 @@ impl Loader {
         Self { reader: resources.reader.clone(), media, tracks, next, to, pool, on_first }
     }
 
-    /// Gives all frames to `output`, each block as `shift` returns it. Returns the number of frames; `None` where nobody wants them
-    /// any more.
+    /// Gives all frames to `output`, each block as `shift` returns it. Returns the number of frames; `None` if the reader of the
+    /// pipe was dropped.
     ///
     /// # Errors
     /// The origin's, and frames that can't be sent at all.

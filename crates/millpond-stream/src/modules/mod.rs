@@ -1,8 +1,8 @@
 //! The modules of a graph: each kind in one file, and in one line of [`KINDS`].
 //!
-//! A module implements [`Module`](crate::graph::Module). It gets frames by the pipes of that trait, and all else by its
-//! constructor, from rows below. No module knows who starts it: modules with one input and no output are started by
-//! [`Manager::attach`](crate::Manager::attach), others by what builds their graphs, in `streams/` and `manager/`.
+//! A module implements [`Module`](crate::graph::Module). It gets frames from the trait's pipes, and everything else from its
+//! constructor, from rows below. No module knows its starter. [`Manager::attach`](crate::Manager::attach) starts modules with one
+//! input and no output. The builders of graphs, in `streams/` and `manager/`, start the other modules.
 
 mod channel;
 mod follower;

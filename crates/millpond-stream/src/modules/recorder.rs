@@ -1,11 +1,11 @@
 //! Writes the frames of a channel or live stream into a fragmented MP4 file.
 //!
-//! The module passes runs on to a thread of its own, which makes fragments and writes them. Between the two is a queue of
-//! [`QUEUE_BYTES`]. While it is full, runs are left out up to the next key frame, and counted: a slow disk delays nobody.
+//! The module passes runs on to a separate thread, which makes fragments and writes them. A queue of [`QUEUE_BYTES`] lies between
+//! the two. While the queue is full, runs are left out up to the next key frame, and counted. So a slow disk delays no viewer.
 //!
 //! A fragment is written in one go when it is complete. A process that is killed leaves a file that plays up to its last
-//! fragment. The file is synced to its disk every [`SYNC`] and at the end, so that a machine that loses its power leaves the
-//! same, less the media of that time. A file that can't be written any more is truncated behind its last whole fragment.
+//! fragment. The file is synced to its disk every [`SYNC`] and at the end. So a machine that loses power leaves such a file too,
+//! without the media of the last [`SYNC`]. A file that can't be written any more is truncated behind its last whole fragment.
 
 use crate::{
     Counters, Run,

@@ -1,7 +1,7 @@
 //! Cuts the frames of a channel or live stream into the segments of its window.
 //!
-//! Frames pass as they arrive, and those of a branch can always be decoded, so missing numbers are no matter here. Each epoch of
-//! a stream begins other segments.
+//! Frames pass as they arrive. The frames of a branch can always be decoded, so missing numbers have no effect here. Each epoch
+//! of a stream begins other segments.
 
 mod new_cues;
 

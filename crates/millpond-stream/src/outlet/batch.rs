@@ -131,7 +131,8 @@ impl Batch {
         self.part(to, Part { head: from..self.heads.len(), frame: 0, body: 0..0 });
     }
 
-    /// Adds a packet to the last message where that has the same address and the kernel can cut it off there; else to a new one.
+    /// Adds a packet to the last message, if that has the same address and the kernel can split it there. Else adds it to a new
+    /// message.
     fn part(&mut self, to: SocketAddr, part: Part) {
         let length = part.head.len() + part.body.len();
         self.parts.push(part);

@@ -12,10 +12,11 @@ use std::{fmt, net::SocketAddr};
 /// The way of one track's packets to its receiver.
 ///
 /// Calls come from a sending thread, which serves many subscribers: none of them may wait. An outlet that uses sockets of the
-/// sending thread adds packets to `datagrams`, which are sent together at the end of a round; others leave it alone.
+/// sending thread adds packets to `datagrams`, which are sent together at the end of a round. Other outlets do not use
+/// `datagrams`.
 pub trait Outlet: fmt::Debug + Send + Sync {
-    /// Keeps little in the system's buffers from now on: frames that the receiver can't take in time wait in the graph, where
-    /// those that are needed least are dropped.
+    /// Keeps few bytes in the system's buffers from now on. Frames that the receiver can't take in time wait in the graph, which
+    /// drops the frames that are needed least.
     fn keep_buffers_short(&self) {}
 
     /// How far the receiver is behind.

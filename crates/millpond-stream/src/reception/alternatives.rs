@@ -1,6 +1,6 @@
 //! Sources of one stream on several servers.
 
-use super::RtspSource;
+use crate::reception::RtspSource;
 use std::fmt;
 
 /// Sources of one stream on one or more servers, all with the same transport and policies.

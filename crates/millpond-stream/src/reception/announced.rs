@@ -1,12 +1,14 @@
 //! Media that a publisher announces, and the transports that it is sent on.
 
-use super::{
-    assembly::Assembly,
-    format::StreamFormat,
-    tracks::{Tracks, choose},
-    udp::{UdpMedia, UdpTrack},
+use crate::{
+    reception::{
+        assembly::Assembly,
+        format::StreamFormat,
+        rtsp::tracks::{Tracks, choose},
+        udp::{UdpMedia, UdpTrack},
+    },
+    source::{SourceError, SourceErrorKind},
 };
-use crate::source::{SourceError, SourceErrorKind};
 use millpond_rtp::{
     client::{ClientTrack, TrackTransport},
     sdp_reader::SessionDescription,
@@ -80,8 +82,8 @@ impl AnnouncedMedia {
         }
     }
 
-    /// Opens UDP ports for a stream at a local address. Packets are taken from the host `peer` only; reports go to the second
-    /// one of its `ports`. Returns the opened ports of RTP and RTCP.
+    /// Opens UDP ports for a stream at a local address. Packets are taken from the host `peer` only. Reports are sent to the
+    /// second of its `ports`. Returns the opened ports of RTP and RTCP.
     ///
     /// # Errors
     /// No ports can be opened.

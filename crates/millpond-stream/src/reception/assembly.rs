@@ -1,12 +1,12 @@
-//! Makes the frames of a stream of what its sessions receive.
+//! Makes the frames of a stream from the packets that its sessions receive.
 
 mod attending;
 
-use super::source::AfterLoss;
 use crate::{
     Format, Frame, Run,
     clock::{DecodeTimes, Stamp, Timeline, TrackClock, Wrapped},
     epoch::{Epoch, EpochReason},
+    reception::source::AfterLoss,
     report::Reporter,
     source::SourceCounts,
 };
@@ -21,7 +21,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 const MOST_CUES: usize = 16;
 /// Most different things that are told once.
 const MOST_NAMED: usize = 32;
-/// Time between two reports of what a session counted.
+/// Time between two reports of a session's counts.
 pub(super) const COUNT: Duration = Duration::from_secs(1);
 
 /// Gives units their track, number, time and epoch. It lasts over all sessions with the source, so that tracks keep their
@@ -101,7 +101,7 @@ impl Assembly {
         }
     }
 
-    /// The same for an MPEG transport stream: the timestamps of all tracks are those of one clock of 90 kHz.
+    /// Creates the assembly of an MPEG transport stream: all tracks have timestamps of one 90 kHz clock.
     pub(super) fn of_transport(reporter: Reporter, began: Duration) -> Self {
         Self { shares_clock: true, ..Self::new(reporter, AfterLoss::Pass, began) }
     }
@@ -188,7 +188,7 @@ impl Assembly {
         }
     }
 
-    /// Tells what is left out, once in a stream's run.
+    /// Logs the parts of a stream that are left out, once in a run.
     pub(super) fn name(&mut self, words: String) {
         if self.named.len() < MOST_NAMED && self.named.insert(words.clone()) {
             tracing::warn!("{words}");

@@ -16,6 +16,15 @@ const SILENT_PICTURES: Duration = Duration::from_secs(10);
 /// Longest silence of all tracks that counts: the rest is a pause of the source.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How the frames of a source arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rhythm {
+    /// Arrival of the last frame.
+    pub(super) last: Duration,
+    /// Longest time between two.
+    pub(super) longest: Duration,
+}
+
 /// Notes the frames of a session's tracks. Times count from any moment.
 #[derive(Debug, Default)]
 pub(super) struct Attendance {
@@ -70,7 +79,7 @@ impl Attendance {
     }
 }
 
-/// Time for which the first frame of a track is waited for, after the first one of another track.
+/// Longest wait for the first frame of a track, after the first frame of another track.
 pub(super) const fn patience(is_video: bool) -> Duration {
     if is_video { FIRST_PICTURE } else { FIRST_SOUND }
 }

@@ -1,7 +1,9 @@
 //! Choice of a stream's server: by health, then by load.
 
-use super::{Alternatives, RtspSource, backoff::Backoff, source::SourceTransport};
-use crate::source::SourceErrorKind;
+use crate::{
+    reception::{Alternatives, RtspSource, backoff::Backoff, source::SourceTransport},
+    source::SourceErrorKind,
+};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -117,8 +119,8 @@ impl Servers {
         &mut self.candidates[number]
     }
 
-    /// Chooses the server with the fewest streams among those that did not fail just now. Failures in other streams count where
-    /// there is a choice.
+    /// Chooses the server with the fewest streams, among servers that did not fail recently. Failures in other streams count
+    /// where there is a choice.
     pub(super) fn choose(&self, now: Instant) -> Choice {
         let has_choice = self.candidates.len() > 1;
         let mut servers = self.balance.lock();

@@ -1,6 +1,6 @@
 //! Where the publishers of a stream meet its reception.
 
-use super::{
+use crate::reception::{
     Conflict, PublishedMedia,
     publication::{Presence, PublicationEnd, Queue},
 };

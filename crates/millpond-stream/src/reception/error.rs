@@ -1,7 +1,9 @@
 //! Errors of the RTSP client as failures of its source.
 
-use super::RtspSource;
-use crate::source::{SourceError, SourceErrorKind};
+use crate::{
+    reception::RtspSource,
+    source::{SourceError, SourceErrorKind},
+};
 use millpond_rtp::client::{ClientError, RequestKind};
 
 impl SourceError {

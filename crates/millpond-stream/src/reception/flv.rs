@@ -3,14 +3,14 @@
 mod lane;
 mod sound_times;
 
-use super::{
-    assembly::{Arrived, Assembly},
-    published::ADDRESS,
-    transport::Faults,
-};
 use crate::{
     Format,
     clock::Wrapped,
+    reception::{
+        assembly::{Arrived, Assembly},
+        published::ADDRESS,
+        transport::Faults,
+    },
     source::{SourceError, SourceErrorKind},
 };
 use bytes::Bytes;

@@ -25,7 +25,7 @@ const LENGTH_SIZE: u8 = 4;
 /// Makes a sample entry from an access unit.
 type Maker = fn(&[u8]) -> Result<Made, MediaError>;
 
-/// The format of a stream: what its description states, and what its units show.
+/// The format of a stream, from its description and from its units.
 ///
 /// Pass each unit to [`unit`](Self::unit) before it becomes a frame.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub(super) struct Outline {
     pub(super) timescale: Timescale,
 }
 
-/// How units show what the description leaves open.
+/// How units show the parameters that the description omits.
 #[derive(Debug)]
 enum Shown {
     /// They don't: the description states all.
@@ -135,7 +135,7 @@ impl StreamFormat {
         self.format.as_ref()
     }
 
-    /// Takes a unit, and removes from it what the sample entry states. A unit without bytes afterwards is no frame. `now`
+    /// Takes a unit, and removes from it the parts that the sample entry has. A unit without bytes afterwards is no frame. `now`
     /// counts from any epoch. Returns whether the format became known or changed: it is then valid from this unit on.
     pub fn unit(&mut self, unit: &mut Unit, now: Duration) -> bool {
         let made = match &mut self.shown {

@@ -1,13 +1,13 @@
 //! Fragmented MP4 that is pushed: bytes in, frames to the assembly out.
 
-use super::{
-    assembly::{Arrived, Assembly},
-    published::ADDRESS,
-    transport::Faults,
-};
 use crate::{
     Format,
     clock::Wrapped,
+    reception::{
+        assembly::{Arrived, Assembly},
+        published::ADDRESS,
+        transport::Faults,
+    },
     source::{SourceError, SourceErrorKind},
 };
 use bytes::Bytes;

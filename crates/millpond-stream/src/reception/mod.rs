@@ -12,34 +12,25 @@ mod assembly;
 mod attendance;
 mod backoff;
 mod balance;
-mod connector;
 mod desk;
 mod error;
 mod flv;
 mod format;
 mod fragments;
-mod link;
 mod publication;
 mod published;
 mod pushed;
 mod rtsp;
-mod session;
 mod source;
-mod teardown;
 #[cfg(test)]
 mod tests;
-mod track;
-mod tracks;
 mod transport;
-mod turns;
 mod udp;
-mod wire;
 
 pub use crate::source::{SourceError, SourceErrorKind};
 pub use alternatives::Alternatives;
 pub use announced::{AnnouncedMedia, Backchannel};
 pub(crate) use balance::Balance;
-pub use connector::{Connection, Connector, Relay, TcpConnector};
 pub(crate) use desk::{Desk, Entry, NoEntry};
 pub use format::{FormatError, StreamFormat, Unreceivable};
 pub use millpond_rtp::client::Endpoint;
@@ -48,9 +39,10 @@ pub(crate) use publication::{Piece, Presence, Queue};
 pub(crate) use published::{ADDRESS, PUBLISHED, PublishedReception};
 pub(crate) use rtsp::KIND;
 pub use rtsp::RtspReception;
+pub use rtsp::connector::{Connection, ConnectionEnds, Connector, Relay, TcpConnector};
+pub(crate) use rtsp::turns::Turns;
 pub use source::{
     AfterEnd, AfterLoss, RtpInfoPolicy, RtspSource, SourcePolicies, SourceTransport, StoredPolicy, TeardownPolicy,
 };
 pub(crate) use transport::KIND as TRANSPORT;
 pub use transport::{TransportReception, TransportSource, TransportUrlError};
-pub(crate) use turns::Turns;

@@ -1,7 +1,6 @@
 //! Streams that publishers push.
 
-use super::AnnouncedMedia;
-use crate::{graph::Shared, source::SourceError};
+use crate::{graph::Shared, reception::AnnouncedMedia, source::SourceError};
 use bytes::Bytes;
 use std::{
     sync::{
@@ -26,10 +25,10 @@ const SILENT: Duration = Duration::from_secs(10);
 /// The treatment of a second publisher of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conflict {
-    /// It is refused while the first one is there.
+    /// It is refused while the first publisher exists.
     #[default]
     Refuse,
-    /// It takes the place of the first one.
+    /// It replaces the first publisher.
     Replace,
 }
 
@@ -40,7 +39,7 @@ pub enum PublishedMedia {
     Rtp(Box<AnnouncedMedia>),
     /// An MPEG transport stream with one programme (ISO/IEC 13818-1). The channel is not used.
     Transport,
-    /// Fragmented MP4 (ISO/IEC 14496-12 8.8). An empty piece tells that the next one of its channel begins with a box.
+    /// Fragmented MP4 (ISO/IEC 14496-12 8.8). An empty piece means that the next piece of its channel begins with a box.
     Fragments {
         /// Whether tracks arrive each on its own channel, as in CMAF. Others are then waited for at the beginning.
         is_split: bool,
@@ -66,7 +65,7 @@ pub enum PublicationEnd {
     HandedOver,
 }
 
-/// A push that is being received. The publisher leaves by dropping it: viewers then wait 15 s for the next one.
+/// A push that is being received. The publisher leaves by dropping it. Viewers then wait 15 s for the next publisher.
 #[derive(Debug)]
 pub struct Publication {
     pieces: UnboundedSender<Piece>,
@@ -127,7 +126,7 @@ impl Presence {
 }
 
 impl Publication {
-    /// Creates a publication, and what its reception needs of it: its queue and its presence.
+    /// Creates a publication, and the parts of it that its reception needs: the queue and the presence.
     pub(crate) fn new(shared: Arc<Shared>) -> (Self, Queue, Arc<Presence>) {
         let (pieces, queue) = mpsc::unbounded_channel();
         let (room, presence) = (Arc::new(Semaphore::new(QUEUE as usize)), Arc::new(Presence::new()));

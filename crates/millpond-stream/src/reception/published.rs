@@ -1,12 +1,12 @@
 //! Reception of a stream that publishers push.
 
-use super::{
-    Desk, Entry, Piece, Presence, PublicationEnd, Queue, assembly::Assembly, link::Stopwatch, pushed::PushedMedia,
-    source::AfterLoss,
-};
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
     kind::ModuleKind,
+    reception::{
+        Desk, Entry, Piece, Presence, PublicationEnd, Queue, assembly::Assembly, pushed::PushedMedia,
+        rtsp::link::Stopwatch, source::AfterLoss,
+    },
     report::Reporter,
     source::{SourceError, SourceErrorKind},
 };
@@ -31,7 +31,8 @@ const PIECES: usize = 64;
 
 /// Receives the publications of a stream, one after another, and tells by a [`Reporter`] what becomes of them.
 ///
-/// It waits for the first publisher as long as viewers do. It ends when no publisher came for 15 s after the last one.
+/// It waits for the first publisher for the time that viewers wait. It ends when no publisher arrives for 15 s after the last one
+/// left.
 #[derive(Debug)]
 pub(crate) struct PublishedReception {
     desk: Arc<Desk>,

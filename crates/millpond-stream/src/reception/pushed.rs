@@ -1,17 +1,19 @@
 //! Media that a publisher pushes, of whatever format: pieces in, frames to the assembly out.
 
-use super::{
-    PublishedMedia,
-    announced::{Backchannel, Received},
-    assembly::{Assembly, COUNT},
-    flv::FlvFrames,
-    fragments::FragmentFrames,
-    published::ADDRESS,
-    tracks::Tracks,
-    transport::{Faults, ProgrammeFrames},
-    udp::UdpMedia,
+use crate::{
+    reception::{
+        PublishedMedia,
+        announced::{Backchannel, Received},
+        assembly::{Assembly, COUNT},
+        flv::FlvFrames,
+        fragments::FragmentFrames,
+        published::ADDRESS,
+        rtsp::tracks::Tracks,
+        transport::{Faults, ProgrammeFrames},
+        udp::UdpMedia,
+    },
+    source::{SourceCounts, SourceError, SourceErrorKind},
 };
-use crate::source::{SourceCounts, SourceError, SourceErrorKind};
 use bytes::Bytes;
 use millpond_rtp::client::TrackTransport;
 use std::time::Duration;

@@ -13,14 +13,15 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use super::{
-    assembly::{Assembly, COUNT},
-    backoff::Backoff,
-    link::Stopwatch,
-};
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
     kind::ModuleKind,
+    reception::{
+        assembly::{Assembly, COUNT},
+        attendance::Rhythm,
+        backoff::Backoff,
+        rtsp::link::Stopwatch,
+    },
     report::Reporter,
     source::{SourceError, SourceErrorKind},
 };
@@ -49,7 +50,7 @@ const CLOCK: Duration = Duration::from_secs(5);
 
 /// Receives the frames of a programme, and tells by a [`Reporter`] what becomes of its source.
 ///
-/// It listens until nobody takes its frames. A source that was silent for 5 s is lost; the frames after that are a new epoch.
+/// It listens until no module takes its frames. A source that was silent for 5 s is lost; the frames after that are a new epoch.
 #[derive(Debug)]
 pub struct TransportReception {
     source: TransportSource,
@@ -211,7 +212,7 @@ impl<'a> Sitting<'a> {
         }
         let words = match self.programme.rhythm() {
             None => format!("{} for {} s", self.programme.missing(), now.saturating_sub(self.began).as_secs()),
-            Some((last, _)) => format!("no frame for {:.1} s", now.saturating_sub(last).as_secs_f64()),
+            Some(Rhythm { last, .. }) => format!("no frame for {:.1} s", now.saturating_sub(last).as_secs_f64()),
         };
         self.reception.lost(SourceErrorKind::TimedOut, &words, assembly);
         self.has_told = true;
@@ -221,7 +222,7 @@ impl<'a> Sitting<'a> {
     /// Time at which a source that remains silent is lost; `None` where that was told.
     fn silent(&self) -> Option<Duration> {
         match self.programme.rhythm() {
-            Some((last, longest)) => Some(last + STALL.max(3 * longest)),
+            Some(Rhythm { last, longest }) => Some(last + STALL.max(3 * longest)),
             None => (!self.has_told).then_some(self.began + self.reception.source.timeout),
         }
     }

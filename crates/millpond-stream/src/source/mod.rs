@@ -1,4 +1,4 @@
-//! What is told of live sources: their failures, and counts of what was received.
+//! Reports about live sources: their failures, and counts of received packets and frames.
 
 mod counts;
 mod error;

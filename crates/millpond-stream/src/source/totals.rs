@@ -49,7 +49,7 @@ impl LiveTotals {
         add(&self.cues, 1);
     }
 
-    /// Adds what a reception counted from `before` to `after`.
+    /// Adds the counts of a reception between `before` and `after`.
     pub(crate) fn counted(&self, before: &SourceCounts, after: &SourceCounts) {
         // The first session is no reconnection.
         let reconnections = |counts: &SourceCounts| counts.sessions.saturating_sub(1);

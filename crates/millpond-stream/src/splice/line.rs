@@ -21,9 +21,9 @@ const EPOCHS: usize = 16;
 const HELD_FRAMES: usize = 4096;
 const HELD_BYTES: usize = 16 << 20;
 
-/// Decides which frames pass: those of the source, or those of a clip.
+/// Decides whether the source's frames pass, or a clip's.
 ///
-/// A clip takes the place of the source's frames from a key frame on. The source goes on with the first key frame that is
+/// A clip takes the place of the source's frames from a key frame on. The source continues with the first key frame that is
 /// presented after the clip. Each change begins an epoch. Numbers and times of frames go on over all changes.
 #[derive(Debug, Default)]
 pub(super) struct Line {
@@ -52,9 +52,9 @@ enum Phase {
     Source,
     /// The source's, where they are no pictures and are presented before the clip.
     Leaving { clip: Arc<Insertion>, cut: Cut, epoch: u32, reached: Vec<u16> },
-    /// Those of a clip. `held` are the source's, from the key frame on with which it goes on.
+    /// Those of a clip. `held` has the source's frames, from the key frame with which the source continues.
     Clip { clip: Arc<Insertion>, cut: Cut, epoch: u32, held: Vec<Frame>, bytes: usize },
-    /// None: the source goes on with its next key frame.
+    /// None: the source continues with its next key frame.
     Returning,
 }
 
@@ -366,7 +366,7 @@ impl Line {
         flush(&mut passing, out);
     }
 
-    /// Ends a clip's turn, or its wait. The source goes on with the frames that are held, or with its next key frame.
+    /// Ends a clip's turn, or its wait. The source continues with the held frames, or with its next key frame.
     pub(super) fn finish(&mut self, ended: &Arc<Insertion>, why: InsertionEnd, out: &mut Vec<Passage>) {
         ended.end(why);
         self.queue.retain(|clip| !Arc::ptr_eq(clip, ended));

@@ -1,8 +1,8 @@
 //! Clips in live streams: stored titles that take the place of a stream's frames for a while (AMPS).
 //!
 //! Frames of the source pass a [`Splicer`] on their way into the fork. While no clip waits, it only notes their times. A clip's
-//! turn begins with a key frame of the source. From then on the module `splice` gives the clip's frames, paced as those of the
-//! source arrived, and the splicer gives them the stream's times and numbers. The source goes on with its first key frame after
+//! turn begins with a key frame of the source. From then on the module `splice` sends the clip's frames, paced like the source's
+//! frames, and the splicer assigns the stream's times and numbers to them. The source continues with its first key frame after
 //! the clip's end.
 
 mod insertion;

@@ -8,8 +8,8 @@ use millpond_media::{
 };
 use std::{sync::Arc, time::Duration};
 
-/// Factor by which times before a clip's beginning move closer to it: at those nothing shows, and they must not go back behind
-/// what was shown.
+/// Factor by which times before a clip's beginning move closer to the beginning. No picture is shown at these times, and they
+/// must not fall before the times that were shown.
 const SQUEEZE: i64 = 512;
 
 /// Why a clip does not fit into a stream.
@@ -66,8 +66,8 @@ pub(crate) struct Placed {
 }
 
 impl Plan {
-    /// Chooses tracks of a clip for those of a stream. Tracks for which the clip has nothing of their kind have no frames while
-    /// it plays; the leading one needs some.
+    /// Chooses tracks of a clip for those of a stream. A track for whose kind the clip has no media has no frames while the clip
+    /// plays. The leading track must have frames.
     ///
     /// # Errors
     /// The clip has nothing for the leading track, or another codec or clock where it has something.

@@ -62,8 +62,8 @@ impl Intervals {
         PoolReader { intervals: self.clone(), subject, next: block }
     }
 
-    /// Whether a session that begins at a time finds its block in memory or waits for another session's read: one is at that
-    /// block, or ahead of it by no more than the window.
+    /// Whether a session that begins at `at` finds its block in memory, or waits for another session's read of it. Then another
+    /// session is at that block, or ahead of it by at most the window.
     pub(crate) fn is_led(&self, subject: &Subject, at: Duration) -> bool {
         !self.window.is_zero() && self.cache.leads(subject, subject.length.block_of(at))
     }

@@ -29,7 +29,7 @@ impl MediaReader {
         Self { store, holds, heavy }
     }
 
-    /// Reads a range. Its hold lasts until nobody has any of the bytes; slices of the cache are pinned only while they are read.
+    /// Reads a range. Its hold lasts until all of the bytes are dropped. Slices of the cache are pinned only while they are read.
     pub(crate) async fn read(
         &self,
         object: &Arc<Object>,
@@ -41,7 +41,7 @@ impl MediaReader {
     }
 }
 
-/// Returns bytes that keep a hold until nobody has any of them.
+/// Returns bytes that keep a hold until all of them are dropped.
 pub(crate) fn held(bytes: Bytes, hold: &Arc<Hold>) -> Bytes {
     Bytes::from_owner(Held { bytes, _hold: hold.clone() })
 }

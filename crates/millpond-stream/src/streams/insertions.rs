@@ -35,7 +35,7 @@ pub enum CannotInsert {
     #[error("{MOST} clips wait for {0} already")]
     TooMany(String),
     /// The stream has no such viewer.
-    #[error("{path} has no viewer {session}: /graph lists those by RTSP and long responses")]
+    #[error("{path} has no viewer {session}: /graph lists RTSP viewers and long responses")]
     NoSession {
         /// Path of the stream.
         path: String,
@@ -93,7 +93,7 @@ impl Insertions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Inserts a clip into a stream whose fork is given: with the next key frame, or the first one from a Unix time on. Called
+    /// Inserts a clip into the stream of a fork, at the next key frame, or at the first key frame from a Unix time on. Called
     /// within a runtime. With a `session`, the number of a module in the registry, its viewer alone gets the clip.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The parts that graphs of streams are made with: those of the engine, and what all receptions share.
+/// The parts from which graphs of streams are built: parts of the engine, and the parts that all receptions share.
 #[derive(Debug)]
 pub(crate) struct Means {
     pub(super) registry: Registry,

@@ -28,7 +28,7 @@ const FAILED: Duration = Duration::from_secs(15);
 /// Time after which a past is opened again that could not be.
 pub(super) const REST: Duration = Duration::from_secs(30);
 
-/// A named live source. Its graph runs while somebody holds a [`LiveFeed`] of it, and lingers.
+/// A named live source. Its graph runs while a [`LiveFeed`] of it exists, and for the linger time after that.
 #[derive(Debug)]
 pub struct LiveStream {
     path: Arc<str>,
@@ -95,7 +95,7 @@ pub struct StreamReport {
     pub epoch: Option<Epoch>,
     /// Branches of its graph: viewers and other modules.
     pub branches: usize,
-    /// Number of those by the kind of their module; kinds are those of [`KINDS`](crate::modules::KINDS).
+    /// Number of branches by the kind of their module, one of [`KINDS`](crate::modules::KINDS).
     pub viewers: BTreeMap<&'static str, usize>,
     /// Frames of this run.
     pub frames: u64,
@@ -105,7 +105,7 @@ pub struct StreamReport {
     pub lost: u64,
     /// Bits per second of its frames, over 4 s; `None` in the first second.
     pub bit_rate: Option<u64>,
-    /// Bytes of its frames that somebody has: those since the last key frame, and those that wait for viewers.
+    /// Bytes of its frames in memory: frames since the last key frame, and frames that wait for viewers.
     pub memory: u64,
     /// Most of those.
     pub memory_limit: u64,
@@ -175,7 +175,7 @@ impl LiveStream {
         }
     }
 
-    /// A report of it. `takers` are those of all modules, and `memory` is that of all streams.
+    /// A report of it. `takers` has the takers of all modules, and `memory` is shared by all streams.
     pub(super) fn report(&self, takers: &Takers, memory: &LiveMemory) -> StreamReport {
         let state = self.state();
         let inner = self.lock();
@@ -222,8 +222,8 @@ impl LiveStream {
         self.relayed.is_some()
     }
 
-    /// Whether it runs, and a viewer's request asks for its frames, whichever server they come from: a stream that a publisher has begun here
-    /// meanwhile, or one that another server gives still.
+    /// Whether the stream runs and a viewer's request is for its frames, from any server. A publisher may have begun the stream
+    /// here meanwhile, or another server may still send it.
     pub(super) fn serves(&self, request: &LiveRequest) -> bool {
         let is_relayed = self.relayed.is_some() || request.relayed.is_some();
         let own = self.relayed.as_ref().unwrap_or(&self.source);

@@ -4,8 +4,8 @@ use super::{ROUND, TrackSender};
 use crate::outlet::Backlog;
 use std::time::Instant;
 
-/// Whether the next frame of a track may leave. A frame that may not waits in the queue of its viewer, where it can still be
-/// dropped in favour of others.
+/// Whether the next frame of a track may leave. A frame without allowance waits in its viewer's queue, and can still be dropped
+/// there in favour of other frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Allowance {
     Now,

@@ -1,12 +1,11 @@
 //! Sends the frames of a live stream when they arrive.
 
 use super::{
-    Now,
+    Epochs, Now, Transmission,
     allowance::Allowance,
     burst::Burst,
     packets::{Packetizing, Sent},
     sending::{Next, Sending},
-    track::octets,
 };
 use crate::{epoch::Epoch, graph::Closed, registry::NodeId};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -67,89 +66,120 @@ fn position(epoch: Option<&Epoch>, now: Now, last: Duration) -> Duration {
     if position.abs_diff(last) < ASTRAY { position } else { last }
 }
 
+/// The next frame that has arrived.
+struct Ready {
+    due: Duration,
+    /// Stream time since the frame before it.
+    step: Duration,
+    /// Time at which it may be sent.
+    at: Instant,
+}
+
 impl Sending {
     /// Sends the frames that have arrived. Those from before it joined are sent faster than they play, but not all at once.
     pub(super) fn visit_live(&mut self, now: Now, packets: &mut Packetizing) -> Next {
         loop {
-            let last = self.last;
-            let transmission = &mut self.transmission;
-            let (Some(arrival), Some(epochs)) = (&mut transmission.arrival, &mut transmission.epochs) else {
-                return Next::Over;
+            let ready = match self.ready(now, packets) {
+                Ok(ready) => ready,
+                Err(next) => return next,
             };
-            let frame = match transmission.frames.peek() {
-                Ok(Some(frame)) => frame,
-                Ok(None) => {
-                    // It has caught up: the source sets the pace from now on.
-                    arrival.behind = None;
-                    let position = position(epochs.current(), now, last);
-                    return match arrival.has_begun {
-                        true => Next::Arrival(self.report_in_time(position, now, packets)),
-                        false => Next::Arrival(now.at + STEP),
-                    };
-                }
-                Err(Closed) => {
-                    let position = position(epochs.current(), now, last);
-                    return self.end(position, now, packets);
-                }
-            };
-            let step = frame.due.saturating_sub(last);
-            let ready = arrival.ready(step, now.at);
-            if ready > now.at {
-                return Next::At(ready);
-            }
-            if epochs.enter(frame.epoch) {
-                let position = position(epochs.current(), now, last);
+            if self.enters_epoch() {
+                let position = self.live_position(now);
                 self.adopt(position, now, packets);
                 continue;
             }
-            let Some(track) = transmission.tracks.iter_mut().find(|track| track.track == frame.track) else {
-                transmission.frames.advance();
+            if !self.has_track() {
+                self.transmission.frames.advance();
                 continue;
-            };
-            let is_datagrams = track.outlet.reports_from().is_some();
-            if let Some(at) = arrival.burst.until(arrival.speed, now.at).filter(|_| is_datagrams && self.sent == 0) {
-                let position = position(epochs.current(), now, last);
-                self.report_in_time(position, now, packets);
-                return Next::At(at);
             }
-            if !arrival.has_begun {
-                track.outlet.keep_buffers_short();
-            }
-            if let (Allowance::Later(at), 0) = (Allowance::of(track, now.at), self.sent) {
-                let position = position(epochs.current(), now, last);
-                self.report_in_time(position, now, packets);
-                self.transmission.frames.hold(now.at);
-                return Next::At(at);
+            if let Some(next) = self.waits(now, packets) {
+                return next;
             }
             // Frames that are missing were dropped so that the others can be decoded: there is nothing to skip.
-            let pace = (transmission.pace.as_deref_mut(), transmission.progress.heard());
-            let sent = match track.has_ended {
-                true => Sent::Whole,
-                false => packets.paced(track, pace, (frame, &mut self.sent), now.at),
-            };
-            match sent {
-                Sent::Whole => {
-                    track.passed(frame);
-                    self.sent = 0;
-                    self.last = frame.due;
-                    arrival.sent(ready);
-                    arrival.burst.take(step, arrival.speed, now.at);
-                    transmission.frames.advance();
-                    transmission.progress.set_sent(octets(&transmission.tracks));
-                }
+            match self.send(now.at, packets) {
+                Sent::Whole => self.passed(&ready, now.at),
                 Sent::Part => return Next::Round,
-                Sent::Later(at) => {
-                    // Frames wait in the queue of the branch, which drops those that wait for too long.
-                    let position = position(epochs.current(), now, last);
-                    self.report_in_time(position, now, packets);
-                    self.transmission.frames.hold(now.at);
-                    return Next::At(at);
-                }
-                Sent::Stuck => {
-                    transmission.progress.set_stuck();
-                    return Next::Over;
-                }
+                Sent::Later(at) => return self.holds(at, now, packets),
+                Sent::Stuck => return Next::Over,
             }
         }
+    }
+
+    /// Returns the next frame if it may be sent, and else the next visit.
+    fn ready(&mut self, now: Now, packets: &mut Packetizing) -> Result<Ready, Next> {
+        let last = self.last;
+        let Transmission { arrival: Some(arrival), epochs: Some(_), frames, .. } = &mut self.transmission else {
+            return Err(Next::Over);
+        };
+        match frames.peek() {
+            Ok(Some(frame)) => {
+                let (due, step) = (frame.due, frame.due.saturating_sub(last));
+                let at = arrival.ready(step, now.at);
+                if at > now.at { Err(Next::At(at)) } else { Ok(Ready { due, step, at }) }
+            }
+            Ok(None) => {
+                // It has caught up: the source sets the pace from now on.
+                arrival.behind = None;
+                if !arrival.has_begun {
+                    return Err(Next::Arrival(now.at + STEP));
+                }
+                Err(Next::Arrival(self.report_live(now, packets)))
+            }
+            Err(Closed) => {
+                let position = self.live_position(now);
+                Err(self.end(position, now, packets))
+            }
+        }
+    }
+
+    /// Whether the next frame is of a track that is sent.
+    fn has_track(&mut self) -> bool {
+        let Transmission { frames, tracks, .. } = &mut self.transmission;
+        matches!(frames.peek(), Ok(Some(frame)) if tracks.iter().any(|track| track.track == frame.track))
+    }
+
+    /// Returns the next visit if the next frame waits for the pace of a burst or for its outlet.
+    fn waits(&mut self, now: Now, packets: &mut Packetizing) -> Option<Next> {
+        let Transmission { arrival, frames, tracks, .. } = &mut self.transmission;
+        let (arrival, frame) = (arrival.as_mut()?, frames.peek().ok().flatten()?);
+        let track = tracks.iter_mut().find(|track| track.track == frame.track)?;
+        let (is_first, is_datagrams) = (self.sent == 0, track.outlet.reports_from().is_some());
+        if let Some(at) = arrival.burst.until(arrival.speed, now.at).filter(|_| is_datagrams && is_first) {
+            self.report_live(now, packets);
+            return Some(Next::At(at));
+        }
+        if !arrival.has_begun {
+            track.outlet.keep_buffers_short();
+        }
+        match Allowance::of(track, now.at) {
+            Allowance::Later(at) if is_first => Some(self.holds(at, now, packets)),
+            _ => None,
+        }
+    }
+
+    /// Notes that a frame was sent whole.
+    fn passed(&mut self, frame: &Ready, now: Instant) {
+        self.last = frame.due;
+        if let Some(arrival) = &mut self.transmission.arrival {
+            arrival.sent(frame.at);
+            arrival.burst.take(frame.step, arrival.speed, now);
+        }
+    }
+
+    /// Waits until a time. Frames wait in the queue of the branch, which drops those that wait for too long.
+    fn holds(&mut self, at: Instant, now: Now, packets: &mut Packetizing) -> Next {
+        self.report_live(now, packets);
+        self.transmission.frames.hold(now.at);
+        Next::At(at)
+    }
+
+    /// Sends reports if it is time for them. Returns the time of the next ones.
+    fn report_live(&mut self, now: Now, packets: &mut Packetizing) -> Instant {
+        let position = self.live_position(now);
+        self.report_in_time(position, now, packets)
+    }
+
+    fn live_position(&self, now: Now) -> Duration {
+        position(self.transmission.epochs.as_ref().and_then(Epochs::current), now, self.last)
     }
 }

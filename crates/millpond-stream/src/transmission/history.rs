@@ -81,8 +81,8 @@ impl History {
         self.packets.len() > MOST_PACKETS || self.bytes > MOST_BYTES || self.packets.front().is_some_and(is_old)
     }
 
-    /// Writes the retransmission of a packet into an empty buffer. Returns whether there is one: a packet is sent again while it
-    /// is kept, a few times, and within the share of what is sent.
+    /// Writes the retransmission of a packet into an empty buffer. Returns whether there is one. A packet is sent again a few
+    /// times while it is kept, within a share of the bytes that are sent.
     pub(super) fn repeat(&mut self, sequence: u16, now: Instant, buffer: &mut Vec<u8>) -> bool {
         let Some(first) = self.packets.front() else { return false };
         let place = usize::from(sequence.wrapping_sub(first.header.sequence));

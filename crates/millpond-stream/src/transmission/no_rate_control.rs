@@ -24,7 +24,7 @@ impl RateControl {
         match *self {}
     }
 
-    pub(super) fn sent(&mut self, _: u32, _: u16, _: (usize, usize), _: Duration) {
+    pub(super) fn sent(&mut self, _: u32, _: u16, _: usize, _: usize, _: Duration) {
         match *self {}
     }
 

@@ -4,7 +4,7 @@
 use super::no_rate_control::RateControl;
 use super::{
     TrackSender,
-    packets::{Packetizing, Sent},
+    packets::{Packetizing, Sent, Volume},
 };
 use crate::{Counters, Frame};
 #[cfg(feature = "tfrc")]
@@ -107,8 +107,8 @@ impl Pace {
     }
 
     /// Notes packets of a source that were sent. `sequence` is the number of the first one.
-    pub(super) fn sent(&mut self, ssrc: u32, sequence: u16, packets: (usize, usize), now: Instant) {
-        self.control.sent(ssrc, sequence, packets, self.at(now));
+    pub(super) fn sent(&mut self, ssrc: u32, sequence: u16, sent: Volume, now: Instant) {
+        self.control.sent(ssrc, sequence, sent.packets, sent.bytes, self.at(now));
     }
 
     /// Number of packets that may be sent again now.
@@ -116,9 +116,9 @@ impl Pace {
         self.control.repeats()
     }
 
-    /// Notes packets that were sent again, with their bytes.
-    pub(super) fn repeated(&mut self, (packets, bytes): (usize, usize)) {
-        self.control.repeated(packets, bytes);
+    /// Notes packets that were sent again.
+    pub(super) fn repeated(&mut self, sent: Volume) {
+        self.control.repeated(sent.packets, sent.bytes);
     }
 
     /// Notes a sender report. `ntp` has the middle 32 bits of its time.
@@ -151,8 +151,10 @@ impl Packetizing {
     pub(super) fn paced(
         &mut self,
         track: &mut TrackSender,
-        (pace, heard): (Option<&mut Pace>, u64),
-        (frame, sent): (&Frame, &mut usize),
+        frame: &Frame,
+        sent: &mut usize,
+        pace: Option<&mut Pace>,
+        heard: u64,
         now: Instant,
     ) -> Sent {
         let is_skipped = track.skips && !frame.is_sync;
@@ -164,7 +166,8 @@ impl Packetizing {
         let (sequence, known, octets) = (track.sequence, track.packets, track.octets);
         let result = self.frame(track, frame, sent, most);
         let packets = (track.packets - known) as usize;
-        pace.sent(track.ssrc, sequence, (packets, (track.octets - octets) as usize + HEADER * packets), now);
+        let bytes = (track.octets - octets) as usize + HEADER * packets;
+        pace.sent(track.ssrc, sequence, Volume { packets, bytes }, now);
         if matches!(result, Sent::Part) && packets >= most {
             pace.limited(now);
         }

@@ -35,6 +35,13 @@ pub(super) struct Packetizing {
     sealed: Vec<u8>,
 }
 
+/// Packets that were sent, and their bytes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Volume {
+    pub(super) packets: usize,
+    pub(super) bytes: usize,
+}
+
 /// How much of a frame was sent.
 pub(super) enum Sent {
     Whole,
@@ -113,8 +120,8 @@ impl Packetizing {
         Sent::Whole
     }
 
-    /// Sends the parameter sets of a key frame that has none: not all players keep those of the description, and a receiver of
-    /// a multicast group may never have asked for one.
+    /// Sends the parameter sets of a key frame that has none. Not all players keep the description's sets, and a receiver of a
+    /// multicast group may never have requested a description.
     fn parameter_sets(&mut self, track: &mut TrackSender, frame: &Frame) {
         let Some(sets) = track.sets.clone().filter(|_| !track.packetizer.stands_alone(&frame.data)) else { return };
         self.part(track, &sets, frame.pts);
@@ -131,23 +138,19 @@ impl Packetizing {
         self.extra = pieces;
     }
 
-    /// Sends packets of a track again that its receiver asks for, `most` at most. Those that can't be sent again are counted. Returns the
-    /// number of packets that were sent, and their bytes.
-    pub(super) fn repeat(
-        &mut self,
-        track: &mut TrackSender,
-        asked: impl Iterator<Item = u16>,
-        most: usize,
-    ) -> (usize, usize) {
+    /// Sends packets of a track again that its receiver asks for, `most` at most. Those that can't be sent again are counted. Returns
+    /// what was sent.
+    pub(super) fn repeat(&mut self, track: &mut TrackSender, asked: impl Iterator<Item = u16>, most: usize) -> Volume {
         let TrackSender { history, outlet, .. } = track;
-        let mut all = (0, 0);
+        let mut all = Volume::default();
         for sequence in asked {
             self.sealed.clear();
-            let mut history = history.as_mut().filter(|_| all.0 < most);
+            let mut history = history.as_mut().filter(|_| all.packets < most);
             let is_sent = history.as_mut().is_some_and(|history| history.repeat(sequence, self.now, &mut self.sealed));
             if is_sent {
                 outlet.send_again(&mut self.datagrams, &self.sealed);
-                all = (all.0 + 1, all.1 + self.sealed.len());
+                all.packets += 1;
+                all.bytes += self.sealed.len();
             }
             let count = if is_sent { &self.counters.repeated_packets } else { &self.counters.refused_repeats };
             count.fetch_add(1, Ordering::Relaxed);

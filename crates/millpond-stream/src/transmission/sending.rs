@@ -114,86 +114,139 @@ impl Sending {
         let began = *self.began.get_or_insert(now.at);
         let mut position = self.position(began, now.at);
         self.report_in_time(position, now, packets);
-        let speed = self.transmission.speed;
         loop {
-            let Self { transmission, last, sent, .. } = self;
-            let frame = match transmission.frames.peek() {
-                Ok(Some(frame)) if frame.due >= transmission.to => return self.end(position, now, packets),
-                Ok(Some(frame)) if frame.due <= position => frame,
-                Ok(Some(frame)) => return Next::At(now.at + (frame.due - position).div_f64(speed)),
-                Ok(None) => {
-                    self.supply = Supply::Empty;
-                    self.starve(position, now.at);
-                    return Next::At(now.at + ROUND);
-                }
-                Err(Closed) => return self.end(position, now, packets),
+            let due = match self.due(position, now, packets) {
+                Ok(due) => due,
+                Err(next) => return next,
             };
-            if transmission.epochs.as_mut().is_some_and(|epochs| epochs.enter(frame.epoch)) {
+            if self.enters_epoch() {
                 self.adopt(position, now, packets);
                 continue;
             }
-            let track = transmission.tracks.iter_mut().find(|track| track.track == frame.track);
-            // Numbers wrap.
-            let ahead = |track: &TrackSender| frame.number.wrapping_sub(track.next) as i32;
-            let Some(track) = track.filter(|track| ahead(track) >= 0) else {
-                // The track begins behind this frame.
-                transmission.frames.advance();
-                continue;
-            };
-            if ahead(track) > 0 {
-                // Frames are missing.
-                track.skips = true;
-            }
-            *last = frame.due;
-            let late = position - frame.due;
-            let is_held = transmission.pace.as_mut().is_some_and(|pace| pace.holds(late, LATE));
-            if is_held && *sent == 0 && pace::drops(frame, track, late) {
-                packets.counters.held_frames.fetch_add(1, Ordering::Relaxed);
-                track.passed(frame);
-                transmission.frames.advance();
+            if self.passes_over() {
                 continue;
             }
-            match self.supply {
-                // It was loaded in time.
-                _ if is_held => {}
-                Supply::Empty if late > LATE => {
-                    self.supply = Supply::Behind;
-                    packets.counters.missed_deadlines.fetch_add(1, Ordering::Relaxed);
-                    // The frames that follow are due later by as much.
-                    let shift = transmission.lateness.shift(late.div_f64(speed));
-                    self.began = Some(began + shift);
-                    position = position.saturating_sub(shift.mul_f64(speed));
-                }
-                Supply::Steady if late > LATE && *sent == 0 => {
-                    packets.counters.lagging_frames.fetch_add(1, Ordering::Relaxed);
-                }
-                _ if late <= LATE => self.supply = Supply::Steady,
-                _ => {}
+            self.last = due;
+            let late = position - due;
+            let is_held = self.transmission.pace.as_mut().is_some_and(|pace| pace.holds(late, LATE));
+            if is_held && self.sent == 0 && self.drops(late, packets) {
+                continue;
             }
-            if let (Some(origin), 0, false) = (&transmission.origin, *sent, is_held) {
-                origin.count(late > LATE && self.supply != Supply::Steady);
+            if !is_held {
+                let shift = self.judge(late, packets);
+                position = position.saturating_sub(shift.mul_f64(self.transmission.speed));
             }
-            if *sent == 0 && late > LATE && !is_held {
-                packets.counters.late_frames.fetch_add(1, Ordering::Relaxed);
-            }
-            let pace = (transmission.pace.as_deref_mut(), transmission.progress.heard());
-            let result =
-                if track.has_ended { Sent::Whole } else { packets.paced(track, pace, (frame, &mut *sent), now.at) };
-            match result {
-                Sent::Whole => {
-                    track.passed(frame);
-                    *sent = 0;
-                    transmission.frames.advance();
-                    transmission.progress.set_sent(octets(&transmission.tracks));
-                }
+            match self.send(now.at, packets) {
+                Sent::Whole => {}
                 Sent::Part => return Next::Round,
                 Sent::Later(at) => return Next::At(at),
-                Sent::Stuck => {
-                    transmission.progress.set_stuck();
-                    return Next::Over;
-                }
+                Sent::Stuck => return Next::Over,
             }
         }
+    }
+
+    /// Returns the due time of the next frame if it has been reached, and else the next visit.
+    fn due(&mut self, position: Duration, now: Now, packets: &mut Packetizing) -> Result<Duration, Next> {
+        let Transmission { frames, to, speed, .. } = &mut self.transmission;
+        match frames.peek() {
+            Ok(Some(frame)) if frame.due >= *to => Err(self.end(position, now, packets)),
+            Ok(Some(frame)) if frame.due <= position => Ok(frame.due),
+            Ok(Some(frame)) => Err(Next::At(now.at + (frame.due - position).div_f64(*speed))),
+            Ok(None) => {
+                self.supply = Supply::Empty;
+                self.starve(position, now.at);
+                Err(Next::At(now.at + ROUND))
+            }
+            Err(Closed) => Err(self.end(position, now, packets)),
+        }
+    }
+
+    /// Whether the next frame begins an epoch, whose formats are taken before it is sent.
+    pub(super) fn enters_epoch(&mut self) -> bool {
+        let Transmission { frames, epochs, .. } = &mut self.transmission;
+        let (Ok(Some(frame)), Some(epochs)) = (frames.peek(), epochs) else { return false };
+        epochs.enter(frame.epoch)
+    }
+
+    /// Leaves out the next frame if its track begins behind it. Returns whether it was left out.
+    fn passes_over(&mut self) -> bool {
+        let Transmission { frames, tracks, .. } = &mut self.transmission;
+        let Ok(Some(frame)) = frames.peek() else { return false };
+        let track = tracks.iter_mut().find(|track| track.track == frame.track);
+        // Numbers wrap.
+        let ahead = |track: &TrackSender| frame.number.wrapping_sub(track.next) as i32;
+        let Some(track) = track.filter(|track| ahead(track) >= 0) else {
+            frames.advance();
+            return true;
+        };
+        if ahead(track) > 0 {
+            // Frames are missing.
+            track.skips = true;
+        }
+        false
+    }
+
+    /// Drops the next frame, which the rate holds back, if it is too late. Returns whether it was dropped.
+    fn drops(&mut self, late: Duration, packets: &Packetizing) -> bool {
+        let Transmission { frames, tracks, .. } = &mut self.transmission;
+        let Ok(Some(frame)) = frames.peek() else { return false };
+        let Some(track) = tracks.iter_mut().find(|track| track.track == frame.track) else { return false };
+        let is_dropped = pace::drops(frame, track, late);
+        if is_dropped {
+            packets.counters.held_frames.fetch_add(1, Ordering::Relaxed);
+            track.passed(frame);
+            frames.advance();
+        }
+        is_dropped
+    }
+
+    /// Counts whether a frame is in time. Returns by how much all that follow are due later.
+    fn judge(&mut self, late: Duration, packets: &Packetizing) -> Duration {
+        let (counters, is_late, is_first) = (&packets.counters, late > LATE, self.sent == 0);
+        let mut shift = Duration::ZERO;
+        match self.supply {
+            Supply::Empty if is_late => {
+                self.supply = Supply::Behind;
+                counters.missed_deadlines.fetch_add(1, Ordering::Relaxed);
+                shift = self.transmission.lateness.shift(late.div_f64(self.transmission.speed));
+                self.began = self.began.map(|began| began + shift);
+            }
+            Supply::Steady if is_late && is_first => {
+                // It was loaded in time.
+                counters.lagging_frames.fetch_add(1, Ordering::Relaxed);
+            }
+            _ if !is_late => self.supply = Supply::Steady,
+            _ => {}
+        }
+        if let (Some(origin), true) = (&self.transmission.origin, is_first) {
+            origin.count(is_late && self.supply != Supply::Steady);
+        }
+        if is_first && is_late {
+            counters.late_frames.fetch_add(1, Ordering::Relaxed);
+        }
+        shift
+    }
+
+    /// Sends the next frame, or what is left of it, as far as its outlet and the rate allow.
+    pub(super) fn send(&mut self, now: Instant, packets: &mut Packetizing) -> Sent {
+        let Self { transmission: Transmission { frames, tracks, pace, progress, .. }, sent, .. } = self;
+        let Ok(Some(frame)) = frames.peek() else { return Sent::Part };
+        let Some(track) = tracks.iter_mut().find(|track| track.track == frame.track) else { return Sent::Part };
+        let result = match track.has_ended {
+            true => Sent::Whole,
+            false => packets.paced(track, frame, sent, pace.as_deref_mut(), progress.heard(), now),
+        };
+        match result {
+            Sent::Whole => {
+                track.passed(frame);
+                *sent = 0;
+                frames.advance();
+                progress.set_sent(octets(tracks));
+            }
+            Sent::Stuck => progress.set_stuck(),
+            Sent::Part | Sent::Later(_) => {}
+        }
+        result
     }
 
     /// Takes the formats of a new epoch. A track whose new format its receiver was not told ends.

@@ -14,10 +14,9 @@ use crate::{
 };
 use bytes::Bytes;
 use millpond_media::{
-    Importance, Orientation,
+    Importance, Orientation, SampleTable,
     codec::Codec,
     movie::{Track, TrackKind},
-    sample_table::SampleTable,
     units::Timescale,
 };
 use millpond_rtp::{

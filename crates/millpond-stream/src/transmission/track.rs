@@ -66,7 +66,7 @@ pub struct TrackSender {
     last: u32,
     /// Packets that its receiver reports as lost.
     pub(crate) lost: i32,
-    /// Frames are dropped up to the next one that can be decoded by itself.
+    /// Frames are dropped up to the next frame that can be decoded independently.
     pub(super) skips: bool,
     /// Its format changed to one that its receiver does not know: nothing is sent any more.
     pub(super) has_ended: bool,
@@ -222,7 +222,7 @@ impl TrackSender {
         Some(bytes)
     }
 
-    /// Decrypts its receiver's reports, where they are encrypted; `None` where they are somebody else's.
+    /// Decrypts the reports of the track's receiver, if they are encrypted. `None` if the reports are not from this receiver.
     pub(super) fn open<'a>(&mut self, packet: &'a mut [u8]) -> Option<&'a [u8]> {
         match &mut self.protection {
             Some(protection) => protection.open_reports(packet),

@@ -1,9 +1,8 @@
 use super::*;
 use bytes::Bytes;
 use millpond_media::{
-    Importance, index_bytes,
+    Importance, SampleTable, index_bytes,
     movie::{Track, TrackKind},
-    sample_table::SampleTable,
 };
 
 /// The tracks of the bundled sample: pictures and sound.

@@ -24,7 +24,7 @@ pub(super) fn address() -> [Arg; 2] {
     let token = Arg::new("admin-token")
         .long("admin-token")
         .value_name("TOKEN")
-        .help("Token of the admin API (the setting `admin-token`); better in $MILLPOND_ADMIN_TOKEN");
+        .help("Token of the admin API (the setting `admin-token`). $MILLPOND_ADMIN_TOKEN hides it from other users");
     [address, token]
 }
 

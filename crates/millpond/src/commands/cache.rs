@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) fn command() -> Command {
     let object = || {
-        let help = "Paths of files or assets, as in their URLs: films/a.mp4; purge accepts folders too";
+        let help = "Paths of files or assets as in their URLs, such as films/a.mp4. purge accepts folders too";
         Arg::new("path").required(true).num_args(1..).value_name("PATH").help(help)
     };
     let of =
@@ -21,24 +21,23 @@ pub(crate) fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands([
-            Command::new("ls").about("Lists the objects with cached slices").args(admin::address()),
+            Command::new("ls").about("Lists the objects that have cached slices").args(admin::address()),
             Command::new("map")
                 .about("Shows which slices of a file or asset are cached")
-                .arg(Arg::new("path").required(true).value_name("PATH").help("Path of a file or asset, as in its URL"))
+                .arg(Arg::new("path").required(true).value_name("PATH").help(
+                    "Path of a file or asset, as its URL has \
+                                                                              it",
+                ))
                 .args(admin::address()),
             Command::new("stat").about("Prints the cache's contents and counters as JSON").args(admin::address()),
             of("purge", "Removes the cached slices of an object or folder"),
-            of(
-                "pin",
-                "Protects the slices of an object from eviction, present and future ones, until the server stops",
-            )
-            .arg(
-                Arg::new("first")
-                    .long("first")
-                    .value_name("DURATION")
-                    .help("Protects only the index and the first media of a title, such as 30s, and fetches them now"),
+            of("pin", "Protects present and future slices of an object from eviction, until the server stops").arg(
+                Arg::new("first").long("first").value_name("DURATION").help(
+                    "Fetches the index and the first part of a title, such as 30s, and protects only these \
+                           slices",
+                ),
             ),
-            of("unpin", "Ends the protection of `pin`"),
+            of("unpin", "Ends the protection that `pin` began"),
             of("warm", "Fetches a whole object in the background"),
             Command::new("set")
                 .about("Changes settings of the cache until the server stops")

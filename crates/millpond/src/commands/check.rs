@@ -7,7 +7,8 @@ use millpond_terminal::{out, say};
 
 pub(crate) fn command() -> Command {
     serve::settings(Command::new("check").about(
-        "Checks a configuration: shows all errors, missing folders and taken ports, or each value and its source",
+        "Checks a configuration. Prints all errors, missing folders and taken ports; if there are none, each \
+         setting's value and its source",
     ))
 }
 

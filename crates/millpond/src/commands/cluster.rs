@@ -14,19 +14,21 @@ use std::{collections::BTreeMap, error::Error, time::Duration};
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) fn command() -> Command {
-    let status =
-        Command::new("status").about("Shows the nodes, their load, and how this node stands with etcd").arg(json());
+    let status = Command::new("status")
+        .about("Shows the nodes, their load, and the state of this node's connection to etcd")
+        .arg(json());
     let assign = Command::new("assign")
         .about(
-            "Explains which nodes serve an asset or stream, and why, and whether their bandwidth suffices for one more",
+            "Explains which nodes serve an asset or stream, and why. Shows whether their free bandwidth suffices for \
+             one more stream",
         )
         .arg(Arg::new("path").required(true).value_name("PATH").help("Path as in URLs, such as /films/ducks.mp4"))
         .arg(json());
-    let watch = Command::new("watch").about("Prints a line for each change of the nodes, until it is interrupted");
+    let watch = Command::new("watch").about("Prints a line for each change of the nodes, until Ctrl-C");
     let drain = Command::new("drain")
-        .about("Makes a node drain: it finishes what it plays, and gets nothing new")
+        .about("Drains a node: it finishes its streams, and gets no new viewers")
         .arg(Arg::new("node").required(true).value_name("NODE").help("Name of the node"))
-        .arg(Arg::new("undo").long("undo").action(ArgAction::SetTrue).help("Makes the node take work again"));
+        .arg(Arg::new("undo").long("undo").action(ArgAction::SetTrue).help("Ends the drain of the node"));
     Command::new("cluster")
         .about("Shows and steers the cluster of a running server")
         .subcommand_required(true)
@@ -56,7 +58,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 fn state(matches: &ArgMatches) -> Result<Value, Box<dyn Error>> {
     let all = Admin::of(matches).get("cluster", &[])?;
     if all["node"].is_null() {
-        return Err("this server is no node of a cluster: the setting cluster names etcd".into());
+        return Err("this server is no node of a cluster: set cluster, the addresses of etcd".into());
     }
     Ok(all)
 }

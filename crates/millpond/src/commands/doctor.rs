@@ -12,21 +12,22 @@ use serde_json::json;
 
 pub(crate) fn command() -> Command {
     serve::settings(Command::new("doctor").about(
-        "Examines this machine and the origins of a configuration: limits, ports, disks, clock, reachability, speed",
+        "Examines this machine and the origins of a configuration: limits, ports, disks, the clock, reachability and \
+         speed",
     ))
     .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
     .arg(
         Arg::new("object")
             .long("object")
             .value_name("PATH")
-            .help("File to read from each origin, as in its URL [default: the first media file that a listing has]"),
+            .help("File to read from each origin, as its URL has it [default: the first media file in the listing]"),
     )
     .arg(
         Arg::new("read")
             .long("read")
             .value_name("SIZE")
             .default_value("4MiB")
-            .help("Bytes to read from each origin, at most"),
+            .help("Highest number of bytes to read from each origin"),
     )
     .after_help("The exit code is 0 without errors; warnings are no errors.")
 }

@@ -13,8 +13,14 @@ use std::collections::BTreeMap;
 
 pub(crate) fn command() -> Command {
     Command::new("explain")
-        .about("Shows what a request to a running server needs, what of it is cached, and what the origin would be asked for")
-        .arg(Arg::new("url").required(true).value_name("URL|PATH").help("The request: films/a.mp4/v1/3.m4s"))
+        .about(
+            "Shows which bytes a request to a running server needs, which of these are cached, and which requests \
+                the origin would get",
+        )
+        .arg(Arg::new("url").required(true).value_name("URL|PATH").help(
+            "URL or path of the request, such as \
+                                                                         films/a.mp4/v1/3.m4s",
+        ))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
         .args(admin::address())
 }

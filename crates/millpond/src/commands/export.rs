@@ -19,28 +19,28 @@ pub(crate) fn command() -> Command {
     let time =
         |name: &'static str, help: &'static str| Arg::new(name).long(name).value_name("TIME").required(true).help(help);
     Command::new("export")
-        .about("Writes a clip of a live stream's past (time-shift) of a running server into an MP4 file")
+        .about("Writes a part of a live stream's past (time-shift) from a running server into an MP4 file")
         .arg_required_else_help(true)
-        .arg(Arg::new("path").required(true).value_name("PATH").help("Path of the live stream, as in its URL"))
+        .arg(Arg::new("path").required(true).value_name("PATH").help("Path of the live stream, as its URL has it"))
         .arg(time(
             "start",
-            "Beginning, such as 2026-11-22T10:00:00Z; the clip begins with the last key frame before it",
+            "Start time, such as 2026-11-22T10:00:00Z. The file begins with the last key frame before it",
         ))
-        .arg(time("end", "End, such as 2026-11-22T10:05:00Z, which must not lie ahead"))
+        .arg(time("end", "End time, such as 2026-11-22T10:05:00Z, which must not lie in the future"))
         .arg(
             Arg::new("output")
                 .short('o')
                 .long("output")
                 .value_name("FILE")
                 .value_parser(clap::value_parser!(PathBuf))
-                .help("File to write, which must not exist; by default the last part of PATH, with .mp4"),
+                .help("File to write, which must not exist. The default is the last part of PATH, with .mp4"),
         )
         .arg(
             Arg::new("server")
                 .long("server")
                 .value_name("URL")
                 .default_value("http://127.0.0.1:8080")
-                .help("Address of players on the server (its setting `http` or `https`)"),
+                .help("Address of the server for players (its setting `http` or `https`)"),
         )
 }
 
@@ -51,7 +51,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let name = path.rsplit('/').next().unwrap_or_default();
     let output = output.unwrap_or_else(|| PathBuf::from(format!("{name}.mp4")));
     if output.exists() {
-        return Err(format!("{}: it exists", output.display()).into());
+        return Err(
+            format!("{}: the file exists: remove it, or choose another file with --output", output.display()).into()
+        );
     }
     let url = clip_url(text("server"), path, (text("start"), text("end")))?;
     let part = output.with_added_extension("part");

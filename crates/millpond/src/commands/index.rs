@@ -14,12 +14,15 @@ use std::{error::Error, io::IsTerminal as _, path::PathBuf};
 
 pub(crate) fn command() -> Command {
     Command::new("index")
-        .about("Writes dref MP4 files: all metadata of a file, with references to its media")
+        .about(
+            "Writes dref MP4 files. A dref MP4 file has all metadata of a media file, and refers to the file for \
+                the media itself",
+        )
         .arg(
             Arg::new("target")
                 .value_name("FILE|PREFIX")
                 .required(true)
-                .help("A media file, or a folder of them; a path or a URL"),
+                .help("A media file or a folder of media files, as a path or a URL"),
         )
         .arg(
             Arg::new("output")
@@ -27,12 +30,10 @@ pub(crate) fn command() -> Command {
                 .value_name("DIR")
                 .help("Folder for NAME.dref.mp4 [default: the file's folder, or the working folder for URLs]"),
         )
-        .arg(
-            Arg::new("location")
-                .long("location")
-                .value_name("PREFIX")
-                .help("Beginning of the references; the file's name follows [default: nothing, the media lies beside]"),
-        )
+        .arg(Arg::new("location").long("location").value_name("PREFIX").help(
+            "Prefix of the references, before the file's name [default: none, for media files in the same \
+                       folder]",
+        ))
         .arg(
             Arg::new("url").long("url").action(ArgAction::SetTrue).help(
                 "References the media by a URL entry (ISO/IEC 14496-12) instead of the alias that ffmpeg follows",

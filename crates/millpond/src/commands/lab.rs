@@ -9,14 +9,17 @@ pub(crate) fn load() -> Command {
 }
 
 pub(crate) fn simulate() -> Command {
-    word("simulate", "Plays a workload against the cache's policies and prefetch modes: millpond-lab simulate")
+    word("simulate", "Simulates a workload with the cache's policies and prefetch modes: millpond-lab simulate")
 }
 
 /// A word whose arguments, `--help` too, are the other program's.
 fn word(name: &'static str, about: &'static str) -> Command {
     let arguments = Arg::new("arguments").value_name("ARGUMENTS").num_args(0..).trailing_var_arg(true);
     Command::new(name).about(about).disable_help_flag(true).arg(
-        arguments.allow_hyphen_values(true).value_parser(clap::value_parser!(OsString)).help("Those of millpond-lab"),
+        arguments.allow_hyphen_values(true).value_parser(clap::value_parser!(OsString)).help(
+            "Arguments of the \
+                                                                                              command of millpond-lab",
+        ),
     )
 }
 

@@ -17,21 +17,16 @@ pub(crate) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     Command::new("logs")
-        .about("Prints the last lines of a running server's log, without those of single requests")
+        .about("Prints the last lines of a running server's log, without the lines of single requests")
         .arg(option(
             "level",
             "LEVEL",
-            "Only lines of this level and more important ones: error, warn, info, debug or trace",
+            "Prints only lines of this level and of more severe levels: error, warn, info, debug or trace",
         ))
-        .arg(option("find", "TEXT", "Only lines with a text"))
-        .arg(option("lines", "NUMBER", "Most lines, the newest ones [default: 100]"))
-        .arg(
-            Arg::new("follow")
-                .long("follow")
-                .action(ArgAction::SetTrue)
-                .help("Prints new lines until it is interrupted"),
-        )
-        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints a JSON object a line"))
+        .arg(option("find", "TEXT", "Prints only lines with TEXT"))
+        .arg(option("lines", "NUMBER", "Number of the newest lines to print [default: 100]"))
+        .arg(Arg::new("follow").long("follow").action(ArgAction::SetTrue).help("Prints new lines too, until Ctrl-C"))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints one JSON object a line"))
         .args(admin::address())
 }
 

@@ -22,6 +22,10 @@ mod sessions;
 mod settings;
 mod sign;
 mod streams;
+#[cfg(not(feature = "stripe"))]
+#[path = "no_stripe.rs"]
+mod stripe;
+#[cfg(feature = "stripe")]
 mod stripe;
 mod upgrade;
 

@@ -12,21 +12,19 @@ use serde_json::{Map, json};
 pub(crate) fn command() -> Command {
     let name = || Arg::new("name").required(true).value_name("NAME").help("Name of the place");
     Command::new("places")
-        .about("Lists the places of a running server, and changes those of its configuration file")
+        .about("Lists the places of a running server, and changes the places in its configuration file")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands([
-            Command::new("ls").about("Lists the places with their locations").args(admin::address()),
+            Command::new("ls").about("Lists the places and their locations").args(admin::address()),
             Command::new("set")
-                .about("Writes a place into the configuration file, and serves it")
+                .about("Adds or replaces a place in the configuration file, and serves it")
                 .arg(name())
                 .arg(Arg::new("url").required(true).value_name("URL").help("Folder or URL of the place"))
-                .arg(
-                    Arg::new("setting")
-                        .num_args(0..)
-                        .value_name("NAME=VALUE")
-                        .help("Settings of the place, such as retries=3; others that it had leave the file"),
-                )
+                .arg(Arg::new("setting").num_args(0..).value_name("NAME=VALUE").help(
+                    "Options of the place, such as retries=3. Options that are not given are removed from \
+                               the file",
+                ))
                 .args(admin::address()),
             Command::new("rm")
                 .about("Removes a place from the configuration file and from the server")
@@ -45,7 +43,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         "rm" => admin.print(Method::DELETE, &path(text("name")), None),
         _ => {
             let pair = |text: &String| {
-                let (name, value) = text.split_once('=').ok_or(format!("{text}: NAME=VALUE is expected"))?;
+                let (name, value) = text.split_once('=').ok_or(format!("{text}: expected NAME=VALUE"))?;
                 Ok::<_, String>((name.to_owned(), json!(value)))
             };
             let given = matches.get_many::<String>("setting").into_iter().flatten();

@@ -14,32 +14,27 @@ pub(crate) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     Command::new("record")
-        .about("Records channels and live streams of a running server into MP4 files of its record-folder")
+        .about("Records channels and live streams of a running server as MP4 files in its record-folder")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands([
             Command::new("ls")
-                .about("Lists the recordings that run, and the last ones that ended")
+                .about("Lists the running recordings, and the last recordings that ended")
                 .args(admin::address()),
             Command::new("start")
-                .about("Starts to record a channel or live stream; prints the recording's number and file")
+                .about("Starts a recording of a channel or live stream, and prints its number and file")
                 .arg(
                     Arg::new("path")
                         .required(true)
                         .value_name("PATH")
-                        .help("Path of a channel (rtsp-channels) or live stream, as in its URL"),
+                        .help("Path of a channel (rtsp-channels) or live stream, as its URL has it"),
                 )
                 .arg(limit("duration", "TIME", "Longest duration, such as 90s or 1h, at most record-duration"))
                 .arg(limit("size", "SIZE", "Highest size, such as 1GiB, at most record-size"))
                 .args(admin::address()),
             Command::new("stop")
                 .about("Stops a recording and completes its file")
-                .arg(
-                    Arg::new("id")
-                        .required(true)
-                        .value_name("NUMBER")
-                        .help("Number of the recording, as `ls` shows it"),
-                )
+                .arg(Arg::new("id").required(true).value_name("NUMBER").help("Number of the recording that `ls` shows"))
                 .args(admin::address()),
         ])
 }
@@ -64,7 +59,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 fn list(admin: &Admin<'_>) -> Outcome {
     let all: Value = admin.get("recordings", &[])?;
     if all["is-on"] == false {
-        return Err("recording is off: the setting record-folder names its folder".into());
+        return Err("recording is off: set record-folder, the folder of recordings".into());
     }
     say!("{:>6} {:>14} {:>10} {:>8} {:>8} {:<17} FILE", "NUMBER", "BYTES", "FRAMES", "LOST", "SECONDS", "STATE")?;
     for recording in all["items"].as_array().into_iter().flatten() {

@@ -9,7 +9,7 @@ use reqwest::Method;
 
 pub(crate) fn command() -> Command {
     let about =
-        "Loads the configuration of a running server again, and tells what has changed and what needs a restart";
+        "Reloads the configuration of a running server. Prints the changes, and the settings that need a restart";
     Command::new("reload").about(about).args(address())
 }
 

@@ -10,28 +10,28 @@ use reqwest::Method;
 use serde_json::Value;
 
 pub(crate) fn command() -> Command {
-    let id = || Arg::new("id").required(true).num_args(1..).value_name("ID").help("Id, as `ls` shows it");
+    let id = || Arg::new("id").required(true).num_args(1..).value_name("ID").help("Id that `ls` shows");
     let filter = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     Command::new("sessions")
-        .about("Lists and ends viewers of HTTP, long responses, RTSP sessions and publishers of a running server")
+        .about("Lists and ends HTTP viewers, long responses, RTSP sessions and publishers of a running server")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands([
             Command::new("ls")
-                .about("Lists viewers of the last minute, long responses and sessions")
-                .arg(filter("kind", "KIND", "Only those of a kind: http, long, rtsp or publish"))
-                .arg(filter("find", "TEXT", "Only those with a text in client, program, asset or id"))
-                .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints a JSON object a line"))
+                .about("Lists HTTP viewers of the last minute, long responses, RTSP sessions and publishers")
+                .arg(filter("kind", "KIND", "Lists one kind only: http, long, rtsp or publish"))
+                .arg(filter("find", "TEXT", "Lists only entries with TEXT in their client, program, asset or id"))
+                .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints one JSON object a line"))
                 .args(admin::address()),
             Command::new("kick")
-                .about("Ends sessions and long responses; viewers of HTTP are refused for a time")
+                .about("Ends sessions and long responses, and refuses HTTP viewers for a time")
                 .arg(id())
-                .arg(filter("block", "DURATION", "Time for which viewers of HTTP are refused [default: 60s]"))
+                .arg(filter("block", "DURATION", "Time for which HTTP viewers are refused [default: 60s]"))
                 .args(admin::address()),
-            Command::new("blocked").about("Lists viewers that are refused").args(admin::address()),
-            Command::new("unblock").about("Refuses viewers no longer").arg(id()).args(admin::address()),
+            Command::new("blocked").about("Lists the HTTP viewers that are refused").args(admin::address()),
+            Command::new("unblock").about("Admits refused HTTP viewers again").arg(id()).args(admin::address()),
         ])
 }
 

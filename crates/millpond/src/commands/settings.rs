@@ -10,7 +10,12 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 pub(crate) fn command() -> Command {
-    let dry = || Arg::new("dry-run").long("dry-run").action(ArgAction::SetTrue).help("Checks only");
+    let dry = || {
+        Arg::new("dry-run").long("dry-run").action(ArgAction::SetTrue).help(
+            "Checks the change without \
+                                                                                      making it",
+        )
+    };
     Command::new("settings")
         .about("Shows the settings of a running server, and changes its configuration file")
         .subcommand_required(true)
@@ -18,16 +23,19 @@ pub(crate) fn command() -> Command {
         .subcommands([
             Command::new("ls")
                 .about("Lists the settings with their values and sources")
-                .arg(Arg::new("find").long("find").value_name("TEXT").help("Only those with a text in name or help"))
+                .arg(Arg::new("find").long("find").value_name("TEXT").help(
+                    "Lists only settings with TEXT in their \
+                                                                            name or help",
+                ))
                 .arg(
                     Arg::new("given")
                         .long("given")
                         .action(ArgAction::SetTrue)
-                        .help("Only those that are not the default"),
+                        .help("Lists only settings that were given a value"),
                 )
                 .args(admin::address()),
             Command::new("set")
-                .about("Sets settings in the configuration file, whose comments stay")
+                .about("Sets settings in the configuration file, and keeps its comments")
                 .arg(
                     Arg::new("setting")
                         .required(true)
@@ -38,8 +46,8 @@ pub(crate) fn command() -> Command {
                 .arg(dry())
                 .args(admin::address()),
             Command::new("unset")
-                .about("Removes settings from the configuration file: their defaults hold again")
-                .arg(Arg::new("setting").required(true).num_args(1..).value_name("NAME").help("Setting"))
+                .about("Removes settings from the configuration file, so that their defaults apply again")
+                .arg(Arg::new("setting").required(true).num_args(1..).value_name("NAME").help("Name of the setting"))
                 .arg(dry())
                 .args(admin::address()),
         ])
@@ -54,7 +62,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let given = matches.get_many::<String>("setting").into_iter().flatten();
     let change = if name == "set" {
         let pair = |text: &String| {
-            let (name, value) = text.split_once('=').ok_or(format!("{text}: NAME=VALUE is expected"))?;
+            let (name, value) = text.split_once('=').ok_or(format!("{text}: expected NAME=VALUE"))?;
             Ok::<_, String>((name.to_owned(), json!(value)))
         };
         json!({ "set": given.map(pair).collect::<Result<Map<_, _>, _>>()?, "dry-run": matches.get_flag("dry-run") })

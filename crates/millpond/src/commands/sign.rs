@@ -13,20 +13,20 @@ const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 pub(crate) fn command() -> Command {
     Command::new("sign")
-        .about("Prints a signed URL: players send its token with every playlist and segment")
+        .about("Prints a signed URL. Players send its token with every playlist and segment")
         .arg_required_else_help(true)
         .arg(
             Arg::new("url")
                 .required(true)
                 .value_name("URL")
-                .help("URL of a playlist, manifest, stream or file: HTTP or RTSP"),
+                .help("HTTP or RTSP URL of a playlist, manifest, stream or file"),
         )
         .arg(
             Arg::new("key")
                 .long("key")
                 .required(true)
                 .value_name("FILE")
-                .help("File with the secret: the one of access-tokens, at least 32 bytes"),
+                .help("File with the secret of access-tokens, at least 32 bytes"),
         )
         .arg(
             Arg::new("for")
@@ -36,29 +36,32 @@ pub(crate) fn command() -> Command {
                 .help("Time for which the URL is valid"),
         )
         .arg(Arg::new("path").long("path").value_name("PATH").help(
-            "Path that the token admits to, with all below it; by default the asset of the URL, \"/\" admits to all",
+            "Path that the token admits to, with everything below it. The default is the asset of the URL; \"/\" \
+             admits to all paths",
         ))
         .arg(
             Arg::new("network")
                 .long("network")
                 .value_name("NETWORK")
-                .help("Clients that may use it: an address, or a network such as 10.0.0.0/8"),
+                .help("Clients that may use the token: an address, or a network such as 10.0.0.0/8"),
         )
-        .arg(Arg::new("id").long("id").value_name("NAME").help("Name (jti) by which access-revoked can revoke it"))
-        .arg(
-            Arg::new("subject")
-                .long("subject")
-                .value_name("NAME")
-                .help("Subject (sub): token-requests and token-streams count all tokens of one subject"),
-        )
-        .arg(
-            Arg::new("issuer").long("issuer").value_name("NAME").help("Issuer (iss), where access-issuer asks for one"),
-        )
+        .arg(Arg::new("id").long("id").value_name("NAME").help(
+            "Name (jti) of the token, by which access-revoked can \
+                                                                revoke it",
+        ))
+        .arg(Arg::new("subject").long("subject").value_name("NAME").help(
+            "Subject (sub) of the token. token-requests and token-streams count all tokens of one subject \
+                       together",
+        ))
+        .arg(Arg::new("issuer").long("issuer").value_name("NAME").help(
+            "Issuer (iss) of the token, if access-issuer \
+                                                                       requires one",
+        ))
         .arg(
             Arg::new("audience")
                 .long("audience")
                 .value_name("NAME")
-                .help("Audience (aud), where access-audience asks for one"),
+                .help("Audience (aud) of the token, if access-audience requires one"),
         )
 }
 

@@ -9,9 +9,9 @@ use millpond_terminal::{out, say};
 use reqwest::Method;
 
 pub(crate) fn command() -> Command {
-    let path = || Arg::new("path").required(true).value_name("PATH").help("Path of the stream, as in its URL");
+    let path = || Arg::new("path").required(true).value_name("PATH").help("Path of the stream, as its URL has it");
     Command::new("streams")
-        .about("Lists, shows and ends live streams of a running server, and prints the graph of its engine")
+        .about("Lists, shows and stops live streams of a running server, and prints the graph of its stream engine")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands([
@@ -21,13 +21,14 @@ pub(crate) fn command() -> Command {
                     Arg::new("state")
                         .long("state")
                         .value_name("STATE")
-                        .help("Only waiting, running, lost or failed ones"),
+                        .help("Lists only the streams in one state: waiting, running, lost or failed"),
                 )
                 .args(admin::address()),
             Command::new("show").about("Prints the figures of a stream as JSON").arg(path()).args(admin::address()),
             Command::new("stop")
                 .about(
-                    "Stops a stream: its source, publisher and viewers; the next viewer or publisher starts it again",
+                    "Stops a stream: closes its source, and disconnects its publisher and viewers. The next viewer or \
+                     publisher starts it again",
                 )
                 .arg(path())
                 .arg(
@@ -43,7 +44,7 @@ pub(crate) fn command() -> Command {
                     Arg::new("dot")
                         .long("dot")
                         .action(ArgAction::SetTrue)
-                        .help("Prints the language of Graphviz: pipe it into dot -Tsvg"),
+                        .help("Prints the graph in the language of Graphviz, for dot -Tsvg"),
                 )
                 .args(admin::address()),
         ])

@@ -21,16 +21,19 @@ const UNIT: &str = "1MiB";
 
 pub(crate) fn command() -> Command {
     Command::new("stripe")
-        .about("Writes an object in units to several stores in turn, and a map for places with stripe-over")
+        .about(
+            "Cuts an object into units, writes them to several stores in turn, and writes a map for places with \
+                stripe-over",
+        )
         .arg_required_else_help(true)
-        .arg(Arg::new("object").required(true).value_name("OBJECT").help("File to stripe; a path or a URL"))
+        .arg(Arg::new("object").required(true).value_name("OBJECT").help("File to stripe, as a path or a URL"))
         .arg(over())
         .arg(
             Arg::new("factor")
                 .long("factor")
                 .value_name("N")
                 .value_parser(value_parser!(usize))
-                .help("Number of stores that take units of this object [default: all]"),
+                .help("Number of stores that get units of this object [default: all]"),
         )
         .arg(
             Arg::new("unit")
@@ -45,27 +48,27 @@ pub(crate) fn command() -> Command {
                 .value_name("N")
                 .value_parser(value_parser!(usize))
                 .default_value("1")
-                .help("Copies of each unit, on different stores"),
+                .help("Number of copies of each unit, on different stores"),
         )
         .arg(
             Arg::new("map")
                 .long("map")
                 .value_name("MAP")
-                .help("Map to write, a path or a URL that ends in .stripe [default: OBJECT.stripe]"),
+                .help("Map to write, as a path or a URL that ends in .stripe [default: OBJECT.stripe]"),
         )
         .arg(
             Arg::new("remove-former")
                 .long("remove-former")
                 .action(ArgAction::SetTrue)
-                .help("Removes the units of the map that is replaced; whoever still plays that version gets an error"),
+                .help("Removes the units of the map that is replaced. Viewers of the replaced version get an error"),
         )
 }
 
 pub(crate) fn undo_command() -> Command {
     Command::new("unstripe")
-        .about("Reads a striped object back into a file, and compares its checksum")
+        .about("Reads a striped object back into a file, and verifies its checksum")
         .arg_required_else_help(true)
-        .arg(Arg::new("map").required(true).value_name("MAP").help("Map of the object; a path or a URL"))
+        .arg(Arg::new("map").required(true).value_name("MAP").help("Map of the object, as a path or a URL"))
         .arg(over())
         .arg(
             Arg::new("output")
@@ -79,14 +82,14 @@ pub(crate) fn undo_command() -> Command {
             Arg::new("remove")
                 .long("remove")
                 .action(ArgAction::SetTrue)
-                .help("Removes the map and the units once the file is there"),
+                .help("Removes the map and the units after the file is written"),
         )
 }
 
 fn over() -> Arg {
     Arg::new("over").long("over").required(true).value_name("STORES").value_delimiter(',').help(
-        "Stores: folders, s3://, gs:// or az:// buckets, each with NAME= before it where the server reaches it by another \
-         location, and with ?endpoint=URL behind a bucket that has its own",
+        "Stores: folders, or s3://, gs:// or az:// buckets. A store that the server reaches by another location needs \
+         NAME= before it. ?endpoint=URL after a bucket names its own endpoint",
     )
 }
 
@@ -157,7 +160,9 @@ pub(crate) fn undo(matches: &ArgMatches) -> Outcome {
     let target = map_target(matches.get_one::<String>("map").map_or("", String::as_str))?;
     let output = matches.get_one::<PathBuf>("output").cloned().unwrap_or_else(|| PathBuf::from(target.name()));
     if output.exists() {
-        return Err(format!("{}: it exists", output.display()).into());
+        return Err(
+            format!("{}: the file exists: remove it, or choose another file with --output", output.display()).into()
+        );
     }
     let part = output.with_added_extension("part");
     let read = runtime()?.block_on(read(matches, &target, &part));

@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command};
 use reqwest::Method;
 
 pub(crate) fn command() -> Command {
-    let about = "Starts the program of a running server anew, from the same path; the new process takes over without a failed request";
+    let about = "Replaces the process of a running server by a new one from the same path, without a failed request";
     Command::new("upgrade").about(about).args(address())
 }
 

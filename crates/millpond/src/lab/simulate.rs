@@ -27,11 +27,11 @@ pub(crate) fn command() -> Command {
         .args_conflicts_with_subcommands(true)
         .subcommand(cluster::command())
         .subcommand(dispensers::command())
-        .about("Plays a workload against the cache's own policies and prefetch modes")
+        .about("Simulates a workload with the cache's own policies and prefetch modes")
         .long_about(
-            "Plays a workload against the cache's own policies and prefetch modes, on a virtual clock and a modelled \
-             link. Prints server traffic, hits, false prefetch and stalls. Lists of values make a run for each \
-             combination. docs/handbook/simulator.md explains each figure.",
+            "Simulates a workload with the cache's own policies and prefetch modes, on a virtual clock and a modelled \
+             link. Prints server traffic, hits, false prefetch and stalls. With lists of values, each combination is \
+             a run. docs/handbook/simulator.md explains each figure.",
         )
         .arg(
             option("preset", "NAME", "sproxy", "A generated workload")
@@ -47,28 +47,32 @@ pub(crate) fn command() -> Command {
         .arg(option("speed", "FACTOR", "1", "Divides all times").value_parser(clap::value_parser!(f64)))
         .arg(Arg::new("save").long("save").value_name("FILE").help("Writes the workload as CSV, and runs nothing"))
         .arg(option("cache", "SIZES", "64MiB,256MiB,1GiB,4GiB", "Sizes of the cache"))
-        .arg(option("slice", "SIZES", "512KiB", "Sizes of a slice; with mode full objects are cached whole"))
+        .arg(option("slice", "SIZES", "512KiB", "Sizes of a slice. The mode full caches whole objects instead"))
         .arg(option(
             "mode",
             "MODES",
             "on-demand",
             "When upcoming slices are fetched: on-demand, window, window:N, half, active, full",
         ))
-        .arg(option("policy", "NAMES", PolicyName::Stream.as_str(), "Eviction policies; \"all\" for each of them"))
+        .arg(option("policy", "NAMES", PolicyName::Stream.as_str(), "Eviction policies; \"all\" runs each policy"))
         .arg(option(
             "bandwidth",
             "RATES",
             "10MB",
-            "Bandwidth of the link to the origin in bytes a second; it may change over time: 10MB,1h:2MB,3h:10MB",
+            "Bandwidth of the link to the origin, in bytes a second. It may change over time, such as \
+             10MB,1h:2MB,3h:10MB",
         ))
-        .arg(option("delay", "TIME", "50ms", "Time from a request to its first byte"))
+        .arg(option("delay", "TIME", "50ms", "Time from a request to the first byte of its reply"))
         .arg(option("seed", "NUMBER", "1", "Seed of generated workloads").value_parser(clap::value_parser!(u64)))
         .arg(
             Arg::new("compare")
                 .long("compare")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["preset", "trace", "save", "plot"])
-                .help("Compares all policies on ten workloads; shows what the default loses to the best other one"),
+                .help(
+                    "Compares all policies on ten workloads. Shows how much worse the default is than the best \
+                       other policy",
+                ),
         )
         .arg(Arg::new("json").long("json").value_name("FILE").help("Writes all figures as JSON; - for standard output"))
         .arg(Arg::new("plot").long("plot").value_name("FOLDER").help("Writes plots over the size of the cache, as SVG"))

@@ -10,6 +10,7 @@
 
 use super::{LARGEST, TraceError, beginning, length, name};
 use crate::simulate::workload::{Visit, Workload};
+use millpond_utc::Date;
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -87,7 +88,7 @@ fn json_visit(line: &str) -> Option<Option<Visit>> {
     let counts = matches!(text("method"), Some("GET" | "PLAY")) && matches!(number("status"), Some(200 | 206));
     let bytes = number("bytes").filter(|bytes| counts && (1..=LARGEST).contains(bytes));
     let Some(bytes) = bytes else { return Some(None) };
-    let ended = rfc3339(text("timestamp")?)?;
+    let ended = millpond_utc::parse(text("timestamp")?)?.as_secs_f64();
     let took = number("us").map(|us| us as f64 / 1e6).or(number("ms").map(|ms| ms as f64 / 1e3)).unwrap_or(0.0);
     let path = text("uri").map(str::to_owned).or_else(|| text("asset").map(|asset| format!("/{asset}")))?;
     // RTSP sends at the pace of playback.
@@ -107,25 +108,7 @@ fn part(range: &str) -> Option<(u64, u64)> {
     Some((length(part.split('-').next()?)?, length(len).unwrap_or(0)))
 }
 
-/// Seconds of `2026-11-24T03:00:00.5Z` since the same moment as in [`seconds`].
-fn rfc3339(text: &str) -> Option<f64> {
-    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
-    let mut parts = date.splitn(3, '-');
-    let mut number = |range: std::ops::RangeInclusive<i64>| parts.next()?.parse().ok().filter(|n| range.contains(n));
-    let days = days(number(0..=9999)?, number(1..=12)?, number(1..=31)?);
-    let mut parts = time.splitn(3, ':');
-    let mut number = |most: f64| parts.next()?.parse().ok().filter(|n: &f64| (0.0..=most).contains(n));
-    Some(days as f64 * 86_400.0 + number(23.0)? * 3600.0 + number(59.0)? * 60.0 + number(61.0)?)
-}
-
-/// Days since 1 March of year 0 (Howard Hinnant, "chrono-compatible low-level date algorithms").
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let shifted = if month > 2 { year } else { year - 1 };
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    shifted * 365 + shifted.div_euclid(4) - shifted.div_euclid(100) + shifted.div_euclid(400) + of_year
-}
-
-/// Seconds of `10/Oct/2000:13:55:36 -0700` since any fixed moment.
+/// Seconds of `10/Oct/2000:13:55:36 -0700` since the Unix epoch.
 fn seconds(date: &str) -> Option<f64> {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (date, zone) = date.split_once(' ').unwrap_or((date, "+0000"));
@@ -139,7 +122,7 @@ fn seconds(date: &str) -> Option<f64> {
     let mut rest = date.split('/').nth(2)?.split(':');
     let mut number = |most: i64| rest.next()?.parse::<i64>().ok().filter(|n| (0..=most).contains(n));
     let (year, hour, minute, second) = (number(9999)?, number(23)?, number(59)?, number(60)?);
-    let days = days(year, month, day);
+    let days = Date { year, month: month.try_into().ok()?, day: day.try_into().ok()? }.days()?;
     let zone: i64 = zone.parse().ok().filter(|zone| (-2400..=2400).contains(zone))?;
     let offset = (zone / 100 * 60 + zone % 100) * 60;
     Some((days * 86_400 + hour * 3600 + minute * 60 + second - offset) as f64)

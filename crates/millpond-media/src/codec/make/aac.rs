@@ -3,8 +3,8 @@
 use super::{Made, entry};
 use crate::{
     codec::{
-        asc::{AAC_LC, AudioSpecificConfig, SAMPLE_RATES, channels_of, rate_index},
-        bits::FieldReader,
+        audio::asc::{AAC_LC, AudioSpecificConfig, SAMPLE_RATES, channels_of, rate_index},
+        fields::FieldReader,
     },
     error::MediaError,
 };

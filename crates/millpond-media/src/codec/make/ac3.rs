@@ -2,7 +2,7 @@
 
 use super::{Made, entry};
 use crate::{
-    codec::{ac3_frame::Ac3Frame, bits::FieldReader},
+    codec::{audio::ac3_frame::Ac3Frame, fields::FieldReader},
     error::MediaError,
 };
 
@@ -18,7 +18,7 @@ const MOST_DEPENDENTS: usize = 8;
 /// Bytes of `dec3` with the data rate and the number of substreams.
 const DATA_RATE: usize = 2;
 
-/// The box that configures a decoder, and what it states.
+/// The box that configures a decoder, and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ac3Specific {
     /// Body of `dac3` or `dec3`.

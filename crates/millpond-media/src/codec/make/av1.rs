@@ -2,7 +2,7 @@
 
 use super::{Made, entry};
 use crate::{
-    codec::{bits::FieldReader, color::Color},
+    codec::{fields::FieldReader, video::color::Color},
     error::MediaError,
 };
 

@@ -3,9 +3,11 @@
 use super::{Made, entry};
 use crate::{
     boxes::FourCc,
-    codec::sps::{HIGH, PictureSequence},
+    codec::{
+        nal::NalSyntax,
+        video::sps::{HIGH, PictureSequence},
+    },
     error::MediaError,
-    nal::NalSyntax,
 };
 
 /// Path of errors.

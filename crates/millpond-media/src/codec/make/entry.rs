@@ -3,7 +3,10 @@
 use super::{MOST_CONFIGURATION, PATH};
 use crate::{
     boxes::FourCc,
-    codec::{color::Color, iso, sps::PictureSequence},
+    codec::{
+        iso,
+        video::{color::Color, sps::PictureSequence},
+    },
     error::MediaError,
 };
 

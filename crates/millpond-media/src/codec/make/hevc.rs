@@ -3,9 +3,11 @@
 use super::{Made, avc::write_sets, entry};
 use crate::{
     boxes::FourCc,
-    codec::sps::PictureSequence,
+    codec::{
+        nal::{NalSyntax, unescaped},
+        video::sps::PictureSequence,
+    },
     error::MediaError,
-    nal::{NalSyntax, unescaped},
 };
 
 /// Path of errors.

@@ -1,7 +1,7 @@
 //! Makes codecs and sample entries from what streams state: session descriptions, parameter sets, frame headers.
 //!
-//! Each codec family has a file. It writes an ISO sample entry, which `parse_sample_entry` then reads. So a codec of a
-//! live stream has the same properties as that of a file with the same configuration.
+//! Each codec family has a file. It writes an ISO sample entry, which `parse_sample_entry` then reads. So a live stream's codec
+//! has the same properties as a file's codec with the same configuration.
 
 mod aac;
 mod ac3;
@@ -29,7 +29,7 @@ pub use record::parameter_sets;
 pub use vpx::{vp8, vp9};
 
 use super::{Codec, parse_sample_entry};
-use crate::{boxes::FourCc, error::MediaError, movie::TrackKind};
+use crate::{boxes::FourCc, codec::TrackKind, error::MediaError};
 
 /// Most bytes of a decoder's configuration. Parameter sets of encoders have less than 1 KiB.
 pub const MOST_CONFIGURATION: usize = 64 * 1024;

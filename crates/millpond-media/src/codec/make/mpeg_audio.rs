@@ -4,7 +4,7 @@ use super::{Made, entry};
 use crate::{
     codec::{
         Codec,
-        mpeg_audio::{self, MpegAudioConfig},
+        audio::mpeg_audio::{self, MpegAudioConfig},
     },
     error::MediaError,
 };

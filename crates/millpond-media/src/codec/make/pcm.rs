@@ -2,7 +2,7 @@
 
 use super::{Made, PATH, entry};
 use crate::{
-    codec::{ByteOrder, PcmCoding, PcmConfig, parse_sample_entry, pcm},
+    codec::{ByteOrder, PcmCoding, PcmConfig, audio::pcm, parse_sample_entry},
     error::MediaError,
     units::Timescale,
 };

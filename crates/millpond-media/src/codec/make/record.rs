@@ -3,11 +3,11 @@
 use super::entry;
 use crate::{
     codec::{
-        avc::{nal_length_size, nal_units},
-        bits::FieldReader,
+        fields::FieldReader,
+        nal::NalSyntax,
+        video::avc::{nal_length_size, nal_units},
     },
     error::MediaError,
-    nal::NalSyntax,
 };
 
 /// Paths of errors.

@@ -3,7 +3,10 @@
 use super::{Made, entry};
 use crate::{
     boxes::FourCc,
-    codec::{bits::FieldReader, color::Color, vp9::least_level},
+    codec::{
+        fields::FieldReader,
+        video::{color::Color, vp9::least_level},
+    },
     error::MediaError,
 };
 

@@ -1,7 +1,8 @@
-//! Access units of H.264 (7.4.1.2.3) and H.265 (7.4.2.4.4): which NAL unit begins one, and what it tells of it.
+//! Access units of H.264 (7.4.1.2.3) and H.265 (7.4.2.4.4): which NAL unit begins an access unit, and which properties the NAL
+//! unit shows.
 
 use super::{fields::Field, parameter_sets::SetKind};
-use crate::nal::NalSyntax;
+use crate::codec::nal::NalSyntax;
 
 /// Part that a NAL unit plays in an access unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,7 +27,8 @@ impl Anchors {
         self.anchors.push_back(Anchor { at, pts, dts: unit.dts.unwrap_or(pts) });
     }
 
-    /// Returns the times of a frame that begins at `at`: those of its unit, unless another frame began there before.
+    /// Returns the times of a frame that begins at `at`. These are its unit's times, unless another frame of the unit has taken
+    /// them.
     pub(super) fn take(&mut self, at: u64) -> Option<Anchor> {
         let mut found = None;
         while let Some(anchor) = self.anchors.pop_front_if(|first| first.at <= at) {

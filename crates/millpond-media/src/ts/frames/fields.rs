@@ -1,7 +1,6 @@
 //! Fields of interlaced H.264: two of them are one frame.
 
-use crate::bit_reader::BitReader;
-use crate::nal::unescaped;
+use crate::{bits::BitReader, codec::nal::unescaped};
 
 /// Profiles of H.264 whose parameter sets state a chroma format (7.3.2.1.1).
 const HIGH: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
@@ -90,8 +89,8 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Reads the header of a slice (7.3.3). `syntax` returns that of the sequence parameter set behind a picture
-    /// parameter set.
+    /// Reads the header of a slice (7.3.3). `syntax` returns the syntax of the sequence parameter set to which a picture
+    /// parameter set refers.
     pub(super) fn read(slice: &[u8], syntax: impl FnOnce(u32) -> Option<FieldSyntax>) -> Option<Self> {
         let bytes = unescaped(slice.get(..SLICE_HEADER).unwrap_or(slice));
         let mut bits = BitReader::new(&bytes);

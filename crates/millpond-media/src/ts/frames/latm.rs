@@ -4,7 +4,7 @@ use super::{
     FrameFault, TsConfiguration,
     sound::{Look, SoundCode, SoundFrame},
 };
-use crate::latm::{LatmError, LatmReader};
+use crate::codec::audio::latm::{LatmError, LatmReader};
 use bytes::Bytes;
 
 /// Bytes of `AudioSyncStream` before the element: 11 bits of sync word, 13 of length.

@@ -15,7 +15,7 @@ mod pictures;
 mod sound;
 
 use super::{coding::StreamCoding, event::PesUnit};
-use crate::nal::NalSyntax;
+use crate::codec::nal::NalSyntax;
 use bytes::Bytes;
 pub use configuration::TsConfiguration;
 use pictures::Pictures;
@@ -58,7 +58,7 @@ pub enum Framed {
 pub enum FrameFault {
     /// Bytes of the frame were lost.
     Incomplete,
-    /// Bytes that are no frame: the search for the next one skips them.
+    /// Bytes that are no frame. The search for the next frame skips them.
     Garbage,
     /// No time of the stream applies to the frame.
     Untimed,
@@ -82,8 +82,8 @@ impl fmt::Display for FrameFault {
 
 /// Turns the PES packets of one stream into frames.
 ///
-/// Only complete frames are given. A picture ends where the next one begins; where each of the stream's PES packets has
-/// been seen to hold whole pictures, it ends with its packet, which saves the delay of one frame.
+/// Only complete frames are given. A picture ends where the next picture begins. If each PES packet so far held whole pictures, a
+/// picture ends with its packet, which saves the delay of one frame.
 #[derive(Debug)]
 pub struct Framer {
     kind: Kind,

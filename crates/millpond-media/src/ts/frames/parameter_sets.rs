@@ -5,8 +5,8 @@ use super::{
     fields::{Field, FieldSyntax},
 };
 use crate::{
-    bit_reader::BitReader,
-    nal::{NalSyntax, unescaped},
+    bits::BitReader,
+    codec::nal::{NalSyntax, unescaped},
 };
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Times of pictures: those of the stream, and estimates for pictures without.
+//! Times of pictures: the stream's times, and estimates for pictures without times.
 
 use super::{CLOCK_MASK, anchors::Anchor};
 
@@ -6,6 +6,17 @@ use super::{CLOCK_MASK, anchors::Anchor};
 const USUAL_STEP: u64 = 3600;
 /// Longest distance of pictures that is believed: 10 s.
 const LONGEST_STEP: u64 = 900_000;
+
+/// Times of one picture, on the 90 kHz clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PictureTime {
+    /// Presentation time.
+    pub(super) pts: u64,
+    /// Decoding time.
+    pub(super) dts: u64,
+    /// Whether the stream has no timestamp for it.
+    pub(super) is_estimated: bool,
+}
 
 /// Times of the last picture.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,16 +30,15 @@ pub(super) struct PictureTimes {
 }
 
 impl PictureTimes {
-    /// Returns the times of the next picture: presentation, decoding, whether they are estimated. `None` before the first
-    /// timestamp.
-    pub(super) fn next(&mut self, anchor: Option<Anchor>) -> Option<(u64, u64, bool)> {
+    /// Returns the times of the next picture; `None` before the first timestamp.
+    pub(super) fn next(&mut self, anchor: Option<Anchor>) -> Option<PictureTime> {
         let Some(Anchor { pts, dts, .. }) = anchor else {
             let (pts, dts) = self.last?;
             let step = self.step.unwrap_or(USUAL_STEP);
-            let next = ((pts + step) & CLOCK_MASK, (dts + step) & CLOCK_MASK);
-            self.last = Some(next);
+            let (pts, dts) = ((pts + step) & CLOCK_MASK, (dts + step) & CLOCK_MASK);
+            self.last = Some((pts, dts));
             self.skip();
-            return Some((next.0, next.1, true));
+            return Some(PictureTime { pts, dts, is_estimated: true });
         };
         if let Some((stamped, count)) = self.stamped {
             let step = (dts.wrapping_sub(stamped) & CLOCK_MASK) / count;
@@ -36,7 +46,7 @@ impl PictureTimes {
         }
         self.stamped = Some((dts, 1));
         self.last = Some((pts, dts));
-        Some((pts, dts, false))
+        Some(PictureTime { pts, dts, is_estimated: false })
     }
 
     /// Counts a picture without a timestamp.

@@ -5,9 +5,9 @@ use super::{
     access_unit::{AccessUnit, Role, begins_access_unit, begins_picture},
     anchors::{Anchor, Anchors},
     parameter_sets::SetsById,
-    picture_times::PictureTimes,
+    picture_times::{PictureTime, PictureTimes},
 };
-use crate::{nal::NalSyntax, ts::event::PesUnit};
+use crate::{codec::nal::NalSyntax, ts::event::PesUnit};
 use bytes::Bytes;
 
 /// Most bytes of a picture.
@@ -212,7 +212,7 @@ impl Pictures {
             self.changes += 1;
             out.push(Framed::Configuration(configuration));
         }
-        let Some((pts, dts, is_estimated)) = self.times.next(anchor) else {
+        let Some(PictureTime { pts, dts, is_estimated }) = self.times.next(anchor) else {
             return out.push(Framed::Fault(FrameFault::Untimed));
         };
         out.push(Framed::Frame(TsFrame {

@@ -1,10 +1,10 @@
 //! Events of a stream in an MPD (`EventStream`, ISO/IEC 23009-1 5.10.2), as SCTE 214-1 6.7 carries cues.
 
 use crate::{
-    base64,
     live::{CuePoint, CueRange, Window, ticks},
-    xml::Writer,
+    writing::xml::Writer,
 };
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use millpond_media::Timescale;
 use std::{collections::BTreeSet, ops::Range, time::Duration};
@@ -30,7 +30,7 @@ pub(super) fn write(w: &mut Writer, window: &Window, period: &Range<Duration>, s
         }
         w.number("id", id.into());
         w.start("Signal").attribute("xmlns", "http://www.scte.org/schemas/35/2016");
-        w.start("Binary").end_with(&base64::encode(section));
+        w.start("Binary").end_with(&STANDARD.encode(section));
         w.end().end();
     }
     if !known.is_empty() {

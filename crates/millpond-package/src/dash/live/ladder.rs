@@ -1,21 +1,22 @@
 //! The MPD of a ladder: one Period that begins with the Unix epoch, as the stream time of all rungs does.
 //!
-//! A rung whose source begins again goes on in the same Period. Where its format changed, only segments of the new one are listed.
+//! A rung whose source begins again continues in the same Period. Where its format changed, only segments of the new one are
+//! listed.
 
 use super::{ENTRY, ManifestView, Period, clock, head};
 use crate::{
     dash::sets::{Templates, sets},
     live::{Extent, Rung, Segment, Tracks},
-    track_listing::TrackListing,
-    xml::Writer,
+    manifest::track_listing::TrackListing,
+    writing::xml::Writer,
 };
 use std::time::Duration;
 
 /// Time by which the beginnings of equal segments may differ where they count as aligned.
 const SAME: Duration = Duration::from_millis(20);
 
-/// Returns the MPD of several streams that are renditions of one; `None` until one of them has a complete segment of all its
-/// tracks. The run of `view` is not used.
+/// Returns the MPD of a ladder, whose streams are renditions of one title. `None` until one of the streams has a complete segment
+/// of all its tracks. The run of `view` is not used.
 #[must_use]
 pub fn ladder_mpd(rungs: &[Rung<'_>], view: &ManifestView<'_>) -> Option<String> {
     let tracks = Tracks::of(rungs);

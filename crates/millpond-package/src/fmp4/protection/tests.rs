@@ -1,11 +1,15 @@
 use super::*;
 use crate::{
-    PackageError, dash, fmp4, hls,
-    keys::KeyAddress,
-    testing::bytes,
-    testing_encrypted::{KEY, OTHER, SIZE, Second, WIDEVINE, movie, presentation},
-    transport,
+    PackageError, dash,
+    delivery::transport,
+    fmp4, hls,
+    presentation::keys::KeyAddress,
+    testing::{
+        bytes,
+        encrypted::{KEY, OTHER, SIZE, Second, WIDEVINE, movie, presentation},
+    },
 };
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use millpond_media::{Movie, Scheme, SystemHeader, Uuid, index_bytes};
 use std::sync::Arc;
 
@@ -189,7 +193,7 @@ fn an_mpd_has_the_key_and_the_headers() {
     let headers: &[SystemHeader] = &rotating.system_headers;
     assert_eq!(headers.len(), 2);
     for header in headers {
-        let base64 = crate::base64::encode(&header.whole);
+        let base64 = STANDARD.encode(&header.whole);
         let element = format!("<ContentProtection schemeIdUri=\"urn:uuid:{}\">", header.system);
         let place = text.find(&element).unwrap_or_else(|| panic!("{text}"));
         assert!(text[place..].contains(&format!("<cenc:pssh>{base64}</cenc:pssh>")), "{text}");

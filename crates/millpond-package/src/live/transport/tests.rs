@@ -1,12 +1,12 @@
 use super::*;
 use crate::{
     Plan,
+    delivery::transport,
     live::{
         CutRules, Extent, LiveSample, WindowLimits,
         testing::{LIMITS, VIDEO, cut, epoch, window},
     },
     testing::{self, Made, audio, movie, presentation, table, video},
-    transport,
 };
 use std::{collections::HashMap, time::Duration};
 
@@ -152,10 +152,12 @@ fn counters_go_on_while_segments_leave() {
 
 #[test]
 fn playlists_list_what_can_be_made() {
-    use crate::hls::{
-        Container,
-        live::{PlaylistView, media},
-        live_multivariant,
+    use crate::{
+        delivery::container::Container,
+        hls::{
+            live::{PlaylistView, media},
+            live_multivariant,
+        },
     };
     let window = window(ROOM, cut(RULES, samples()));
     let view = PlaylistView { run: "0a1b", container: Container::Ts, skip: true, extent: Extent::Edge, query: "" };

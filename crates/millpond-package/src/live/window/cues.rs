@@ -14,7 +14,7 @@ use std::{sync::Arc, time::Duration};
 /// A splice information section of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cue {
-    /// Stream time that it announces; that of its arrival where it has none.
+    /// Stream time that the cue announces, else the time of its arrival.
     pub at: Duration,
     /// The fields of the section.
     pub splice: Arc<SpliceSection>,
@@ -40,8 +40,8 @@ pub struct PastCue {
 pub(super) struct Cues(Ranges);
 
 impl Window {
-    /// Takes a cue whose time is in the newest epoch. Playlists list an event until its end has left them. Returns what a later
-    /// window needs of it; `None` where it changes nothing, such as a repeated one.
+    /// Takes a cue whose time is in the newest epoch. Playlists list an event until its end has left them. Returns the cue for
+    /// later windows. `None` if it changes nothing, such as a repeated cue.
     pub fn cue(&mut self, cue: &Cue) -> Option<PastCue> {
         let at = self.newest_epoch()?.wall_of(cue.at);
         let edge = self.segments.back().map_or(at, |last| last.wall);

@@ -1,11 +1,11 @@
 //! Tracks of a window as manifests list them.
 
 use super::Window;
-use crate::{live::epoch::WindowEpoch, track::MediaKind, track_listing::TrackListing};
+use crate::{live::epoch::WindowEpoch, manifest::track_listing::TrackListing, presentation::track::MediaKind};
 use millpond_media::codec::Codec;
 
 impl Window {
-    /// Returns the tracks of an epoch for manifests: those that fragmented MP4 can carry, and that fit beside video.
+    /// Returns the tracks of an epoch for manifests: tracks that fragmented MP4 can carry, and that fit beside video.
     pub(crate) fn listings<'a>(&'a self, epoch: &'a WindowEpoch) -> Vec<TrackListing<'a>> {
         let listings = || (0..self.tracks.len()).filter_map(|place| self.listing(epoch, place));
         let has_video = listings().any(|listing| listing.kind == MediaKind::Video);
@@ -13,7 +13,8 @@ impl Window {
         listings().filter(|listing| listing.codec().is_some_and(is_listed)).collect()
     }
 
-    /// Returns the tracks of an epoch that have transport stream segments of their own, and the sound in those of each video.
+    /// Returns the tracks of an epoch that have their own transport stream segments, and the sound track in the segments of each
+    /// video.
     pub(crate) fn transport_listings<'a>(
         &'a self,
         epoch: &'a WindowEpoch,

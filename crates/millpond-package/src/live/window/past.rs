@@ -7,9 +7,9 @@ use crate::{
         epoch::WindowEpoch,
         measure::{TargetDuration, Targets},
         part::SegmentNumber,
-        segment::{Segment, TrackSegment},
+        segment::{Segment, SegmentHead, TrackSegment},
     },
-    track::MediaKind,
+    presentation::track::MediaKind,
 };
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const FEWEST: u64 = 4;
 /// The segments of a window that a playlist or manifest lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Extent {
-    /// The newest ones, for as long as [`WindowLimits::listed`](super::WindowLimits::listed).
+    /// The newest segments, of [`WindowLimits::listed`](super::WindowLimits::listed).
     #[default]
     Edge,
     /// All that can be fetched.
@@ -79,7 +79,7 @@ impl Window {
         self.past = Some(time);
     }
 
-    /// Adds what was cut before, to a window without segments: epochs, and segments in the order of their numbers. A segment
+    /// Adds earlier epochs and segments to a window without segments. Segments must be in the order of their numbers. A segment
     /// that does not follow the one before replaces all. Later epochs need other numbers.
     pub fn restore(&mut self, epochs: Vec<WindowEpoch>, segments: Vec<PastSegment>) {
         epochs.into_iter().for_each(|epoch| self.begin(epoch));
@@ -117,10 +117,10 @@ impl Window {
     }
 
     fn past_segment(&self, past: &PastSegment) -> Segment {
-        let place = (past.number, past.epoch, past.discontinuity);
         let wall = self.segments.back().map_or(past.wall, |last| last.wall.max(past.wall));
-        let mut segment = Segment::new(place, (past.start, wall), past.is_independent, self.tracks.len());
-        segment.media = self.media_before(past.epoch, (past.start, wall));
+        let PastSegment { number, epoch, discontinuity, start, is_independent, .. } = *past;
+        let head = SegmentHead { number, epoch, discontinuity, start, wall, is_independent };
+        let mut segment = Segment::new(head, self.media_before(&head), self.tracks.len());
         for (track, of_track) in segment.tracks.iter_mut().enumerate() {
             *of_track = match past.tracks.get(track) {
                 Some(past) => TrackSegment {
@@ -170,7 +170,8 @@ impl Window {
         }
     }
 
-    /// Returns the segment of a wall time since the Unix epoch: the last one that begins then or before, else the first one.
+    /// Returns the segment at a wall time since the Unix epoch. This is the last segment that begins at or before `wall`, else
+    /// the first segment.
     #[must_use]
     pub fn at(&self, wall: Duration) -> Option<SegmentNumber> {
         // Playlists tell whole milliseconds, rounded down.

@@ -2,9 +2,9 @@
 
 use super::Window;
 use crate::{
-    bandwidth::{Bandwidth, Load},
-    digits,
     live::boundary::time,
+    timeline::bandwidth::{Bandwidth, Load},
+    writing::digits,
 };
 use std::time::Duration;
 

@@ -1,10 +1,8 @@
 use super::{rates::steady, *};
 use crate::{
     dash::live::{ManifestView, mpd},
-    hls::{
-        Container,
-        live::{PlaylistView, media},
-    },
+    delivery::container::Container,
+    hls::live::{PlaylistView, media},
     live::{
         Cutter, TransportCounters, TransportSegment,
         testing::{LIMITS, audio_track, closed, cut, epoch, film, rules, tracks, video_track, window},

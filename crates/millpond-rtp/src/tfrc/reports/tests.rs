@@ -19,7 +19,7 @@ impl Flow {
     fn send(&mut self, packets: u64) {
         for _ in 0..packets {
             let sequence = self.base.wrapping_add(self.sent as u16);
-            self.reader.sent(7, sequence, (1, 1000), self.now());
+            self.reader.sent(7, sequence, 1, 1000, self.now());
             self.sent += 1;
         }
     }
@@ -141,8 +141,8 @@ fn lies_are_bounded_by_what_was_sent() {
 fn tracks_add_up() {
     let mut reader = ReportReader::default();
     for at in 0..1000_u16 {
-        reader.sent(7, at, (1, 1000), MS * at.into());
-        reader.sent(8, at.wrapping_mul(2), (2, 200), MS * at.into());
+        reader.sent(7, at, 1, 1000, MS * at.into());
+        reader.sent(8, at.wrapping_mul(2), 2, 200, MS * at.into());
     }
     let block =
         |ssrc, highest| ReportBlock { ssrc, fraction_lost: 0, lost: 0, highest, jitter: 0, last_report: 0, delay: 0 };

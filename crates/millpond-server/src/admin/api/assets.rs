@@ -33,11 +33,11 @@ pub(super) struct AssetQuery {
 pub(super) struct ListedAsset {
     /// Path, as in URLs.
     path: String,
-    /// Name of its place.
+    /// Name of the place.
     place: String,
     /// `file`, `list`, `folder` or `manifest`.
     kind: &'static str,
-    /// Length of its files.
+    /// Total length of the files.
     bytes: u64,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct AssetPage {
     items: Vec<ListedAsset>,
     /// Assets that fit the filters, on all pages.
     total: usize,
-    /// `cursor` of the next page; null on the last one.
+    /// `cursor` of the next page; null on the last page.
     next_cursor: Option<String>,
     /// Whether all folders of the places have been read.
     is_complete: bool,

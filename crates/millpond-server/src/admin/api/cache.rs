@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     http::{AnswerError, objects_at},
+    library::PlacePath,
     problem::Problem,
     reload::Reloader,
 };
@@ -30,7 +31,7 @@ pub(super) struct CacheState {
     memory: MemoryState,
     /// Disk; null without a disk cache.
     disk: Option<DiskState>,
-    /// Why there is no disk cache; null where there is one.
+    /// Reason why there is no disk cache; null if there is one.
     no_disk: Option<&'static str>,
 }
 
@@ -80,11 +81,11 @@ pub(super) struct DiskState {
     passed_over: u64,
     /// Failed writes and reads.
     errors: u64,
-    /// Slices whose bytes differed from those written.
+    /// Slices whose bytes differed from the written bytes.
     damaged: u64,
     /// Slices compared with their checksum.
     verified: u64,
-    /// The last failure, while the disk is not used because of it.
+    /// The failure because of which the disk is unused; else null.
     failure: Option<String>,
 }
 
@@ -100,13 +101,13 @@ pub(super) struct CachedFile {
     version: String,
     /// Length.
     bytes: u64,
-    /// Number of all its slices.
+    /// Number of the object's slices, cached or not.
     slices: u64,
     /// Its slices in memory.
     in_memory: u64,
     /// Its slices on the disk.
     on_disk: u64,
-    /// Whether slices of it are pinned.
+    /// Whether slices of the object are pinned.
     pinned: bool,
     /// Bytes read from complete slices.
     hit_bytes: u64,
@@ -274,7 +275,7 @@ pub(super) fn objects(state: &AdminState, query: ObjectQuery) -> Result<Page<Cac
     page(files, |file| format!("{}\n{}", file.whole_path(), file.version), (limit, cursor.as_deref()))
 }
 
-/// Lists the objects with cached slices.
+/// Lists the objects that have cached slices.
 #[utoipa::path(get, path = "/api/v1/cache/objects", tag = "cache", params(ObjectQuery),
     responses((status = 200, body = Page<CachedFile>)))]
 pub(super) fn list_objects(request: &ApiRequest, state: &AdminState) -> Outcome {
@@ -286,7 +287,9 @@ pub(super) fn list_objects(request: &ApiRequest, state: &AdminState) -> Outcome 
 pub(super) fn purge(request: &ApiRequest, state: &AdminState) -> Outcome {
     let Named { path } = request.json()?;
     let path = path.trim_start_matches('/');
-    let Some((_, place, inside)) = state.front.place(path) else { return Err(absent("there is no such place")) };
+    let Some(PlacePath { name: place, inside, .. }) = state.front.place(path) else {
+        return Err(absent("there is no such place"));
+    };
     let selection = Selection { place: place.to_string(), path: inside.to_owned() };
     let purged_slices = state.front.store().purge(&selection);
     tracing::info!(object = path, slices = purged_slices, "purged");
@@ -307,7 +310,7 @@ pub(super) async fn warm(request: &ApiRequest, state: &AdminState) -> Outcome {
     Ok(show(&warmed))
 }
 
-/// Reads ranges of objects in the background, so that the cache has them.
+/// Reads ranges of objects in the background, to fill the cache.
 pub(super) fn fetch(store: Store, ranges: Vec<(Arc<Object>, Vec<Range<u64>>)>) {
     // One object after the other: it is not to take the link from viewers.
     tokio::spawn(async move {

@@ -26,12 +26,12 @@ pub(super) struct AssignQuery {
 pub(super) struct Draining {
     /// Name of the node.
     node: String,
-    /// Whether it drains.
+    /// Whether the node drains.
     drain: bool,
 }
 
 fn cluster(state: &AdminState) -> Result<&Arc<Cluster>, Problem> {
-    let why = "this server is no node of a cluster: the setting cluster names etcd";
+    let why = "this server is no node of a cluster: set cluster, the addresses of etcd";
     state.cluster.as_ref().ok_or_else(|| absent(why))
 }
 
@@ -56,7 +56,8 @@ pub(super) async fn explained(state: &AdminState, path: &str) -> Option<Explaine
     let cluster = state.cluster.as_ref()?;
     let path = path.trim_start_matches('/');
     let target = Target::of_media(&state.front, path);
-    let (key, start) = asset_key(&state.front, &target).or_else(|| state.sources.object_key(path))?;
+    let (key, start) =
+        asset_key(&state.front, &target).or_else(|| state.sources.object_key(&state.sources.find(path)))?;
     let demand = match start {
         Start::Stored | Start::Follows => demand_of(&state.front, &target).await,
         Start::Live | Start::Pushed => None,
@@ -64,7 +65,7 @@ pub(super) async fn explained(state: &AdminState, path: &str) -> Option<Explaine
     Some(cluster.explain(&key, start, demand.as_ref()))
 }
 
-/// Makes a node drain: it finishes its sessions and gets nothing new.
+/// Drains a node: it finishes its sessions, and gets no new viewers.
 #[utoipa::path(put, path = "/api/v1/cluster/nodes/{name}/drain", tag = "cluster",
     params(("name" = String, Path, description = "Name of the node")), responses((status = 200, body = Draining)))]
 pub(super) async fn drain(request: &ApiRequest, state: &AdminState) -> Outcome {

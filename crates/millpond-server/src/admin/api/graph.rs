@@ -45,7 +45,7 @@ pub(super) struct GraphModule {
 pub(super) struct GraphPipe {
     /// Number of the module that sends frames.
     from: u64,
-    /// Number of the module that takes them.
+    /// Number of the module that takes the frames.
     to: u64,
     /// Most runs of frames in the pipe.
     depth: usize,
@@ -56,13 +56,13 @@ pub(super) struct GraphPipe {
 /// A kind of modules.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct GraphKind {
-    /// Its name.
+    /// Name.
     name: &'static str,
     /// Its task.
     about: &'static str,
-    /// Number of its inputs.
+    /// Number of inputs.
     inputs: usize,
-    /// Number of its outputs.
+    /// Number of outputs.
     outputs: usize,
 }
 

@@ -3,7 +3,6 @@
 use super::{super::AdminState, Outcome, Reply, absent, bad, page::Items, request::ApiRequest, show, shown};
 use crate::problem::{self, Problem};
 use http::StatusCode;
-use millpond_package::utc;
 use millpond_settings::value;
 use millpond_stream::{CannotInsert, InsertionEnd, InsertionReport, registry::NodeId};
 use serde::{Deserialize, Serialize};
@@ -29,12 +28,12 @@ pub(super) struct ListedInsertion {
     at: Option<f64>,
     /// `waiting`, `playing`, or the name of its end.
     state: &'static str,
-    /// Module of the only viewer that gets it.
+    /// Module of the viewer that alone gets the clip; null for all viewers.
     session: Option<u64>,
     frames: u64,
-    /// Frames of the stream that it replaced.
+    /// Frames of the stream that the clip replaced.
     replaced_frames: u64,
-    /// The failure that ended it.
+    /// The failure that ended the clip.
     error: Option<String>,
 }
 
@@ -48,7 +47,7 @@ pub(super) struct NewInsertion {
     clip: String,
     /// Earliest time: 2026-11-22T10:00:00Z, or 90s from now, within a week.
     at: Option<String>,
-    /// Module of the only viewer that gets it: `GET /api/v1/graph` lists them.
+    /// Module of the viewer that alone gets the clip. `GET /api/v1/graph` lists modules.
     session: Option<u64>,
 }
 
@@ -79,7 +78,7 @@ impl ListedInsertion {
     }
 }
 
-/// Lists the clips that wait or play, and the last ones that ended.
+/// Lists the clips that wait or play, and the last clips that ended.
 #[utoipa::path(get, path = "/api/v1/insertions", tag = "streams", responses((status = 200, body = Items<ListedInsertion>)))]
 pub(super) fn list_insertions(state: &AdminState) -> Reply {
     show(&Items { items: state.manager.insertions().iter().map(ListedInsertion::of).collect() })
@@ -93,7 +92,7 @@ pub(super) async fn insert(request: &ApiRequest, state: &AdminState) -> Outcome 
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let forms = "at: a time such as 2026-11-22T10:00:00Z, or one from now such as 90s, within a week";
     let at = at.map(|text| time(&text, now).ok_or_else(|| bad(forms))).transpose()?;
-    match state.sources.stream(&path).await {
+    match state.sources.stream(&state.sources.find(&path)).await {
         Ok(Some(_)) => {}
         Ok(None) => {
             let why = format!("{path} is not a live stream or channel: clips can't be inserted into stored assets");
@@ -129,7 +128,7 @@ pub(super) fn get_insertion(request: &ApiRequest, state: &AdminState) -> Outcome
     found.map(|insertion| show(&insertion)).ok_or_else(|| no_insertion(id))
 }
 
-/// Cancels a clip; where it plays, the stream goes on with its next key frame.
+/// Cancels a clip. If the clip plays, the stream returns at its next key frame.
 #[utoipa::path(delete, path = "/api/v1/insertions/{id}", tag = "streams", params(("id" = u64, Path, description = "Number of the insertion")),
     responses((status = 200, body = ListedInsertion)))]
 pub(super) fn cancel_insertion(request: &ApiRequest, state: &AdminState) -> Outcome {
@@ -144,7 +143,7 @@ fn no_insertion(id: u64) -> Problem {
 
 /// Reads a time since the Unix epoch, or from `now`.
 fn time(text: &str, now: Duration) -> Option<Duration> {
-    let at = utc::parse(text).or_else(|| value::duration(text).ok()?.checked_add(now))?;
+    let at = millpond_utc::parse(text).or_else(|| value::duration(text).ok()?.checked_add(now))?;
     (at <= now.saturating_add(LATEST)).then_some(at)
 }
 

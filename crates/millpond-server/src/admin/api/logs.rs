@@ -17,7 +17,7 @@ pub(super) struct LogQuery {
     q: Option<String>,
     /// Number of the last line that is known.
     after: Option<u64>,
-    /// Most lines, 1 to 1000: the newest ones.
+    /// Number of the newest lines, 1 to 1000.
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<usize>,
 }

@@ -49,7 +49,7 @@ pub(super) struct ObjectMap {
     bytes: u64,
     /// Number of slices.
     slices: u64,
-    /// Slices of each cell; the last one may have fewer.
+    /// Slices of each cell; the last cell may have fewer.
     slices_per_cell: u64,
     /// One character a cell: `m` in memory, `d` cached, `p` cached in part, `c` coming, `.` absent, `f` a local file.
     cells: String,

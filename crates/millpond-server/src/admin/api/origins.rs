@@ -14,7 +14,7 @@ pub(super) struct Origin {
     place: String,
     /// Location, without secrets.
     location: String,
-    /// Requests, repeated ones included.
+    /// Requests, including retries.
     requests: u64,
     /// Bytes received.
     received_bytes: u64,
@@ -22,13 +22,13 @@ pub(super) struct Origin {
     in_flight: u64,
     /// Repeated requests.
     retries: u64,
-    /// Reads that joined a request of another one.
+    /// Reads that joined a request that another reader had made.
     collapsed: u64,
     /// Objects that were opened as last seen, because the origin failed.
     stale: u64,
     /// Failures by their kind.
     errors: BTreeMap<String, u64>,
-    /// Requests for names that it does not have.
+    /// Requests for names that do not exist.
     not_found: u64,
     /// Objects that had changed since they were opened.
     changed: u64,
@@ -44,7 +44,7 @@ pub(super) struct Origin {
     hit_ratio: Option<f64>,
     /// Bytes fetched ahead of viewers.
     prefetched_bytes: u64,
-    /// Bytes of those that nobody has read yet.
+    /// Prefetched bytes that have not been read yet.
     prefetched_unused_bytes: u64,
     /// Tracks of viewers whose positions are known.
     watched_tracks: u64,
@@ -70,7 +70,7 @@ pub(super) struct StripeStore {
     failures: u64,
     /// Requests under way.
     in_flight: u64,
-    /// Whether it is left alone after a failure.
+    /// Whether the store is unused after a failure.
     is_resting: bool,
 }
 
@@ -78,12 +78,14 @@ pub(super) struct StripeStore {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Neighbours {
-    /// Those answered with bytes.
+    /// Requests that a sibling answered with bytes.
     hits: u64,
-    /// Those that no sibling could answer.
+    /// Requests that no sibling could answer.
     misses: u64,
     /// Failures and timeouts.
     failures: u64,
+    /// Bytes of bodies that siblings sent.
+    received_bytes: u64,
 }
 
 impl Origin {
@@ -118,6 +120,7 @@ impl Origin {
                 hits: of.hits,
                 misses: of.misses,
                 failures: of.failures,
+                received_bytes: of.bytes,
             }),
         }
     }

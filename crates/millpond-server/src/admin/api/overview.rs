@@ -91,7 +91,7 @@ pub(in crate::admin) struct HttpOverview {
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::admin) struct RtspOverview {
-    /// Sessions, those of publishers included.
+    /// Sessions, including publishers.
     pub(in crate::admin) sessions: u64,
     /// Sessions that play.
     pub(in crate::admin) playing: u64,
@@ -225,7 +225,7 @@ pub(super) fn version(state: &AdminState) -> Reply {
     })
 }
 
-/// Tells whether the server can serve, and what will not work.
+/// Shows whether the server can serve, and which parts will not work.
 #[utoipa::path(get, path = "/api/v1/health", tag = "overview", responses((status = 200, body = Health)))]
 pub(super) fn health(state: &AdminState) -> Reply {
     let waiting_for = state.readiness.waiting_for();

@@ -18,7 +18,7 @@ pub(super) struct Page<T> {
     pub(super) items: Vec<T>,
     /// Items that fit the filters, on all pages.
     pub(super) total: usize,
-    /// `cursor` of the next page; null on the last one.
+    /// `cursor` of the next page; null on the last page.
     pub(super) next_cursor: Option<String>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct PageQuery {
 /// The number of items that a client asks for.
 ///
 /// # Errors
-/// 400: it is out of bounds.
+/// 400: the value is out of bounds.
 pub(super) fn limit(given: Option<usize>) -> Result<usize, Problem> {
     match given.unwrap_or(LIMIT) {
         limit if (1..=MOST).contains(&limit) => Ok(limit),

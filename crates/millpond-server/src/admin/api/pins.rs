@@ -23,7 +23,7 @@ const FIRST: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 pub(super) struct Pin {
     /// Path of a file or asset, as in URLs.
     path: String,
-    /// Pins only the index and the first media, such as 30s, and fetches them now: 1s to 1h.
+    /// Fetches and pins only the index and the first part of the title, such as 30s; 1s to 1h.
     first: Option<String>,
 }
 

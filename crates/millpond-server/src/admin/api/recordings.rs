@@ -23,7 +23,7 @@ pub(super) struct ListedRecording {
     id: u64,
     /// Path of the stream.
     path: String,
-    /// Name of its file.
+    /// Name of the file.
     file: String,
     bytes: u64,
     frames: u64,
@@ -31,9 +31,9 @@ pub(super) struct ListedRecording {
     lost_frames: u64,
     /// Duration, gaps included.
     seconds: f64,
-    /// Reason of its end; null while it runs.
+    /// Reason of the end; null while the recording runs.
     ended: Option<&'static str>,
-    /// The failure that ended it.
+    /// The failure that ended the recording.
     error: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct ListedRecording {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct RecordingList {
-    /// Recordings that run, and the last ones that ended.
+    /// Running recordings, and the last recordings that ended.
     items: Vec<ListedRecording>,
     /// Whether there is a folder for recordings (`record-folder`).
     is_on: bool,
@@ -81,11 +81,11 @@ impl ListedRecording {
 }
 
 fn recordings(state: &AdminState) -> Result<&Recordings, Problem> {
-    let why = "recording is off: the setting record-folder names its folder";
+    let why = "recording is off: set record-folder, the folder of recordings";
     state.recordings.as_deref().ok_or_else(|| Problem::new(StatusCode::FORBIDDEN).detail(why))
 }
 
-/// Lists the recordings that run, and the last ones that ended.
+/// Lists the running recordings, and the last recordings that ended.
 #[utoipa::path(get, path = "/api/v1/recordings", tag = "streams", responses((status = 200, body = RecordingList)))]
 pub(super) fn list_recordings(state: &AdminState) -> Reply {
     let all = state.recordings.as_ref().map(|recordings| recordings.list());

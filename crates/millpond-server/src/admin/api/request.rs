@@ -72,7 +72,7 @@ impl ApiRequest {
     /// The body. Without one it is `{}`.
     ///
     /// # Errors
-    /// 400: it is not JSON of that shape.
+    /// 400: the body is not JSON of that shape.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let body: &[u8] = if self.body.is_empty() { b"{}" } else { &self.body };
         serde_json::from_slice(body).map_err(|error| bad(format!("body: {error}")))

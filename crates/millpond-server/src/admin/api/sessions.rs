@@ -75,7 +75,7 @@ pub(super) struct Block {
 pub(super) struct EndedSession {
     /// Its id.
     id: String,
-    /// Whether it was ended.
+    /// Whether the session was ended.
     is_ended: bool,
     /// End of the time for which a viewer of HTTP is refused.
     blocked_until: Option<f64>,
@@ -173,7 +173,7 @@ fn all(state: &AdminState) -> impl Iterator<Item = Session> {
     viewers.chain(state.rtsp.reports().into_iter().map(move |report| Session::of_rtsp(report, now)))
 }
 
-/// Lists viewers of HTTP, long responses and RTSP sessions.
+/// Lists HTTP viewers, long responses and RTSP sessions.
 #[utoipa::path(get, path = "/api/v1/sessions", tag = "sessions", params(SessionQuery),
     responses((status = 200, body = Page<Session>)))]
 pub(super) fn list_sessions(request: &ApiRequest, state: &AdminState) -> Outcome {

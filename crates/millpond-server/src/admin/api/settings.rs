@@ -22,9 +22,9 @@ use utoipa::{IntoParams, ToSchema};
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct SettingList {
-    /// The configuration file; null where there is none.
+    /// The configuration file; null if there is none.
     file: Option<String>,
-    /// Whether there is one that can be changed.
+    /// Whether there is a configuration file that can be changed.
     is_writable: bool,
     /// The settings, in the order of docs/reference/settings.md.
     settings: Vec<ShownSetting>,
@@ -34,19 +34,19 @@ pub(super) struct SettingList {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct ShownSetting {
-    /// Its name.
+    /// Name.
     name: &'static str,
     /// `address`, `path`, `count`, `size`, `duration`, `switch`, `choice`, `text` or `list`.
     form: &'static str,
     /// Values of a choice.
     choices: Vec<&'static str>,
-    /// Its effect.
+    /// Effect.
     help: &'static str,
-    /// Its default, in words.
+    /// Default, in words.
     default: &'static str,
-    /// The value that the next start would use; null where the setting is off. Secrets are `***`.
+    /// Value that the next start would use; null if the setting is off. Secrets are `***`.
     value: Option<String>,
-    /// Where that value was given, in words.
+    /// Source of that value, in words.
     source: String,
     /// `default`, `file`, `environment` or `flag`.
     from: &'static str,
@@ -103,9 +103,9 @@ pub(super) struct Reloaded {
 /// A setting with another value.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ChangedSetting {
-    /// Its name.
+    /// Name.
     setting: String,
-    /// Its value before; null where it was off.
+    /// The previous value; null if the setting was off.
     from: Option<String>,
     /// Its new value.
     to: Option<String>,
@@ -136,19 +136,19 @@ impl Reloaded {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Place {
-    /// Its name.
+    /// Name.
     name: String,
     /// Its location, without secrets.
     location: String,
     /// `folder`, `http`, `s3`, `gcs`, `azure`, `rtsp`, `transport` or `publish`.
     kind: &'static str,
-    /// Whether it has live streams.
+    /// Whether the place has live streams.
     is_live: bool,
-    /// Whether it has answered.
+    /// Whether the place's origin has answered.
     is_ready: bool,
     /// `default`, `file`, `environment` or `flag`.
     from: &'static str,
-    /// Where it was given, in words.
+    /// Source of the place, in words.
     source: String,
 }
 
@@ -203,7 +203,7 @@ fn of<'a>(loaded: &'a Loaded, name: &str) -> Option<&'a Effective> {
     loaded.effective.iter().find(|effective| effective.name == name)
 }
 
-/// Lists all settings: their values, sources, and what is in force.
+/// Lists all settings with their values and sources, and the values in force.
 #[utoipa::path(get, path = "/api/v1/settings", tag = "settings", params(SettingQuery), responses((status = 200, body = SettingList)))]
 pub(super) async fn list_settings(request: &ApiRequest, state: &AdminState) -> Outcome {
     let (reloader, SettingQuery { q }) = (reloader(state)?, request.query()?);
@@ -238,7 +238,7 @@ pub(super) async fn list_settings(request: &ApiRequest, state: &AdminState) -> O
     Ok(show(&SettingList { is_writable: reloader.can_write(), file, settings }))
 }
 
-/// Changes the configuration file, with its comments kept, and puts it in force. All or nothing.
+/// Changes the configuration file, keeps its comments, and puts it in force. Either all changes are made, or none.
 #[utoipa::path(patch, path = "/api/v1/settings", tag = "settings", request_body = SettingChange,
     responses((status = 200, body = Reloaded)))]
 pub(super) async fn change_settings(request: &ApiRequest, state: &AdminState) -> Outcome {

@@ -25,16 +25,16 @@ pub(super) struct Simulation {
     id: u64,
     /// `running`, `done`, `failed` or `cancelled`.
     state: &'static str,
-    /// Time of its start, in seconds since the Unix epoch.
+    /// Start time, in seconds since the Unix epoch.
     started: f64,
-    /// Its duration, once it has ended.
+    /// Duration, after the run has ended.
     seconds: f64,
     /// The request.
     #[schema(value_type = Object)]
     options: Value,
     /// The reason of a failure.
     error: Option<String>,
-    /// Outcomes, as `millpond simulate --json` gives them; null in lists.
+    /// Outcomes, as `millpond simulate --json` prints them; null in lists.
     #[schema(value_type = Option<Vec<Object>>)]
     outcomes: Option<Value>,
 }
@@ -55,7 +55,7 @@ pub(super) struct NewSimulation {
     policy: Option<Vec<String>>,
     /// Bandwidth of the link in bytes a second, such as 10MB.
     bandwidth: Option<String>,
-    /// Time from a request to its first byte, such as 50ms.
+    /// Time from a request to the first byte of its reply, such as 50ms.
     delay: Option<String>,
     /// Seed of the workload.
     seed: Option<u64>,
@@ -107,7 +107,7 @@ pub(super) fn list_simulations(state: &AdminState) -> Reply {
     show(&Items { items: state.desk.simulations.list().into_iter().map(|run| Simulation::of(run, false)).collect() })
 }
 
-/// Starts a run of the simulator, in a process of its own.
+/// Starts a run of the simulator, in a separate process.
 #[utoipa::path(post, path = "/api/v1/simulations", tag = "simulations", request_body = NewSimulation,
     responses((status = 202, body = Simulation)))]
 pub(super) fn start_simulation(request: &ApiRequest, state: &AdminState) -> Outcome {
@@ -125,7 +125,7 @@ pub(super) fn start_simulation(request: &ApiRequest, state: &AdminState) -> Outc
     }
 }
 
-/// Shows a run of the simulator with its outcomes.
+/// Shows a run of the simulator and its outcomes.
 #[utoipa::path(get, path = "/api/v1/simulations/{id}", tag = "simulations", params(("id" = u64, Path, description = "Number of the run")),
     responses((status = 200, body = Simulation)))]
 pub(super) fn get_simulation(request: &ApiRequest, state: &AdminState) -> Outcome {
@@ -134,7 +134,7 @@ pub(super) fn get_simulation(request: &ApiRequest, state: &AdminState) -> Outcom
     found.map(|run| show(&Simulation::of(run, true))).ok_or_else(|| absent(format!("there is no simulation {id}")))
 }
 
-/// Cancels a run of the simulator, or forgets one that has ended.
+/// Cancels a run of the simulator, or removes a run that has ended.
 #[utoipa::path(delete, path = "/api/v1/simulations/{id}", tag = "simulations", params(("id" = u64, Path, description = "Number of the run")),
     responses((status = 200, body = Simulation)))]
 pub(super) fn end_simulation(request: &ApiRequest, state: &AdminState) -> Outcome {

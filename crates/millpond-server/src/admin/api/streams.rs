@@ -19,11 +19,11 @@ use utoipa::{IntoParams, ToSchema};
 pub(super) struct Stream {
     /// Path in URLs.
     path: String,
-    /// Kind of its source.
+    /// Kind of the source.
     kind: String,
-    /// Address of its source, without passwords.
+    /// Address of the source, without passwords.
     source: String,
-    /// Address of the server that its frames come from.
+    /// Address of the server that sends the frames.
     server: Option<String>,
     /// `waiting`, `running`, `lost` or `failed`.
     state: &'static str,
@@ -35,7 +35,7 @@ pub(super) struct Stream {
     run: Option<String>,
     /// The newest epoch.
     epoch: Option<StreamEpoch>,
-    /// Modules that take its frames, by kind.
+    /// Modules that take the stream's frames, by kind.
     viewers: BTreeMap<&'static str, usize>,
     /// Bits a second, over 4 s.
     bit_rate: Option<u64>,
@@ -67,11 +67,11 @@ pub(super) struct StreamEpoch {
     number: u64,
     /// `start`, `reconnection`, `jump`, `formats`, `splice` or `asset`.
     reason: &'static str,
-    /// Media time of its beginning.
+    /// Media time at the beginning.
     from_seconds: f64,
-    /// Time of its beginning, in seconds since the Unix epoch.
+    /// Wall time of the beginning, in seconds since the Unix epoch.
     wall: f64,
-    /// Codecs of its tracks.
+    /// Codecs of the tracks.
     codecs: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Shift {
     written: Option<u64>,
     lost: Option<u64>,
     errors: Option<u64>,
-    /// The reason why it fails.
+    /// The reason of the failure.
     why: Option<String>,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct StreamQuery {
 pub(super) struct EndedStream {
     /// Path of the stream.
     path: String,
-    /// Whether it was ended.
+    /// Whether the stream or publication was ended.
     is_ended: bool,
 }
 

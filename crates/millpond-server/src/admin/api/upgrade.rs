@@ -13,7 +13,7 @@ pub(super) struct NewProcess {
     process: u32,
 }
 
-/// Starts a process of the same program, which takes over. Where it does not serve, this one goes on.
+/// Starts a new process of the same program, which takes over. If the new process does not serve, the old one continues.
 #[utoipa::path(post, path = "/api/v1/upgrade", tag = "settings", responses((status = 200, body = NewProcess)))]
 pub(super) async fn upgrade(state: &AdminState) -> Outcome {
     let upgraded = match &state.upgrader {

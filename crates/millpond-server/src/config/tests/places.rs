@@ -120,7 +120,7 @@ fn keys_of_encrypted_files_have_an_address_for_each_place() {
     let quoted = place("key-uri = 'a\"b'").errors();
     assert!(quoted[0].contains("key-uri") && quoted[0].contains("without quotation marks"), "{quoted:?}");
     let alone = place("key-format = \"identity\"").errors();
-    assert!(alone[0].contains("key-format \"identity\" is of no use without key-uri"), "{alone:?}");
+    assert!(alone[0].contains("key-format \"identity\" has no effect without key-uri"), "{alone:?}");
 }
 
 #[test]

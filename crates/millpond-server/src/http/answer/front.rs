@@ -1,6 +1,6 @@
 //! The HTTP front end: one request in, one reply out.
 
-use super::{ConnectionViewers, ReplyInfo, Served, Target, lasting::Lasting, reply::CacheControl, target::PlacePath};
+use super::{ConnectionViewers, ReplyInfo, Served, Target, lasting::Lasting, reply::CacheControl};
 use crate::{
     audience::Audience,
     cluster::Cluster,
@@ -8,7 +8,7 @@ use crate::{
         HttpMetrics, Kind, Lifetimes,
         render::{CodedTexts, Renderer},
     },
-    library::{Catalogue, Library, Places},
+    library::{Catalogue, Library, PlacePath, Places},
     live::Sources,
     storage::PlaceBytes,
 };
@@ -172,8 +172,8 @@ impl Front {
         &self.replies[place].cache_control
     }
 
-    /// Splits a path into its place and the path inside it. The number is that of the place.
-    pub(crate) fn place<'a>(&self, path: &'a str) -> Option<(usize, &Arc<str>, &'a str)> {
+    /// Splits a path into its place and the path inside it.
+    pub(crate) fn place<'a>(&'a self, path: &'a str) -> Option<PlacePath<'a>> {
         self.places.find(path)
     }
 

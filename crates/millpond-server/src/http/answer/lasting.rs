@@ -1,6 +1,6 @@
 //! State of the front end that outlives a configuration.
 
-use super::{client::Viewers, live::Openings, publish::Splits};
+use super::{live::Openings, publish::Splits, viewers::Viewers};
 use crate::http::render::{CodedTexts, Renderer};
 use std::sync::{Arc, atomic::AtomicBool};
 use tokio::sync::watch;

@@ -12,7 +12,7 @@
 //! | `file` | files, as they are |
 //! | `publish` | streams that publishers push |
 //! | `operator` | questions of the admin API |
-//! | `client` | nothing: it has the rights of clients and their places among the viewers |
+//! | `client` | nothing: it has the rights of clients and their places in the list of viewers |
 //! | `reply` | nothing: it turns what handlers select into replies |
 //!
 //! A handler selects a [`SelectedRepresentation`](reply::SelectedRepresentation), which becomes a [`Reply`] with a body that the
@@ -26,6 +26,7 @@ mod file;
 mod front;
 mod front_end;
 mod handle;
+#[cfg(feature = "intercept")]
 mod intercepted;
 mod lasting;
 mod live;
@@ -38,13 +39,15 @@ mod publish;
 mod reply;
 mod steering;
 mod target;
+mod viewers;
 
-pub(crate) use client::ConnectionViewers;
 pub(crate) use context::Context;
 pub(crate) use front::{Front, FrontOptions};
+#[cfg(feature = "intercept")]
 pub(crate) use intercepted::{Intercepted, answer_intercepted};
 pub(crate) use operator::{AssetFilter, Explanation, assets_of, demand_of, explanation_of, objects_at, opening_at};
 pub(crate) use page::Served;
 pub(crate) use reply::{Reply, ReplyInfo};
 pub(crate) use steering::asset_key;
 pub(crate) use target::Target;
+pub(crate) use viewers::ConnectionViewers;

@@ -5,13 +5,13 @@
 
 use super::Front;
 use crate::{
-    library::{LiveResource, LiveRoute, Places, Route},
-    live::Sources,
+    library::{LiveResource, LiveRoute, PlacePath, Places, Route},
+    live::{PlaceOffset, Sources, StreamPath},
 };
 use millpond_access::{Gates, RuledPlace};
 use millpond_http::request::Request;
 use millpond_library::uri;
-use std::{borrow::Cow, ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range};
 
 /// Path of steering manifests.
 pub(super) const STEERING: &str = "/.millpond/steering";
@@ -79,7 +79,7 @@ pub(super) struct LiveTarget {
     /// Index of the place.
     pub(super) place: usize,
     /// Path of the stream or channel, with its place.
-    pub(super) stream: String,
+    pub(super) stream: StreamPath,
     /// Whether the path is that of a stream only, and not of an asset that plays as a channel too.
     pub(super) is_source: bool,
     /// Resource of the stream; `None` where there is none of that form.
@@ -93,17 +93,6 @@ struct PlacePart {
     name: Range<usize>,
     /// Offset of the path inside the place.
     inside: usize,
-}
-
-/// A place, and a path inside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PlacePath<'a> {
-    /// Index of the place.
-    pub(super) index: usize,
-    /// Name of the place.
-    pub(super) name: &'a Arc<str>,
-    /// Path inside the place.
-    pub(super) inside: &'a str,
 }
 
 impl Target {
@@ -200,7 +189,7 @@ impl Target {
     /// Returns the path of the asset, stream or file.
     pub(super) fn asset(&self) -> Cow<'_, str> {
         if let Some(live) = self.live() {
-            return live.stream.trim_matches('/').into();
+            return (&*live.stream).into();
         }
         let Some((name, inside)) = self.place_text() else { return self.path.trim_matches('/').into() };
         let inside = self.route().map_or_else(|| inside.trim_matches('/'), |route| route.asset.trim_matches('/'));
@@ -262,21 +251,27 @@ impl LiveTarget {
         };
         let named = stream.trim_matches('/');
         let list = sources.list(named);
-        if let Some(place) = list.or_else(|| place.filter(|_| is_live).map(|place| place.index)) {
-            return Some(Self { place, stream: named.to_owned(), is_source: true, resource });
+        // All of these paths begin as `path` does, but for its slashes.
+        let slashes = path.len() - path.trim_start_matches('/').len();
+        let within =
+            |place: &PlacePart| PlaceOffset { index: place.index, inside: place.inside.saturating_sub(slashes) };
+        if let Some(index) = list.or_else(|| place.filter(|_| is_live).map(|place| place.index)) {
+            let stream = StreamPath::new(named, list, place.map(within));
+            return Some(Self { place: index, stream, is_source: true, resource });
         }
         let channel = match resource.as_ref()? {
             LiveResource::Long(_) => &*stream,
             _ => stream.strip_suffix(CHANNEL)?,
         };
-        let place = place?.index;
-        sources.is_channel(channel).then(|| Self { place, stream: channel.to_owned(), is_source: false, resource })
+        let place = place?;
+        let stream = || StreamPath::new(channel.trim_matches('/'), None, Some(within(place)));
+        sources.is_channel(channel).then(|| Self { place: place.index, stream: stream(), is_source: false, resource })
     }
 }
 
 impl PlacePart {
     fn find(places: &Places, path: &str) -> Option<Self> {
-        let (index, name, inside) = places.find(path)?;
+        let PlacePath { index, name, inside } = places.find(path)?;
         let start = path.len() - path.strip_prefix('/').unwrap_or(path).len();
         Some(Self { index, name: start..start + name.len(), inside: path.len() - inside.len() })
     }

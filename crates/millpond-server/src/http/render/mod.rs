@@ -25,5 +25,5 @@ pub(crate) use compress::encode as compress;
 pub(crate) use error::AnswerError;
 pub(crate) use long_response::{LongResponse, Muxer, Sent};
 pub(crate) use renderer::Renderer;
-pub(crate) use resource::profile;
+pub(crate) use resource::{Role, profile};
 pub(crate) use segment_stream::{SegmentStream, is_begun};

@@ -1,6 +1,9 @@
 //! Thumbnails as JPEG images: key frames that are decoded as jobs, once for all requests that wait for them.
 
-use super::{error::AnswerError, resource};
+use super::{
+    error::AnswerError,
+    resource::{self, Image},
+};
 use crate::{
     library::{Asset, Library, LibraryError, Resource},
     work::JobKind,
@@ -118,19 +121,20 @@ struct Making {
 
 impl Making {
     async fn image(&self, resource: &Resource) -> Result<Bytes, AnswerError> {
-        match resource {
-            Resource::Sheet(name, number) => self.sheet(name, *number).await,
-            Resource::Thumbnail(name, number) => {
-                let track = self.track(name)?;
+        let profile = resource::profile(resource);
+        match profile.image() {
+            Some(Image::Sheet) => self.sheet(profile.track, profile.number).await,
+            Some(Image::Picture) => {
+                let track = self.track(profile.track)?;
                 let (width, height) = track.display_size().unwrap_or((WIDTH, WIDTH));
                 let small = width.min(WIDTH);
                 let high =
                     (u64::from(small) * u64::from(height) / u64::from(width.max(1))).clamp(1, 4 * u64::from(WIDTH));
                 let size = (small, u32::try_from(high).unwrap_or(WIDTH));
-                let picture = self.picture(track, *number, size).await?;
+                let picture = self.picture(track, profile.number, size).await?;
                 self.coded(picture).await
             }
-            _ => Err(self.none("it is no image".to_owned())),
+            None => Err(self.none("it is no image".to_owned())),
         }
     }
 

@@ -56,13 +56,14 @@ impl Renderer {
         fresh: bool,
     ) -> Result<Body, AnswerError> {
         let key = (asset.id, resource);
-        if resource::is_of_thumbnails(&key.1) && self.pictures.is_none() {
+        let profile = resource::profile(&key.1);
+        if profile.is_of_thumbnails() && self.pictures.is_none() {
             return Err(resource::no_resource(asset, "thumbnails are off".to_owned()).into());
         }
-        if let Some(pictures) = self.pictures.as_ref().filter(|_| resource::is_picture(&key.1)) {
+        if let Some(pictures) = self.pictures.as_ref().filter(|_| profile.image().is_some()) {
             return pictures.body(asset, key, fresh).await;
         }
-        if resource::profile(&key.1).is_text {
+        if profile.is_text() {
             return self.text(asset, key, fresh).await;
         }
         if fresh {
@@ -117,10 +118,10 @@ impl Renderer {
     /// # Errors
     /// As [`body`](Self::body).
     pub(crate) async fn prepare(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<(), AnswerError> {
-        let is_segment = matches!(resource, Resource::TsSegment(..) | Resource::IFrame(..) | Resource::Still(..))
-            || (resource::is_picture(resource) && self.pictures.is_some());
-        match resource::lazy(resource) {
-            Some((track, part)) if is_segment && !asset.has_made(track, part) => {
+        let profile = resource::profile(resource);
+        let is_segment = !profile.is_text() && (profile.image().is_none() || self.pictures.is_some());
+        match profile.lazy() {
+            Some(part) if is_segment && !asset.has_made(profile.track, part) => {
                 self.run(asset, resource).await.map(drop)
             }
             _ => Ok(()),
@@ -129,19 +130,20 @@ impl Renderer {
 
     /// Makes a resource on this thread or on the worker pool.
     async fn run(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Output, AnswerError> {
-        if resource::is_light(asset, resource) {
-            return Ok(resource::make(asset, resource)?);
+        let profile = resource::profile(resource);
+        if profile.is_light(asset) {
+            return Ok(profile.make(asset)?);
         }
         let refused = |error| refused(asset, error);
         let pool = self.library.pool();
-        let _charge = pool.charge(resource::memory(asset, resource)).await.map_err(refused)?;
+        let _charge = pool.charge(profile.memory(asset)).await.map_err(refused)?;
         let job = {
             let (asset, resource) = (asset.clone(), resource.clone());
-            move || resource::make(&asset, &resource)
+            move || resource::profile(&resource).make(&asset)
         };
         let output = pool.run(&Work::unlimited(), job).await.map_err(refused)??;
-        if let Some((track, part)) = resource::lazy(resource) {
-            asset.set_made(track, part);
+        if let Some(part) = profile.lazy() {
+            asset.set_made(profile.track, part);
         }
         self.library.weigh(asset);
         Ok(output)
@@ -149,11 +151,9 @@ impl Renderer {
 
     /// Makes a whole body in memory, to learn its length.
     async fn collect(&self, asset: &Arc<Asset>, resource: &Resource, body: Body) -> Result<Body, AnswerError> {
-        // Text grows by a line of times per cue, TS by the headers of its packets.
-        let growth = if matches!(resource, Resource::TsSegment(..)) { 2 } else { 16 };
         let reads: u64 = body.inputs().ranges.iter().map(|(_, range)| range.end - range.start).sum();
         let most = COLLECTED_MOST.min(self.store.memory().budget() / COLLECTED_SHARE);
-        let limit = reads.saturating_mul(growth).saturating_add(64 << 10).min(most);
+        let limit = reads.saturating_mul(resource::profile(resource).growth()).saturating_add(64 << 10).min(most);
         let _charge = self.library.pool().charge(limit).await.map_err(|error| refused(asset, error))?;
         match body.collect(limit as usize).await {
             Ok(Some(bytes)) => Ok(Body::bytes(bytes)),

@@ -35,7 +35,7 @@ impl Connection<'_> {
     pub(super) fn announce(&mut self, request: Announce) -> Outcome<'static> {
         let Announce { path, url, description } = request;
         self.announced = None;
-        let stream = match self.rtsp.sources.live(&path) {
+        let stream = match self.rtsp.sources.live(&self.rtsp.sources.find(&path)) {
             Ok(Some(stream)) if stream.source == Source::Published => stream,
             Ok(_) => return because(StatusCode::MethodNotAllowed, "a place whose streams are not pushed"),
             Err(error) => return failed(&NoMedium::Library(error)),

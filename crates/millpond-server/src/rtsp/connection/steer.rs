@@ -13,7 +13,7 @@ impl Connection<'_> {
         if marked(query) {
             return None;
         }
-        let (key, start) = self.rtsp.sources.object_key(path)?;
+        let (key, start) = self.rtsp.sources.object_key(&self.rtsp.sources.find(path))?;
         let base = cluster.elsewhere(&key, start, (Protocol::Rtsp, self.inlet.is_secure())).await?;
         self.dialogue.moved(&base, &format!("{MARK}={}", cluster.name()))
     }

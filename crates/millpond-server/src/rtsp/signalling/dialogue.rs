@@ -354,7 +354,7 @@ impl Dialogue {
         let path = ask::path(request)?;
         let query = ask::query(request);
         let agent = ask::agent(request);
-        let asker = self.asker(AuthAction::Publish, (request, &query, agent.as_deref()));
+        let asker = self.asker(AuthAction::Publish, request, &query, agent.as_deref());
         let question = self.terms.gates.ask_to_publish(ask::stream(request, &path), &asker)?;
         match request.method() {
             Method::Announce => Some(Check::Ask(question)),
@@ -366,7 +366,9 @@ impl Dialogue {
     fn asker<'a>(
         &self,
         action: AuthAction,
-        (request, query, agent): (&'a Request<Vec<u8>>, &'a str, Option<&'a str>),
+        request: &'a Request<Vec<u8>>,
+        query: &'a str,
+        agent: Option<&'a str>,
     ) -> AskingClient<'a> {
         AskingClient {
             address: self.terms.peer.ip(),
@@ -426,7 +428,7 @@ impl Dialogue {
         let Some(path) = ask::path(request) else { return RtspDecision::Open };
         let begins = matches!(request.method(), Method::Describe | Method::Setup);
         let (query, agent) = (ask::query(request), ask::agent(request));
-        let asker = self.asker(AuthAction::Read, (request, &query, agent.as_deref()));
+        let asker = self.asker(AuthAction::Read, request, &query, agent.as_deref());
         self.terms.gates.rtsp((&path, begins), ask::stream(request, &path), &asker)
     }
 

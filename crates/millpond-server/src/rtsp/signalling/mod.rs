@@ -23,6 +23,7 @@ mod tests;
 
 pub(super) use action::{Action, Announce, Asked, Ended, Named, Outcome, SetUp, Step};
 pub(super) use arrival::{Arrival, Kind};
+#[cfg(feature = "intercept")]
 pub(super) use ask::path as path_of;
 pub(super) use course::Course;
 pub(super) use dialogue::{Dialogue, Terms};

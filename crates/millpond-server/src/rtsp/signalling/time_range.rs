@@ -1,6 +1,5 @@
 //! The `Range` of PLAY (RFC 2326 12.29), with times of the presentation or of the day.
 
-use millpond_package::utc;
 use millpond_rtp::play::{self, NptRange, PlayError};
 use std::time::Duration;
 
@@ -35,7 +34,7 @@ impl TimeRange {
             expected: "clock= and a range such as 20261122T100000Z-",
         };
         let (from, to) = times.split_once('-').ok_or_else(malformed)?;
-        let time = |text: &str| utc::parse_basic(text.trim()).ok_or_else(malformed);
+        let time = |text: &str| millpond_utc::parse_basic(text.trim()).ok_or_else(malformed);
         let to = Some(to).filter(|to| !to.trim().is_empty()).map(time).transpose()?;
         Ok(Self::Clock(time(from)?, to))
     }
@@ -53,9 +52,9 @@ impl TimeRange {
 /// Returns a range of wall times since the Unix epoch, to the millisecond.
 pub(in crate::rtsp) fn clock(from: Duration, to: Option<Duration>) -> String {
     let mut text = "clock=".to_owned();
-    utc::push_basic(&mut text, from);
+    millpond_utc::push_basic(&mut text, from);
     text.push('-');
-    to.into_iter().for_each(|to| utc::push_basic(&mut text, to));
+    to.into_iter().for_each(|to| millpond_utc::push_basic(&mut text, to));
     text
 }
 

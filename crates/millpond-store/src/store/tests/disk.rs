@@ -1,7 +1,7 @@
 //! Slices on the disk.
 
 use super::*;
-use crate::slab::SlabError;
+use crate::disk::slab::SlabError;
 
 /// Waits until the disk tier has written that many slices.
 async fn written(store: &Store, count: u64) {

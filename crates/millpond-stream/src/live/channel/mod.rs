@@ -1,8 +1,8 @@
 //! Channels: stored titles that play one after the other, round and round, at the same position for all viewers (AMPS).
 //!
 //! A channel is a live stream whose source is a list of assets. The module `loader` opens each asset at its turn and gives its
-//! frames the times and numbers of the channel ([`Joint`]). The module `channel` gives them to viewers when they are due. The
-//! frames of another asset begin an epoch; those of the same one go on.
+//! frames the times and numbers of the channel ([`Joint`]). The module `channel` gives them to viewers when they are due. Frames
+//! of another asset begin an epoch. Frames of the same asset continue the epoch.
 
 mod joint;
 mod schedule;

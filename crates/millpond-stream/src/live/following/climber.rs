@@ -24,7 +24,7 @@ pub(crate) enum Wish {
     Up,
 }
 
-/// Chooses among streams in descending order of what they need, which are counted from 0.
+/// Chooses among streams, counted from 0, in descending order of their rates.
 #[derive(Debug)]
 pub(crate) struct Climber {
     /// Number of streams.
@@ -45,7 +45,7 @@ pub(crate) struct Climber {
 }
 
 impl Climber {
-    /// Begins with the first one of `streams`. Frames may wait for `limit`.
+    /// Begins with the first of `streams`. Frames may wait for `limit`.
     pub(crate) fn new(streams: usize, limit: Duration) -> Self {
         let (since, calm, seen) = (None, None, (0, 0));
         Self { streams, at: 0, limit, since, calm, patience: FIRST, is_trial: false, seen }

@@ -12,7 +12,7 @@ const MOST_BYTES: usize = 16 << 20;
 /// Nanoseconds of a second.
 pub(super) const SECOND: i64 = 1_000_000_000;
 
-/// The pictures of a stream since its last key frame, and the place of its times among those of the viewer.
+/// The pictures of a stream since its last key frame, and the offset of its times from the viewer's times.
 #[derive(Debug)]
 pub(super) struct Followed {
     /// The epoch of its last frame; `None` before the first one.
@@ -26,7 +26,7 @@ pub(super) struct Followed {
     origin: i64,
     /// Nanoseconds that are added to its stream times.
     pub(super) shift: i64,
-    /// Whether its pictures can take the place of those of the first stream.
+    /// Whether its pictures can replace the first stream's.
     pub(super) is_fit: bool,
     /// The pictures since the last key frame, that one included. Empty where they are too many.
     group: Vec<Frame>,
@@ -44,12 +44,12 @@ impl Followed {
         Self { epoch, track, scale, sets, origin, shift, is_fit, group, bytes, key, length }
     }
 
-    /// Whether a frame belongs to another epoch than the last one.
+    /// Whether a frame belongs to another epoch than the previous frame.
     pub(super) fn is_new(&self, epoch: u32) -> bool {
         self.epoch != Some(epoch)
     }
 
-    /// Enters an epoch, whose pictures should take the place of those of `first`.
+    /// Enters an epoch, whose pictures should replace those of `first`.
     pub(super) fn enter(&mut self, epoch: &Epoch, first: &Format) {
         self.epoch = Some(epoch.number);
         self.origin = nanos(epoch.wall).saturating_sub(nanos(epoch.from));

@@ -34,7 +34,7 @@ pub(super) fn in_band(format: &Format) -> Option<(Format, Bytes)> {
     Some((format, sets))
 }
 
-/// Whether pictures of a format can take the place of those of another one in a track.
+/// Whether pictures of one format can replace pictures of another format in a track.
 pub(super) fn follows(format: &Format, other: &Format) -> bool {
     let lengths = |codec: &Codec| match codec {
         Codec::Avc(config) => config.nal_length_size,

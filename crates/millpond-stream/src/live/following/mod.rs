@@ -1,8 +1,9 @@
-//! Following a ladder: one viewer gets the pictures of the best stream that his network carries.
+//! Following a ladder: a viewer gets the pictures of the best stream that the viewer's network can carry.
 //!
-//! The frames of all streams arrive at a [`Follower`], which gives those of one of them. It changes at key frames that show the
-//! same moment. The first stream is the best one, and gives the sound. Times and numbers go on over all changes, and key frames
-//! have their parameter sets in band, so no epoch begins: neither players nor the protocols have to know of a change.
+//! The frames of all streams arrive at a [`Follower`], which passes on the frames of one stream. It changes between streams at
+//! key frames that show the same moment. The first stream is the best one, and gives the sound. Times and numbers continue over
+//! all changes, and key frames have their parameter sets in band. So no epoch begins, and players and protocols need not know of
+//! a change.
 
 mod climber;
 mod followed;
@@ -79,8 +80,8 @@ fn pictures(formats: &[Option<Format>]) -> Option<(u16, &Format)> {
 }
 
 impl Follower {
-    /// Follows `streams` streams, of which the first one begins with an epoch of these formats. Frames may wait for `limit`.
-    /// `None` where that has no pictures that others can follow.
+    /// Follows `streams` streams. The first stream begins with an epoch of the formats `first`. Frames may wait for `limit`.
+    /// `None` if the formats have no pictures that other streams can continue.
     pub(crate) fn new(streams: usize, first: &[Option<Format>], limit: Duration) -> Option<Self> {
         let (track, format) = pictures(first)?;
         let (format, _) = in_band::in_band(format)?;
@@ -133,7 +134,7 @@ impl Follower {
         }
     }
 
-    /// Takes a frame of a stream, in the order of their arrival. `epoch` is that of the frame, where that is known.
+    /// Takes a frame of a stream, in the order of their arrival. `epoch` is the frame's epoch, if it is known.
     pub(crate) fn take(
         &mut self,
         from: usize,

@@ -1,8 +1,8 @@
 //! The past of live streams as frames, for viewers that take them one by one.
 //!
-//! A [`PastReader`] reads the segments of a window: those in memory, and those on the disk. It gives their frames on one
-//! timeline without holes, the one of a [`PastFeed`]. Lost segments and discontinuities begin epochs of that feed. At the
-//! newest segment it waits for the next part.
+//! A [`PastReader`] reads the segments of a window, from memory and from the disk. It gives their frames on one timeline without
+//! holes, the one of a [`PastFeed`]. Lost segments and discontinuities begin epochs of that feed. At the newest segment it waits
+//! for the next part.
 
 mod feed;
 mod lane;

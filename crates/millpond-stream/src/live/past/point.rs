@@ -16,11 +16,11 @@ use std::time::Duration;
 pub enum PastStart {
     /// With the last key frame at a wall time since the Unix epoch, or before.
     At(Duration),
-    /// With the frame of each track that follows the last one that was sent.
+    /// With the next frame of each track after the last frame that was sent.
     Next(PastPoint),
 }
 
-/// A moment between the frames that were sent and those that were not.
+/// A moment between the frames that were sent and the frames that were not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastPoint {
     /// A segment from which on the frames are looked for; `None` where only the wall time tells.

@@ -25,7 +25,7 @@ const CHECKS: usize = 5;
 /// Wall times are told in whole milliseconds.
 const MILLI: Duration = Duration::from_millis(1);
 
-/// Gives the frames of a stream's past, and goes on with those that are cut meanwhile. It holds one part of each track, or a
+/// Sends the frames of a stream's past, and continues with frames that are cut meanwhile. It holds one part of each track, or a
 /// quarter of a megabyte.
 #[derive(Debug)]
 pub(crate) struct PastReader {
@@ -66,7 +66,7 @@ pub(crate) struct Begun {
     pub(crate) wall: Duration,
     /// Time at which the first frame is due.
     pub(crate) due: Duration,
-    /// Whether the tracks begin anew; otherwise their numbers and timestamps go on.
+    /// Whether the tracks begin again; otherwise their numbers and timestamps continue.
     pub(crate) is_new: bool,
 }
 

@@ -155,7 +155,7 @@ impl Clip {
         Duration::from_nanos(u64::try_from(self.zero).unwrap_or(0))
     }
 
-    /// Duration of what was asked for, from time 0 on, as far as it is kept.
+    /// Duration of the kept part of the requested range, from time 0 on.
     pub fn duration(&self) -> Duration {
         self.duration
     }

@@ -24,7 +24,7 @@ impl StoredEpoch {
         Self { from: epoch.from, wall: epoch.wall, formats: epoch.formats.to_vec() }
     }
 
-    /// Whether its tracks are those of a window.
+    /// Whether its tracks equal the window's.
     pub(super) fn fits(&self, tracks: &[WindowTrack]) -> bool {
         let is_same = |(format, track): (&Option<LiveFormat>, &WindowTrack)| {
             format.as_ref().is_none_or(|format| {
@@ -39,7 +39,7 @@ impl StoredEpoch {
     }
 }
 
-/// Returns the tracks of a window with these formats. Names are those that receptions give: `v1`, `a1`.
+/// Returns the tracks of a window with these formats. Names come from receptions: `v1`, `a1`.
 pub(super) fn tracks(formats: Vec<&LiveFormat>) -> Vec<WindowTrack> {
     let (mut pictures, mut sounds) = (0, 0);
     let track = |format: &LiveFormat| {

@@ -1,7 +1,7 @@
-//! Time shift: what a stream's segmenter cuts, kept in a ring on the disk.
+//! Time shift: a stream's segments, kept in a ring on the disk.
 //!
-//! Each part is a payload of the ring. The segmenter never waits: what the ring has no room for is lost, and its segment becomes
-//! a gap once it leaves memory. Epochs are written again each minute, because the ring evicts its oldest files.
+//! Each part is a payload of the ring. The segmenter never waits. A part for which the ring has no room is lost, and its segment
+//! becomes a gap when it leaves memory. Epochs are written again each minute, because the ring evicts its oldest files.
 
 mod clip;
 mod entry;
@@ -81,7 +81,7 @@ pub(crate) struct State {
     refreshed: Option<Instant>,
 }
 
-/// The numbers from which a window goes on.
+/// The numbers with which a window continues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShiftEnd {
     pub(crate) next: SegmentNumber,
@@ -89,7 +89,7 @@ pub(crate) struct ShiftEnd {
 }
 
 impl TimeShift {
-    /// Opens the ring of a stream and reads what it has. It blocks the thread.
+    /// Opens the ring of a stream, and reads its records. It blocks the thread.
     ///
     /// # Errors
     /// Those of [`Ring::open`].
@@ -124,7 +124,8 @@ impl TimeShift {
         window.keep_past(self.age);
     }
 
-    /// Gives an empty window what was cut before, as far back as the tracks are the same. It keeps what leaves memory too.
+    /// Fills an empty window with earlier segments, as far back as the tracks are the same. The window also keeps segments that
+    /// leave memory.
     pub(crate) fn restore(&self, window: &mut Window) {
         self.keep(window);
         let state = self.lock();
@@ -133,8 +134,8 @@ impl TimeShift {
         state.cues.restore(window);
     }
 
-    /// Returns a window of the newest segments with the same tracks, for a stream that does not run, and the name of its run. That
-    /// is the same as long as no segment follows, and so are the addresses of media. `None` without segments.
+    /// Returns a window of the newest segments with the same tracks, for a stream that does not run, and the name of its run. The
+    /// name and the addresses of media stay the same until another segment follows. `None` without segments.
     pub(crate) fn ended(&self, path: &str, limits: WindowLimits) -> Option<(String, Window)> {
         let (name, target, tracks) = {
             let state = self.lock();

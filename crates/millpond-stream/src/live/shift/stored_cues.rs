@@ -1,7 +1,7 @@
 //! Cues of a stream on the disk: what windows need that are made later.
 //!
-//! The payload of a record is the section. `start` of the record is the wall time that the cue announces, and `wall` that of the
-//! newest segment when it arrived.
+//! The payload of a record is the section. `start` of the record is the wall time that the cue announces. `wall` is the wall time
+//! of the newest segment when the cue arrived.
 
 use super::wall_now;
 use millpond_media::ts::SpliceSection;

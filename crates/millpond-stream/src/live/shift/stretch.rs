@@ -4,7 +4,7 @@ use super::{
     State, TimeShift,
     entry::{StoredEpoch, StoredSegment, StoredTrack, time},
 };
-use millpond_package::{live::LiveFormat, utc};
+use millpond_package::live::LiveFormat;
 use millpond_store::{
     Chunk,
     ring::{Outcome, Queued, RingError, RingPlace},
@@ -42,7 +42,7 @@ pub enum NoClip {
 
 fn shown(wall: Duration) -> String {
     let mut text = String::new();
-    utc::push(&mut text, wall);
+    millpond_utc::push(&mut text, wall);
     text
 }
 

@@ -71,8 +71,8 @@ impl Opening<'_> {
         self.origins.of(media.remote_place()?)
     }
 
-    /// The origin that tracks of a title would have to be read from, where that can refuse a session at all: the tracks are
-    /// neither local nor read by another session a little ahead.
+    /// The origin from which the tracks of a title must be read, if it can refuse a session. `None` if the tracks are local,
+    /// cached, or read by another session that is a little ahead.
     pub(super) fn read_from(&self, media: &StoredMedia, tracks: &Arc<[u16]>, at: f64) -> Option<Arc<OriginLoad>> {
         let origin = self.origin_of(media).filter(|origin| origin.is_scarce())?;
         let subject = Subject::of(media, tracks.clone());

@@ -1,7 +1,7 @@
-//! Tracks that are announced, and those that give frames.
+//! Tracks that are announced, and tracks that send frames.
 //!
-//! A session states the formats of its tracks. An epoch has only those whose tracks give frames: the first frames wait for a
-//! while until each track has given one. Tracks leave and join with key frames of the leading pictures.
+//! A session states the formats of its tracks. An epoch has only formats whose tracks send frames. The first frames wait for a
+//! while until each track has sent one. Tracks leave and join with key frames of the leading pictures.
 
 use super::{Arrived, Assembly, Line, decode_times};
 use crate::{Format, clock::TrackClock, epoch::Epoch, reception::attendance::Attendance};
@@ -137,8 +137,7 @@ impl Assembly {
         }
     }
 
-    /// Lets tracks leave that have fallen silent, and others join, where a frame of a track is the first one that can be decoded
-    /// without those before it.
+    /// Lets silent tracks leave and other tracks join, at a frame that can be decoded without the frames before it.
     fn follow(&mut self, track: u16, is_key: bool) {
         let (attending, formats) = (&self.attending, &self.formats);
         let is_known = |track: usize| formats.get(track).is_some_and(Option::is_some);
@@ -159,7 +158,7 @@ impl Assembly {
                 if line.number == 0 {
                     line.decode_times = decode_times(format);
                 }
-                tracing::info!(track = %format.name, "a track of a source sends: it is taken up");
+                tracing::info!(track = %format.name, "a track of a source that was left out sends: it is served again");
             }
         }
         self.alter(present);
@@ -173,12 +172,13 @@ impl Assembly {
         };
         for format in self.attending.declared.iter().enumerate().filter_map(silent) {
             tracing::info!(track = %format.name, codec = format.track.codec.name(),
-                "a track of a source is announced and sends nothing: it is left out until it sends");
+                "a track of a source is announced, but sends nothing: it is left out until it sends");
         }
     }
 
-    /// Returns a track for a stream that joins a session whose other streams have the tracks `taken`: a free one of its media, or
-    /// a new one where its clock rate is known. `clock` has the ticks of its timestamps. `None` where there is none for it.
+    /// Returns a track for a stream that joins a session whose other streams have the tracks `taken`. This is a free track of the
+    /// same media, or a new track if the clock rate is known. `clock` has the ticks of its timestamps. `None` where there is none
+    /// for it.
     pub(in crate::reception) fn join(
         &mut self,
         stream: (&str, Timescale),

@@ -20,7 +20,7 @@ const MOST_REORDERED: i32 = 10_000;
 /// Bytes of an `AV1CodecConfigurationRecord` before its OBUs (AV1 Codec ISO Media File Format Binding 2.3).
 const AV1_HEAD: usize = 4;
 
-/// A track, and what is known of its format.
+/// A track, and the known parts of its format.
 #[derive(Debug)]
 pub(super) struct Lane {
     codec: FlvCodec,
@@ -86,7 +86,7 @@ impl Lane {
         Ok(self.show(made))
     }
 
-    /// Removes from a frame what the sample entry states. Returns whether the format is a new one from this frame on, and
+    /// Removes from a frame the parts that the sample entry has. Returns whether the format is a new one from this frame on, and
     /// the frame. One without bytes is no frame.
     pub(super) fn sift(&mut self, frame: &Bytes, is_key: bool, now: Duration) -> (bool, Bytes) {
         let (made, bytes) = match (&mut self.sets, self.codec) {

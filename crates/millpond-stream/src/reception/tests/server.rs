@@ -1,6 +1,6 @@
 //! A scripted RTSP server, whose connections are in memory.
 
-use crate::reception::{Connection, Connector, Endpoint};
+use crate::reception::{Connection, ConnectionEnds, Connector, Endpoint};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 use millpond_rtp::{
@@ -11,7 +11,6 @@ use millpond_rtp::{
 };
 use std::{
     io,
-    net::SocketAddr,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -51,8 +50,8 @@ pub(super) struct FakeServer(UnboundedReceiver<DuplexStream>);
 struct FakeConnection(DuplexStream);
 
 impl Connection for FakeConnection {
-    fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
-        Ok((([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into()))
+    fn addresses(&self) -> io::Result<ConnectionEnds> {
+        Ok(ConnectionEnds { local: ([127, 0, 0, 1], 1).into(), peer: ([127, 0, 0, 1], 2).into() })
     }
 }
 

@@ -30,8 +30,8 @@ pub(super) enum Piece {
 
 /// Takes datagrams, and gives the bytes of a transport stream in order.
 ///
-/// A datagram is RTP where it is a valid packet with whole transport packets (RFC 2250 2); else it is a part of the stream,
-/// which need not begin with a transport packet.
+/// A datagram is RTP if it is a valid RTP packet with whole transport packets (RFC 2250 2). Other datagrams are parts of the
+/// stream, which need not begin with a transport packet.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     /// Whether only RTP is taken from any sender.

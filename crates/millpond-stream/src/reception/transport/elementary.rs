@@ -74,7 +74,7 @@ impl Elementary {
         key(&self.stream) == key(stream)
     }
 
-    /// Takes what a later map says of it.
+    /// Takes the description of the stream in a later programme map.
     pub(super) fn describe(&mut self, stream: TsStream) {
         self.stream = stream;
     }

@@ -1,7 +1,7 @@
 //! One socket for all programmes of a transport stream.
 
 use super::{
-    super::{link::Stopwatch, udp::Batch},
+    super::{rtsp::link::Stopwatch, udp::Batch},
     datagrams::{Datagrams, PACKET, Piece},
     socket,
     source::TransportAddress,
@@ -18,7 +18,7 @@ const MOST_BYTES: usize = 8 << 20;
 /// Bytes that a piece counts for beside its own.
 const PIECE: usize = 64;
 
-/// The place where the packets of an address arrive. Its socket is open while somebody subscribes.
+/// The place where the packets of an address arrive. Its socket is open while there are subscribers.
 #[derive(Debug)]
 pub(super) struct Inlet {
     address: TransportAddress,

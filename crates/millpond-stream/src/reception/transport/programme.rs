@@ -7,7 +7,10 @@ use super::{
 };
 use crate::{
     Format,
-    reception::assembly::{Arrived, Assembly},
+    reception::{
+        assembly::{Arrived, Assembly},
+        attendance::Rhythm,
+    },
     source::{SourceCounts, SourceErrorKind},
 };
 use bytes::Bytes;
@@ -52,8 +55,7 @@ pub(in crate::reception) struct ProgrammeFrames {
     known: (Option<Duration>, Option<Duration>),
     /// Longest wait for the formats.
     patience: Duration,
-    /// Arrival of the last frame, and the longest time between two.
-    rhythm: Option<(Duration, Duration)>,
+    rhythm: Option<Rhythm>,
     /// Bytes that arrived.
     bytes: u64,
     lost_packets: u64,
@@ -84,13 +86,13 @@ impl ProgrammeFrames {
         }
     }
 
-    /// Takes note that `packets` are missing, as far as that is known, whatever the counters of the next ones say.
+    /// Notes that `packets` are missing, if their number is known. The counters of the next packets do not change this.
     pub(super) fn lose(&mut self, packets: u64) {
         self.lost_packets += packets;
         self.demultiplexer.lose();
     }
 
-    /// What was counted so far: transport packets of all programmes, and those that the counters of this one miss.
+    /// Counts so far: transport packets of all programmes, and packets of this programme that are missing by their counters.
     pub(in crate::reception) fn counts(&self) -> SourceCounts {
         SourceCounts {
             sessions: u64::from(self.rhythm.is_some()),
@@ -203,8 +205,8 @@ impl ProgrammeFrames {
     }
 
     fn frame(&mut self, place: usize, arrived: Arrived, now: Duration, assembly: &mut Assembly) {
-        let longest = self.rhythm.map_or(Duration::ZERO, |(last, longest)| longest.max(now.saturating_sub(last)));
-        self.rhythm = Some((now, longest));
+        let longest = self.rhythm.map_or(Duration::ZERO, |before| before.longest.max(now.saturating_sub(before.last)));
+        self.rhythm = Some(Rhythm { last: now, longest });
         if self.has_begun {
             if let Some(track) = self.streams[place].track {
                 assembly.frame(track, arrived, now);
@@ -291,8 +293,8 @@ impl ProgrammeFrames {
         (0..assembly.tracks() as u16).map(of).collect()
     }
 
-    /// Arrival of the last frame, and the longest time between two; `None` before the first frame.
-    pub(in crate::reception) fn rhythm(&self) -> Option<(Duration, Duration)> {
+    /// Returns how frames arrived; `None` before the first one.
+    pub(in crate::reception) fn rhythm(&self) -> Option<Rhythm> {
         self.rhythm
     }
 

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 /// Silence of the sender after which another one takes its place.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Takes the datagrams of one sender at a time: those of two would damage each other.
+/// Takes the datagrams of one sender at a time, because two senders would damage each other's stream.
 #[derive(Debug, Default)]
 pub(super) struct Senders {
     /// The sender, and the arrival of its last datagram with transport packets.
@@ -18,9 +18,9 @@ pub(super) struct Senders {
 /// What becomes of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It goes on with the stream.
+    /// It continues the stream.
     Same,
-    /// It is the first one of another stream.
+    /// It is the first datagram of another stream.
     Anew,
     /// It is a stranger's.
     Dropped,

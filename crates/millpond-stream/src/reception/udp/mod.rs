@@ -25,15 +25,14 @@ pub(super) struct UdpMedia {
 #[derive(Debug)]
 pub(super) struct UdpTrack {
     ports: Ports,
-    /// Addresses that the server receives RTP and RTCP at, if known.
+    /// ConnectionEnds that the server receives RTP and RTCP at, if known.
     server: Option<(SocketAddr, SocketAddr)>,
     /// Address of the sender, if known: packets of others are dropped.
     sender: Option<IpAddr>,
 }
 
 impl UdpTrack {
-    /// Opens unicast ports at a local address, for packets of the host `peer`, which receives reports at the second one of its
-    /// ports.
+    /// Opens unicast ports at a local address, for packets of the host `peer`. `peer` receives reports at its second port.
     pub(super) fn open(local: IpAddr, peer: IpAddr, (rtp, rtcp): (u16, u16)) -> io::Result<Self> {
         let server = Some((SocketAddr::new(peer, rtp), SocketAddr::new(peer, rtcp)));
         Ok(Self { ports: Ports::open(local)?, server, sender: Some(peer.to_canonical()) })

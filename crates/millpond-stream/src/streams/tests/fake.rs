@@ -14,10 +14,9 @@ use crate::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use millpond_media::{
-    Importance, Orientation,
+    Importance, Orientation, SampleTable,
     codec::{Codec, Color, Vp9Config},
     movie::{Track, TrackKind},
-    sample_table::SampleTable,
     units::Timescale,
 };
 use millpond_package::MediaKind;

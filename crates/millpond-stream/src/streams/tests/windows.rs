@@ -7,11 +7,10 @@ use crate::{
 };
 use bytes::Bytes;
 use millpond_media::{
-    Importance,
+    Importance, SampleTable,
     fragment_stream::{FragmentEvent, FragmentStream},
     index_bytes,
     movie::{Track, TrackKind},
-    sample_table::SampleTable,
     units::Timescale,
 };
 use millpond_package::{

@@ -16,7 +16,10 @@ const SEGMENT: RangeInclusive<f64> = 0.5..=60.0;
 
 pub(crate) fn command() -> Command {
     Command::new("probe")
-        .about("Shows the tracks of a media file and the outputs that can carry them, or which files of a folder are one title")
+        .about(
+            "Shows the tracks of a media file and the outputs that can carry them. For a folder it shows which \
+                files are one title",
+        )
         .arg(
             Arg::new("target")
                 .value_name("FILE|FOLDER|URL")

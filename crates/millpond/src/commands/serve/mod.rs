@@ -47,7 +47,7 @@ const COMMON: [&str; 13] = [
 ];
 
 pub(crate) fn command() -> Command {
-    let about = "Serves the media of places; without a place, a small sample";
+    let about = "Serves the media of places. Without a place, it serves a small sample";
     let command = settings(Command::new("serve").about(about));
     let more = format!("`millpond serve --help` lists all {} settings.", Config::settings().len());
     command.after_help(PLACES.to_owned() + "\n\n" + &more).after_long_help(
@@ -162,7 +162,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let (grace, graces) = watch::channel(config.limits.shutdown_grace);
     let orders = Orders { stop: stopped, reload: reloads, upgrade: upgrades, grace, program };
     let inherited = Predecessor::inherit()?;
-    signals::watch((reload, upgrade), graces, stop)?;
+    signals::watch(signals::Signalled { reload, upgrade }, graces, stop)?;
     heap::watch()?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let (start, starting) = priority::of_runtime(config.limits.workers);

@@ -43,7 +43,7 @@ impl Signals {
     }
 
     /// Waits for a signal that stops; tells what is done about the others.
-    async fn stop(&mut self, (reload, upgrade): &(watch::Sender<u64>, watch::Sender<u64>)) {
+    async fn stop(&mut self, Signalled { reload, upgrade }: &Signalled) {
         let [user1, user2] = &mut self.user;
         loop {
             tokio::select! {
@@ -66,16 +66,19 @@ impl Signals {
     }
 }
 
-/// Takes signals from now on; `stop` becomes true at the first that stops, and the `orders` change: the
-/// first at each SIGHUP, the second at each SIGUSR2. `grace` bounds the stop.
+/// Counters of orders that signals give.
+pub(super) struct Signalled {
+    /// Counts each SIGHUP.
+    pub(super) reload: watch::Sender<u64>,
+    /// Counts each SIGUSR2.
+    pub(super) upgrade: watch::Sender<u64>,
+}
+
+/// Takes signals from now on; `stop` becomes true at the first that stops, and others are counted. `grace` bounds the stop.
 ///
 /// # Errors
 /// The system's, where it has no thread or no signals.
-pub(super) fn watch(
-    orders: (watch::Sender<u64>, watch::Sender<u64>),
-    grace: watch::Receiver<Duration>,
-    stop: watch::Sender<bool>,
-) -> io::Result<()> {
+pub(super) fn watch(orders: Signalled, grace: watch::Receiver<Duration>, stop: watch::Sender<bool>) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let mut signals = {
         let _inside = runtime.enter();

@@ -20,7 +20,8 @@ const RTSP_ONLY: &[&str] =
 pub(crate) fn command() -> Command {
     let command = Command::new("load").about("Loads any HLS, DASH or RTSP server with many simulated clients").arg(
         Arg::new("url").value_name("URL").required(true).num_args(1..).help(
-            "A manifest, another http URL (fetched as it is), or rtsp URLs, also as a range: rtsp://h/{1..9}.mp4",
+            "URL of a manifest, another http URL (which is fetched unchanged), or rtsp URLs. {1..9} makes several \
+             URLs: rtsp://h/{1..9}.mp4",
         ),
     );
     [http_options(), rtsp_options()]
@@ -47,18 +48,30 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 
 fn common_options() -> Vec<Arg> {
     vec![
-        option("clients", "NUMBER", "10", "Number of clients at once").value_parser(value_parser!(u32)),
+        option("clients", "NUMBER", "10", "Number of clients at the same time").value_parser(value_parser!(u32)),
         option("ramp-up", "DURATION", "0s", "Time within which the clients arrive"),
         option("arrivals", "HOW", "even", "Distribution of the arrivals").value_parser(["even", "poisson"]),
         optional(
             "duration",
             "DURATION",
-            "Duration of the run, in which clients that leave are replaced [default: the title once]",
+            "Duration of the run. Clients that leave during it are replaced [default: the duration of the title]",
         ),
-        option("start-within", "FRACTION", "0", "Clients start at random positions within this part of the title")
-            .value_parser(value_parser!(f64)),
-        option("mean-watch", "FRACTION", "1", "Mean part of the title that clients watch before they leave")
-            .value_parser(value_parser!(f64)),
+        option(
+            "start-within",
+            "FRACTION",
+            "0",
+            "First part of the title, from 0 to 1, in which clients start at \
+                                                 random positions",
+        )
+        .value_parser(value_parser!(f64)),
+        option(
+            "mean-watch",
+            "FRACTION",
+            "1",
+            "Mean part of the title, from 0 to 1, that clients watch before they \
+                                               leave",
+        )
+        .value_parser(value_parser!(f64)),
         option("threads", "NUMBER", "1", "Number of generator threads").value_parser(value_parser!(usize)),
         optional("json", "FILE", "Writes the report as JSON; - for standard output"),
         optional("plot", "FILE", "Writes the distribution of times as SVG"),
@@ -67,7 +80,7 @@ fn common_options() -> Vec<Arg> {
 
 fn http_options() -> Vec<Arg> {
     vec![
-        option("pace", "HOW", "realtime", "Requests at the pace of players, or as fast as possible")
+        option("pace", "HOW", "realtime", "Whether clients request at the pace of players, or as fast as possible")
             .value_parser(["realtime", "fast"]),
         option("buffer", "DURATION", "20s", "Media that a realtime player buffers"),
         option("abr", "HOW", "switching", "Which rendition is requested").value_parser([
@@ -75,16 +88,17 @@ fn http_options() -> Vec<Arg> {
             "highest",
             "switching",
         ]),
-        optional("ranges", "BYTES", "Plain URLs: random ranges of this size").value_parser(value_parser!(u64)),
+        optional("ranges", "BYTES", "Requests random ranges of this size; for plain URLs")
+            .value_parser(value_parser!(u64)),
         optional(
             "trace",
             "FILE",
-            "Plays a trace as `simulate` reads it (CSV) against the files URL/1, URL/2 ..., by plain ranges",
+            "Plays a trace (CSV, as `simulate` reads it) against the files URL/1, URL/2 ..., by range requests",
         )
         .conflicts_with_all(["ranges", "duration", "clients", "plot"]),
-        option("block", "SIZE", "64KiB", "With --trace: size of one request"),
-        flag("http2", "Speaks HTTP/2 only"),
-        flag("plain", "Fetches the URL as it is, even a manifest"),
+        option("block", "SIZE", "64KiB", "Size of one request of --trace"),
+        flag("http2", "Uses HTTP/2 only"),
+        flag("plain", "Fetches only the URL itself, even if it is a manifest"),
         flag("live", "Plays a live stream by Low-Latency HLS, and checks its playlists")
             .conflicts_with_all(["plain", "ranges", "trace"]),
         flag("insecure", "Accepts any certificate"),
@@ -93,24 +107,36 @@ fn http_options() -> Vec<Arg> {
 
 fn rtsp_options() -> Vec<Arg> {
     vec![
-        optional("rate", "NUMBER", "New clients a second, instead of a number of clients at once")
+        optional("rate", "NUMBER", "Number of new clients a second, instead of a constant number of clients")
             .value_parser(value_parser!(f64))
             .conflicts_with_all(["clients", "ramp-up"])
             .requires("duration"),
         optional("watch", "DURATION", "Time that a client watches [default: to the end of the title]"),
-        option("watch-distribution", "HOW", "fixed", "Whether --watch is exact or a mean")
-            .value_parser(["fixed", "exponential"])
-            .requires("watch"),
-        option("zipf", "EXPONENT", "0", "Exponent of Zipf's law for the choice among several URLs; 0 is even")
-            .value_parser(value_parser!(f64)),
+        option(
+            "watch-distribution",
+            "HOW",
+            "fixed",
+            "Whether --watch is the exact time of each client, or the mean \
+                                                      of a distribution",
+        )
+        .value_parser(["fixed", "exponential"])
+        .requires("watch"),
+        option(
+            "zipf",
+            "EXPONENT",
+            "0",
+            "Exponent of Zipf's law, by which clients choose among several URLs; 0 \
+                                         chooses evenly",
+        )
+        .value_parser(value_parser!(f64)),
         option("transport", "HOW", "udp", "Transport of the media").value_parser(["udp", "tcp"]),
-        flag("mute", "Sends signalling only: clients leave as soon as they could play"),
-        option("seeks", "NUMBER", "0", "Seeks to random positions, for each client and minute")
+        flag("mute", "Sends signalling only: clients leave before they play"),
+        option("seeks", "NUMBER", "0", "Number of seeks to random positions, for each client and minute")
             .value_parser(value_parser!(f64)),
-        option("pauses", "NUMBER", "0", "Pauses of some seconds, for each client and minute")
+        option("pauses", "NUMBER", "0", "Number of pauses of some seconds, for each client and minute")
             .value_parser(value_parser!(f64)),
         optional("reports", "DURATION", "Longest interval of receiver reports, as for rate control [default: 5s]"),
-        flag("once", "Clients that leave are not replaced"),
+        flag("once", "Does not replace clients that leave"),
     ]
 }
 

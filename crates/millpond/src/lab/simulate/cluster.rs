@@ -14,26 +14,37 @@ pub(super) fn command() -> Command {
     };
     let share = |name, default, help| option(name, "SHARE", default, help).value_parser(value_parser!(f64));
     Command::new("cluster")
-        .about("Plays viewers of a cluster with failures, joins and a flash crowd")
+        .about("Simulates viewers of a cluster with failures, joining nodes and a flash crowd")
         .long_about(
-            "Plays viewers of a cluster, on a virtual clock, against the code that assigns and admits them. Viewers come \
-             and go for two and a half minutes. Then nodes are killed, others join, and a crowd comes to a cold asset. \
-             docs/measured/cluster.md explains each figure.",
+            "Simulates viewers of a cluster on a virtual clock, with the server's own code for assignment and \
+             admission. Viewers arrive and leave for two and a half minutes. Then nodes are killed, others join, and \
+             a crowd requests a cold asset. docs/measured/cluster.md explains each figure.",
         )
-        .arg(option("nodes", "NUMBERS", "10,100,1000", "Numbers of nodes, up to 10,000 each"))
-        .arg(option("assignment", "NAMES", "sosd", "How streams are assigned to nodes: sosd, rr"))
-        .arg(option("managers", "NUMBER", "3", "Nodes that viewers ask first").value_parser(value_parser!(u16)))
-        .arg(option("viewers", "NUMBER", "64", "Mean number of viewers a node").value_parser(value_parser!(u16)))
-        .arg(option("assets", "NUMBER", "2000", "Assets, each of half an hour").value_parser(value_parser!(u32)))
-        .arg(share("skew", "0.9", "Exponent of Zipf's law of their popularity"))
+        .arg(option("nodes", "NUMBERS", "10,100,1000", "Numbers of nodes, each up to 10,000"))
+        .arg(option("assignment", "NAMES", "sosd", "Rules that assign streams to nodes: sosd, rr"))
+        .arg(
+            option("managers", "NUMBER", "3", "Number of managers, the nodes that viewers ask first")
+                .value_parser(value_parser!(u16)),
+        )
+        .arg(option("viewers", "NUMBER", "64", "Mean number of viewers of a node").value_parser(value_parser!(u16)))
+        .arg(
+            option("assets", "NUMBER", "2000", "Number of assets, each of half an hour")
+                .value_parser(value_parser!(u32)),
+        )
+        .arg(share("skew", "0.9", "Exponent of Zipf's law for the popularity of assets"))
         .arg(option("rate", "KBITS", "4000", "Bandwidth of a stream in kbit/s").value_parser(value_parser!(u32)))
         .arg(option("capacity", "MBITS", "512", "Bandwidth of a node in Mbit/s").value_parser(value_parser!(u32)))
-        .arg(Arg::new("mixed").long("mixed").action(ArgAction::SetTrue).help("Gives every fourth node twice the bandwidth"))
+        .arg(
+            Arg::new("mixed")
+                .long("mixed")
+                .action(ArgAction::SetTrue)
+                .help("Gives every fourth node twice the bandwidth"),
+        )
         .arg(option("cache", "SIZE", "256GiB", "Size of each node's slice cache"))
-        .arg(option("published", "TIME", "5s", "Time between a node's publications of its load"))
-        .arg(share("changed", "0.01", "Share of the nodes that are killed, and that join"))
-        .arg(share("crowd", "0.1", "Size of the crowd, over the number of all viewers"))
-        .arg(share("lying", "0", "Share of the nodes that publish a load of 0"))
+        .arg(option("published", "TIME", "5s", "Interval at which a node publishes its load"))
+        .arg(share("changed", "0.01", "Share of the nodes that are killed; as many nodes join"))
+        .arg(share("crowd", "0.1", "Size of the crowd, as a share of all viewers"))
+        .arg(share("lying", "0", "Share of the nodes that always publish a load of 0"))
         .arg(option("seed", "NUMBER", "1", "Seed of random numbers").value_parser(value_parser!(u64)))
         .arg(Arg::new("json").long("json").value_name("FILE").help("Writes all figures as JSON; - for standard output"))
 }

@@ -21,32 +21,42 @@ pub(super) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).default_value(default).help(help)
     };
     Command::new("dispensers")
-        .about("Plays streams of dispensers before throttled storages, as Srinilta and Choudhary did")
+        .about("Simulates dispensers with throttled storages, as Srinilta and Choudhary did")
         .long_about(
-            "Plays streams of dispensers before throttled storages, on a virtual clock, as Srinilta and Choudhary did: \
-             round robin and same object, same dispenser; with and without interval caching and delayed deadlines. \
-             Prints the shares of cached requests, missed packets and delayed deadlines, and how many streams each \
-             combination carries. Lists of values make a run for each combination. docs/measured/cluster.md has the model.",
+            "Simulates dispensers with throttled storages on a virtual clock, as Srinilta and Choudhary did. Compares \
+             the rules round robin and same object, same dispenser, with and without interval caching and delayed \
+             deadlines. Prints the shares of cached requests, missed packets and delayed deadlines, and how many \
+             streams each combination carries. With lists of values, each combination is a run. \
+             docs/measured/cluster.md has the model.",
         )
         .arg(option(
             "streams",
             "NUMBERS",
             "300,350,400,425,450,475,500,525,550,575,600,625,650,675,700,750,800,850,900,950,1000",
-            "Numbers of streams at 1.5 Mbit/s; of a higher rate proportionally fewer",
+            "Numbers of streams at 1.5 Mbit/s. At a higher rate there are proportionally fewer",
         ))
         .arg(option("rate", "KBITS", "1500", "Bandwidths of a stream in kbit/s"))
         .arg(option("skew", "NUMBERS", "0.729,1.2", "Exponents of Zipf's law: low and high skew"))
-        .arg(option("assignment", "NAMES", "rr,sosd", "How streams are assigned to dispensers: rr, sosd"))
+        .arg(option("assignment", "NAMES", "rr,sosd", "Rules that assign streams to dispensers: rr, sosd"))
         .arg(option("cache", "SIZES", "0,20MiB", "Sizes of each dispenser's interval cache"))
-        .arg(option("delay", "PERIODS", "0,0.5,1", "Delays of the deadlines that follow a missed one, in periods"))
+        .arg(option("delay", "PERIODS", "0,0.5,1", "Delays of the deadlines after a missed deadline, in periods"))
         .arg(option("unit", "SIZES", "512KiB,256KiB", "Sizes of a striping unit"))
-        .arg(option("ramp", "TIME", "60s", "Time in which all streams begin"))
-        .arg(option("dispensers", "NUMBER", "4", "Dispensers").value_parser(value_parser!(u8).range(1..=9)))
-        .arg(option("storages", "NUMBER", "11", "Storages").value_parser(value_parser!(u8).range(1..)))
-        .arg(option("storage-rate", "SIZE", "10MB", "Bytes a second of each storage, between seeks of 5 to 25 ms"))
+        .arg(option("ramp", "TIME", "60s", "Time within which all streams begin"))
+        .arg(option("dispensers", "NUMBER", "4", "Number of dispensers").value_parser(value_parser!(u8).range(1..=9)))
+        .arg(option("storages", "NUMBER", "11", "Number of storages").value_parser(value_parser!(u8).range(1..)))
+        .arg(option(
+            "storage-rate",
+            "SIZE",
+            "10MB",
+            "Rate of each storage in bytes a second, between seeks of 5 to 25 \
+                                                     ms",
+        ))
         .arg(option("seed", "NUMBER", "1", "Seed of random numbers").value_parser(value_parser!(u64)))
         .arg(Arg::new("json").long("json").value_name("FILE").help("Writes all figures as JSON; - for standard output"))
-        .arg(Arg::new("plot").long("plot").value_name("FOLDER").help("Writes plots like the paper's figures, as SVG"))
+        .arg(Arg::new("plot").long("plot").value_name("FOLDER").help(
+            "Writes plots like the figures of the paper, as \
+                                                                      SVG",
+        ))
 }
 
 /// A run, and its results.

@@ -95,6 +95,11 @@ fn the_origin_sends_each_byte_once_and_a_home_that_hangs_costs_one_time_limit() 
 
     fetched_once(&nodes, &origin, (folder.path(), "first.bin"), "", &contents[0]);
     assert!(sum(&nodes, "millpond_sibling_hits_total") >= 6.0);
+    // Each node tells apart what the origin sent and what homes sent: all nodes together got as much as the origin sent.
+    let (from_origin, from_homes) =
+        (sum(&nodes, "millpond_origin_bytes_total"), sum(&nodes, "millpond_sibling_bytes_total"));
+    assert!((0.99..1.01).contains(&(from_origin / sent())), "{from_origin} of {}", sent());
+    assert!(from_homes >= 1.9 * LENGTH as f64, "{from_homes}");
 
     // One node hangs: it is asked once by each of the others, and again after a pause that grows.
     let hung = nodes.pop().unwrap();

@@ -114,7 +114,7 @@ fn check_warns_of_media_that_http_gives_without_a_password() {
     std::fs::write(&users, "ann:secret\n").unwrap();
     let check = |http: &str| {
         let (_, out, _) = millpond(&["check", "--rtsp-users", users.to_str().unwrap(), "--http", http]);
-        out.contains("is asked for by RTSP only")
+        out.contains("protects RTSP only")
     };
     assert!(check("0.0.0.0:0") && !check("127.0.0.1:0"));
 }

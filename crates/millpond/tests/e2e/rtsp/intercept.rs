@@ -217,7 +217,7 @@ fn streams_are_translated_and_all_else_is_passed_on() {
         assert!(edge.metric("millpond_intercepted_connections_total", &label) > 0.0, "{outcome}: {}", edge.log_text());
     }
     let log = edge.log_text();
-    assert!(log.contains("outside of intercept-networks") && log.contains("addressed to this machine itself"), "{log}");
+    assert!(log.contains("outside of intercept-networks") && log.contains("its server is this machine"), "{log}");
     assert_eq!(edge.metric("millpond_intercepted_open", ""), 0.0);
     watch.end(By::Intercepted, &edge);
 }

@@ -148,7 +148,7 @@ fn a_striped_film_plays_as_its_file_and_is_read_back() {
     assert!(!Path::new(&map).exists());
     assert!(units(&scene.path("a")).is_empty() && units(&scene.path("b")).is_empty());
     let output = millpond(&args, &env);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("it exists"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the file exists"));
 }
 
 #[test]

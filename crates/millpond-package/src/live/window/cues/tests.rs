@@ -1,10 +1,8 @@
 use super::*;
 use crate::{
     dash::live::{ManifestView, mpd},
-    hls::{
-        Container,
-        live::{PlaylistView, media},
-    },
+    delivery::container::Container,
+    hls::live::{PlaylistView, media},
     live::{
         CutRules, Extent, PastSegment, PastTrack, SegmentNumber,
         testing::{LIMITS, cut, epoch, film, rules, window},

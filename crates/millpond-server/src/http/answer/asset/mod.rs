@@ -1,11 +1,10 @@
 //! Requests for resources of assets: playlists, manifests, segments and texts.
 
 use super::{
-    Context, Front, ReplyInfo,
-    client::{Receipt, client},
-    file,
+    Context, Front, ReplyInfo, file,
     reply::{Negotiation, SelectedRepresentation, etag},
     steering,
+    viewers::{Client, Receipt},
 };
 use crate::{
     http::{
@@ -51,7 +50,7 @@ async fn resource(
 ) -> Result<SelectedRepresentation, AnswerError> {
     let Context { front, request, .. } = *context;
     let profile = render::profile(&route.resource);
-    info.kind = profile.kind;
+    info.kind = profile.kind();
     front.lasting.renderer.prepare(asset, &route.resource).await?;
     if request.method == Method::GET {
         info.receipt = note_viewer(context, asset, &route.resource).await?;
@@ -63,16 +62,16 @@ async fn resource(
     if has_pathways && request.method == Method::GET {
         steering::book(front, place, asset).await?;
     }
-    let may_code = profile.is_text && !permission.no_transform;
+    let may_code = profile.is_text() && !permission.no_transform;
     let coding = Coding::preferred(request).filter(|_| may_code && !has_pathways);
     let (body, coded) = resource_body(front, asset, route.resource.clone(), coding, fresh).await?;
     let selected = SelectedRepresentation {
-        content_type: HeaderValue::from_static(profile.content_type),
+        content_type: HeaderValue::from_static(profile.content_type()),
         cache_control: front.cache_control(place).made(route.version.is_some(), &permission),
         etag: etag(asset.id),
         modified: asset.modified,
         more: Vec::new(),
-        negotiation: if profile.is_text {
+        negotiation: if profile.is_text() {
             coded.map_or(Negotiation::Uncoded, Negotiation::Coded)
         } else {
             Negotiation::Fixed
@@ -95,7 +94,7 @@ async fn note_viewer(
     for object in &asset.objects {
         store.prepare(object).await?;
     }
-    Ok(context.viewers.segment_requested(store, asset, resource, client(context.request)))
+    Ok(context.viewers.segment_requested(store, asset, resource, Client::of(context.request)))
 }
 
 /// Returns the body of a resource and its coding. A text that the preferred coding does not shorten has none.

@@ -2,13 +2,12 @@
 
 use super::{
     Context, Front, ReplyInfo,
-    client::client,
     reply::{Negotiation, SelectedRepresentation, etag as etag_of},
-    target::PlacePath,
+    viewers::Client,
 };
 use crate::{
     http::{Kind, render::AnswerError},
-    library::{LibraryError, content_type as content_type_of, fingerprint},
+    library::{LibraryError, PlacePath, content_type as content_type_of, fingerprint},
 };
 use http::{HeaderName, HeaderValue, Method, header};
 use millpond_http::{
@@ -73,7 +72,7 @@ pub(super) async fn select(context: &Context<'_>, place: PlacePath<'_>) -> Resul
     };
     let object = front.store.open_for(place.name, &path, wanted.clone()).await?;
     if wanted.end > 1 && wanted.end < u64::MAX {
-        viewers.range_requested(&front.store, &object, wanted, client(request));
+        viewers.range_requested(&front.store, &object, wanted, Client::of(request));
     }
     front.store.prepare(&object).await?;
     Ok(unchanged(front, place.index, &object, path.file_name()))

@@ -26,7 +26,7 @@ pub(super) async fn answer(
     info: &mut ReplyInfo,
 ) -> Result<Reply, AnswerError> {
     let Context { front, request, .. } = *context;
-    let refused = |why: String| AnswerError::Past { path: live.stream.clone(), why };
+    let refused = |why: String| AnswerError::Past { path: live.stream.to_string(), why };
     let (start, end) =
         past.clip().ok_or_else(|| refused("expected an end too, such as &end=2026-11-22T10:05:00Z".to_owned()))?;
     if is_ahead(end) {
@@ -45,7 +45,7 @@ pub(super) async fn answer(
         NoClip::NotKept | NoClip::Evicted { .. } => live.without(error.to_string()),
         NoClip::Changed { .. } | NoClip::Unfit => refused(error.to_string()),
         NoClip::Disk(_) | NoClip::Unreadable(_) => {
-            AnswerError::Unreadable { asset: live.stream.clone(), why: error.to_string() }
+            AnswerError::Unreadable { asset: live.stream.to_string(), why: error.to_string() }
         }
     })?;
     let headers = headers(Container::Fmp4, clip.formats().map(|format| &*format.track));

@@ -91,11 +91,12 @@ impl Openings {
 async fn open(sources: &Sources, path: &str) -> Result<(), AnswerError> {
     let named = || path.to_owned();
     let not_started = |error| AnswerError::NotStarted { path: named(), error };
-    let request = sources.live(path)?.ok_or_else(|| LibraryError::NoAsset(named()))?;
+    let at = sources.find(path);
+    let request = sources.live(&at)?.ok_or_else(|| LibraryError::NoAsset(named()))?;
     let stream = sources.manager().live(request).map_err(not_started)?;
     let feed = sources.manager().live_feed(&stream, PATIENCE).await;
     let program = Program::live(&feed.map_err(|error| AnswerError::Source { path: named(), error })?);
-    sources.manager().window(&program, sources.window_options(path)).map(drop).map_err(not_started)
+    sources.manager().window(&program, sources.window_options(&at)).map(drop).map_err(not_started)
 }
 
 /// Returns the ladder at a path with those of its streams that run, when players can begin with one of them; `None` where
@@ -137,7 +138,7 @@ async fn gather(front: &Front, live: &LiveTarget, ladder: &LadderAt) -> Result<O
         match failure {
             Some(failure) if ready.is_empty() && !is_pending => return Err(failure),
             _ if began.elapsed() >= BEGINNING => {
-                return Err(AnswerError::Stalled { path: live.stream.clone(), waited: BEGINNING });
+                return Err(AnswerError::Stalled { path: live.stream.to_string(), waited: BEGINNING });
             }
             _ => tokio::time::sleep(LOOK).await,
         }

@@ -36,7 +36,7 @@ pub(super) async fn answer(
         Container::Fmp4 => return clip::answer(context, live, past, info).await,
         Container::Ts => {
             let why = "stream.ts has no clips: stream.mp4 and index.m3u8 do".to_owned();
-            return Err(AnswerError::Past { path: live.stream.clone(), why });
+            return Err(AnswerError::Past { path: live.stream.to_string(), why });
         }
     }
     // The media of a live source is unknown before it is opened.
@@ -62,7 +62,7 @@ async fn followed(front: &Front, live: &LiveTarget) -> Result<Option<Program>, A
     if !live.is_source {
         return Ok(None);
     }
-    let named = || live.stream.clone();
+    let named = || live.stream.to_string();
     front.sources.follow(&live.stream).await.map_err(|error| match error {
         CannotFollow::Library(error) => error.into(),
         CannotFollow::Stream(error) => AnswerError::NotStarted { path: named(), error },

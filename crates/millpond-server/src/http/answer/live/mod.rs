@@ -7,9 +7,11 @@ mod long;
 mod past;
 mod playlist;
 mod segment;
+#[cfg(feature = "intercept")]
 mod translated;
 
 pub(super) use ladder::Openings;
+#[cfg(feature = "intercept")]
 pub(crate) use translated::answer_translated;
 
 use super::{Context, Front, Reply, ReplyInfo, target::LiveTarget};
@@ -30,7 +32,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 impl LiveTarget {
     /// Returns the error of a resource that the stream doesn't have.
     pub(super) fn without(&self, what: impl Into<String>) -> AnswerError {
-        LibraryError::NoResource { asset: self.stream.clone(), what: what.into() }.into()
+        LibraryError::NoResource { asset: self.stream.to_string(), what: what.into() }.into()
     }
 }
 
@@ -95,7 +97,7 @@ async fn of_stream(context: &Context<'_>, live: &LiveTarget, info: &mut ReplyInf
 
 /// Opens a stream. A live source is waited for until its formats are known.
 pub(super) async fn program(front: &Front, live: &LiveTarget) -> Result<Program, AnswerError> {
-    let named = || live.stream.clone();
+    let named = || live.stream.to_string();
     let manager = front.sources.manager();
     let request = front.sources.stream(&live.stream).await?.ok_or_else(|| LibraryError::NoAsset(named()))?;
     let stream = manager.live(request).map_err(|error| AnswerError::NotStarted { path: named(), error })?;

@@ -1,7 +1,7 @@
 //! The past of a stream in requests: `?dvr`, `?start=TIME` and `?start=TIME&end=TIME`.
 
 use crate::http::AnswerError;
-use millpond_package::{live::Extent, utc};
+use millpond_package::live::Extent;
 use millpond_stream::live::LiveWindow;
 use percent_encoding::percent_decode_str;
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Past {
         let bad = |why: String| AnswerError::Past { path: stream.to_owned(), why };
         let time = |name: &str, value: &str| {
             let text = percent_decode_str(value).decode_utf8_lossy();
-            let found = utc::parse(&text).map(Some);
+            let found = millpond_utc::parse(&text).map(Some);
             found.ok_or_else(|| bad(format!("{name}: expected a time such as 2026-11-22T10:00:00Z")))
         };
         let mut past = Self::default();
@@ -67,7 +67,7 @@ impl Past {
             if let Some(time) = time {
                 query.push(if query.is_empty() { '?' } else { '&' });
                 query.push_str(name);
-                utc::push(&mut query, time);
+                millpond_utc::push(&mut query, time);
             }
         }
         if query.is_empty() && self.is_all { "?dvr".to_owned() } else { query }

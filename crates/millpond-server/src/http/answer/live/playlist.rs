@@ -123,7 +123,7 @@ pub(super) async fn media(
     let Context { front, request, .. } = *context;
     info.kind = Kind::Hls;
     let directives = Directives::parse(context.query());
-    let directives = directives.map_err(|error| AnswerError::Directives { path: live.stream.clone(), error })?;
+    let directives = directives.map_err(|error| AnswerError::Directives { path: live.stream.to_string(), error })?;
     let past = Past::parse(&live.stream, context.query())?;
     if request.method == Method::HEAD {
         return Ok(unopened(HLS));
@@ -134,7 +134,7 @@ pub(super) async fn media(
     held(front, live, &window, (Some(track), BEGINNING), info, begun).await?;
     let decide = |window: &Window| match directives.decide(window, track) {
         Reload::Now => Some(Ok(())),
-        Reload::TooFar => Some(Err(AnswerError::TooFar(live.stream.clone()))),
+        Reload::TooFar => Some(Err(AnswerError::TooFar(live.stream.to_string()))),
         Reload::Wait => None,
     };
     held(front, live, &window, (Some(track), target(&window) * BLOCKED), info, decide).await??;
@@ -228,7 +228,7 @@ async fn opened_window(front: &Front, live: &LiveTarget) -> Result<(Program, Arc
     match window {
         Ok(window) => Ok((program, window)),
         Err(CannotOpen::NoTracks) => Err(long::unfit(&program, Container::Fmp4)),
-        Err(error) => Err(AnswerError::NotStarted { path: live.stream.clone(), error }),
+        Err(error) => Err(AnswerError::NotStarted { path: live.stream.to_string(), error }),
     }
 }
 
@@ -271,7 +271,7 @@ pub(super) async fn held<T>(
     let is_stopped = window.is_over() || *front.lasting.stop.borrow();
     found.ok_or_else(|| match is_stopped {
         true => stopped(live),
-        false => AnswerError::Stalled { path: live.stream.clone(), waited: patience },
+        false => AnswerError::Stalled { path: live.stream.to_string(), waited: patience },
     })
 }
 
@@ -329,7 +329,7 @@ fn ready(window: &Window) -> Option<()> {
 }
 
 pub(super) fn stopped(live: &LiveTarget) -> AnswerError {
-    AnswerError::Stopped(live.stream.clone())
+    AnswerError::Stopped(live.stream.to_string())
 }
 
 /// Returns the reply to HEAD. It opens no stream, so only the media type is known.

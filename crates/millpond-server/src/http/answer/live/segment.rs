@@ -209,9 +209,11 @@ async fn transport_segment(
         TransportError::Unknown => {
             live.without(format!("no playlist lists segment {} as a transport stream", number.0))
         }
-        TransportError::Sample(error) => AnswerError::Unreadable { asset: live.stream.clone(), why: error.to_string() },
+        TransportError::Sample(error) => {
+            AnswerError::Unreadable { asset: live.stream.to_string(), why: error.to_string() }
+        }
         TransportError::NoMemory(_) | TransportError::NotRun(_) => {
-            AnswerError::Busy { path: live.stream.clone(), why: error.to_string() }
+            AnswerError::Busy { path: live.stream.to_string(), why: error.to_string() }
         }
     })
 }

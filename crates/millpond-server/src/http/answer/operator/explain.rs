@@ -1,7 +1,11 @@
 //! Answers to an operator's questions: the inputs of a request, where they are now, and the objects of a path.
 
 use super::super::{Front, Target, steering::demand};
-use crate::{cluster::Explained, http::render::AnswerError, library::LibraryError};
+use crate::{
+    cluster::Explained,
+    http::render::AnswerError,
+    library::{LibraryError, PlacePath},
+};
 use millpond_cluster::Demand;
 use millpond_http::body::{Body, Inputs};
 use millpond_store::{Object, ObjectPath, OriginLink, Whence};
@@ -136,7 +140,8 @@ pub(crate) async fn demand_of(front: &Front, target: &Target) -> Option<Demand> 
 /// # Errors
 /// A path without either, and those of the origin.
 pub(crate) async fn objects_at(front: &Front, path: &str) -> Result<Vec<Arc<Object>>, AnswerError> {
-    let (_, place, inside) = front.place(path).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
+    let PlacePath { name: place, inside, .. } =
+        front.place(path).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
     match object(front, place, inside).await {
         Ok(object) => Ok(vec![object]),
         Err(error) => match front.library.open(place, inside.trim_end_matches('/')).await {

@@ -1,7 +1,10 @@
 //! The beginnings of titles, which an operator can keep in the cache.
 
 use super::super::Front;
-use crate::{http::render::AnswerError, library::LibraryError};
+use crate::{
+    http::render::AnswerError,
+    library::{LibraryError, PlacePath},
+};
 use millpond_media::Work;
 use millpond_package::ObjectIndex;
 use millpond_store::Object;
@@ -19,7 +22,8 @@ pub(crate) async fn opening_at(
     path: &str,
     first: Duration,
 ) -> Result<Vec<(Arc<Object>, Vec<Range<u64>>)>, AnswerError> {
-    let (_, place, inside) = front.place(path).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
+    let PlacePath { name: place, inside, .. } =
+        front.place(path).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
     let asset = front.library.open(place, inside.trim_matches('/')).await?;
     let job = {
         let asset = asset.clone();

@@ -3,7 +3,7 @@
 use super::{super::Front, streams};
 use crate::{
     http::render::AnswerError,
-    library::{Asset, LibraryError, Purpose, Resource, is_media},
+    library::{Asset, LibraryError, PlacePath, Purpose, Resource, is_media},
 };
 use millpond_library::uri::encode;
 use millpond_package::{MediaKind, PresentedTrack, hls::Container, thumbnails::Thumbnails};
@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 /// Opens the asset of a path.
 async fn open(front: &Front, path: &str, purpose: Purpose) -> Result<Arc<Asset>, LibraryError> {
-    let Some((_, place, inside)) = front.place(path) else { return Err(LibraryError::NoAsset(path.to_owned())) };
+    let Some(PlacePath { name: place, inside, .. }) = front.place(path) else {
+        return Err(LibraryError::NoAsset(path.to_owned()));
+    };
     front.library.open_for(place, inside, purpose).await
 }
 

@@ -1,7 +1,7 @@
 //! Folders on the web page.
 
 use super::{super::Front, streams};
-use crate::library::{LibraryError, ListedFolder, ListedRow, folder_path};
+use crate::library::{LibraryError, ListedFolder, ListedRow, PlacePath, folder_path};
 use millpond_media::Work;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -16,7 +16,9 @@ pub(super) async fn assets(front: &Front, folder: &str) -> Result<String, Librar
         let list = json!({ "folder": "", "assets": [], "folders": folders, "left-out": [], "live": live });
         return Ok(list.to_string());
     }
-    let Some((_, place, inside)) = front.place(folder) else { return Err(LibraryError::NoAsset(folder.to_owned())) };
+    let Some(PlacePath { name: place, inside, .. }) = front.place(folder) else {
+        return Err(LibraryError::NoAsset(folder.to_owned()));
+    };
     if front.sources.is_live(place) {
         return Ok(streams::folder(front, folder).to_string());
     }
@@ -33,7 +35,7 @@ pub(super) async fn assets(front: &Front, folder: &str) -> Result<String, Librar
 
 /// Tells whether a path is that of a folder of stored media with something in it. An object store knows no empty folders.
 pub(super) async fn is_folder(front: &Front, folder: &str) -> bool {
-    let Some((_, place, inside)) = front.place(folder) else { return false };
+    let Some(PlacePath { name: place, inside, .. }) = front.place(folder) else { return false };
     let Ok(path) = folder_path(inside) else { return false };
     front.store.list(place, &path).await.is_ok_and(|entries| !entries.is_empty())
 }

@@ -17,7 +17,7 @@ pub(super) fn folder(front: &Front, folder: &str) -> Value {
     };
     let streams: Vec<Value> = streams.iter().filter(|stream| is_inside(&stream.path)).map(shown).collect();
     let slash = if folder.is_empty() { "" } else { "/" };
-    let is_published = front.place(folder).is_some_and(|(_, place, _)| front.sources.is_published(place));
+    let is_published = front.place(folder).is_some_and(|place| front.sources.is_published(place.name));
     json!({
         "folder": format!("{folder}{slash}"), "assets": [], "folders": [], "left-out": [], "streams": streams,
         "is-published": is_published,
@@ -26,7 +26,7 @@ pub(super) fn folder(front: &Front, folder: &str) -> Value {
 
 /// Lists the live streams whose paths `is_wanted`, `most` of them.
 pub(super) fn matching(front: &Front, is_wanted: impl Fn(&str) -> bool, most: usize) -> Vec<Value> {
-    let is_live = |path: &str| front.place(path).is_some_and(|(_, place, _)| front.sources.is_live(place));
+    let is_live = |path: &str| front.place(path).is_some_and(|place| front.sources.is_live(place.name));
     let streams = front.sources.manager().streams();
     streams.iter().filter(|stream| is_live(&stream.path) && is_wanted(&stream.path)).take(most).map(shown).collect()
 }
@@ -36,7 +36,7 @@ pub(super) fn matching(front: &Front, is_wanted: impl Fn(&str) -> bool, most: us
 /// # Errors
 /// The path can't be the name of a stream.
 pub(super) fn stream(front: &Front, path: &str) -> Result<Option<Value>, LibraryError> {
-    let Some(request) = front.sources.live(path)? else { return Ok(None) };
+    let Some(request) = front.sources.live(&front.sources.find(path))? else { return Ok(None) };
     let known = front.sources.manager().streams().into_iter().find(|stream| *stream.path == *request.path);
     let formats = known.as_ref().and_then(|stream| stream.epoch.as_ref()).map(|epoch| epoch.formats.clone());
     let tracks: Vec<Value> = formats.iter().flat_map(|formats| formats.iter().flatten()).map(track).collect();

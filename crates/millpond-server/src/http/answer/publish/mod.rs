@@ -66,13 +66,14 @@ async fn receive(context: &Context<'_>, upload: &mut impl Upload, info: &mut Rep
     if let Some(place) = front.place_of(target) {
         front.attribute(place.index, Kind::Stream, info);
     }
-    let stream = front.sources.live(of_stream).map_err(PublishError::Name)?;
+    let at = front.sources.find(of_stream);
+    let stream = front.sources.live(&at).map_err(PublishError::Name)?;
     let stream = stream.filter(|stream| stream.source == Source::Published).ok_or(PublishError::NotPublished)?;
     if name.is_none() && front.sources.manager().is_taken(&stream.path, publishers.conflict()) {
         return Err(PublishRefused::Taken.into());
     }
     let mut body =
-        PublishedBody { upload, patience: front.sources.patience(of_stream), front, conflict: publishers.conflict() };
+        PublishedBody { upload, patience: front.sources.patience(&at), front, conflict: publishers.conflict() };
     match name {
         Some(name) => receive_track(stream, name.track, &mut body).await,
         None => receive_file(stream, &mut body).await,

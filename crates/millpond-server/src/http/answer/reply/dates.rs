@@ -35,7 +35,7 @@ pub(super) fn field(time: SystemTime) -> Option<HeaderValue> {
 /// Returns a time as text in UTC (RFC 3339), with milliseconds. Times before 1970 are that year's beginning.
 pub(in crate::http::answer) fn utc(time: SystemTime) -> String {
     let mut text = String::new();
-    millpond_package::utc::push(&mut text, time.duration_since(UNIX_EPOCH).unwrap_or_default());
+    millpond_utc::push(&mut text, time.duration_since(UNIX_EPOCH).unwrap_or_default());
     text
 }
 

@@ -15,7 +15,7 @@ pub(super) use html::{escaped, source};
 pub(super) use plain::put_page;
 pub(super) use representation::{Negotiation, SelectedRepresentation, etag};
 
-use super::client::Receipt;
+use super::viewers::Receipt;
 use crate::{http::Kind, problem::Problem, storage::PlaceBytes};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use millpond_access::{ClientHold, Pass};

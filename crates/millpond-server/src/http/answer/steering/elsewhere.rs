@@ -2,9 +2,12 @@
 
 use super::super::{Context, Front, Reply, ReplyInfo, Target, target::LiveTarget};
 use crate::{
-    cluster::{MARK, PassedBytes, Protocol, Start, marked},
-    http::{Kind, render},
-    library::{LiveResource, Resource},
+    cluster::{MARK, PassedBytes, PassedRequest, Protocol, Start, marked},
+    http::{
+        Kind,
+        render::{self, Role},
+    },
+    library::LiveResource,
 };
 use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -46,8 +49,8 @@ pub(in crate::http::answer) async fn pass(context: &Context<'_>, info: &mut Repl
     let target = request.target.split('#').next().unwrap_or("");
     let target = format!("{}{target}", request.prefix());
     let client = Forwarded { address: context.client(), is_secure: context.is_secure() };
-    let asked = (&request.method, target.as_str(), &request.headers);
-    let mut passage = cluster.passage((key, start), asked, client)?;
+    let passed = PassedRequest { method: &request.method, target: &target, headers: &request.headers, client };
+    let mut passage = cluster.passage((key, start), passed)?;
     let passed = passage.begin().await?;
     let (status, headers, length) = (passed.status, passed.headers.clone(), passed.length);
     let has_body = request.method != Method::HEAD && status != StatusCode::NOT_MODIFIED;
@@ -67,10 +70,11 @@ fn passed_key(context: &Context<'_>, info: &mut ReplyInfo) -> Option<(ObjectKey,
         return front.sources.object_key(&live.stream);
     }
     let (place, route) = (front.place_of(target)?, target.route()?);
-    front.attribute(place.index, render::profile(&route.resource).kind, info);
-    let start = match route.resource {
-        Resource::Multivariant(_) | Resource::Mpd => Start::Stored,
-        _ => Start::Follows,
+    let profile = render::profile(&route.resource);
+    front.attribute(place.index, profile.kind(), info);
+    let start = match profile.role() {
+        Role::Start => Start::Stored,
+        Role::TrackPlaylist | Role::Segment | Role::Other => Start::Follows,
     };
     Some((ObjectKey::new(place.name, &route.asset), start))
 }
@@ -90,10 +94,10 @@ fn redirected_key(front: &Front, target: &Target) -> Option<(ObjectKey, Start)> 
         return front.sources.object_key(&live.stream).filter(|_| is_begun(live));
     }
     let (place, route) = (front.place_of(target)?, target.route()?);
-    let start = match route.resource {
-        Resource::Multivariant(_) | Resource::Mpd => Start::Stored,
-        Resource::Media(..) | Resource::IFrames(_) => Start::Follows,
-        _ => return None,
+    let start = match render::profile(&route.resource).role() {
+        Role::Start => Start::Stored,
+        Role::TrackPlaylist => Start::Follows,
+        Role::Segment | Role::Other => return None,
     };
     Some((ObjectKey::new(place.name, &route.asset), start))
 }

@@ -11,7 +11,7 @@ use super::{
     Context,
     reply::{Negotiation, SelectedRepresentation, etag},
 };
-use crate::library::fingerprint;
+use crate::library::{PlacePath, fingerprint};
 use bytes::Bytes;
 use http::HeaderValue;
 use millpond_cluster::ObjectKey;
@@ -25,7 +25,7 @@ const ASK_AGAIN: u32 = 10;
 pub(super) async fn manifest(context: &Context<'_>, asset: Option<&str>) -> Option<SelectedRepresentation> {
     let front = context.front;
     let cluster = front.cluster().filter(|cluster| cluster.steers())?;
-    let (_, place, inside) = front.place(asset?)?;
+    let PlacePath { name: place, inside, .. } = front.place(asset?)?;
     let order = cluster.listed(&ObjectKey::new(place, inside), context.is_secure()).await;
     let order: Vec<_> = order.iter().map(|(name, _)| name.as_str()).collect();
     let manifest = json!({ "VERSION": 1, "TTL": ASK_AGAIN, "PATHWAY-PRIORITY": order }).to_string();

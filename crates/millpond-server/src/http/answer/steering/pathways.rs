@@ -7,7 +7,7 @@ use super::super::{
 };
 use crate::{
     cluster::MARK,
-    http::render::{AnswerError, TextId},
+    http::render::{self, AnswerError, Role, TextId},
     library::{Asset, Resource, Route, fingerprint},
 };
 use bytes::Bytes;
@@ -73,7 +73,7 @@ pub(in crate::http::answer) fn demand(front: &Front, place: usize, asset: &Asset
 
 /// Tells whether manifests of a route may list nodes.
 pub(in crate::http::answer) fn are_listed(front: &Front, route: &Route) -> bool {
-    front.cluster().is_some() && matches!(route.resource, Resource::Multivariant(_) | Resource::Mpd)
+    front.cluster().is_some() && render::profile(&route.resource).role() == Role::Start
 }
 
 /// Returns a manifest that lists the nodes; `None` where there is only this one.

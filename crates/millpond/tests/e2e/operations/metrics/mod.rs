@@ -227,6 +227,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_rtsp_overloaded", By::Overload),
     ("millpond_rtsp_playing", By::Streams),
     ("millpond_rtsp_refused_total", By::Streams),
+    ("millpond_sibling_bytes_total", By::Siblings),
     ("millpond_sibling_failures_total", By::Siblings),
     ("millpond_sibling_hits_total", By::Siblings),
     ("millpond_sibling_misses_total", By::Siblings),

@@ -1,0 +1,266 @@
+//! Making an asset: its files are opened and indexed, and one presentation is built over them.
+
+use crate::{
+    asset::{Asset, AssetKey},
+    copying::may_grow,
+    error::LibraryError,
+    folder::grouping::{Member, Recipe, SidecarFile},
+    index_files::{SEED, fnv},
+    library::{Library, Purpose, folder_path},
+    version::AssetVersion,
+    work::{Charge, PoolError, WorkPool},
+};
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use millpond_media::{Movie, Work};
+use millpond_package::{
+    KeyAddress, Presentation, PresentationOptions, Sidecar, SourceObject, building_bytes,
+    ladder::{self, Shape},
+    text,
+};
+use millpond_store::{Entry, Object, ObjectPath};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU8, AtomicU64},
+};
+
+/// Largest server manifest or subtitle file, in bytes.
+const MOST_TEXT: u64 = 8 << 20;
+/// Bytes of memory for each byte of a server manifest or subtitle file: the text, and its parsed form. A cue of 27 bytes becomes
+/// 136 at least.
+const MEMORY_A_BYTE: u64 = 6;
+/// Files of an asset that are opened and indexed at a time: a far storage takes a round trip or more for each.
+const FILES_AT_ONCE: usize = 8;
+/// Steps that building a presentation may take, of some ten nanoseconds each.
+const MOST_STEPS: u64 = 1 << 26;
+
+/// A file of an asset, opened and indexed.
+struct OpenedFile {
+    source: SourceObject,
+    object: Arc<Object>,
+    /// The object of its media, where that is another.
+    media: Option<Arc<Object>>,
+}
+
+impl Library {
+    /// Makes the asset at a place and path. `building` gathers its objects, and keeps its memory charged meanwhile.
+    pub(crate) async fn build(&self, key: &AssetKey, building: &mut Building) -> Result<Asset, LibraryError> {
+        let (place, path) = key;
+        let shown = if place.is_empty() { path.to_owned() } else { format!("{place}/{path}") };
+        // Read before the origin: a change of the place from here on is seen when the asset is opened again.
+        let edition = self.edition(place);
+        let bad = |e: &dyn std::fmt::Display| LibraryError::BadPath { path: shown.clone(), why: e.to_string() };
+        let object_path = folder_path(path).map_err(|e| bad(&e))?;
+        let recipe = self.recipe(place, &object_path, building).await?;
+        if recipe.members.is_empty() {
+            return Err(LibraryError::NoAsset(shown));
+        }
+        let mut sources = self.sources(place, &recipe.members, building).await?;
+        let left_out = if recipe.by_name { building.one_title(&shown, &mut sources)? } else { Vec::new() };
+        let mut sidecars = Vec::with_capacity(recipe.sidecars.len());
+        for file in &recipe.sidecars {
+            sidecars.push(self.sidecar(place, file, building).await?);
+        }
+        let options = PresentationOptions { target_duration: self.options().segment_duration.as_secs_f64() };
+        let refused = |error| LibraryError::Refused { asset: shown.clone(), error };
+        building.charge(&self.pool, building_bytes(&sources)).await.map_err(refused)?;
+        let work = Work::new(MOST_STEPS);
+        let job = {
+            let work = work.clone();
+            move || Presentation::build(sources, sidecars, &options, &work)
+        };
+        let presentation = self.pool.run(&work, job).await.map_err(refused)?;
+        let presentation =
+            presentation.map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
+        let key_address = self.options().places.get(place).and_then(|place| place.key_address.clone());
+        for warning in presentation.warnings() {
+            tracing::warn!(asset = %shown, %warning, "packaging");
+        }
+        for file in &left_out {
+            tracing::warn!(asset = %shown, %file, "another title than the rest of its folder");
+        }
+        let identity = self.identity(&recipe, &building.depends, key_address.as_deref());
+        let presentation = presentation.below(format!("{}/", AssetVersion(identity)));
+        Ok(Asset {
+            path: shown,
+            left_out,
+            id: identity,
+            origin: identity,
+            edition,
+            modified: building.depends.iter().filter_map(|o| o.meta().modified).max(),
+            objects: std::mem::take(&mut building.objects),
+            made: presentation.all_tracks().map(|_| AtomicU8::new(0)).collect(),
+            presentation: Arc::new(
+                presentation.with_key_address(key_address).with_thumbnails(self.options().lists_thumbnails),
+            ),
+            depends: std::mem::take(&mut building.depends),
+            listed: building.listed.take(),
+            checked_ms: AtomicU64::new(self.now_ms()),
+            doubted_ms: AtomicU64::new(0),
+            key: key.clone(),
+            weight: AtomicU64::new(0),
+        })
+    }
+
+    /// Opens and indexes the files of an asset, some at a time, and notes their objects in the order of the files.
+    async fn sources(
+        &self,
+        place: &str,
+        members: &[Member],
+        building: &mut Building,
+    ) -> Result<Vec<SourceObject>, LibraryError> {
+        let purpose = building.purpose;
+        let opening: Vec<_> = members.iter().map(|member| self.source(place, member, purpose)).collect();
+        let mut opened = stream::iter(opening).buffered(FILES_AT_ONCE);
+        let mut sources = Vec::with_capacity(members.len());
+        while let Some(OpenedFile { source, object, media }) = opened.try_next().await? {
+            building.depends.push(object.clone());
+            building.depends.extend(media.clone());
+            building.objects.push(media.unwrap_or(object));
+            sources.push(source);
+        }
+        Ok(sources)
+    }
+
+    /// Opens and indexes one file.
+    async fn source(&self, place: &str, member: &Member, purpose: Purpose) -> Result<OpenedFile, LibraryError> {
+        let object = self.store.open(place, &member.path).await?;
+        let movie = self.movie(&object, purpose).await?;
+        let media = match &movie.external_media {
+            None => None,
+            Some(location) => Some(self.store.open(place, &external(&member.path, location)?).await?),
+        };
+        Ok(OpenedFile { source: member.source(movie), object, media })
+    }
+
+    /// Returns the index of an object. An object that ends too early and may still grow is an error.
+    async fn movie(&self, object: &Arc<Object>, purpose: Purpose) -> Result<Arc<Movie>, LibraryError> {
+        let meta = object.meta();
+        let movie = self.indexes.get(object, purpose).await;
+        let cut_short = match &movie {
+            Ok(movie) => movie.cut_short,
+            Err(error) => error.is_cut_short(meta.len),
+        };
+        if cut_short && may_grow(object) {
+            return Err(LibraryError::BeingCopied { path: object.path().to_string(), len: meta.len });
+        }
+        Ok(movie?)
+    }
+
+    /// Whether the file at `path` is still being copied into its place.
+    pub(crate) async fn is_being_copied(&self, place: &str, path: &ObjectPath) -> bool {
+        let Ok(object) = self.store.open(place, path).await else { return false };
+        matches!(self.movie(&object, Purpose::Listing).await, Err(LibraryError::BeingCopied { .. }))
+    }
+
+    async fn sidecar(&self, place: &str, file: &SidecarFile, building: &mut Building) -> Result<Sidecar, LibraryError> {
+        let bytes = self.read_text(place, &file.path, building).await?;
+        let name = file.path.file_name();
+        let parse = if name.to_ascii_lowercase().ends_with(".srt") { text::srt::parse } else { text::vtt::parse };
+        let parsed = self.job(&file.path, move || parse(&bytes)).await?;
+        let mut subtitles =
+            parsed.map_err(|e| LibraryError::Manifest { manifest: file.path.to_string(), why: e.to_string() })?;
+        for warning in &subtitles.warnings {
+            tracing::warn!(file = %file.path, %warning, "subtitles");
+        }
+        // The list may have room for twice as many.
+        subtitles.cues.shrink_to_fit();
+        Ok(Sidecar {
+            language: file.language.clone(),
+            name: String::new(),
+            cues: Arc::new(subtitles.cues),
+            default: false,
+            forced: file.forced,
+        })
+    }
+
+    /// Returns a hash of everything that bytes made of an asset depend on.
+    fn identity(&self, recipe: &Recipe, depends: &[Arc<Object>], keys: Option<&KeyAddress>) -> u64 {
+        let mut hash = fnv(env!("CARGO_PKG_VERSION").as_bytes(), SEED);
+        hash = fnv(format!("{recipe:?}").as_bytes(), hash);
+        hash = fnv(&self.options().segment_duration.as_secs_f64().to_le_bytes(), hash);
+        if self.options().lists_thumbnails {
+            hash = fnv(b"thumbnails", hash);
+        }
+        if let Some(address) = keys {
+            hash = fnv(format!("{address:?}").as_bytes(), hash);
+        }
+        for object in depends {
+            hash = fnv(object.path().as_str().as_bytes(), hash);
+            hash = fnv(object.meta().version.as_str().as_bytes(), hash);
+            hash = fnv(&object.meta().len.to_le_bytes(), hash);
+        }
+        hash
+    }
+
+    /// Reads a server manifest or subtitle file.
+    pub(crate) async fn read_text(
+        &self,
+        place: &str,
+        path: &ObjectPath,
+        building: &mut Building,
+    ) -> Result<bytes::Bytes, LibraryError> {
+        let object = self.store.open(place, path).await?;
+        let len = object.meta().len;
+        if len > MOST_TEXT {
+            let why = format!("it has {len} bytes, expected at most {MOST_TEXT}");
+            return Err(LibraryError::Manifest { manifest: path.to_string(), why });
+        }
+        let refused = |error| LibraryError::Refused { asset: path.to_string(), error };
+        building.charge(&self.pool, len * MEMORY_A_BYTE).await.map_err(refused)?;
+        let bytes = self.store.read_all(&object, 0..len).await?;
+        building.depends.push(object);
+        Ok(bytes)
+    }
+}
+
+/// Objects and warnings of an asset that is being made.
+#[derive(Default)]
+pub(crate) struct Building {
+    purpose: Purpose,
+    objects: Vec<Arc<Object>>,
+    depends: Vec<Arc<Object>>,
+    pub(crate) listed: Option<(ObjectPath, Vec<Entry>)>,
+    /// Memory of the work, until the asset itself is counted.
+    charges: Vec<Charge>,
+}
+
+impl Building {
+    /// Begins an asset that is made for a purpose.
+    pub(crate) fn new(purpose: Purpose) -> Self {
+        Self { purpose, ..Self::default() }
+    }
+
+    async fn charge(&mut self, pool: &WorkPool, bytes: u64) -> Result<(), PoolError> {
+        self.charges.push(pool.charge(bytes).await?);
+        Ok(())
+    }
+
+    /// Removes files that belong to another title than most of their folder. Returns each with the reason.
+    fn one_title(&mut self, folder: &str, sources: &mut Vec<SourceObject>) -> Result<Vec<String>, LibraryError> {
+        let shapes: Vec<(&str, Shape)> = sources.iter().map(|s| (s.label.as_str(), Shape::of(&s.movie))).collect();
+        let verdicts = ladder::title(&shapes).map_err(|other| LibraryError::NotOneTitle {
+            folder: folder.to_owned(),
+            found: format!("files of different titles ({other})"),
+        })?;
+        let told = sources.iter().zip(&verdicts);
+        let left_out = told.filter_map(|(source, why)| Some(format!("{}: {}", source.label, why.as_ref()?))).collect();
+        let mut keep = verdicts.iter().map(Option::is_none);
+        sources.retain(|_| keep.next().unwrap_or(true));
+        let mut keep = verdicts.iter().map(Option::is_none);
+        self.objects.retain(|_| keep.next().unwrap_or(true));
+        Ok(left_out)
+    }
+}
+
+/// Returns the object that a data reference names: relative to the index file's folder, never outside the place.
+fn external(index: &ObjectPath, location: &str) -> Result<ObjectPath, LibraryError> {
+    let wrong = |why: String| LibraryError::Manifest { manifest: index.to_string(), why };
+    if location.contains("://") || location.starts_with('/') {
+        return Err(wrong(format!("data reference {location:?}: expected a path relative to the index file")));
+    }
+    let decoded = percent_encoding::percent_decode_str(location)
+        .decode_utf8()
+        .map_err(|_| wrong(format!("data reference {location:?} is not UTF-8")))?;
+    let decoded = decoded.strip_prefix("./").unwrap_or(&decoded);
+    index.parent().join(decoded).map_err(|e| wrong(format!("data reference {location:?}: {e}")))
+}

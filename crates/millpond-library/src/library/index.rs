@@ -1,0 +1,284 @@
+//! Indexes of objects: built once, kept in memory under a budget and on disk across restarts.
+
+use crate::{
+    copying::may_grow,
+    counters::Counters,
+    error::IndexError,
+    index_files::{IndexFiles, SEED, fnv},
+    library::Purpose,
+    work::{Charge, PoolError, WorkPool},
+};
+use millpond_media::{ByteRange, Foreign, Indexer, MediaError, Movie, Step, Work, WorkError};
+use millpond_store::{Cache, Object, SingleFlight, Store, trace};
+use std::{sync::Arc, time::Instant};
+use tracing::Instrument as _;
+
+/// Steps that indexing one object may take, of some ten nanoseconds each.
+const MOST_STEPS: u64 = 1 << 26;
+/// Bytes of memory for each byte of metadata: the byte, and the tables made of it.
+const MEMORY_A_BYTE: u64 = 2;
+/// Bytes that tell the format of a file.
+const HEAD: u64 = 1024;
+
+/// Name of an index: one version of one object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    place: String,
+    path: String,
+    version: String,
+    len: u64,
+}
+
+impl Key {
+    fn of(object: &Object) -> Self {
+        let meta = object.meta();
+        Self {
+            place: object.place().to_owned(),
+            path: object.path().to_string(),
+            version: meta.version.to_string(),
+            len: meta.len,
+        }
+    }
+
+    fn file_name(&self) -> String {
+        let text = format!("{}\0{}\0{}\0{}", self.place, self.path, self.version, self.len);
+        format!("{:016x}{:016x}.index", fnv(text.as_bytes(), SEED), fnv(text.as_bytes(), 0x9ae1_6a3b_2f90_404f))
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        postcard::to_stdvec(&(&self.place, &self.path, &self.version, self.len)).unwrap_or_default()
+    }
+}
+
+/// Finds indexes in memory or on disk, or builds them.
+pub(crate) struct Indexes {
+    store: Store,
+    pool: Arc<WorkPool>,
+    memory: Cache<Key, Arc<Movie>>,
+    /// Faults of objects that have no index, so that the same bytes are not read again.
+    unplayable: Cache<Key, IndexError>,
+    under_way: SingleFlight<Key, Result<Arc<Movie>, IndexError>>,
+    files: Option<Arc<IndexFiles>>,
+    counters: Arc<Counters>,
+}
+
+impl Indexes {
+    pub(crate) fn new(
+        store: Store,
+        pool: Arc<WorkPool>,
+        files: Option<IndexFiles>,
+        counters: Arc<Counters>,
+    ) -> Arc<Self> {
+        let memory = Cache::of(store.memory(), "indexes");
+        let unplayable = Cache::of(store.memory(), "unplayable");
+        let files = files.map(Arc::new);
+        if let Some(files) = files.clone() {
+            let scan = std::thread::Builder::new().name("index-files".to_owned()).spawn(move || files.scan());
+            if let Err(error) = scan {
+                tracing::warn!(%error, "stored indexes are not bounded before the next start");
+            }
+        }
+        Arc::new(Self { store, pool, memory, unplayable, under_way: SingleFlight::new(), files, counters })
+    }
+
+    /// Returns the index of an object. Where it is built, `purpose` decides how it is read.
+    pub(crate) async fn get(
+        self: &Arc<Self>,
+        object: &Arc<Object>,
+        purpose: Purpose,
+    ) -> Result<Arc<Movie>, IndexError> {
+        let key = Key::of(object);
+        if let Some(movie) = self.memory.get(&key) {
+            return Ok(movie);
+        }
+        if let Some(error) = self.unplayable.get(&key) {
+            return Err(error);
+        }
+        let job = || {
+            let (indexes, object, key) = (self.clone(), object.clone(), key.clone());
+            async move {
+                let movie = indexes.load_or_build(&key, &object, purpose).await;
+                let movie = Arc::new(movie.inspect_err(|error| indexes.remember(&key, error))?);
+                let weight = movie.heap_bytes() as u64 + 1024;
+                indexes.memory.insert(key, movie.clone(), weight);
+                Ok(movie)
+            }
+        };
+        self.under_way.run(&key, job).await.0
+    }
+
+    /// Keeps an error that the same bytes would cause again.
+    fn remember(&self, key: &Key, error: &IndexError) {
+        match error {
+            IndexError::Media { error: MediaError::Work { error: WorkError::Cancelled, .. }, .. } => {}
+            IndexError::Media { .. } | IndexError::Foreign { .. } => {
+                let weight = error.to_string().len() as u64 + 1024;
+                self.unplayable.insert(key.clone(), error.clone(), weight);
+            }
+            _ => {}
+        }
+    }
+
+    async fn load_or_build(&self, key: &Key, object: &Arc<Object>, purpose: Purpose) -> Result<Movie, IndexError> {
+        // An object that its origin forbids to store reaches no disk.
+        let files = self.files.as_ref().filter(|_| object.is_storable());
+        if let Some(files) = files
+            && let Some(movie) = self.load(files, key).await
+        {
+            return Ok(movie);
+        }
+        let started = Instant::now();
+        let span = tracing::info_span!(target: trace::TARGET, "index job", millpond.path = object.path().as_str());
+        let built = self.build(object, purpose).instrument(span).await;
+        let Built { movie, bytes, charges } = built.inspect_err(|_| self.counters.index_failed())?;
+        self.counters.index_built(started.elapsed(), bytes);
+        tracing::info!(
+            object = %object.path(),
+            read_bytes = bytes,
+            heap_bytes = movie.heap_bytes(),
+            tracks = movie.tracks.len(),
+            ms = started.elapsed().as_millis() as u64,
+            "indexed"
+        );
+        for track in &movie.skipped {
+            tracing::warn!(object = %object.path(), track = track.id, reason = %track.reason, "track left out");
+        }
+        // A file that is being copied has another version a moment later.
+        let passing = movie.cut_short && may_grow(object);
+        let Some(files) = files.cloned().filter(|_| !passing) else { return Ok(movie) };
+        let (name, key) = (key.file_name(), key.bytes());
+        let save = move || {
+            files.save(&name, &key, &movie);
+            movie
+        };
+        let saved = self.pool.run(&Work::unlimited(), save).await;
+        drop(charges);
+        saved.map_err(|error| refused(object, error))
+    }
+
+    /// Loads an index from the disk, where there is one and memory for it.
+    async fn load(&self, files: &Arc<IndexFiles>, key: &Key) -> Option<Movie> {
+        let work = Work::unlimited();
+        let (name, bytes) = (key.file_name(), key.bytes());
+        let cost = {
+            let (files, name) = (files.clone(), name.clone());
+            self.pool.run(&work, move || files.cost(&name)).await.ok()??
+        };
+        let _charge = self.pool.charge(cost.memory()).await.ok()?;
+        let files = files.clone();
+        self.pool.run(&work, move || files.load(&name, &bytes, cost)).await.ok()?
+    }
+
+    /// Returns why an object has no index: its format, where its first bytes are those of another known format.
+    async fn unreadable(&self, object: &Arc<Object>, error: MediaError) -> IndexError {
+        let path = object.path().to_string();
+        if error.offset() == 0 && !matches!(error, MediaError::Work { .. }) {
+            let head = self.store.read_all(object, 0..object.meta().len.min(HEAD)).await;
+            if let Some(format) = head.ok().and_then(|head| Foreign::of_bytes(&head)) {
+                return IndexError::Foreign { object: path, format };
+            }
+        }
+        IndexError::Media { object: path, error }
+    }
+
+    /// Drives the indexer over the store. What it reads is charged before it is read, and each step of the indexer is a
+    /// job of the pool.
+    async fn build(&self, object: &Arc<Object>, purpose: Purpose) -> Result<Built, IndexError> {
+        let mut reads = self.store.scattered(object);
+        let work = Work::new(MOST_STEPS);
+        let mut indexer = Indexer::new(object.meta().len).with_work(work.clone());
+        let mut bytes = 0;
+        let mut charges = Vec::new();
+        loop {
+            let step = move || {
+                let step = indexer.poll();
+                (indexer, step)
+            };
+            let (stepped, step) = self.pool.run(&work, step).await.map_err(|error| refused(object, error))?;
+            indexer = stepped;
+            let ranges = match step {
+                Ok(Step::Done(movie)) => return Ok(Built { movie, bytes, charges }),
+                Ok(Step::Need(ranges)) => ranges,
+                Err(error) => return Err(self.unreadable(object, error).await),
+            };
+            let wanted: u64 = ranges.iter().map(|range| range.len()).sum();
+            let charge = self.pool.charge(wanted.saturating_mul(MEMORY_A_BYTE)).await;
+            charges.push(charge.map_err(|error| refused(object, error))?);
+            let ranges = ranges.into_iter().map(|range| range.start..range.end).collect();
+            let walks = purpose == Purpose::Playback && indexer.is_at_fragments();
+            let read = if walks { reads.walk(ranges).await? } else { reads.read(ranges).await? };
+            for (range, read) in read {
+                bytes += read.len() as u64;
+                indexer.supply(ByteRange::new(range.start, range.end), read);
+            }
+        }
+    }
+}
+
+/// An index, and the memory that is still charged for it.
+struct Built {
+    movie: Movie,
+    /// Bytes read for it.
+    bytes: u64,
+    charges: Vec<Charge>,
+}
+
+fn refused(object: &Object, error: PoolError) -> IndexError {
+    IndexError::Refused { object: object.path().to_string(), error }
+}
+
+/// Returns a short name for bytes, as entity tags need. Not collision-proof against an adversary.
+#[must_use]
+pub fn fingerprint(bytes: &[u8]) -> u64 {
+    fnv(bytes, SEED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::{PoolOptions, PoolStats};
+    use millpond_store::{MemoryOrigin, ObjectPath, StoreOptions};
+
+    const SAMPLE: &[u8] = include_bytes!("../../../../assets/sample/180p.mp4");
+
+    async fn indexes(memory: u64, name: &str, bytes: &[u8]) -> (Arc<Indexes>, Arc<Object>) {
+        let store = Store::new(&StoreOptions { memory, ..StoreOptions::default() }).unwrap();
+        let origin = MemoryOrigin::new("films");
+        origin.put(name, bytes::Bytes::copy_from_slice(bytes));
+        store.add_place("films", Arc::new(origin));
+        let pool = Arc::new(WorkPool::new(PoolOptions { threads: 2 }, store.memory()).unwrap());
+        let object = store.open("films", &ObjectPath::parse(name).unwrap()).await.unwrap();
+        (Indexes::new(store, pool, None, Arc::default()), object)
+    }
+
+    #[tokio::test]
+    async fn an_unplayable_object_is_read_once() {
+        let (indexes, object) = indexes(64 << 20, "a.mp4", &[1; 4096]).await;
+        for _ in 0..3 {
+            assert!(matches!(indexes.get(&object, Purpose::Playback).await, Err(IndexError::Media { .. })));
+        }
+        assert_eq!(indexes.counters.snapshot(PoolStats::default()).indexes_failed, 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_read_is_charged_before_and_given_back_after() {
+        let (indexes, object) = indexes(64 << 20, "a.mp4", SAMPLE).await;
+        indexes.get(&object, Purpose::Playback).await.unwrap();
+        let held = |kinds: Vec<(&str, millpond_store::CacheCounters)>| {
+            kinds
+                .iter()
+                .find(|(name, _)| *name == "work")
+                .map(|(_, counters)| (counters.weight, counters.insertions > 0))
+        };
+        assert_eq!(held(indexes.store.memory().kinds()), Some((0, true)));
+        assert_eq!(indexes.counters.snapshot(PoolStats::default()).indexes_built, 1);
+
+        // Twice the first read is over half of the budget.
+        let (indexes, object) = super::tests::indexes(64 << 20, "a.mp4", SAMPLE).await;
+        indexes.store.memory().set_budget(200 << 10);
+        let error = indexes.get(&object, Purpose::Playback).await.unwrap_err().to_string();
+        let told =
+            "a.mp4: needs 131072 bytes of memory, expected at most 102400: half of the budget of 204800 (memory)";
+        assert_eq!(error, told);
+    }
+}

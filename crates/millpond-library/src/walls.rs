@@ -1,0 +1,28 @@
+//! The order of the modules: each imports only those of later rows. So no two of them import each other.
+
+use millpond_walls::{Rows, Walls};
+
+/// Rows of modules from the top to the ground. Modules of one row don't import each other.
+const ROWS: Rows = &[
+    &["catalogue", "recipes", "survey"],
+    &["fuzzing", "library"],
+    &["folder", "route"],
+    &["counters", "error"],
+    &["asset", "url_list", "work"],
+    &["copying", "durations", "index_files", "names", "options", "places", "version"],
+];
+
+fn walls() -> Walls {
+    Walls::of(env!("CARGO_MANIFEST_DIR"), ROWS)
+}
+
+#[test]
+fn modules_import_only_those_of_later_rows() {
+    walls().assert_order(50);
+    walls().assert_named_from_root();
+}
+
+#[test]
+fn each_module_stands_in_a_row() {
+    walls().assert_complete();
+}

@@ -1,0 +1,313 @@
+//! Turns the bytes of an object into its index, without I/O.
+
+use crate::{
+    boxes::{FIRST, HEADER, Node, show},
+    budget::Rounds,
+    error::MediaError,
+    index::{
+        entry_points::EntrySearch,
+        finer_clock, first_frames,
+        fragment_walk::FragmentWalk,
+        lane::{Arrived, Here, Lane},
+    },
+    movie::Movie,
+    mp4::moov::MovieDraft,
+    units::ByteRange,
+    work::Work,
+};
+use bytes::Bytes;
+
+/// Limits on the bytes that an [`Indexer`] reads and holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexLimits {
+    /// Most bytes of movie and fragment boxes held.
+    pub max_metadata: u64,
+    /// Length of the first read in bytes.
+    pub head: u64,
+}
+
+impl Default for IndexLimits {
+    fn default() -> Self {
+        Self { max_metadata: 256 << 20, head: 64 << 10 }
+    }
+}
+
+/// Result of one poll of an [`Indexer`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// The bytes of these ranges are needed; they can be read in parallel.
+    Need(Vec<ByteRange>),
+    /// The finished index.
+    Done(Movie),
+}
+
+/// Reads the index of one object.
+///
+/// Call [`poll`](Self::poll). For [`Step::Need`], pass the bytes of each range to [`supply`](Self::supply), in any order, and
+/// poll again. A poll before all ranges are supplied returns the missing ones. The first error is final. [`Step::Done`] is final
+/// too.
+///
+/// A progressive file takes one batch of reads, or two where the movie box is large or at the end. A fragmented file
+/// takes two or three with an index of its fragments (`sidx`, `mfra`), else one per fragment. Where sync flags look
+/// wrong, the first bytes of a few samples are read too, in up to 21 further batches. MP3 takes one more batch of a few
+/// bytes per track.
+#[derive(Debug)]
+pub struct Indexer {
+    object_len: u64,
+    limits: IndexLimits,
+    stage: Stage,
+    missing: Vec<ByteRange>,
+    arrived: Arrived,
+    work: Work,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Searching for the movie box.
+    Boxes(Lane, Rounds),
+    /// Searching for fragments.
+    Fragments(Box<(MovieDraft, FragmentWalk)>),
+    /// Reading first frames.
+    Frames(Box<Movie>),
+    /// Comparing sync flags with the media.
+    Entries(Box<EntrySearch>),
+    /// The index was returned.
+    Done,
+    Failed(MediaError),
+}
+
+/// Result of the search for the movie box.
+enum Found {
+    Wants(ByteRange),
+    Moov(Bytes),
+}
+
+impl Indexer {
+    /// Creates an indexer for an object of `object_len` bytes, with [`IndexLimits::default`].
+    #[must_use]
+    pub fn new(object_len: u64) -> Self {
+        Self::with_limits(object_len, IndexLimits::default())
+    }
+
+    /// Creates an indexer for an object of `object_len` bytes.
+    #[must_use]
+    pub fn with_limits(object_len: u64, limits: IndexLimits) -> Self {
+        let limits = IndexLimits { head: limits.head.max(HEADER), ..limits };
+        let stage = Stage::Boxes(Lane::new(0, object_len), Rounds::to_movie_box());
+        Self { object_len, limits, stage, missing: Vec::new(), arrived: Arrived::default(), work: Work::unlimited() }
+    }
+
+    /// Spends each step of indexing on `work`; without this call the steps are unlimited.
+    #[must_use]
+    pub fn with_work(self, work: Work) -> Self {
+        Self { work, ..self }
+    }
+
+    /// Returns the ranges needed next, or the finished movie.
+    ///
+    /// # Errors
+    /// The bytes are no playable file, or hold more metadata than the limits allow.
+    pub fn poll(&mut self) -> Result<Step, MediaError> {
+        if !self.missing.is_empty() {
+            return Ok(Step::Need(self.missing.clone()));
+        }
+        match self.advance() {
+            Ok(Step::Need(ranges)) => {
+                self.missing.clone_from(&ranges);
+                Ok(Step::Need(ranges))
+            }
+            Ok(done) => Ok(done),
+            Err(error) => {
+                self.stage = Stage::Failed(error.clone());
+                self.arrived = Arrived::default();
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether the ranges needed now are headers of fragments. Further ones follow them over the whole object.
+    #[must_use]
+    pub fn is_at_fragments(&self) -> bool {
+        matches!(self.stage, Stage::Fragments(_))
+    }
+
+    /// Passes in the bytes of one range that the last [`poll`](Self::poll) returned. Fewer bytes than the range has
+    /// make the next poll fail. A range that was not requested is ignored.
+    pub fn supply(&mut self, range: ByteRange, bytes: Bytes) {
+        let Some(position) = self.missing.iter().position(|&missing| missing == range) else { return };
+        self.missing.swap_remove(position);
+        let found = bytes.len() as u64;
+        if found < range.len() {
+            self.missing.clear();
+            self.stage = Stage::Failed(MediaError::truncated("the object", range.start, found, range.len()));
+            return;
+        }
+        self.arrived.put(range, bytes.slice(..range.len() as usize));
+    }
+
+    fn advance(&mut self) -> Result<Step, MediaError> {
+        match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Boxes(lane, rounds) => self.find_moov(lane, rounds),
+            Stage::Fragments(parts) => self.find_fragments(*parts),
+            Stage::Frames(mut movie) => {
+                first_frames::learn(&mut movie, &self.arrived);
+                Ok(Step::Done(*movie))
+            }
+            Stage::Entries(search) => self.find_entries(*search),
+            Stage::Done => Err(MediaError::invalid("the object", 0, "a poll after the movie was handed out", "none")),
+            Stage::Failed(error) => Err(error),
+        }
+    }
+
+    fn find_moov(&mut self, mut lane: Lane, mut rounds: Rounds) -> Result<Step, MediaError> {
+        rounds.begin(1, lane.at(), &self.work)?;
+        if let Some(bytes) = self.arrived.take_from(lane.held_to()) {
+            lane.append(bytes);
+        }
+        let moov = match self.walk(&mut lane)? {
+            Found::Wants(range) => {
+                self.stage = Stage::Boxes(lane, rounds);
+                return Ok(Step::Need(vec![range]));
+            }
+            Found::Moov(moov) => moov,
+        };
+        let node = Node::new(&moov, lane.at(), "moov")
+            .ok_or_else(|| MediaError::truncated("moov", lane.at(), moov.len() as u64, 8))?;
+        let draft = MovieDraft::parse(&node, self.object_len, self.work.clone())?;
+        if !draft.fragmented() {
+            return self.finish(draft);
+        }
+        lane.advance(moov.len() as u64);
+        let limit = self.limits.max_metadata.saturating_sub(moov.len() as u64);
+        self.find_fragments((draft, FragmentWalk::new(lane, limit, self.work.clone())))
+    }
+
+    fn find_fragments(&mut self, (mut draft, mut walk): (MovieDraft, FragmentWalk)) -> Result<Step, MediaError> {
+        let wanted = walk.step(&mut self.arrived)?;
+        if !wanted.is_empty() {
+            self.stage = Stage::Fragments(Box::new((draft, walk)));
+            return Ok(Step::Need(wanted));
+        }
+        let (moofs, broken) = walk.into_fragments();
+        for (number, (place, bytes)) in moofs.iter().enumerate() {
+            if let Some(moof) = Node::new(bytes, *place, format!("moof[{}]", number + 1)) {
+                draft.add_fragment(&moof)?;
+            }
+        }
+        if let Some(broken) = broken {
+            draft.skip(0, broken.to_string());
+        }
+        self.finish(draft)
+    }
+
+    fn finish(&mut self, draft: MovieDraft) -> Result<Step, MediaError> {
+        let search = EntrySearch::of(draft.finish()?, self.work.clone())?;
+        self.find_entries(search)
+    }
+
+    fn find_entries(&mut self, mut search: EntrySearch) -> Result<Step, MediaError> {
+        let wanted = search.step(&mut self.arrived)?;
+        if wanted.is_empty() {
+            let mut movie = search.finish()?;
+            finer_clock::refine(&mut movie, &self.work)?;
+            return self.look_at_frames(movie);
+        }
+        self.stage = Stage::Entries(Box::new(search));
+        Ok(Step::Need(wanted))
+    }
+
+    /// Requests the first frames whose content the movie box doesn't describe.
+    fn look_at_frames(&mut self, movie: Movie) -> Result<Step, MediaError> {
+        let wanted = first_frames::wanted(&movie);
+        if wanted.is_empty() {
+            return Ok(Step::Done(movie));
+        }
+        self.arrived = Arrived::default();
+        self.stage = Stage::Frames(Box::new(movie));
+        Ok(Step::Need(wanted))
+    }
+
+    /// Walks the boxes of the file up to the movie box.
+    fn walk(&self, lane: &mut Lane) -> Result<Found, MediaError> {
+        // The last box passed, with the size that it claims.
+        let mut passed = None;
+        loop {
+            let at = lane.at();
+            let (header, size) = match lane.here() {
+                Here::End => return Err(self.no_moov(passed)),
+                Here::Unknown => return Ok(Found::Wants(lane.want(self.ask_at(at, passed)))),
+                // Fewer bytes than a box header has: the beginning of a box.
+                Here::Garbage if lane.left() < 8 => return Err(self.no_moov(passed)),
+                Here::Garbage => {
+                    let bytes = lane.bytes(lane.left().min(8)).unwrap_or_default();
+                    let found = format!("the bytes \"{}\"", bytes.escape_ascii());
+                    return Err(MediaError::invalid("the file", at, found, "a box with a size and a type"));
+                }
+                Here::Box { header, size } => (header, size),
+            };
+            if at == 0 && !FIRST.contains(&&header.kind) {
+                let found = format!("a box of type {}", show(header.kind));
+                return Err(MediaError::invalid("the file", 0, found, "ftyp: an ISO base media file"));
+            }
+            if &header.kind == b"moov" {
+                if size > lane.left() {
+                    return Err(MediaError::truncated("moov", at, lane.left(), size));
+                }
+                if size > self.limits.max_metadata {
+                    return Err(MediaError::too_large("moov", at, size, self.limits.max_metadata, "bytes of metadata"));
+                }
+                return Ok(match lane.bytes(size) {
+                    Some(moov) => Found::Moov(moov),
+                    None => Found::Wants(lane.want(size)),
+                });
+            }
+            self.work.spend(1).map_err(|error| MediaError::work(show(header.kind), at, error))?;
+            passed = Some((header.kind, at, size));
+            lane.advance(size);
+        }
+    }
+
+    /// Returns how many bytes to read at `at`. After the media that is everything up to the end, which likely holds the
+    /// movie box, but no more than an eighth of the media.
+    fn ask_at(&self, at: u64, passed: Option<([u8; 4], u64, u64)>) -> u64 {
+        match passed {
+            Some((kind, _, size)) if &kind == b"mdat" => {
+                let rest = self.object_len - at;
+                let likely = (size / 8).max(16 << 20).min(self.limits.max_metadata);
+                if rest <= likely { rest } else { self.limits.head }
+            }
+            _ => self.limits.head,
+        }
+    }
+
+    fn no_moov(&self, passed: Option<([u8; 4], u64, u64)>) -> MediaError {
+        match passed {
+            Some((kind, at, size)) if size > self.object_len - at => {
+                MediaError::truncated(show(kind), at, self.object_len - at, size)
+            }
+            _ => MediaError::NoMovieBox { offset: self.object_len },
+        }
+    }
+}
+
+/// Returns the index of an object that is in memory.
+///
+/// # Errors
+/// As [`Indexer::poll`].
+pub fn index_bytes(object: &[u8]) -> Result<Movie, MediaError> {
+    let mut indexer = Indexer::new(object.len() as u64);
+    loop {
+        match indexer.poll()? {
+            Step::Done(movie) => return Ok(movie),
+            Step::Need(ranges) => {
+                for range in ranges {
+                    let bytes = object.get(range.start as usize..range.end as usize).unwrap_or_default();
+                    indexer.supply(range, Bytes::copy_from_slice(bytes));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

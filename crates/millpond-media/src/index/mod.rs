@@ -1,0 +1,10 @@
+//! Indexing of an object: which bytes are read, and what they tell about its tracks.
+
+mod entry_look;
+mod entry_points;
+mod finer_clock;
+mod first_frames;
+mod fragment_walk;
+mod in_band;
+pub(crate) mod indexer;
+mod lane;

@@ -1,0 +1,152 @@
+//! The index of an object: tracks, edits and sample tables, without the media.
+
+pub(crate) mod descriptions;
+pub(crate) mod edits;
+pub(crate) mod purpose;
+pub(crate) mod sample_table;
+
+/// The kind of a track is that of its codec.
+pub use crate::codec::TrackKind;
+
+use crate::{
+    codec::{Codec, make::Made},
+    movie::{descriptions::Descriptions, purpose::Purposes, sample_table::SampleTable},
+    protection::{Protection, SystemHeader},
+    units::Timescale,
+};
+use serde::{Deserialize, Serialize};
+
+/// The index of one object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Movie {
+    /// Clock of `duration` and of [`Edit::duration`].
+    pub timescale: Timescale,
+    /// Duration in `timescale` ticks, as stated by `mvhd` or `mehd`; 0 where neither states one.
+    pub duration: u64,
+    /// Whether samples come from movie fragments.
+    pub fragmented: bool,
+    /// Playable tracks in file order.
+    pub tracks: Vec<Track>,
+    /// The clips of tracks whose samples need decoders of several kinds, in order: each a track of its own with the `id` of its
+    /// track, and with all samples up to the next clip. The track itself has only the samples of its main kind.
+    pub clips: Vec<Track>,
+    /// Tracks left out, and tracks whose samples end early (also in `tracks`), each with the reason. Other tracks are
+    /// not affected.
+    pub skipped: Vec<SkippedTrack>,
+    /// URL of the file with the media, as written, where a data reference (8.7.2) names another file.
+    pub external_media: Option<String>,
+    /// Protection system headers (`pssh`) of the movie box.
+    pub system_headers: Vec<SystemHeader>,
+    /// Protection system headers of fragments, each once. [`Protection::headers`] lists the samples that they precede.
+    pub fragment_headers: Vec<SystemHeader>,
+    /// Whether samples of the movie box are missing because the object ends before them. The file is still being
+    /// copied, or was truncated.
+    pub cut_short: bool,
+}
+
+/// One playable track.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Track {
+    /// `track_ID` of `tkhd`.
+    pub id: u32,
+    /// Kind of media, with the properties of that kind.
+    pub kind: TrackKind,
+    /// Clock of the samples: the file's clock, or a multiple if that has too few ticks for hidden pictures.
+    pub timescale: Timescale,
+    /// ISO 639-2/T code of `mdhd`, or the BCP 47 tag of `elng`; `und` where unknown.
+    pub language: String,
+    /// Track name, where `hdlr` or `udta/name` has a meaningful one.
+    pub name: Option<String>,
+    /// `track_enabled` of `tkhd`.
+    pub enabled: bool,
+    /// `alternate_group` of `tkhd`: tracks of one group replace each other. 0 says nothing.
+    pub alternate_group: u16,
+    /// Purposes that `kind` boxes state.
+    pub purposes: Purposes,
+    /// Codec and its configuration.
+    pub codec: Codec,
+    /// The whole sample entry box with its header, in ISO form: init segments contain it.
+    pub sample_entry: Vec<u8>,
+    /// Edit list, in order; empty where the file has none.
+    pub edits: Vec<Edit>,
+    /// Sizes, offsets and times of the samples.
+    pub samples: SampleTable,
+    /// Sample entries that differ in their parameter sets; `None` where `sample_entry` describes all samples.
+    pub descriptions: Option<Box<Descriptions>>,
+    /// Encryption of the samples; `None` where they are clear.
+    pub protection: Option<Box<Protection>>,
+}
+
+impl Track {
+    /// Returns a track of a live stream: it has no samples, edits, name or protection. `language` is a code of ISO
+    /// 639-2/T or a BCP 47 tag; `und` where unknown.
+    #[must_use]
+    pub fn live(id: u32, made: Made, timescale: Timescale, language: &str) -> Self {
+        let Made { codec, kind, sample_entry } = made;
+        Self {
+            id,
+            kind,
+            timescale,
+            language: language.to_owned(),
+            name: None,
+            enabled: true,
+            alternate_group: 0,
+            purposes: Purposes::default(),
+            codec,
+            sample_entry,
+            edits: Vec::new(),
+            samples: SampleTable::default(),
+            descriptions: None,
+            protection: None,
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let texts = self.language.len() + self.name.as_ref().map_or(0, String::len);
+        let edits = self.edits.capacity() * size_of::<Edit>();
+        let codec = self.sample_entry.len() + self.codec.heap_bytes();
+        let protection = self.protection.as_ref().map_or(0, |protection| protection.heap_bytes());
+        let descriptions = self.descriptions.as_ref().map_or(0, |descriptions| descriptions.heap_bytes());
+        descriptions + protection + size_of::<Self>() + texts + edits + codec + self.samples.heap_bytes()
+    }
+}
+
+/// One entry of an edit list (8.6.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    /// Length in movie ticks; 0 in the last entry means "to the end".
+    pub duration: u64,
+    /// Media time in track ticks, or `None` for an empty edit.
+    pub media_time: Option<i64>,
+}
+
+/// A track that is not playable, or not to its end, and the reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedTrack {
+    /// `track_ID`, or 0 where not even that could be read.
+    pub id: u32,
+    /// One line: box path, offset, found value and expected value.
+    pub reason: String,
+}
+
+impl Movie {
+    /// Returns a track by its place: the tracks are followed by the clips.
+    #[must_use]
+    pub fn track(&self, place: usize) -> Option<&Track> {
+        self.tracks.get(place).or_else(|| self.clips.get(place.checked_sub(self.tracks.len())?))
+    }
+
+    /// Returns the places of the clips of a track; none where all its samples need one kind of decoder.
+    pub fn clips_of(&self, id: u32) -> impl Iterator<Item = usize> + '_ {
+        let places = (self.tracks.len()..).zip(&self.clips);
+        places.filter(move |(_, clip)| clip.id == id).map(|(place, _)| place)
+    }
+
+    /// Bytes of heap that the index holds, for memory budgets.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.tracks.iter().chain(&self.clips).map(Track::heap_bytes).sum::<usize>()
+            + self.system_headers.iter().chain(&self.fragment_headers).map(SystemHeader::heap_bytes).sum::<usize>()
+            + self.skipped.iter().map(|s| std::mem::size_of::<SkippedTrack>() + s.reason.len()).sum::<usize>()
+    }
+}

@@ -1,0 +1,14 @@
+//! Boxes of ISO base media files (ISO/IEC 14496-12), from which a [`Movie`](crate::Movie) is made; and files that name another's media.
+
+mod alias;
+mod announced;
+mod clips;
+pub mod dref;
+pub(crate) mod fragment_places;
+pub mod fragment_stream;
+mod fragmented;
+pub(crate) mod moov;
+mod pcm_units;
+mod progressive;
+mod sample_entries;
+mod trak;

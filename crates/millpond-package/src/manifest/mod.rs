@@ -1,0 +1,5 @@
+//! What HLS and DASH manifests have in common.
+
+pub(crate) mod first_picture;
+pub mod pathway;
+pub(crate) mod track_listing;

@@ -1,0 +1,114 @@
+use crate::{
+    Presentation, PresentationOptions, Sidecar, SourceObject, dash,
+    delivery::{container::Container, text_track, transport},
+    fmp4, hls,
+    testing::{self, clips, presentation},
+    text::Cue,
+};
+use millpond_media::{Work, index_bytes};
+use std::sync::Arc;
+
+/// The lines of a media playlist that are no tags of its head.
+fn entries(p: &Presentation, track: &str, container: Container) -> Vec<String> {
+    let text = hls::media(p, p.track(track).unwrap(), container).unwrap();
+    let is_entry = |line: &&str| !line.starts_with('#') || line.contains("DISCONTINUITY") || line.contains("MAP");
+    text.lines().filter(is_entry).map(str::to_owned).collect()
+}
+
+#[test]
+fn playlists_have_a_discontinuity_and_another_map() {
+    let p = presentation(vec![clips()]);
+    let lines = |track: &str, counts: [u32; 2]| {
+        let mut all = Vec::new();
+        for (period, count) in (1..).zip(counts) {
+            if period > 1 {
+                all.push("#EXT-X-DISCONTINUITY".to_owned());
+            }
+            all.push(format!("#EXT-X-MAP:URI=\"../{track}p{period}/init.mp4\""));
+            all.extend((1..=count).map(|number| format!("../{track}p{period}/{number}.m4s")));
+        }
+        all
+    };
+    // Sound changes at 4.992 s, the nearest key frame is at 5.04 s.
+    assert_eq!(entries(&p, "v1", Container::Fmp4), lines("v1", [2, 2]));
+    assert_eq!(entries(&p, "a1", Container::Fmp4), lines("a1", [2, 2]));
+    let mut ts = lines("v1", [2, 2]);
+    ts.retain(|line| !line.contains("MAP"));
+    assert_eq!(entries(&p, "v1", Container::Ts), ts.iter().map(|l| l.replace(".m4s", ".ts")).collect::<Vec<_>>());
+    let iframes = hls::iframes(&p, p.track("v1").unwrap(), Container::Fmp4).unwrap();
+    let count = |period: &str| iframes.lines().filter(|line| line.contains(period) && line.ends_with(".m4s")).count();
+    assert_eq!((count("v1p1/i"), count("v1p2/i")), (5, 5));
+}
+
+#[test]
+fn each_period_has_its_own_init_segment_and_times_go_on() {
+    let p = presentation(vec![clips()]);
+    let mut ends = Vec::new();
+    for (name, rate) in [("a1p1", 48_000_u32), ("a1p2", 44_100)] {
+        let track = p.track(name).unwrap();
+        let mut file = fmp4::init(&p, track).to_vec();
+        for number in 1..=track.segment_count() {
+            file.extend(testing::bytes(fmp4::segment(&p, track, number).unwrap()));
+        }
+        let movie = index_bytes(&file).unwrap();
+        assert_eq!(track.source_track().unwrap().samples.len(), 234);
+        assert_eq!(movie.tracks[0].samples.len(), 234, "{name}");
+        ends.push((movie.tracks[0].samples.start_dts(), movie.tracks[0].samples.end_dts()));
+        let millpond_media::TrackKind::Audio { sample_rate, .. } = track.source_track().unwrap().kind else { panic!() };
+        assert_eq!(sample_rate, rate);
+    }
+    assert_eq!(ends, [(0, 234 * 1024), (234 * 1024, 468 * 1024)]);
+    let counts = ["v1p1", "v1p2"].map(|name| p.track(name).unwrap().sample_count());
+    assert_eq!(counts, [125, 125]);
+    assert!(p.track("v1p3").is_none() && p.track("a1p0").is_none());
+}
+
+#[test]
+fn the_mpd_has_a_period_for_each() {
+    let p = presentation(vec![clips()]).below("~1/");
+    let mpd = dash::mpd(&p).unwrap();
+    assert!(
+        mpd.contains("<Period id=\"1\" start=\"PT0S\">") && mpd.contains("<Period id=\"2\" start=\"PT5.04S\">"),
+        "{mpd}"
+    );
+    let (first, second) = mpd.split_once("<Period id=\"2\"").unwrap();
+    assert!(!first.contains("presentationTimeOffset") && first.contains("audioSamplingRate=\"48000\""), "{mpd}");
+    assert!(
+        second.contains("presentationTimeOffset=\"64512\"") && second.contains("audioSamplingRate=\"44100\""),
+        "{mpd}"
+    );
+    assert!(
+        second.contains("id=\"v1p2\"") && second.contains("initialization=\"~1/$RepresentationID$/init.mp4\""),
+        "{mpd}"
+    );
+    assert!(!mpd.contains("id=\"v1\""), "{mpd}");
+}
+
+#[test]
+fn cues_are_in_the_periods_in_which_they_are_shown() {
+    let cue = |start, end, text: &str| Cue { start, end, text: text.to_owned(), ..Cue::default() };
+    let cues = Arc::new(vec![cue(1000, 2000, "one"), cue(4500, 5500, "two"), cue(7000, 8000, "three")]);
+    let (language, name) = ("en".to_owned(), String::new());
+    let sidecar = Sidecar { language, name, cues, default: false, forced: false };
+    let sources = vec![SourceObject::new(clips(), "a.mp4".into())];
+    let p = Presentation::build(sources, vec![sidecar], &PresentationOptions::default(), &Work::unlimited()).unwrap();
+    let text = |name: &str| {
+        let track = p.track(name).unwrap();
+        let plans =
+            (1..=track.segment_count()).map(|n| text_track::segment(&p, track, n, Container::Fmp4).unwrap().unwrap());
+        String::from_utf8(plans.flat_map(testing::bytes).collect()).unwrap()
+    };
+    let shown = |text: &str| ["one", "two", "three"].map(|cue| text.contains(cue));
+    assert_eq!(shown(&text("s1p1")), [true, true, false]);
+    assert_eq!(shown(&text("s1p2")), [false, true, true]);
+}
+
+#[test]
+fn transport_streams_have_the_periods_that_they_carry() {
+    let p = presentation(vec![clips()]);
+    assert_eq!(transport::periods(&p).len(), 2);
+    let second = p.of_track("v1p2");
+    let segment = transport::segment(second, second.track("v1p2").unwrap(), 1);
+    assert!(segment.unwrap().is_some());
+    assert!(std::ptr::eq(p.of_track("v1"), &p));
+}

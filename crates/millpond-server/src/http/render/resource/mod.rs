@@ -1,0 +1,204 @@
+//! Resources of an asset: what is known of each before it is made, and how it is made.
+//!
+//! Each form of a resource is one row of the table in [`form`]. All else reads the facts of that row.
+
+mod form;
+
+pub(super) use form::Image;
+pub(crate) use form::Role;
+#[cfg(feature = "pictures")]
+pub(super) use form::of_track;
+
+use crate::{
+    http::Kind,
+    library::{Asset, Lazy, LibraryError, Resource},
+};
+use bytes::Bytes;
+use form::{Form, MediaType, Weight};
+use millpond_package::{Plan, hls::Container};
+
+/// Most samples of a segment that is planned on the serving threads: a hundred microseconds of work.
+const FEW_SAMPLES: u32 = 2048;
+
+/// What is known of a resource before it is made.
+#[derive(Clone, Copy)]
+pub(crate) struct ResourceProfile<'a> {
+    form: &'static Form,
+    container: Container,
+    /// Name of its track; empty for a resource of all tracks.
+    pub(crate) track: &'a str,
+    /// Number of a segment, picture or sheet; 0 for other resources.
+    pub(crate) number: u32,
+}
+
+/// The result of making a resource.
+pub(super) enum Output {
+    /// A playlist or manifest.
+    Text(String),
+    /// An init segment.
+    Bytes(Bytes),
+    /// The recipe of a segment or a text track.
+    Plan(Plan),
+}
+
+/// Returns the profile of a resource.
+pub(crate) fn profile(resource: &Resource) -> ResourceProfile<'_> {
+    form::row(resource)
+}
+
+/// Returns the error of a resource that an asset does not have.
+pub(super) fn no_resource(asset: &Asset, what: String) -> LibraryError {
+    LibraryError::NoResource { asset: asset.path.clone(), what }
+}
+
+impl<'a> ResourceProfile<'a> {
+    /// Returns the value of `Content-Type`.
+    pub(crate) fn content_type(&self) -> &'static str {
+        match self.form.media_type {
+            MediaType::Playlist => "application/vnd.apple.mpegurl",
+            MediaType::Manifest => "application/dash+xml",
+            MediaType::Mp4 => match self.track.as_bytes().first() {
+                Some(b'a') => "audio/mp4",
+                Some(b's') => "application/mp4",
+                _ => "video/mp4",
+            },
+            MediaType::TransportStream => "video/mp2t",
+            MediaType::WebVtt => "text/vtt; charset=utf-8",
+            MediaType::Jpeg => "image/jpeg",
+        }
+    }
+
+    /// Returns the label in metrics.
+    pub(crate) fn kind(&self) -> Kind {
+        match self.form.media_type {
+            MediaType::Playlist if self.container == Container::Ts => Kind::HlsTs,
+            MediaType::Playlist => Kind::Hls,
+            MediaType::Manifest => Kind::Dash,
+            MediaType::Mp4 | MediaType::TransportStream => Kind::Segment,
+            MediaType::WebVtt => Kind::Subtitle,
+            MediaType::Jpeg => Kind::Other,
+        }
+    }
+
+    /// Tells whether it is text, which is cached and compressed.
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self.form.media_type, MediaType::Playlist | MediaType::Manifest | MediaType::WebVtt)
+    }
+
+    /// Tells whether it is a transport stream.
+    pub(crate) fn is_transport_stream(&self) -> bool {
+        self.form.media_type == MediaType::TransportStream
+    }
+
+    /// Returns what it is to a player.
+    pub(crate) fn role(&self) -> Role {
+        self.form.role
+    }
+
+    /// Returns how its image is made, if it is one.
+    pub(super) fn image(&self) -> Option<Image> {
+        self.form.image
+    }
+
+    /// Tells whether it is an image, or says where images are.
+    pub(super) fn is_of_thumbnails(&self) -> bool {
+        self.form.is_of_thumbnails || self.form.image.is_some()
+    }
+
+    /// Returns the lazy part of its track that making it completes.
+    pub(super) fn lazy(&self) -> Option<Lazy> {
+        self.form.lazy
+    }
+
+    /// Tells whether making it is light enough for a serving thread.
+    pub(super) fn is_light(&self, asset: &Asset) -> bool {
+        let has_few_samples = || {
+            let segment = asset.presentation.track(self.track).and_then(|track| track.segment(self.number));
+            segment.is_none_or(|segment| segment.samples.end.saturating_sub(segment.samples.start) <= FEW_SAMPLES)
+        };
+        let is_prepared = self.form.lazy.is_none_or(|part| asset.has_made(self.track, part));
+        match self.form.weight {
+            Weight::Heavy => false,
+            Weight::Light => is_prepared,
+            Weight::OfSamples => is_prepared && has_few_samples(),
+        }
+    }
+
+    /// Returns an upper estimate of the memory that making it takes, in bytes.
+    pub(super) fn memory(&self, asset: &Asset) -> u64 {
+        const FIXED: u64 = 64 << 10;
+        FIXED + (self.form.memory)(asset, self)
+    }
+
+    /// Returns the most bytes that its body may have for each byte that is read for it.
+    pub(super) fn growth(&self) -> u64 {
+        // Text grows by a line of times per cue, TS by the headers of its packets.
+        if self.is_transport_stream() { 2 } else { 16 }
+    }
+
+    /// Makes it or its plan. Heavy work, unless [`is_light`](Self::is_light) is true.
+    pub(super) fn make(&self, asset: &Asset) -> Result<Output, LibraryError> {
+        (self.form.make)(asset, self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the facts of a resource as words.
+    fn facts(resource: &Resource) -> String {
+        let profile = profile(resource);
+        let mut words = vec![format!("{:?}", profile.kind()), profile.content_type().to_owned()];
+        words.push(format!("{:?}", profile.role()));
+        words.extend(profile.is_text().then(|| "text".to_owned()));
+        words.extend(profile.is_of_thumbnails().then(|| "thumbnails".to_owned()));
+        words.extend(profile.image().map(|image| format!("{image:?}")));
+        words.extend(profile.lazy().map(|part| format!("makes {part:?}")));
+        words.push(format!("{:?}", profile.form.weight));
+        words.join(", ")
+    }
+
+    #[test]
+    fn facts_of_every_form() {
+        use Container::{Fmp4, Ts};
+        use Resource::*;
+        let (video, sound, text) = (|| "v1".to_owned(), || "a1".to_owned(), || "s1".to_owned());
+        for (resource, expected) in [
+            (Multivariant(Fmp4), "Hls, application/vnd.apple.mpegurl, Start, text, Heavy"),
+            (Multivariant(Ts), "HlsTs, application/vnd.apple.mpegurl, Start, text, Heavy"),
+            (Media(Fmp4, video()), "Hls, application/vnd.apple.mpegurl, TrackPlaylist, text, Heavy"),
+            (Media(Ts, video()), "HlsTs, application/vnd.apple.mpegurl, TrackPlaylist, text, Heavy"),
+            (IFrames(video()), "Hls, application/vnd.apple.mpegurl, TrackPlaylist, text, makes IFrames, Heavy"),
+            (Mpd, "Dash, application/dash+xml, Start, text, Heavy"),
+            (Init(video()), "Segment, video/mp4, Other, Light"),
+            (Init(sound()), "Segment, audio/mp4, Other, Light"),
+            (Init(text()), "Segment, application/mp4, Other, Light"),
+            (Segment(video(), 2), "Segment, video/mp4, Segment, OfSamples"),
+            (IFrame(video(), 2), "Segment, video/mp4, Other, makes IFrames, Light"),
+            (Still(video(), 2), "Segment, video/mp4, Other, makes IFrames, Light"),
+            (Thumbnail(video(), 2), "Other, image/jpeg, Other, thumbnails, Picture, makes IFrames, Light"),
+            (Sheet(video(), 2), "Other, image/jpeg, Other, thumbnails, Sheet, makes IFrames, Light"),
+            (Thumbnails(video()), "Subtitle, text/vtt; charset=utf-8, Other, text, thumbnails, Heavy"),
+            (Images(video()), "Hls, application/vnd.apple.mpegurl, Other, text, thumbnails, Heavy"),
+            (TsSegment(video(), 2), "Segment, video/mp2t, Segment, makes Ts, OfSamples"),
+            (TextSegment(Ts, text(), 2), "Subtitle, text/vtt; charset=utf-8, Other, text, Heavy"),
+            (Text(text()), "Subtitle, text/vtt; charset=utf-8, Other, text, Heavy"),
+        ] {
+            assert_eq!(facts(&resource), expected, "{resource:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_path_names_is_in_the_profile() {
+        use Resource::*;
+        let named = |resource: &Resource| {
+            let profile = profile(resource);
+            (profile.track.to_owned(), profile.number)
+        };
+        assert_eq!(named(&Mpd), (String::new(), 0));
+        assert_eq!(named(&IFrames("v2".to_owned())), ("v2".to_owned(), 0));
+        assert_eq!(named(&TsSegment("v2".to_owned(), 7)), ("v2".to_owned(), 7));
+        assert_eq!(named(&TextSegment(Container::Ts, "s2".to_owned(), 7)), ("s2".to_owned(), 7));
+    }
+}
