@@ -23,7 +23,7 @@ fn walls() -> Walls {
 
 #[test]
 fn modules_import_only_those_of_later_rows() {
-    walls().assert_order(150);
+    walls().assert_order(120);
     walls().assert_named_from_root();
 }
 
