@@ -9,7 +9,7 @@ const ROWS: Rows = &[
     &["folder", "route"],
     &["counters", "error"],
     &["asset", "url_list", "work"],
-    &["copying", "durations", "index_files", "names", "options", "places", "version"],
+    &["copying", "durations", "index_files", "names", "options", "places", "uri", "version"],
 ];
 
 fn walls() -> Walls {

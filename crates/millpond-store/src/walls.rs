@@ -10,7 +10,7 @@ const ROWS: Rows = &[
     &["named_origin"],
     &["stats"],
     &["slices"],
-    &["disk"],
+    &["disk", "striping"],
     &["intervals", "origin"],
     &["error", "layout", "location", "scheduler"],
     &["memory"],
