@@ -7,9 +7,9 @@ const ROWS: Rows = &[
     &["catalogue", "recipes", "survey"],
     &["fuzzing", "library"],
     &["folder", "route"],
-    &["counters", "error"],
+    &["counters", "error", "uri"],
     &["asset", "url_list", "work"],
-    &["copying", "durations", "index_files", "names", "options", "places", "uri", "version"],
+    &["copying", "durations", "index_files", "names", "options", "places", "version"],
 ];
 
 fn walls() -> Walls {
