@@ -203,7 +203,7 @@ def measure(number: int, cell: Cell, rate: float, options, results: dict):
         link = link_of(cell.shape, number, rate, options.site, work)
         sampler = Sampler(number)
         try:
-            arguments = ["--workers", 1, "--prefetch", cell.mode, "--slice", options.slice, "--segment-duration", options.segment,
+            arguments = ["--workers", 1, "--prefetch", cell.mode, "--slice", options.slice, "--cache-size", "256MiB", "--segment-duration", options.segment,
                          "--log", "info,millpond_store=trace", "--log-format", "json"]
             with servers.Edge(options.server, link.url, work, *arguments, *options.serve.split(), name=cell.mode, access_log=True) as server:
                 whole = watch(cell, server, options, work, 0)
