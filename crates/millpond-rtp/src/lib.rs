@@ -4,7 +4,7 @@
 //!
 //! - [`tunnel`] recognises RTSP through HTTP, and [`framing`] splits a connection's bytes into messages.
 //! - [`setup`], [`play`] and [`digest`] interpret requests: transports, ranges and credentials.
-//! - [`description`] writes the SDP of an asset's tracks, and [`payload`] divides frames into packets.
+//! - [`sdp_writer`] writes the SDP of an asset's tracks, and [`payload`] divides frames into packets.
 //! - [`packet`] and [`rtcp`] have the packet formats of RFC 3550, [`feedback`] has the formats of RFC 4585, and [`rtx`] the
 //!   format of RFC 4588.
 //! - [`tfrc`] computes the rate that is fair beside TCP.
@@ -17,7 +17,6 @@
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod client;
-pub mod description;
 pub mod digest;
 pub mod feedback;
 pub mod framing;
@@ -30,6 +29,7 @@ pub mod reception;
 pub mod rtcp;
 pub mod rtx;
 pub mod sdp_reader;
+pub mod sdp_writer;
 pub mod setup;
 pub mod srtp;
 #[cfg(feature = "tfrc")]

@@ -3,8 +3,8 @@
 use millpond_media::{Importance, SampleTable, movie::Track};
 use millpond_package::{MediaKind, PresentedTrack};
 use millpond_rtp::{
-    description::{Described, FIRST_PAYLOAD_TYPE},
     payload::Packetizer,
+    sdp_writer::{Described, FIRST_PAYLOAD_TYPE},
 };
 
 /// The format of one track. A stored title and a live feed give the same.

@@ -31,7 +31,7 @@ pub mod reception;
 pub mod registry;
 mod report;
 mod resources;
-mod source;
+mod source_health;
 mod splice;
 mod stored;
 mod strain;
@@ -66,7 +66,7 @@ pub use multicast::{Groups, NoGroups};
 pub use reception::{Conflict, Publication, PublicationEnd, PublishedMedia};
 pub use report::{Reporter, StreamState};
 pub use resources::Resources;
-pub use source::{SourceCounts, SourceError, SourceErrorKind};
+pub use source_health::{SourceCounts, SourceError, SourceErrorKind};
 pub use splice::{InsertionEnd, InsertionReport, Unfit};
 pub use stored::{HeavyWork, StoredMedia};
 pub use streams::{

@@ -3,7 +3,7 @@
 use crate::{
     cues::Cues,
     epoch::Epoch,
-    source::{LiveTotals, SourceCounts, SourceError},
+    source_health::{LiveTotals, SourceCounts, SourceError},
     splice::Splicer,
 };
 use millpond_package::live::Cue;

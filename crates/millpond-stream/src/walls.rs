@@ -23,7 +23,7 @@ const ROWS: Rows = &[
         "multicast",
         "outlet",
         "registry",
-        "source",
+        "source_health",
         "strain",
         "ticks",
     ],

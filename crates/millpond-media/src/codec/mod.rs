@@ -5,13 +5,13 @@
 
 pub mod audio;
 mod fields;
+pub(crate) mod from_quicktime;
 pub(crate) mod importance;
-pub(crate) mod iso;
-mod kind;
 pub mod make;
 pub mod nal;
 pub(crate) mod orientation;
 mod text;
+mod track_kind;
 mod unsupported;
 pub(crate) mod video;
 
@@ -29,8 +29,8 @@ pub use audio::{
     opus::OpusConfig,
     pcm::{ByteOrder, PcmCoding, PcmConfig},
 };
-pub use kind::TrackKind;
 pub use text::{StppConfig, WvttConfig};
+pub use track_kind::TrackKind;
 pub use video::{
     av1::Av1Config, avc::AvcConfig, color::Color, dolby_vision::DolbyVision, hevc::HevcConfig, sps::PictureSequence,
     vp9::Vp9Config,

@@ -132,9 +132,9 @@ fn real_sample_entries_are_read() {
 
 /// Converts the entry to its ISO form, which must consist of whole boxes, have the same codec, and convert to itself.
 fn iso_agrees(entry: &[u8], codec: &Codec, kind: TrackKind) -> Vec<u8> {
-    let written = iso::sample_entry(&Node::new(entry, 0, PATH).unwrap(), codec, kind);
+    let written = from_quicktime::sample_entry(&Node::new(entry, 0, PATH).unwrap(), codec, kind);
     let mut back = parse(&written).unwrap();
-    let again = iso::sample_entry(&Node::new(&written, 0, PATH).unwrap(), &back.codec, back.kind);
+    let again = from_quicktime::sample_entry(&Node::new(&written, 0, PATH).unwrap(), &back.codec, back.kind);
     let same_codec = match (&mut back.codec, codec) {
         (Codec::Pcm(found), Codec::Pcm(config)) => {
             found.fourcc = config.fourcc;

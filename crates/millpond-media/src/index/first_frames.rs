@@ -5,7 +5,7 @@
 
 use crate::{
     boxes::Node,
-    codec::{Codec, MpegAudioConfig, TrackKind, iso},
+    codec::{Codec, MpegAudioConfig, TrackKind, from_quicktime},
     index::{in_band, lane::Arrived},
     movie::{Movie, Track},
     units::ByteRange,
@@ -40,7 +40,7 @@ pub(crate) fn learn(movie: &mut Movie, arrived: &Arrived) {
         track.kind = TrackKind::Audio { channels: config.channels, sample_rate: config.sample_rate };
         track.codec = Codec::MpegAudio(config);
         if let Some(entry) = Node::new(&track.sample_entry, 0, "stsd") {
-            track.sample_entry = iso::sample_entry(&entry, &track.codec, track.kind);
+            track.sample_entry = from_quicktime::sample_entry(&entry, &track.codec, track.kind);
         }
     }
 }

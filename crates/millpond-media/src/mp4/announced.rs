@@ -2,7 +2,9 @@
 
 use crate::{
     boxes::Node,
-    codec::{Av1Config, AvcConfig, Codec, HevcConfig, TrackKind, Vp9Config, iso, video::hevc::state_completeness},
+    codec::{
+        Av1Config, AvcConfig, Codec, HevcConfig, TrackKind, Vp9Config, from_quicktime, video::hevc::state_completeness,
+    },
     mp4::sample_entries::StoredEntry,
 };
 
@@ -115,9 +117,9 @@ fn written(highest: &StoredEntry, all: &StoredEntry, left_out: &[&[u8; 4]]) -> O
     let (width, height) = (width.to_be_bytes(), height.to_be_bytes());
     body.get_mut(SIZE)?.copy_from_slice(&[width[0], width[1], height[0], height[1]]);
     for child in node.children_after(FIELDS).filter(|child| !left_out.contains(&&child.kind)) {
-        iso::put(&mut body, &child.kind, &[&configuration(&child, &all.codec)]);
+        from_quicktime::put(&mut body, &child.kind, &[&configuration(&child, &all.codec)]);
     }
-    Some(iso::boxed(kind, &body))
+    Some(from_quicktime::boxed(kind, &body))
 }
 
 /// Returns the content of a box of a sample entry, with the properties of `codec` if it is the decoder's configuration.

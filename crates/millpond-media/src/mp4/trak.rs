@@ -2,7 +2,7 @@
 
 use crate::{
     boxes::{Entries, Fields, FourCc, FullBox, Node, show, text},
-    codec::{Codec, TrackKind, iso, orientation::Orientation, parse_sample_entry, video::sps},
+    codec::{Codec, TrackKind, from_quicktime, orientation::Orientation, parse_sample_entry, video::sps},
     error::MediaError,
     movie::{Edit, purpose::Purposes},
     mp4::{
@@ -286,7 +286,7 @@ impl<'a> Source<'a, '_> {
             }
             other => other,
         };
-        let mut sample_entry = iso::sample_entry(&entry, &parsed.codec, kind);
+        let mut sample_entry = from_quicktime::sample_entry(&entry, &parsed.codec, kind);
         if let Some(name) = parsed.codec.entry_type() {
             protection::rename_format(&mut sample_entry, name);
         }

@@ -2,7 +2,7 @@
 
 use super::{
     Container, keys,
-    parts::{joined, parts},
+    periods::{joined, parts},
 };
 use crate::{
     delivery::{text_track::is_webvtt, transport},

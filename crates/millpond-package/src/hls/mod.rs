@@ -9,7 +9,7 @@ mod keys;
 pub mod live;
 mod media;
 mod multivariant;
-mod parts;
+mod periods;
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use super::{
 use crate::cluster::{Booked, Cluster};
 use millpond_access::{ClientHold, Pass};
 use millpond_cluster::{Bitrate, Demand, Shortage};
-use millpond_rtp::{description::Described, play::NptRange};
+use millpond_rtp::{play::NptRange, sdp_writer::Described};
 use millpond_stream::{
     Admitted, Counters, Group, Manager, Opened, PastStart, PlayedPart, Playing, Program, Progress, Protection, Request,
     StoredMedia, Subscriber, Udp,

@@ -21,6 +21,7 @@ pub use option_fault::OptionFault;
 pub use options::{BucketOptions, RemoteOptions, Timeouts};
 
 pub(crate) mod bare;
+pub(crate) mod client_error;
 pub(crate) mod cloud;
 pub(crate) mod disk;
 mod exact;
@@ -36,7 +37,6 @@ pub(crate) mod resolve;
 pub(crate) mod retry;
 pub(crate) mod single;
 pub(crate) mod timed;
-pub(crate) mod transport;
 pub(crate) mod visible;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::{
     Frame, Run,
     report::Reporter,
-    source::{LiveTotals, SourceError, SourceErrorKind},
+    source_health::{LiveTotals, SourceError, SourceErrorKind},
 };
 use bytes::Bytes;
 use millpond_store::{Hold, Holds};

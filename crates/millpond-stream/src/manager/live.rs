@@ -5,7 +5,7 @@ use crate::{
     cannot_open::CannotOpen,
     live::{Clip, LadderId, LiveFeed, LiveWindow, NoClip, Program, WindowOptions},
     reception::{Conflict, Publication},
-    source::SourceError,
+    source_health::SourceError,
     splice::InsertionReport,
     stored::StoredMedia,
     streams::{CannotInsert, LiveRequest, LiveStream, PublishRefused, PublishRequest, StreamReport, Streams, follow},

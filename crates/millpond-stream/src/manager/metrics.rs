@@ -1,7 +1,7 @@
 //! Metrics of live streams.
 
 use super::Manager;
-use crate::{modules::KINDS, report::StreamState, source::LiveTotals};
+use crate::{modules::KINDS, report::StreamState, source_health::LiveTotals};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},

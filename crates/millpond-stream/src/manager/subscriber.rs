@@ -8,7 +8,7 @@ use crate::{
     transmission::{Pace, Progress, Protection, Stopped, TrackSender, Transmitter},
 };
 use millpond_package::MediaKind;
-use millpond_rtp::description::Described;
+use millpond_rtp::sdp_writer::Described;
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},

@@ -7,7 +7,7 @@ use crate::{
     live::{AssetTurn, ChannelSource, Joint, Lap, Schedule},
     report::Reporter,
     resources::Resources,
-    source::{SourceError, SourceErrorKind},
+    source_health::{SourceError, SourceErrorKind},
 };
 use futures_util::future::BoxFuture;
 use std::{sync::Arc, time::Duration};

@@ -7,7 +7,7 @@ use crate::{
         rtsp::tracks::{Tracks, choose},
         udp::{UdpMedia, UdpTrack},
     },
-    source::{SourceError, SourceErrorKind},
+    source_health::{SourceError, SourceErrorKind},
 };
 use millpond_rtp::{
     client::{ClientTrack, TrackTransport},

@@ -8,7 +8,7 @@ use crate::{
     epoch::{Epoch, EpochReason},
     reception::source::AfterLoss,
     report::Reporter,
-    source::SourceCounts,
+    source_health::SourceCounts,
 };
 use attending::Attending;
 use bytes::Bytes;

@@ -2,7 +2,7 @@
 
 use crate::{
     reception::{Alternatives, RtspSource, backoff::Backoff, source::SourceTransport},
-    source::SourceErrorKind,
+    source_health::SourceErrorKind,
 };
 use std::{
     collections::HashMap,

@@ -2,7 +2,7 @@
 
 use crate::{
     reception::RtspSource,
-    source::{SourceError, SourceErrorKind},
+    source_health::{SourceError, SourceErrorKind},
 };
 use millpond_rtp::client::{ClientError, RequestKind};
 

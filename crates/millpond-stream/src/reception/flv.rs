@@ -11,7 +11,7 @@ use crate::{
         published::ADDRESS,
         transport::Faults,
     },
-    source::{SourceError, SourceErrorKind},
+    source_health::{SourceError, SourceErrorKind},
 };
 use bytes::Bytes;
 use lane::Lane;

@@ -27,7 +27,7 @@ mod tests;
 mod transport;
 mod udp;
 
-pub use crate::source::{SourceError, SourceErrorKind};
+pub use crate::source_health::{SourceError, SourceErrorKind};
 pub use alternatives::Alternatives;
 pub use announced::{AnnouncedMedia, Backchannel};
 pub(crate) use balance::Balance;

@@ -1,6 +1,6 @@
 //! Streams that publishers push.
 
-use crate::{graph::Shared, reception::AnnouncedMedia, source::SourceError};
+use crate::{graph::Shared, reception::AnnouncedMedia, source_health::SourceError};
 use bytes::Bytes;
 use std::{
     sync::{

@@ -8,7 +8,7 @@ use crate::{
         rtsp::link::Stopwatch, source::AfterLoss,
     },
     report::Reporter,
-    source::{SourceError, SourceErrorKind},
+    source_health::{SourceError, SourceErrorKind},
 };
 use futures_util::future::BoxFuture;
 use std::{

@@ -12,7 +12,7 @@ use crate::{
         transport::{Faults, ProgrammeFrames},
         udp::UdpMedia,
     },
-    source::{SourceCounts, SourceError, SourceErrorKind},
+    source_health::{SourceCounts, SourceError, SourceErrorKind},
 };
 use bytes::Bytes;
 use millpond_rtp::client::TrackTransport;

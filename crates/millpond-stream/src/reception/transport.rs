@@ -23,7 +23,7 @@ use crate::{
         rtsp::link::Stopwatch,
     },
     report::Reporter,
-    source::{SourceError, SourceErrorKind},
+    source_health::{SourceError, SourceErrorKind},
 };
 use datagrams::Piece;
 pub(super) use faults::Faults;

@@ -19,7 +19,7 @@ pub(crate) use passed::Passed;
 pub(crate) use plan::Plan;
 pub use plan::Unfit;
 
-use crate::{Format, Frame, Run, epoch::Epoch, lead::Lead, source::LiveTotals};
+use crate::{Format, Frame, Run, epoch::Epoch, lead::Lead, source_health::LiveTotals};
 use line::{Line, Passage};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},

@@ -30,7 +30,7 @@ use crate::{
     modules::Segmenter,
     reception::{Publication, PublicationEnd},
     report::StreamState,
-    source::{LiveTotals, SourceError},
+    source_health::{LiveTotals, SourceError},
     splice::InsertionReport,
     stored::StoredMedia,
 };

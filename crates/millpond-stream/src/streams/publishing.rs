@@ -4,7 +4,7 @@ use super::LiveRequest;
 use crate::{
     cannot_open::CannotOpen,
     reception::{Conflict, PublishedMedia},
-    source::SourceError,
+    source_health::SourceError,
 };
 use std::sync::Arc;
 

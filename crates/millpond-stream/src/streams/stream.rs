@@ -9,7 +9,7 @@ use crate::{
     reception::{Conflict, Desk, Entry, NoEntry, Publication, PublicationEnd, PublishedMedia},
     registry::Takers,
     report::{Reporter, StreamState, WeakReporter},
-    source::{SourceCounts, SourceError, SourceErrorKind},
+    source_health::{SourceCounts, SourceError, SourceErrorKind},
 };
 use std::{
     collections::BTreeMap,

@@ -20,10 +20,10 @@ use millpond_media::{
     units::Timescale,
 };
 use millpond_rtp::{
-    description::Described,
     packet,
     payload::Packetizer,
     rtcp::{self, ReportBlock, RtcpItem},
+    sdp_writer::Described,
 };
 use std::{
     net::SocketAddr,

@@ -8,10 +8,10 @@ use crate::{
 };
 use bytes::Bytes;
 use millpond_rtp::{
-    description::Described,
     packet::{HEADER, Header},
     payload::{self, Packetizer, Piece},
     rtcp::{self, ReportBlock, RtcpItem, SenderReport},
+    sdp_writer::Described,
     srtp::{self, SrtpError},
 };
 use std::{

@@ -4,7 +4,7 @@ use super::{MOST_CONFIGURATION, PATH};
 use crate::{
     boxes::FourCc,
     codec::{
-        iso,
+        from_quicktime,
         video::{color::Color, sps::PictureSequence},
     },
     error::MediaError,
@@ -42,15 +42,15 @@ pub(super) fn visual(kind: &FourCc, picture: &Picture, configuration: (&FourCc, 
     // No compressor name, a depth of 24 bits, and no colour table.
     body.extend([0; 32]);
     body.extend([0, 0x18, 0xff, 0xff]);
-    iso::put(&mut body, configuration.0, &[configuration.1]);
+    from_quicktime::put(&mut body, configuration.0, &[configuration.1]);
     if let Some(color) = picture.color {
         let codes = [0, color.primaries, 0, color.transfer, 0, color.matrix, u8::from(color.full_range) << 7];
-        iso::put(&mut body, b"colr", &[b"nclx", &codes]);
+        from_quicktime::put(&mut body, b"colr", &[b"nclx", &codes]);
     }
     if let Some((horizontal, vertical)) = picture.pixel_aspect {
-        iso::put(&mut body, b"pasp", &[&horizontal.to_be_bytes(), &vertical.to_be_bytes()]);
+        from_quicktime::put(&mut body, b"pasp", &[&horizontal.to_be_bytes(), &vertical.to_be_bytes()]);
     }
-    iso::boxed(*kind, &body)
+    from_quicktime::boxed(*kind, &body)
 }
 
 /// Writes an `AudioSampleEntry` of version 0 (ISO/IEC 14496-12 12.2.3) with a configuration box. A rate of more than 16
@@ -70,9 +70,9 @@ pub(super) fn audio(
     body.extend(u16::try_from(sample_rate).unwrap_or(0).to_be_bytes());
     body.extend([0; 2]);
     if let Some((kind, configuration)) = configuration {
-        iso::put(&mut body, kind, &[configuration]);
+        from_quicktime::put(&mut body, kind, &[configuration]);
     }
-    iso::boxed(*kind, &body)
+    from_quicktime::boxed(*kind, &body)
 }
 
 /// Returns an error unless `bytes` fit into a configuration.

@@ -8,8 +8,8 @@ use crate::rtsp::{
     srtp::Promises,
 };
 use millpond_rtp::{
-    description::{self, Repeats},
     message::{StatusCode, headers::CONTENT_TYPE},
+    sdp_writer::{self, Repeats},
     setup::RtpProfile,
 };
 use millpond_stream::{PACKETS_KEPT, ntp};
@@ -73,7 +73,7 @@ impl Connection<'_> {
         // Players that join the live edge look at the first range only.
         let kept = medium.program().and_then(|program| self.rtsp.manager.kept(program.path()));
         let kept = kept.map(|(from, _)| clock(from, None));
-        Outcome::Described(description::describe(feed.path(), feed.id(), (duration, kept.as_deref()), &all))
+        Outcome::Described(sdp_writer::describe(feed.path(), feed.id(), (duration, kept.as_deref()), &all))
     }
 
     /// Makes keys for tracks, where the connection can carry them in secret.

@@ -12,9 +12,9 @@ use crate::rtsp::{
 };
 use millpond_access::{ClientHold, Pass, random};
 use millpond_rtp::{
-    description::{Described, repeat_type},
     key_management::carriage::CarriageError,
     message::{StatusCode, headers::RETRY_AFTER},
+    sdp_writer::{Described, repeat_type},
     setup::{Offer, RtpProfile, TransportHeader},
 };
 use millpond_stream::{GroupAddress, Udp};

@@ -10,13 +10,13 @@ use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
 use crate::origin::{
     BucketOptions, Timeouts,
+    client_error::chain,
     cloud::{
         aws_profile::Profile,
         bucket_address::{S3Address, Style, endpoint_url},
         connector::CloudConnector,
         signing,
     },
-    transport::chain,
 };
 
 /// The client library does not retry: the wrapper around every origin does.

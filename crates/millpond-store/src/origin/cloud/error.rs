@@ -11,8 +11,8 @@ use crate::{
     error::{At, OriginError, Phase},
     origin::{
         ObjectMeta,
+        client_error::{chain, excessive, unreachable_origin},
         cloud::connector::TooLong,
-        transport::{chain, excessive, unreachable_origin},
     },
 };
 

@@ -24,11 +24,11 @@ use tokio::sync::Semaphore;
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::location::{BucketPrefix, Cloud};
+use crate::origin::client_error::{broken, chain};
 use crate::origin::cloud::client::{BucketClient, az, gs, s3};
 use crate::origin::cloud::error::Request;
 use crate::origin::exact::exact;
 use crate::origin::timed::{first_byte, stalling};
-use crate::origin::transport::{broken, chain};
 use crate::origin::{
     BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginBody, OriginFacts, RemoteOptions, SentBy, Timeouts,
     kept,

@@ -19,11 +19,11 @@ use url::Url;
 
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
+use crate::origin::client_error::{self, broken};
 use crate::origin::exact::exact;
 use crate::origin::homes::HOME_HEADER;
 use crate::origin::http::reply::{Asked, Condition};
 use crate::origin::timed::{first_byte, stalling};
-use crate::origin::transport::{self, broken};
 use crate::origin::{BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginBody, SentBy, Timeouts, shown};
 use crate::path::ObjectPath;
 use crate::trace;
@@ -162,7 +162,7 @@ impl HttpOrigin {
             let Timeouts { connect, first_byte: reply, .. } = self.0.timeouts;
             let response = first_byte(request.send(), at, connect, reply)
                 .await?
-                .map_err(|error| transport::error(at, &error, connect))?;
+                .map_err(|error| client_error::error(at, &error, connect))?;
             match self.target(at, &url, &response)? {
                 Some(next) => url = next,
                 None => return Ok(response),
@@ -331,7 +331,7 @@ fn status_error(at: &At, status: StatusCode, expected: Option<&ObjectMeta>) -> O
 fn pieces(response: Response, at: At) -> OriginBody {
     response
         .bytes_stream()
-        .map(move |item| item.map_err(|error| broken(&at, transport::chain(&error.without_url()))))
+        .map(move |item| item.map_err(|error| broken(&at, client_error::chain(&error.without_url()))))
         .boxed()
 }
 

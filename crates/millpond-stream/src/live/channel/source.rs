@@ -1,6 +1,6 @@
 //! The assets of a channel.
 
-use crate::{StoredMedia, source::SourceError};
+use crate::{StoredMedia, source_health::SourceError};
 use futures_util::future::BoxFuture;
 use std::{fmt, sync::Arc};
 

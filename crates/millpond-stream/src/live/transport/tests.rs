@@ -1,5 +1,5 @@
 use super::*;
-use crate::{report::Reporter, source::LiveTotals};
+use crate::{report::Reporter, source_health::LiveTotals};
 use millpond_store::{Holds, Memory, policy::PolicyName};
 
 const MOST: u64 = 64 << 20;

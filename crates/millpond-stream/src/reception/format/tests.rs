@@ -6,10 +6,10 @@ use super::*;
 use bytes::Bytes;
 use millpond_media::{PictureSequence, codec::Codec};
 use millpond_rtp::{
-    description::{Described, describe},
     packet::Header,
     payload::Packetizer,
     sdp_reader::SessionDescription,
+    sdp_writer::{Described, describe},
 };
 
 const NOW: Duration = Duration::from_secs(1);

@@ -25,7 +25,7 @@ use crate::{
         source::{AfterEnd, RtspSource, SourceTransport},
     },
     report::Reporter,
-    source::{SourceError, SourceErrorKind},
+    source_health::{SourceError, SourceErrorKind},
 };
 use futures_util::future::BoxFuture;
 use std::{

@@ -15,7 +15,7 @@ use crate::{
         source::{AfterEnd, RtspSource, SourceTransport, StoredPolicy},
         udp::UdpMedia,
     },
-    source::{SourceError, SourceErrorKind},
+    source_health::{SourceError, SourceErrorKind},
 };
 use millpond_rtp::{
     client::{ClientTrack, TrackTransport},

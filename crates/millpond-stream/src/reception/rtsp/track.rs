@@ -3,7 +3,7 @@
 use crate::{
     Format,
     reception::{assembly::Assembly, format::StreamFormat, rtsp::tracks::Chosen},
-    source::SourceCounts,
+    source_health::SourceCounts,
 };
 use bytes::Bytes;
 use millpond_rtp::{

@@ -8,7 +8,7 @@ use crate::{
         rtsp::track::SessionTrack,
         source::RtpInfoPolicy,
     },
-    source::SourceCounts,
+    source_health::SourceCounts,
 };
 use bytes::Bytes;
 use millpond_media::Timescale;

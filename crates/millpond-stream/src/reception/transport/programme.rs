@@ -11,7 +11,7 @@ use crate::{
         assembly::{Arrived, Assembly},
         attendance::Rhythm,
     },
-    source::{SourceCounts, SourceErrorKind},
+    source_health::{SourceCounts, SourceErrorKind},
 };
 use bytes::Bytes;
 use millpond_media::Timescale;

@@ -8,7 +8,7 @@ use crate::{
     outlet::{Datagrams, Outlet, Packets},
     reception::TcpConnector,
     report::{Reporter, WeakReporter},
-    source::{SourceError, SourceErrorKind},
+    source_health::{SourceError, SourceErrorKind},
     streams::{Linger, LiveRequest, Source},
 };
 use bytes::Bytes;

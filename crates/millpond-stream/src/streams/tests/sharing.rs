@@ -122,8 +122,8 @@ async fn a_lost_source_begins_no_viewer_with_old_frames() {
     let (stream, feed) = open(&manager, &fake, Duration::ZERO).await;
     fake.put(picture(0));
     until(|| manager.streams()[0].frames == 1).await;
-    let error = crate::source::SourceError {
-        kind: crate::source::SourceErrorKind::TimedOut,
+    let error = crate::source_health::SourceError {
+        kind: crate::source_health::SourceErrorKind::TimedOut,
         address: "fake".into(),
         words: "silent".into(),
     };

@@ -1,7 +1,7 @@
 //! Sources that fail, and too many of them.
 
 use super::fake::{Fake, manager, pictures, until};
-use crate::{CannotOpen, StreamState, source::SourceErrorKind};
+use crate::{CannotOpen, StreamState, source_health::SourceErrorKind};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);

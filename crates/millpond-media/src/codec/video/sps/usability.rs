@@ -3,7 +3,7 @@
 use super::PictureSequence;
 use crate::{
     boxes::Node,
-    codec::{Codec, TrackKind, iso, video::color::Color},
+    codec::{Codec, TrackKind, from_quicktime, video::color::Color},
 };
 
 /// Length in bytes of a visual sample entry's fields before its boxes.
@@ -95,7 +95,7 @@ fn has(sample_entry: &[u8], kind: &[u8; 4]) -> bool {
 
 /// Appends a box to a sample entry.
 fn append(sample_entry: &mut Vec<u8>, kind: &[u8; 4], body: &[u8]) {
-    iso::put(sample_entry, kind, &[body]);
+    from_quicktime::put(sample_entry, kind, &[body]);
     let size = u32::try_from(sample_entry.len()).unwrap_or(u32::MAX).to_be_bytes();
     if let Some(field) = sample_entry.get_mut(..4) {
         field.copy_from_slice(&size);

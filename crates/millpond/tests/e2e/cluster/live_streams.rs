@@ -1,94 +1,13 @@
-//! Clusters: bandwidth that is booked, live streams with one session, and an etcd with TLS and users.
+//! Clusters: a live stream has one session, and viewers reach its node.
 
+use super::{taking, wait_for};
 use crate::{
     access::tokens,
     live::publish::{assert_of_clip, hashes, push_clip, reader},
     live::sources::{PICTURES, Source, X264, has_gstreamer},
-    operations::metrics::{By, watch::Watch},
     support::{Server, clips, etcd::Etcd, free_port, rtsp::Client},
 };
-use std::{
-    io::{Read as _, Write as _},
-    net::TcpStream,
-    time::{Duration, Instant},
-};
-
-/// Waits for something, with a limit that a busy machine keeps.
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn status(server: &Server) -> serde_json::Value {
-    crate::support::api::api(server.admin, "cluster")
-}
-
-/// Number of nodes that take work, as a server sees them.
-fn taking(server: &Server) -> usize {
-    status(server)["nodes"].as_array().unwrap().iter().filter(|node| node["draining"] == false).count()
-}
-
-#[test]
-fn streams_start_only_with_bandwidth_for_all_of_their_playback() {
-    let Some(etcd) = Etcd::start() else { return };
-    let storage = Server::of_clips();
-    let place = format!("films=http://127.0.0.1:{}", storage.port);
-    let start = |name| {
-        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", "10s"];
-        let args: Vec<_> = [place.as_str()].into_iter().chain(cluster).chain(["--cluster-storage-mbps", "3"]).collect();
-        Server::start(&args)
-    };
-    let (first, second) = (start("a"), start("b"));
-    wait_for("two nodes", || [&first, &second].iter().all(|node| taking(node) == 2));
-    let watch = Watch::begin(&second);
-
-    // The mark keeps requests where they are. One node takes all bandwidth of the storage, the last of it for sound alone.
-    let path = "films/h264_aac.mp4";
-    let of = |node: &Server, path: &str| node.get(&format!("{path}/index.m3u8?_millpond_node=x"));
-    let manifest = |node: &Server| of(node, path);
-    let fill = |path: &str| {
-        let began = Instant::now();
-        loop {
-            let reply = of(&first, path);
-            if reply.status != 200 {
-                return reply;
-            }
-            assert!(began.elapsed() < Duration::from_secs(60), "nothing is refused");
-        }
-    };
-    let refused = fill(path);
-    fill("films/aac_44100.m4a");
-    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.text());
-    assert!(refused.text().contains("storage:films"), "{}", refused.text());
-
-    // The other node knows, and takes no more of it.
-    wait_for("bookings are seen", || status(&second)["booked"]["storage:films"].as_u64() > Some(2_500_000));
-    assert_eq!(manifest(&second).status, 503);
-    // The book of both nodes and of the storage is told.
-    let assigned = crate::support::api::api(second.admin, &format!("cluster/assign?path={path}"));
-    let room = |name: &str| assigned["book"].as_array().unwrap().iter().find(|room| room["resource"] == name).unwrap();
-    assert!(room("node:a")["booked-bps"].as_u64() > Some(2_500_000) && room("node:a")["fits"] == true, "{assigned}");
-    assert_eq!(
-        (&room("storage:films")["bound-bps"], &room("storage:films")["fits"]),
-        (&3_000_000.into(), &false.into())
-    );
-    assert_eq!(room("storage:films")["wanted-bps"], assigned["rate-bps"]);
-    let mut client = Client::new(&second, path);
-    assert_eq!(client.ask("DESCRIBE", "?_millpond_node=x", "").status, 200);
-    assert_eq!(client.set_up("v1", "RTP/AVP/TCP").status, 200);
-    assert_eq!(client.ask("PLAY", "", "").status, 453);
-
-    // Bookings end with their node's lease.
-    drop(first);
-    wait_for("the bookings are gone", || status(&second)["booked"]["storage:films"].is_null());
-    assert_eq!(manifest(&second).status, 200);
-    assert_eq!(client.ask("PLAY", "", "").status, 200);
-    wait_for("its bookings are written", || etcd.has("/millpond/book/nodes/b/"));
-    watch.end(By::Booked, &second);
-}
+use std::{io::Read as _, net::TcpStream, time::Duration};
 
 #[test]
 fn a_live_stream_has_one_session_for_all_nodes() {
@@ -268,39 +187,4 @@ fn streams_of_one_folder_are_at_their_nodes_and_rules_hold() {
         assert_of_clip(&hashes(pictures), 60);
     }
     assert!(nodes.iter().all(|node| !node.log_text().contains("eyJ")), "no passes in the log");
-}
-
-#[test]
-fn etcd_with_tls_and_users() {
-    let Some((etcd, settings)) = Etcd::start_secure() else { return };
-    let folder = clips::folder().to_str().unwrap();
-    let start = |name, settings: &[String]| {
-        let settings = settings.iter().map(String::as_str);
-        let args: Vec<_> = [folder, "--node", name, "--cluster-lease", "10s"].into_iter().chain(settings).collect();
-        Server::start(&args)
-    };
-    let (first, second) = (start("a", &settings), start("b", &settings));
-    wait_for("two nodes", || [&first, &second].iter().all(|node| taking(node) == 2));
-    // Tokens of etcd are forgotten when it starts again; the nodes ask for new ones.
-    let mut etcd = etcd;
-    etcd.kill(0);
-    wait_for("etcd is away", || status(&first)["etcd"]["state"] == "away");
-    etcd.revive(0);
-    wait_for("both are back", || {
-        [&first, &second].iter().all(|node| status(node)["membership"] == "member" && taking(node) == 2)
-    });
-    drop(second);
-    wait_for("the other one's lease is over", || taking(&first) == 1);
-    // A wrong password is told, and the node serves alone.
-    let wrong = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(wrong.path(), "wrong").unwrap();
-    let path = wrong.path().to_str().unwrap().to_owned();
-    let settings: Vec<_> =
-        settings.iter().map(|value| if value.ends_with("/password") { path.clone() } else { value.clone() }).collect();
-    let third = start("c", &settings);
-    assert_eq!((taking(&third), third.get("h264_aac.mp4/index.m3u8").status), (0, 200));
-    // The last error: a busy etcd may also have been too slow for once.
-    let error = || status(&third)["etcd"]["error"].to_string();
-    wait_for("the error", || error().contains("authentication failed"));
-    assert!(!error().contains("wrong"), "{}", error());
 }
