@@ -123,7 +123,7 @@ pub struct Ledger {
 
 /// Bookings that a node wants to write.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct BookingPlan {
     /// The node's bookings, as JSON.
     pub value: String,
     /// Storages of which, or of whose stores, it takes more than it had. No other node may take of them meanwhile.
@@ -172,7 +172,7 @@ impl Ledger {
     }
 
     /// The bookings that make room for demands, as far as they fit, and give back what is not needed.
-    pub fn plan(&mut self, demands: &[Demand], now: Duration) -> Plan {
+    pub fn plan(&mut self, demands: &[Demand], now: Duration) -> BookingPlan {
         let mut lines: BTreeMap<Slot, Line> = BTreeMap::new();
         for (slot, line) in &self.own {
             let (block, most) = (self.block(slot), line.needed.saturating_add(2 * self.block(slot)));
@@ -195,11 +195,11 @@ impl Ledger {
         // Until it is written, what etcd has counts.
         let own = self.own.clone();
         self.replace(&own);
-        Plan { value, storages, answers, is_changed, lines, at: now }
+        BookingPlan { value, storages, answers, is_changed, lines, at: now }
     }
 
     /// Notes that a plan was written. Streams that began or ended meanwhile stay counted.
-    pub fn written(&mut self, plan: Plan, demands: &[Demand]) {
+    pub fn written(&mut self, plan: BookingPlan, demands: &[Demand]) {
         let mut lines = plan.lines;
         for (slot, line) in &mut lines {
             line.needed = self.own.get(slot).map_or(0, |own| own.needed);

@@ -48,7 +48,7 @@ pub use book::{Book, CLOCKS_DIFFER, Shortage};
 pub use booking::{Booking, BookingError, InvalidResource, Resource};
 pub use home::{RangeGroup, homes};
 pub use key::ObjectKey;
-pub use ledger::{Demand, Ledger, Limits, Plan, Room, Slot};
+pub use ledger::{BookingPlan, Demand, Ledger, Limits, Room, Slot};
 pub use load::Load;
 pub use loads::Loads;
 pub use name::{InvalidName, NodeName};

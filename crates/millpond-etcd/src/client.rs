@@ -6,9 +6,9 @@ use crate::{
         Base64, Failure, Header, Int, KeyValue, LeaseId, LeaseReply, Nothing, RangeReply, Revision, Streamed,
         TokenReply, WatchReply, end_of, parse,
     },
-    options::Options,
+    options::EtcdOptions,
     transaction::Transaction,
-    watch::Watch,
+    watch::KeyWatch,
 };
 use http::{HeaderName, HeaderValue, Method, header::AUTHORIZATION};
 use reqwest::Response;
@@ -36,10 +36,10 @@ const REQUIRE_LEADER: (&str, &str) = ("grpc-metadata-hasleader", "true");
 
 /// A client of one etcd. Its clones share connections and token.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct EtcdClient(Arc<Inner>);
 
 struct Inner {
-    options: Options,
+    options: EtcdOptions,
     http: millpond_outbound::Client,
     /// Index of the member that is asked first.
     first: AtomicUsize,
@@ -47,7 +47,7 @@ struct Inner {
     token: Mutex<Option<String>>,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for EtcdClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Client").field(&self.0.options).finish()
     }
@@ -72,12 +72,12 @@ struct TransactionReply {
     succeeded: bool,
 }
 
-impl Client {
+impl EtcdClient {
     /// Creates a client; nothing is asked yet.
     ///
     /// # Errors
     /// A fault of the options, in words: no member, or a certificate that can't be read.
-    pub fn new(options: Options) -> Result<Self, String> {
+    pub fn new(options: EtcdOptions) -> Result<Self, String> {
         if options.members.is_empty() {
             return Err("no address of a member of etcd".to_owned());
         }
@@ -185,7 +185,7 @@ impl Client {
     ///
     /// # Errors
     /// No member answers, etcd refuses, or the revision is compacted.
-    pub async fn watch(&self, prefix: &[u8], from: Revision) -> Result<Watch, EtcdError> {
+    pub async fn watch(&self, prefix: &[u8], from: Revision) -> Result<KeyWatch, EtcdError> {
         let body = json!({ "create_request": {
             "key": Base64(prefix.to_vec()),
             "range_end": Base64(end_of(prefix)),
@@ -194,7 +194,7 @@ impl Client {
         let limit = self.0.options.timeout;
         let response = self.send("watch", &body).await?;
         let member = member(response.url());
-        let mut watch = Watch::new(response, member.clone());
+        let mut watch = KeyWatch::new(response, member.clone());
         let created: WatchReply = timeout(limit, watch.message())
             .await
             .map_err(|_| EtcdError::TimedOut { member: member.clone(), limit })??;
@@ -396,10 +396,10 @@ mod tests {
         url
     }
 
-    fn client(members: Vec<Url>, user: bool) -> Client {
+    fn client(members: Vec<Url>, user: bool) -> EtcdClient {
         let user = user.then(|| ("edge".to_owned(), "word".to_owned()));
         let timeout = Duration::from_millis(300);
-        Client::new(Options { members, user, tls: crate::Tls::default(), timeout }).unwrap()
+        EtcdClient::new(EtcdOptions { members, user, tls: crate::Tls::default(), timeout }).unwrap()
     }
 
     const EMPTY: (u16, &str) = (200, r#"{"header":{"revision":"7"}}"#);

@@ -26,7 +26,7 @@ pub struct KeyValue {
 
 /// A change that a watch reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum KeyEvent {
     /// A key has a value.
     Put(KeyValue),
     /// A key is gone.
@@ -156,7 +156,7 @@ pub(crate) struct Change {
     kv: Pair,
 }
 
-impl From<Change> for Event {
+impl From<Change> for KeyEvent {
     fn from(change: Change) -> Self {
         let kv = KeyValue::from(change.kv);
         match change.kind.as_str() {
@@ -235,8 +235,8 @@ mod tests {
         assert_eq!(pair, KeyValue { key: b"/m/a".to_vec(), value: b"v".to_vec(), revision: 2, created: 1 });
         let text = br#"{"result":{"events":[{"type":"DELETE","kv":{"key":"L20vYQ==","mod_revision":"3"}}]}}"#;
         let reply: Streamed<WatchReply> = parse(text).unwrap();
-        let events: Vec<Event> = reply.result.unwrap().events.into_iter().map(Event::from).collect();
-        assert_eq!(events, [Event::Delete { key: b"/m/a".to_vec(), revision: 3 }]);
+        let events: Vec<KeyEvent> = reply.result.unwrap().events.into_iter().map(KeyEvent::from).collect();
+        assert_eq!(events, [KeyEvent::Delete { key: b"/m/a".to_vec(), revision: 3 }]);
         let over: LeaseReply = parse(br#"{"ID":"7"}"#).unwrap();
         assert_eq!((over.id, over.ttl), (Int(7), Int(0)));
     }

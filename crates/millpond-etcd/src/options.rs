@@ -14,7 +14,7 @@ pub struct Tls {
 
 /// Options of a client.
 #[derive(Clone)]
-pub struct Options {
+pub struct EtcdOptions {
     /// Addresses of the members.
     pub members: Vec<Url>,
     /// User and password.
@@ -25,7 +25,7 @@ pub struct Options {
     pub timeout: Duration,
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for EtcdOptions {
     /// Omits password and key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let members: Vec<_> = self.members.iter().map(Url::as_str).collect();

@@ -3,7 +3,7 @@
 use crate::{
     client::chain,
     error::EtcdError,
-    message::{Event, Revision, Streamed, WatchReply, parse},
+    message::{KeyEvent, Revision, Streamed, WatchReply, parse},
 };
 use bytes::BytesMut;
 use reqwest::Response;
@@ -16,14 +16,14 @@ const LONGEST: usize = 8 << 20;
 /// etcd's JSON gateway sends nothing while nothing changes. A caller that waits for long can't tell a quiet etcd from a
 /// member that hangs: it reads the keys again from time to time.
 #[derive(Debug)]
-pub struct Watch {
+pub struct KeyWatch {
     response: Response,
     member: String,
     /// Bytes that are no whole message yet.
     input: BytesMut,
 }
 
-impl Watch {
+impl KeyWatch {
     pub(crate) fn new(response: Response, member: String) -> Self {
         Self { response, member, input: BytesMut::new() }
     }
@@ -34,9 +34,9 @@ impl Watch {
     ///
     /// # Errors
     /// The watch is over: the member is gone, or the revision is compacted.
-    pub async fn next(&mut self) -> Result<(Vec<Event>, Revision), EtcdError> {
+    pub async fn next(&mut self) -> Result<(Vec<KeyEvent>, Revision), EtcdError> {
         let reply = self.message().await?;
-        Ok((reply.events.into_iter().map(Event::from).collect(), reply.header.revision.0))
+        Ok((reply.events.into_iter().map(KeyEvent::from).collect(), reply.header.revision.0))
     }
 
     pub(crate) async fn message(&mut self) -> Result<WatchReply, EtcdError> {

@@ -1,7 +1,7 @@
 //! Hostile movies by name: some once stopped the server, the others claim as much as the limits admit.
 
 use crate::{
-    Fragment, Fragments, MovieRecipe, SegmentIndex, TableRecipe, TrackMedia, TrackRecipe, movie::SparseObject,
+    Fragments, HostileFragment, MovieRecipe, SegmentIndex, TableRecipe, TrackMedia, TrackRecipe, movie::SparseObject,
 };
 use std::{
     io::{self, Write as _},
@@ -81,13 +81,14 @@ fn fragmented(fragments: Fragments) -> MovieRecipe {
 
 /// Runs that claim samples of zero bytes.
 fn empty_samples() -> MovieRecipe {
-    let fragment = Fragment { track: 1, time: Some(0), duration: 1, size: 0, runs: 1, claimed: MILLIONS, fields: 0 };
+    let fragment =
+        HostileFragment { track: 1, time: Some(0), duration: 1, size: 0, runs: 1, claimed: MILLIONS, fields: 0 };
     fragmented(Fragments { fragments: vec![fragment; 100], ..Fragments::default() })
 }
 
 /// Fragments of one sample of a second each, without an index of the fragments.
 fn many_fragments() -> MovieRecipe {
-    let fragment = |number: u64| Fragment {
+    let fragment = |number: u64| HostileFragment {
         track: 1,
         time: Some(number * 1000),
         duration: 1000,

@@ -4,7 +4,7 @@ use crate::boxes::{bx, words};
 
 /// One fragment with `runs` runs of one track.
 #[derive(Clone, Debug)]
-pub struct Fragment {
+pub struct HostileFragment {
     /// `track_ID`.
     pub track: u32,
     /// Decode time in `tfdt`; `None` leaves the box out.
@@ -21,7 +21,7 @@ pub struct Fragment {
     pub fields: u32,
 }
 
-impl Fragment {
+impl HostileFragment {
     fn write(&self, file: &mut Vec<u8>) {
         // Flags: default duration, size and sample flags are present; data offsets count from the `moof`.
         let tfhd = bx(b"tfhd", &[&words(&[0x2_0038, self.track, self.duration, self.size, 0])]);
@@ -60,7 +60,7 @@ pub struct Fragments {
     /// Segment indexes, in file order.
     pub indexes: Vec<SegmentIndex>,
     /// Fragments, in file order.
-    pub fragments: Vec<Fragment>,
+    pub fragments: Vec<HostileFragment>,
     /// Number of empty boxes after the fragments.
     pub junk: usize,
     /// Random access index (`mfra`) at the end: number of entries, and the offset that all of them name.

@@ -13,7 +13,7 @@ pub mod movie;
 pub mod outputs;
 pub mod tables;
 
-pub use fragments::{Fragment, Fragments, SegmentIndex};
+pub use fragments::{Fragments, HostileFragment, SegmentIndex};
 pub use movie::{MovieRecipe, SparseObject, TrackMedia, TrackRecipe};
 pub use outputs::OutputError;
 pub use tables::{Sizes, TableRecipe};

@@ -1,6 +1,6 @@
 //! RTMP (Adobe's Real Time Messaging Protocol, specification 1.0) as publishers speak it.
 //!
-//! Pure: no socket and no clock. A [`Session`] takes the bytes of a connection. It returns what its client does as [`Event`]s,
+//! Pure: no socket and no clock. A [`Session`] takes the bytes of a connection. It returns what its client does as [`RtmpEvent`]s,
 //! and the bytes of its replies. Media messages come out as FLV tags (Video File Format specification 10, annex E.4), whose
 //! bodies are those of the messages.
 //!
@@ -18,4 +18,4 @@ mod session;
 mod tests;
 
 pub use error::RtmpError;
-pub use session::{Event, Refusal, Session, Target};
+pub use session::{PublishTarget, Refusal, RtmpEvent, Session};

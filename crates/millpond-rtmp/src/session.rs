@@ -21,9 +21,9 @@ const PING: u16 = 6;
 
 /// An action of the client that the caller must answer or pass on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum RtmpEvent {
     /// It asks to publish: call [`Session::accept`] or [`Session::refuse`].
-    Publish(Target),
+    Publish(PublishTarget),
     /// It sends pictures or sound. This happens only after [`Session::accept`].
     Media(Bytes),
     /// It stops publishing.
@@ -32,7 +32,7 @@ pub enum Event {
 
 /// The stream that a client names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct PublishTarget {
     /// Application and stream, as the client wrote them, without slashes at both ends.
     pub path: String,
     /// Queries of the application's and the stream's name: the text behind `?`. It may contain a password.
@@ -95,7 +95,7 @@ impl Session {
     ///
     /// # Errors
     /// The client violates the protocol, or wants to play. Send the output, and close the connection.
-    pub fn receive(&mut self, input: &mut BytesMut) -> Result<Option<Event>, RtmpError> {
+    pub fn receive(&mut self, input: &mut BytesMut) -> Result<Option<RtmpEvent>, RtmpError> {
         if !self.handshake.receive(input, &mut self.output)? {
             return Ok(None);
         }
@@ -139,7 +139,7 @@ impl Session {
         reply::status(&mut self.output, "error", code, description);
     }
 
-    fn message(&mut self, message: Message) -> Result<Option<Event>, RtmpError> {
+    fn message(&mut self, message: Message) -> Result<Option<RtmpEvent>, RtmpError> {
         let kind = message.kind;
         let number = || message.number().ok_or(RtmpError::Message { kind, expected: "a number of 32 bits" });
         match kind {
@@ -155,7 +155,7 @@ impl Session {
                 }
             }
             message::AUDIO | message::VIDEO if self.course == Course::Publishing => {
-                return Ok(Some(Event::Media(message.into_tag())));
+                return Ok(Some(RtmpEvent::Media(message.into_tag())));
             }
             message::COMMAND => return self.command(kind, message.body()),
             // The first byte tells that AMF 0 follows, as it always does.
@@ -167,7 +167,7 @@ impl Session {
     }
 
     /// Performs a command (RTMP 1.0, 7.2). Unknown ones are ignored.
-    fn command(&mut self, kind: u8, body: &[u8]) -> Result<Option<Event>, RtmpError> {
+    fn command(&mut self, kind: u8, body: &[u8]) -> Result<Option<RtmpEvent>, RtmpError> {
         let mut values = Reader(body);
         let Some(name) = values.value().and_then(Value::text) else {
             return Err(RtmpError::Message { kind, expected: "the name of a command" });
@@ -189,7 +189,7 @@ impl Session {
                     return Err(RtmpError::Second);
                 }
                 self.course = Course::Asked;
-                return Ok(Some(Event::Publish(Target::of(&self.application, stream))));
+                return Ok(Some(RtmpEvent::Publish(PublishTarget::of(&self.application, stream))));
             }
             "play" | "play2" => {
                 let words = "this server takes streams by RTMP, and plays them by RTSP, HLS and DASH";
@@ -198,7 +198,7 @@ impl Session {
             }
             "FCUnpublish" | "deleteStream" | "closeStream" if self.course == Course::Publishing => {
                 self.course = Course::Over;
-                return Ok(Some(Event::End));
+                return Ok(Some(RtmpEvent::End));
             }
             _ => {}
         }
@@ -206,7 +206,7 @@ impl Session {
     }
 }
 
-impl Target {
+impl PublishTarget {
     /// Joins the names of application and stream.
     fn of(application: &str, stream: &str) -> Self {
         let mut target = Self::default();

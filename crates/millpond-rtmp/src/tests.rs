@@ -1,5 +1,5 @@
 use crate::{
-    Event, Refusal, RtmpError, Session, Target,
+    PublishTarget, Refusal, RtmpError, RtmpEvent, Session,
     amf0::{Reader, Value, write_null, write_number, write_object, write_string},
 };
 use bytes::BytesMut;
@@ -55,14 +55,14 @@ fn publish(stream: &str) -> Vec<u8> {
 fn publishing() -> Session {
     let mut session = Session::default();
     let mut input = BytesMut::from(&[handshake(), connect("live"), publish("cam")].concat()[..]);
-    assert!(matches!(session.receive(&mut input), Ok(Some(Event::Publish(_)))));
+    assert!(matches!(session.receive(&mut input), Ok(Some(RtmpEvent::Publish(_)))));
     session.accept();
     session.take_output();
     session
 }
 
 /// All events of the bytes.
-fn events(session: &mut Session, bytes: &[u8]) -> Result<Vec<Event>, RtmpError> {
+fn events(session: &mut Session, bytes: &[u8]) -> Result<Vec<RtmpEvent>, RtmpError> {
     let (mut input, mut events) = (BytesMut::from(bytes), Vec::new());
     while let Some(event) = session.receive(&mut input)? {
         events.push(event);
@@ -70,10 +70,10 @@ fn events(session: &mut Session, bytes: &[u8]) -> Result<Vec<Event>, RtmpError> 
     Ok(events)
 }
 
-fn tag(kind: u8, timestamp: u32, body: &[u8]) -> Event {
+fn tag(kind: u8, timestamp: u32, body: &[u8]) -> RtmpEvent {
     let [upper, time @ ..] = timestamp.to_be_bytes();
     let head = [&[kind][..], &(body.len() as u32).to_be_bytes()[1..], &time, &[upper, 0, 0, 0], body].concat();
-    Event::Media(head.into())
+    RtmpEvent::Media(head.into())
 }
 
 /// The names of the commands that the server sent, and their last values.
@@ -96,7 +96,7 @@ fn a_client_connects_and_publishes() {
     let release = command("releaseStream", write_null);
     let create = command("createStream", write_null);
     let bytes = [handshake(), connect("live"), release, create, publish("cam?user=ann&pass=p")].concat();
-    let target = Target { path: "live/cam".to_owned(), query: "user=ann&pass=p".to_owned() };
+    let target = PublishTarget { path: "live/cam".to_owned(), query: "user=ann&pass=p".to_owned() };
     // Byte by byte.
     let mut input = BytesMut::new();
     let mut found = Vec::new();
@@ -104,7 +104,7 @@ fn a_client_connects_and_publishes() {
         input.extend_from_slice(&[byte]);
         found.extend(session.receive(&mut input).unwrap());
     }
-    assert_eq!(found, [Event::Publish(target)]);
+    assert_eq!(found, [RtmpEvent::Publish(target)]);
     session.accept();
     let output = session.take_output();
     assert_eq!(&output[..9], [3, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -114,7 +114,7 @@ fn a_client_connects_and_publishes() {
     assert_eq!(codes, [("_result", Some("NetConnection.Connect.Success")), ("_result", None), start]);
     let end = command("deleteStream", write_null);
     let media = [message(4, 7, 9, b"picture", 128), message(6, 8, 8, b"", 128), message(4, 9, 18, b"data", 128), end];
-    assert_eq!(events(&mut session, &media.concat()), Ok(vec![tag(9, 7, b"picture"), tag(8, 8, b""), Event::End]));
+    assert_eq!(events(&mut session, &media.concat()), Ok(vec![tag(9, 7, b"picture"), tag(8, 8, b""), RtmpEvent::End]));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn targets_are_joined() {
         let mut session = Session::default();
         let found = events(&mut session, &[handshake(), connect(application), publish(stream)].concat());
         match found.unwrap().pop() {
-            Some(Event::Publish(Target { path, query })) => (path, query),
+            Some(RtmpEvent::Publish(PublishTarget { path, query })) => (path, query),
             other => panic!("{other:?}"),
         }
     };

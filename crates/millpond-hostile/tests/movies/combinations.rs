@@ -1,7 +1,9 @@
 //! Hundreds of movies whose tables, edits, tracks and fragments are any combination of bad values.
 
 use crate::measure::{alone, measured};
-use millpond_hostile::{Fragment, Fragments, MovieRecipe, SegmentIndex, Sizes, TableRecipe, TrackMedia, TrackRecipe};
+use millpond_hostile::{
+    Fragments, HostileFragment, MovieRecipe, SegmentIndex, Sizes, TableRecipe, TrackMedia, TrackRecipe,
+};
 use proptest::{
     collection::vec,
     option,
@@ -90,7 +92,7 @@ fn fragments() -> impl Strategy<Value = Fragments> {
     let time = option::of(prop_oneof![Just(0), Just(1 << 32), Just(u64::MAX >> 1), Just(u64::MAX)]);
     let size = prop_oneof![Just(0), Just(1), Just(1000), Just(u32::MAX)];
     let fragment = (1_u32..5, time, ticks(), size, 0_u32..100, count(), 0_u32..200).prop_map(
-        |(track, time, duration, size, runs, claimed, fields)| Fragment {
+        |(track, time, duration, size, runs, claimed, fields)| HostileFragment {
             track,
             time,
             duration,

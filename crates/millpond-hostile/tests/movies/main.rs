@@ -4,7 +4,7 @@ mod measure;
 
 use measure::{Outcome, alone, measured};
 use millpond_hostile::{
-    Fragment, Fragments, MovieRecipe, OutputError, SegmentIndex, Sizes, TableRecipe, TrackMedia, TrackRecipe,
+    Fragments, HostileFragment, MovieRecipe, OutputError, SegmentIndex, Sizes, TableRecipe, TrackMedia, TrackRecipe,
 };
 use millpond_media::{MediaError, Work, WorkError};
 
@@ -119,7 +119,7 @@ fn fragments_of_samples_without_bytes() {
     let _alone = alone();
     for (runs, claimed, fields) in [(1, u32::MAX, 0), (4000, 1024, 0), (20_000, 1024, 0), (10, u32::MAX, 1000)] {
         for duration in [0, 1, u32::MAX] {
-            let fragment = Fragment { track: 1, time: Some(0), duration, size: 0, runs, claimed, fields };
+            let fragment = HostileFragment { track: 1, time: Some(0), duration, size: 0, runs, claimed, fields };
             let mut movie = MovieRecipe::new(vec![TrackRecipe::new(1, TrackMedia::Video, TableRecipe::empty())], 0);
             let fragments = Fragments { fragments: vec![fragment; 3], ..Fragments::default() };
             movie.fragments = Some(fragments);
@@ -145,7 +145,7 @@ fn durations_of_zero() {
 #[test]
 fn indexes_that_lead_to_themselves() {
     let _alone = alone();
-    let fragment = Fragment { track: 1, time: None, duration: 40, size: 1, runs: 1, claimed: 25, fields: 0 };
+    let fragment = HostileFragment { track: 1, time: None, duration: 40, size: 1, runs: 1, claimed: 25, fields: 0 };
     for (indexes, references, size) in [(1, u16::MAX, 0), (300, 1000, 1), (2000, 8, 44), (40, u16::MAX, 8)] {
         for random_access in [None, Some((100_000, 1)), Some((100_000, 8))] {
             let index = SegmentIndex { first: 0, references, size };

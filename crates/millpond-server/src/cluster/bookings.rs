@@ -6,7 +6,7 @@
 
 use super::{Cluster, entries::Entries, load_meter::StorageRate};
 use millpond_cluster::{
-    Bitrate, Demand, Ledger, Node, NodeName, ObjectKey, Plan, Resource, Room, Shortage, Slot, View,
+    Bitrate, BookingPlan, Demand, Ledger, Node, NodeName, ObjectKey, Resource, Room, Shortage, Slot, View,
 };
 use millpond_etcd::{Compare, EtcdError, KeyValue, LeaseId, Operation, Revision, Transaction};
 use std::{
@@ -441,7 +441,7 @@ impl Cluster {
     /// Writes a plan. `None` where another node took of the same storage first.
     async fn write_bookings(
         &self,
-        plan: Plan,
+        plan: BookingPlan,
         demands: &[Demand],
         lease: LeaseId,
     ) -> Result<Option<Vec<Result<Slot, Shortage>>>, EtcdError> {

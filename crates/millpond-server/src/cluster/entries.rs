@@ -2,7 +2,7 @@
 
 use super::secret::ClusterSecret;
 use millpond_cluster::{Entry, NodeName, View};
-use millpond_etcd::{Event, KeyValue, Revision};
+use millpond_etcd::{KeyEvent, KeyValue, Revision};
 use std::collections::BTreeMap;
 
 /// Most bytes of keys and values that are kept: strangers may write under the prefix.
@@ -46,11 +46,11 @@ impl Entries {
     }
 
     /// Applies changes.
-    pub(super) fn apply(&mut self, events: Vec<Event>, revision: Revision) {
+    pub(super) fn apply(&mut self, events: Vec<KeyEvent>, revision: Revision) {
         for event in events {
             match event {
-                Event::Put(pair) => self.put(pair),
-                Event::Delete { key, .. } => self.remove(&key),
+                KeyEvent::Put(pair) => self.put(pair),
+                KeyEvent::Delete { key, .. } => self.remove(&key),
             }
         }
         self.revision = self.revision.max(revision);
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!((view.nodes().len(), view.problem_count(), view.revision()), (1, 1, 2));
         assert!(entries.drains("/m/", &node("b").name) && !entries.drains("/m/", &node("a").name));
         let key = node_key("/m/", &node("a").name, 1).into_bytes();
-        entries.apply(vec![Event::Put(put("b", 3)), Event::Delete { key, revision: 3 }], 3);
+        entries.apply(vec![KeyEvent::Put(put("b", 3)), KeyEvent::Delete { key, revision: 3 }], 3);
         let view = entries.view("/m/", None);
         assert_eq!((view.nodes(), view.revision()), (&[node("b")][..], 3));
         assert!(!entries.replace(vec![put("b", 3), pair("/m/nodes/garbage", "{", 2), pair("/m/drain/b", "{}", 2)], 9));
@@ -139,9 +139,9 @@ mod tests {
         let long = "x".repeat(1 << 20);
         entries.replace((0..40).map(|n| pair(&format!("/m/nodes/{n}"), &long, n)).collect(), 40);
         assert!(entries.bytes <= MOST_BYTES && entries.all.len() == 31);
-        entries.apply(vec![Event::Put(pair("/m/nodes/0", "y", 41))], 41);
+        entries.apply(vec![KeyEvent::Put(pair("/m/nodes/0", "y", 41))], 41);
         assert_eq!(entries.all.len(), 31);
-        entries.apply(vec![Event::Put(pair("/m/other/0", "y", 42))], 42);
+        entries.apply(vec![KeyEvent::Put(pair("/m/other/0", "y", 42))], 42);
         assert_eq!(entries.all.len(), 31);
     }
 

@@ -239,7 +239,7 @@ impl Cluster {
     }
 
     /// Applies changes that come within a moment of the first.
-    async fn gather(&self, watch: &mut millpond_etcd::Watch, entries: &mut Entries) -> Result<(), EtcdError> {
+    async fn gather(&self, watch: &mut millpond_etcd::KeyWatch, entries: &mut Entries) -> Result<(), EtcdError> {
         let end = tokio::time::Instant::now() + BATCH;
         while let Ok(changes) = tokio::time::timeout_at(end, watch.next()).await {
             let (events, at) = changes?;

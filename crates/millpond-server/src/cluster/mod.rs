@@ -34,7 +34,7 @@ pub(crate) use steering::{MARK, Protocol, Start, marked};
 
 use bookings::Bookings;
 use millpond_cluster::{Addresses, Assignment, Bitrate, Ledger, Limits, Load, Loads, Node, NodeName, View};
-use millpond_etcd::{Client, EtcdError, Operation, Transaction};
+use millpond_etcd::{EtcdClient, EtcdError, Operation, Transaction};
 use reach::Reach;
 use secret::ClusterSecret;
 use state::State;
@@ -58,7 +58,7 @@ pub(crate) struct Cluster {
     own: Node,
     /// Tells this run of the node from others of the same name.
     incarnation: u64,
-    client: Client,
+    client: EtcdClient,
     views: watch::Sender<Arc<View>>,
     /// Loads of the view's dispensers. A lock, held for one assignment.
     loads: Mutex<Loads>,
@@ -94,7 +94,7 @@ impl Cluster {
         metrics: ClusterMetrics,
     ) -> Result<Arc<Self>, String> {
         let name = settings.name()?;
-        let client = Client::new(settings.client_options()?)?;
+        let client = EtcdClient::new(settings.client_options()?)?;
         let (capacity, roles) = (Bitrate::from_mbps(settings.mbps.unwrap_or(ASSUMED_MBPS)), settings.roles);
         // Only what the operator states is a limit.
         let [node, storage, store] =

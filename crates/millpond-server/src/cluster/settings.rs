@@ -1,7 +1,7 @@
 //! Settings of the cluster.
 
 use millpond_cluster::{AssignmentName, NodeName, Roles};
-use millpond_etcd::{Options, Tls};
+use millpond_etcd::{EtcdOptions, Tls};
 use millpond_settings::{
     At, ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
@@ -150,7 +150,7 @@ impl ClusterSettings {
     ///
     /// # Errors
     /// A file can't be read.
-    pub(crate) fn client_options(&self) -> Result<Options, String> {
+    pub(crate) fn client_options(&self) -> Result<EtcdOptions, String> {
         let read = |path: &PathBuf| {
             millpond_settings::files::read(path).map_err(|error| format!("{}: {error}", path.display()))
         };
@@ -166,7 +166,7 @@ impl ClusterSettings {
         // Each member has its turn before the lease ends.
         let members = u32::try_from(self.etcd.len()).unwrap_or(u32::MAX).max(1);
         let timeout = (self.lease / (2 * members)).clamp(Duration::from_millis(500), Duration::from_secs(2));
-        Ok(Options { members: self.etcd.clone(), user, tls, timeout })
+        Ok(EtcdOptions { members: self.etcd.clone(), user, tls, timeout })
     }
 
     fn password(&self) -> Result<String, String> {

@@ -3,7 +3,7 @@
 use super::{Finding, PATIENCE};
 use crate::config::ClusterSettings;
 use futures_util::future::join_all;
-use millpond_etcd::{Client, Options};
+use millpond_etcd::{EtcdClient, EtcdOptions};
 use std::time::{Duration, Instant};
 use url::Url;
 
@@ -25,10 +25,10 @@ pub(super) async fn findings(settings: &ClusterSettings) -> Vec<Finding> {
 }
 
 /// Asks one member for a key.
-async fn ask(member: &Url, options: &Options, prefix: &str) -> Finding {
+async fn ask(member: &Url, options: &EtcdOptions, prefix: &str) -> Finding {
     let advice = "check that etcd runs there, its client port (2379), cluster-ca, and cluster-user";
-    let options = Options { members: vec![member.clone()], timeout: PATIENCE, ..options.clone() };
-    let client = match Client::new(options) {
+    let options = EtcdOptions { members: vec![member.clone()], timeout: PATIENCE, ..options.clone() };
+    let client = match EtcdClient::new(options) {
         Ok(client) => client,
         Err(error) => return Finding::error(AREA, error, advice),
     };

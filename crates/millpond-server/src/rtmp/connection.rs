@@ -5,7 +5,7 @@ use super::{
     publication::{NoPublication, Published},
 };
 use bytes::BytesMut;
-use millpond_rtmp::{Event, Refusal, RtmpError, Session, Target};
+use millpond_rtmp::{PublishTarget, Refusal, RtmpError, RtmpEvent, Session};
 use millpond_stream::PublicationEnd;
 use std::{
     io,
@@ -114,11 +114,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     }
 
     /// Reads until the client asks to publish.
-    async fn target(&mut self) -> Result<Target, End> {
+    async fn target(&mut self) -> Result<PublishTarget, End> {
         loop {
             match self.session.receive(&mut self.input)? {
-                Some(Event::Publish(target)) => return Ok(target),
-                Some(Event::Media(_) | Event::End) => {}
+                Some(RtmpEvent::Publish(target)) => return Ok(target),
+                Some(RtmpEvent::Media(_) | RtmpEvent::End) => {}
                 None => self.exchange().await?,
             }
         }
@@ -128,9 +128,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     async fn receive(&mut self, Published { publication, patience, .. }: &Published) -> Result<(), End> {
         loop {
             match self.session.receive(&mut self.input)? {
-                Some(Event::Media(tag)) => publication.push(0, tag).await?,
-                Some(Event::End) => return Ok(publication.taken().await?),
-                Some(Event::Publish(_)) => {}
+                Some(RtmpEvent::Media(tag)) => publication.push(0, tag).await?,
+                Some(RtmpEvent::End) => return Ok(publication.taken().await?),
+                Some(RtmpEvent::Publish(_)) => {}
                 None => {
                     timeout(*patience, self.exchange()).await.map_err(|_| End::Silent(*patience))??;
                     // Bytes that never become a message hold no name.

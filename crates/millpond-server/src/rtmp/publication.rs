@@ -3,7 +3,7 @@
 use super::Rtmp;
 use crate::library::LibraryError;
 use millpond_access::{AskingClient, AuthAction, OpenRefusal, Publishers};
-use millpond_rtmp::{Refusal, Target};
+use millpond_rtmp::{PublishTarget, Refusal};
 use millpond_stream::{Publication, PublishRefused, PublishRequest, PublishedMedia, Source};
 use percent_encoding::percent_decode_str;
 use std::{net::IpAddr, time::Duration};
@@ -54,7 +54,7 @@ impl Rtmp {
     /// The reason of the refusal.
     pub(super) async fn publish(
         &self,
-        target: &Target,
+        target: &PublishTarget,
         (client, is_secure): (IpAddr, bool),
     ) -> Result<Published, NoPublication> {
         let publishers: &Publishers = self.publishers.as_deref().ok_or(NoPublication::NotPublished)?;

@@ -7,7 +7,11 @@ use crate::{
     live::sources::{PICTURES, Source, X264, has_gstreamer},
     support::{Server, clips, etcd::Etcd, free_port, rtsp::Client},
 };
-use std::{io::Read as _, net::TcpStream, time::Duration};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    time::Duration,
+};
 
 #[test]
 fn a_live_stream_has_one_session_for_all_nodes() {
