@@ -6,7 +6,7 @@ use millpond_package::live::{Directives, Reload, Window, WindowLimits};
 use std::time::Duration;
 
 fuzz_target!(|query: &str| {
-    let _ = (millpond_package::utc::parse(query), millpond_package::utc::parse_basic(query));
+    let _ = (millpond_utc::parse(query), millpond_utc::parse_basic(query));
     let Ok(directives) = Directives::parse(query) else { return };
     let age = Duration::from_secs(60);
     let window = Window::new(WindowLimits { segments: 4, bytes: 1 << 20, age, listed: age }, Vec::new(), 0);

@@ -4,12 +4,12 @@
 
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
-use millpond_rtmp::{Event, RtmpError, Session};
+use millpond_rtmp::{RtmpError, RtmpEvent, Session};
 
 /// Bytes of C0, C1 and C2.
 const HANDSHAKE: usize = 1 + 2 * 1536;
 
-fn events(bytes: &[u8], size: usize) -> (Vec<Event>, Option<RtmpError>) {
+fn events(bytes: &[u8], size: usize) -> (Vec<RtmpEvent>, Option<RtmpError>) {
     let (mut session, mut input, mut events) = (Session::default(), BytesMut::new(), Vec::new());
     let mut handshake = [0; HANDSHAKE];
     handshake[0] = 3;
@@ -19,7 +19,7 @@ fn events(bytes: &[u8], size: usize) -> (Vec<Event>, Option<RtmpError>) {
             match session.receive(&mut input) {
                 Ok(None) => break,
                 Ok(Some(event)) => {
-                    if matches!(event, Event::Publish(_)) {
+                    if matches!(event, RtmpEvent::Publish(_)) {
                         session.accept();
                     }
                     events.push(event);
@@ -38,6 +38,6 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((size, bytes)) = bytes.split_first() else { return };
     let found = events(bytes, usize::from(*size) + 1);
     assert!(found == events(bytes, bytes.len().max(1)), "the events depend on the pieces");
-    let media = |event: &Event| if let Event::Media(tag) = event { tag.len() - 11 } else { 0 };
+    let media = |event: &RtmpEvent| if let RtmpEvent::Media(tag) = event { tag.len() - 11 } else { 0 };
     assert!(found.0.iter().map(media).sum::<usize>() <= bytes.len());
 });

@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
             2 => {
                 control.refresh(Duration::from_millis(word.into()), now);
                 for _ in 0..control.packets().min(usize::from(*a)) {
-                    control.sent(ssrc, sequence, (1, usize::from(short)), now);
+                    control.sent(ssrc, sequence, 1, usize::from(short), now);
                     sequence = sequence.wrapping_add(1);
                 }
                 control.limited(now);
