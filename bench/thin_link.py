@@ -6,7 +6,7 @@ one player in real time that holds a second of media ahead watches a title from 
 and leave early. Stalls and startup are the players', bytes are the server's counters. Cells run at once, each with a link of its own.
 
 Shapes: a number is a smooth link, as a multiple of the media's rate (`tc tbf`). `limited:N` is a fast link to an nginx that limits each
-reply to N times the rate behind its first 2 MB (`limit_rate`). `halves:N` is a smooth link that has half of its rate after 30 s.
+reply to N times the rate behind its first 256 kB (`limit_rate`). `halves:N` is a smooth link that has half of its rate after 30 s.
 
 Each stall over HLS is printed with its cause (thin_causes.py), found from the server's log and from what came over the link. The status
 is 1 where a cell failed.
@@ -163,7 +163,7 @@ def link_of(shape: str, number: int, rate: float, site: Path, work: Path) -> Lin
     kind, _, factor = shape.rpartition(":")
     wanted = rate * float(factor)
     if kind == "limited":
-        return Link(number, 1e9, site, work, limits=f"limit_rate_after 2m; limit_rate {int(wanted / 8)};")
+        return Link(number, 1e9, site, work, limits=f"limit_rate_after 256k; limit_rate {int(wanted / 8)};")
     link = Link(number, wanted * 1.05, site, work, limits="")
     if kind == "halves":
         link.later = threading.Timer(30, link.limit, [wanted * 1.05 / 2])
