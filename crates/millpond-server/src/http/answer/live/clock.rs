@@ -4,7 +4,7 @@ use super::super::target::TIME;
 use millpond_http::request::Request;
 use std::sync::LazyLock;
 
-/// Levels of folders for which [`reference`] is relative.
+/// Levels of folders for which [`reference()`] is relative.
 const DEEPEST: usize = 32;
 
 /// Returns the reference to the server's time for the MPD of a live stream. It is relative: a proxy may have removed a prefix of the
