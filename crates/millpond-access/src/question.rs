@@ -44,7 +44,7 @@ pub(crate) struct Question {
 pub struct AskingClient<'a> {
     /// Address of the client.
     pub address: IpAddr,
-    /// What it wants to do.
+    /// Action for which the client asks permission: to watch or to publish.
     pub action: AuthAction,
     /// Name of its protocol, such as `https`.
     pub protocol: &'static str,

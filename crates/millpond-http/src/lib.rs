@@ -6,8 +6,8 @@
 //! | [`body`] | turns plans, files and object ranges into chunks that a connection pulls |
 //! | [`request`] | parses heads, targets, ranges and preconditions; pure |
 //!
-//! Imports run down this table only; a unit test enforces that. What a request is about, and how it is answered, is up to a
-//! [`wire::FrontEnd`]: the crate knows no assets, no streams and no paths.
+//! Imports run down this table only; a unit test enforces that. A [`wire::FrontEnd`] finds the
+//! target of each request and makes the reply. This crate knows no assets, streams or paths.
 
 pub mod body;
 pub mod request;

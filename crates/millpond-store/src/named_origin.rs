@@ -150,7 +150,7 @@ pub(crate) struct Transfer {
     asked: Option<Seconds>,
     rest: u64,
     begun: bool,
-    /// Whether the origin sends the bytes. What siblings send measures nothing of the link to it.
+    /// Whether the bytes cross the link to the origin. Replies of siblings do not, so the meter of the link leaves them out.
     is_of_link: bool,
 }
 
@@ -161,8 +161,8 @@ impl Transfer {
         Self { source, asked, rest: 0, begun: false, is_of_link: true }
     }
 
-    /// Notes who sends the bytes.
-    pub(crate) fn is_sent_by(&mut self, sender: SentBy) {
+    /// Notes the sender of the reply, from which the transfer reads.
+    pub(crate) fn note_sender(&mut self, sender: SentBy) {
         if sender == SentBy::Sibling && self.is_of_link {
             self.is_of_link = false;
             self.source.meter().ends(self.source.now(), self.rest, self.begun);

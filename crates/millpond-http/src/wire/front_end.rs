@@ -1,4 +1,4 @@
-//! What connections need of the part that answers their requests.
+//! The front end: the interface by which connections get replies to their requests.
 
 use super::{error::ReplyError, meter::SendMeter, metrics::ConnectionMetrics, protocol::Protocol, upload::Upload};
 use crate::{
@@ -28,7 +28,7 @@ pub type Peer = (SocketAddr, Protocol);
 
 /// The part of a server that answers the requests of connections, with one configuration.
 pub trait FrontEnd: Send + Sync + Sized + 'static {
-    /// What a request is about.
+    /// Target of a request: the page, stream, asset or file that its path names.
     type Target: Send;
     /// The viewers of a connection.
     type Viewers: Send + Sync;

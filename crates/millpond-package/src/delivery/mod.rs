@@ -1,4 +1,4 @@
-//! What players get of a presentation: its segments, and what a server must know about them.
+//! Segments and texts of a presentation for players, and the facts by which a server opens and reads them.
 
 pub(crate) mod container;
 mod opening;

@@ -23,7 +23,7 @@ pub struct Segment {
     pub(super) tracks: Box<[TrackSegment]>,
 }
 
-/// What is known of a segment when it begins. The fields are those of [`Segment`].
+/// Fields of a segment that are fixed when the segment begins. The fields are those of [`Segment`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentHead {
     pub(super) number: SegmentNumber,

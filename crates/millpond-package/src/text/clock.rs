@@ -33,7 +33,7 @@ pub(super) struct Timing<'a> {
     pub(super) start: i64,
     /// In milliseconds.
     pub(super) end: i64,
-    /// What follows the times: settings.
+    /// Cue settings: the rest of the line behind the times.
     pub(super) rest: &'a str,
 }
 

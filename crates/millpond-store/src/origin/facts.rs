@@ -40,7 +40,7 @@ pub struct NeighbourStats {
     pub failures: u64,
     /// Bytes of bodies that siblings sent.
     pub bytes: u64,
-    /// Requests to siblings or the origin for further parts of one read, whose bytes have several homes.
+    /// Requests that reads made besides their first one: for parts with other homes, and for the version of an object.
     pub further: u64,
 }
 

@@ -98,15 +98,14 @@ pub struct Fetched {
     pub range: Range<u64>,
     /// Exactly the bytes of `range`, or an error. It never ends early without one.
     pub body: OriginBody,
-    /// Who sends the bytes.
+    /// Sender of the body.
     pub sender: SentBy,
 }
 
 /// Sender of the bytes of a reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentBy {
     /// The origin: the time that the bytes take measures the link to it.
-    #[default]
     Origin,
     /// A sibling cache, or several senders.
     Sibling,

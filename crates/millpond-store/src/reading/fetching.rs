@@ -254,7 +254,7 @@ async fn fly(
         });
     }
     let mut incoming = Incoming { body: fetched.body, rest: Bytes::new(), received: 0, transfer };
-    incoming.transfer.is_sent_by(fetched.sender);
+    incoming.transfer.note_sender(fetched.sender);
     for index in flight.indexes.clone() {
         if !flight.comes_near(index, slices).await {
             let _flights = object.flights();

@@ -166,7 +166,7 @@ impl Meter {
     }
 
     /// Returns the bandwidth that three of four windows had at least: one that a deadline can be staked on. A link that became
-    /// slower is known after two windows, one that became faster after six.
+    /// slower is known after two windows, one that became faster after seven.
     fn sustained(&self) -> Option<f64> {
         let mut windows: Vec<f64> = self.windows.iter().copied().collect();
         windows.sort_by(f64::total_cmp);

@@ -299,7 +299,7 @@ impl ReadRate {
     }
 }
 
-/// What a viewer of segments will read of an object.
+/// Byte ranges of one object that a viewer of segments will read, with the times at which they are needed.
 struct ObjectCourse {
     /// Index of the object in its asset.
     object: usize,

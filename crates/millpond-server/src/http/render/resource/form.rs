@@ -41,7 +41,7 @@ pub(super) enum MediaType {
     Jpeg,
 }
 
-/// What a resource is to a player.
+/// Use that a player makes of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The playlist or manifest of the asset, with which a player begins.

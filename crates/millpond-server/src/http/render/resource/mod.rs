@@ -20,7 +20,7 @@ use millpond_package::{Plan, hls::Container};
 /// Most samples of a segment that is planned on the serving threads: a hundred microseconds of work.
 const FEW_SAMPLES: u32 = 2048;
 
-/// What is known of a resource before it is made.
+/// Facts of a resource that are known before its content is made.
 #[derive(Clone, Copy)]
 pub(crate) struct ResourceProfile<'a> {
     form: &'static Form,
