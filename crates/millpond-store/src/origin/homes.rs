@@ -268,6 +268,12 @@ mod tests {
         }
         let stats = origin.counts().neighbours.unwrap();
         assert_eq!((stats.hits, stats.misses, stats.failures), (5, 0, 0));
+        assert_eq!(stats.bytes, 2000 + 10 + 1 + 1000, "of the groups 0 and 2");
+        assert_eq!(stats.further, 5 + 6, "a version for each read, and parts behind the first");
+        let path = ObjectPath::parse("a").unwrap();
+        for (range, sender) in [(10..20, SentBy::Sibling), (1500..1510, SentBy::Origin), (900..1100, SentBy::Sibling)] {
+            assert_eq!(origin.read(&path, range, None).await.unwrap().sender, sender);
+        }
         // Without the home the origin has all.
         home.remove("a");
         assert_eq!(read(&origin, 0..3500).await, bytes);
