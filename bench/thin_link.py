@@ -189,7 +189,8 @@ def watch(cell: Cell, server: servers.Edge, options, work: Path, title: int, sec
     if cell.protocol == "hls":
         return {"startup": figures["startup"].get("p50", 0) / 1e3, "stalls": figures["stalls"]["count"], "stalled": figures["stalls"]["seconds"]}
     if figures["sessions"]["failed"]:
-        raise RuntimeError(f"{film_name}: the session failed: {figures['sessions']}")
+        causes = "; ".join(f"{failure['count']} x {failure['kind']}: {failure.get('example', '')}" for failure in figures["failures"])
+        raise RuntimeError(f"{film_name}: the session failed: {causes}")
     late = figures["media"]["late-percent"]
     # Seconds of media that came late.
     return {"startup": figures["startup"]["p50"] / 1e3, "stalls": 0, "stalled": late / 100 * (seconds or SECONDS)}

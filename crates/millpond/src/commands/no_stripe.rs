@@ -20,9 +20,9 @@ fn refused(name: &'static str) -> Command {
 }
 
 pub(crate) fn run(_: &ArgMatches) -> Outcome {
-    Err(millpond_server::settings::absent("millpond stripe", "stripe").into())
+    Err(millpond_settings::absent("millpond stripe", "stripe").into())
 }
 
 pub(crate) fn undo(_: &ArgMatches) -> Outcome {
-    Err(millpond_server::settings::absent("millpond unstripe", "stripe").into())
+    Err(millpond_settings::absent("millpond unstripe", "stripe").into())
 }
