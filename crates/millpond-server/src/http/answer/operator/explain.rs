@@ -4,7 +4,7 @@ use super::super::{Front, Target, steering::demand};
 use crate::{
     cluster::Explained,
     http::render::AnswerError,
-    library::{LibraryError, PlacePath},
+    library::{Detail, LibraryError, PlacePath, Purpose},
 };
 use millpond_cluster::Demand;
 use millpond_http::body::{Body, Inputs};
@@ -77,7 +77,8 @@ pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Exp
     let place = front.place_of(target).ok_or_else(|| LibraryError::NoAsset(target.path().to_owned()))?;
     let body = match target.route() {
         Some(route) => {
-            let asset = front.library.open_version(place.name, &route.asset, route.version).await?;
+            let detail = route.resource.detail();
+            let asset = front.library.open_version(place.name, &route.asset, route.version, detail).await?;
             front.lasting.renderer.make(&asset, &route.resource).await?
         }
         None => {
@@ -129,8 +130,10 @@ pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Exp
 pub(crate) async fn demand_of(front: &Front, target: &Target) -> Option<Demand> {
     let place = front.place_of(target)?;
     let asset = match target.route() {
-        Some(route) => front.library.open_version(place.name, &route.asset, route.version).await,
-        None => front.library.open(place.name, place.inside).await,
+        Some(route) => {
+            front.library.open_version(place.name, &route.asset, route.version, route.resource.detail()).await
+        }
+        None => front.library.open_for(place.name, place.inside, Purpose::Playback, Detail::Outline).await,
     };
     Some(demand(front, place.index, &*asset.ok()?))
 }
