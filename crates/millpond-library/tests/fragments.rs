@@ -181,7 +181,10 @@ async fn requests_for(purpose: Purpose, detail: Detail, named: Named, count: u32
     let took = started.elapsed();
     let mut reads = origin.reads.lock().unwrap().clone();
     let bytes: u64 = reads.iter().map(|range| range.end - range.start).sum();
-    println!("{purpose:?}, {detail:?}, {named:?}, {count} fragments: {} requests, {bytes} bytes, {took:?}", reads.len());
+    println!(
+        "{purpose:?}, {detail:?}, {named:?}, {count} fragments: {} requests, {bytes} bytes, {took:?}",
+        reads.len()
+    );
     assert_eq!(asset.presentation.warnings().len(), 0, "{:?}", asset.presentation.warnings());
     reads.sort_by_key(|range| range.start);
     reads

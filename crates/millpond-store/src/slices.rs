@@ -54,7 +54,7 @@ impl SliceCache {
         let slice = u64::from(slice).max(1);
         Self {
             cache: Cache::of(&memory, "slices"),
-            parts: Cache::of(&memory, "parts of slices"),
+            parts: Cache::of(&memory, "parts"),
             memory,
             disk: disk.map_or_else(OnceLock::new, OnceLock::from),
             room: Notify::new(),

@@ -31,8 +31,8 @@ use crate::single_flight::SingleFlight;
 use crate::slices::SliceCache;
 use crate::stats::{self, PlaceStats, Stats};
 
-pub use options::{DiskOptions, StoreError, StoreOptions};
 use opening::FirstRead;
+pub use options::{DiskOptions, StoreError, StoreOptions};
 use place::Place;
 use whole::{collect, read_file};
 

@@ -127,12 +127,7 @@ impl Library {
     }
 
     /// Opens and indexes one file.
-    async fn source(
-        &self,
-        place: &str,
-        member: &Member,
-        need: (Purpose, Detail),
-    ) -> Result<OpenedFile, LibraryError> {
+    async fn source(&self, place: &str, member: &Member, need: (Purpose, Detail)) -> Result<OpenedFile, LibraryError> {
         let object = self.store.open_head(place, &member.path, HEAD).await?;
         let movie = self.movie(&object, need).await?;
         let media = match &movie.external_media {

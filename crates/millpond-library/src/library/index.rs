@@ -316,7 +316,10 @@ mod tests {
     async fn an_unplayable_object_is_read_once() {
         let (indexes, object) = indexes(64 << 20, "a.mp4", &[1; 4096]).await;
         for _ in 0..3 {
-            assert!(matches!(indexes.get(&object, Purpose::Playback, Detail::Samples).await, Err(IndexError::Media { .. })));
+            assert!(matches!(
+                indexes.get(&object, Purpose::Playback, Detail::Samples).await,
+                Err(IndexError::Media { .. })
+            ));
         }
         assert_eq!(indexes.counters.snapshot(PoolStats::default()).indexes_failed, 1);
     }
@@ -338,8 +341,7 @@ mod tests {
         let (indexes, object) = super::tests::indexes(64 << 20, "a.mp4", SAMPLE).await;
         indexes.store.memory().set_budget(40 << 10);
         let error = indexes.get(&object, Purpose::Playback, Detail::Samples).await.unwrap_err().to_string();
-        let told =
-            "a.mp4: needs 32768 bytes of memory, expected at most 20480: half of the budget of 40960 (memory)";
+        let told = "a.mp4: needs 32768 bytes of memory, expected at most 20480: half of the budget of 40960 (memory)";
         assert_eq!(error, told);
     }
 }

@@ -213,8 +213,9 @@ pub(crate) fn with_fragments(mut draft: MovieDraft, moofs: &[(u64, Bytes)]) -> R
 
 /// Checks that all samples lie in `range`.
 pub(crate) fn check_places(movie: &Movie, range: ByteRange) -> Result<(), MediaError> {
-    let is_outside =
-        |sample: &Sample| !sample.range.is_empty() && (sample.range.start < range.start || sample.range.end > range.end);
+    let is_outside = |sample: &Sample| {
+        !sample.range.is_empty() && (sample.range.start < range.start || sample.range.end > range.end)
+    };
     let outside = movie.tracks.iter().find_map(|track| track.samples.iter().find(is_outside));
     outside.map_or(Ok(()), |sample| {
         let found = format!("a sample at bytes {}", sample.range);

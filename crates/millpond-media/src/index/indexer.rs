@@ -217,13 +217,14 @@ impl Indexer {
             let search = OutlineSearch::new((at, moov), lane, tracks, has_samples, self.work.clone());
             return self.find_outline(Box::new(search));
         }
-        self.find_all(draft, lane, moov.len() as u64)
+        let walk = self.walk_of(lane, moov.len());
+        self.find_fragments((draft, walk))
     }
 
-    /// Walks over all fragments behind a movie box of `header` bytes.
-    fn find_all(&mut self, draft: MovieDraft, lane: Lane, header: u64) -> Result<Step, MediaError> {
-        let limit = self.limits.max_metadata.saturating_sub(header);
-        self.find_fragments((draft, FragmentWalk::new(lane, limit, self.work.clone())))
+    /// Begins the walk over all fragments behind a movie box of `header` bytes.
+    fn walk_of(&self, lane: Lane, header: usize) -> FragmentWalk {
+        let limit = self.limits.max_metadata.saturating_sub(header as u64);
+        FragmentWalk::new(lane, limit, self.work.clone())
     }
 
     fn find_outline(&mut self, mut search: Box<OutlineSearch>) -> Result<Step, MediaError> {
@@ -232,7 +233,7 @@ impl Indexer {
                 self.stage = Stage::Outline(search);
                 Ok(Step::Need(wanted))
             }
-            Outlined::Refused => self.find_all_instead(),
+            Outlined::Refused => self.find_all_instead(search.has_plain_end()),
             Outlined::Found(movie) => {
                 self.outlined = Some(movie.clone());
                 self.find_entries(EntrySearch::of(*movie, self.work.clone())?)
@@ -241,7 +242,7 @@ impl Indexer {
     }
 
     /// Walks over all fragments, because no outline is possible.
-    fn find_all_instead(&mut self) -> Result<Step, MediaError> {
+    fn find_all_instead(&mut self, has_plain_end: bool) -> Result<Step, MediaError> {
         (self.outlined, self.arrived) = (None, Arrived::default());
         let Some((moov, lane)) = self.whole.take() else {
             return Err(MediaError::invalid("moov", 0, "no movie box", "one"));
@@ -249,7 +250,8 @@ impl Indexer {
         let at = lane.at().saturating_sub(moov.len() as u64);
         let node = Node::new(&moov, at, "moov").ok_or_else(|| MediaError::truncated("moov", at, 0, 8))?;
         let draft = MovieDraft::parse(&node, self.object_len, self.work.clone())?;
-        self.find_all(draft, lane, moov.len() as u64)
+        let walk = self.walk_of(lane, moov.len());
+        self.find_fragments((draft, if has_plain_end { walk.without_tail() } else { walk }))
     }
 
     fn find_fragments(&mut self, (mut draft, mut walk): (MovieDraft, FragmentWalk)) -> Result<Step, MediaError> {
@@ -282,7 +284,7 @@ impl Indexer {
             finer_clock::refine(&mut movie, &self.work)?;
             // Other samples may have other flags, or need another clock: nothing is known of them.
             let is_changed = self.outlined.take().is_some_and(|before| facts(&before) != facts(&movie));
-            return if is_changed { self.find_all_instead() } else { self.look_at_frames(movie) };
+            return if is_changed { self.find_all_instead(false) } else { self.look_at_frames(movie) };
         }
         self.stage = Stage::Entries(Box::new(search));
         Ok(Step::Need(wanted))

@@ -153,7 +153,8 @@ impl Ends {
         if let [start, end] = offsets {
             check_places(&movie, ByteRange::new(*start, *end))?;
         }
-        let has_groups = |track: &Track| track.protection.as_ref().is_some_and(|protection| !protection.groups.is_empty());
+        let has_groups =
+            |track: &Track| track.protection.as_ref().is_some_and(|protection| !protection.groups.is_empty());
         let is_plain = !movie.tracks.iter().any(has_groups);
         Ok((is_plain && movie.tracks.len() == count && movie.clips.is_empty() && !movie.cut_short).then_some(movie))
     }
@@ -172,7 +173,8 @@ impl Ends {
                     && table.starts.iter().map(|start| start.offset).eq(main.starts.iter().map(|start| start.offset))
             };
             let own = self.plan.tables.iter().find(has_offsets);
-            let scale = own.unwrap_or(main).timescale.unwrap_or(if own.is_some() { track.timescale } else { main_scale });
+            let scale =
+                own.unwrap_or(main).timescale.unwrap_or(if own.is_some() { track.timescale } else { main_scale });
             let end = Extent::of(&of_tail(track)?.samples);
             let stated = own.unwrap_or(main);
             let tolerance = match own {
@@ -209,13 +211,7 @@ fn shortest(samples: &SampleTable) -> u32 {
 
 /// Returns the stated times as composition times of a track. They are moved so that the second fragment begins where the first
 /// one ends. `None` where the last fragment then begins elsewhere by more than `tolerance`.
-fn moved(
-    stated: &FragmentTable,
-    scale: Timescale,
-    track: &Track,
-    last: &Extent,
-    tolerance: i64,
-) -> Option<Vec<i64>> {
+fn moved(stated: &FragmentTable, scale: Timescale, track: &Track, last: &Extent, tolerance: i64) -> Option<Vec<i64>> {
     let first = Extent::of(&track.samples);
     let second = scale.convert(stated.starts.get(1)?.time, track.timescale);
     let shift = first.end.checked_sub(second)?;

@@ -54,6 +54,8 @@ pub(crate) struct OutlineSearch {
     has_header_samples: bool,
     stage: Stage,
     indexes: BTreeMap<u64, SegmentIndex>,
+    /// Whether the end of the object was read, and has no index.
+    has_plain_end: bool,
     rounds: Rounds,
     work: Work,
 }
@@ -89,12 +91,18 @@ impl OutlineSearch {
             begin: lane.at(),
             stage: Stage::Front(lane, 0),
             indexes: BTreeMap::new(),
+            has_plain_end: false,
             rounds: Rounds::to_fragments(),
             moov,
             tracks,
             has_header_samples,
             work,
         }
+    }
+
+    /// Whether the end of the object was read, and has no index.
+    pub(crate) fn has_plain_end(&self) -> bool {
+        self.has_plain_end
     }
 
     /// Continues with the bytes that arrived.
@@ -252,6 +260,7 @@ impl OutlineSearch {
     fn tail(&mut self, range: ByteRange, arrived: &mut Arrived) -> Result<Outlined, MediaError> {
         let Some(bytes) = arrived.take(range) else { return Ok(Outlined::Refused) };
         let Some(size) = random_access_size(&bytes).filter(|size| *size <= MOST_INDEX) else {
+            self.has_plain_end = true;
             return Ok(Outlined::Refused);
         };
         let Some(start) = self.object_len.checked_sub(size).filter(|start| *start > self.first) else {

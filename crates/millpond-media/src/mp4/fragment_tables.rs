@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn references_have_offsets_and_times() {
-        let sidx = fields(b"sidx", &[0, 7, 1000, 500, 20, 3, 100, 2000, 0x9000_0000, 0x8000_0032, 1000, 0, 9, 1, 3 << 28]);
+        let sidx =
+            fields(b"sidx", &[0, 7, 1000, 500, 20, 3, 100, 2000, 0x9000_0000, 0x8000_0032, 1000, 0, 9, 1, 3 << 28]);
         let index = SegmentIndex::parse(&node(&sidx, 40)).unwrap();
         let first = 40 + sidx.len() as u64 + 20;
         let found: Vec<_> = index
@@ -135,7 +136,10 @@ mod tests {
             .iter()
             .map(|r| (r.start.offset - first, r.start.time, r.start.is_entry, r.start.is_open, r.is_index))
             .collect();
-        assert_eq!(found, [(0, 500, true, false, false), (100, 2500, false, false, true), (150, 3500, false, true, false)]);
+        assert_eq!(
+            found,
+            [(0, 500, true, false, false), (100, 2500, false, false, true), (150, 3500, false, true, false)]
+        );
         assert_eq!(index.references.last().map(|r| r.end), Some((first + 159, 3501)));
         assert_eq!((index.track, index.timescale.get()), (7, 1000));
     }

@@ -3,8 +3,8 @@
 mod alias;
 mod announced;
 mod clips;
-pub mod dref;
 mod draft_parts;
+pub mod dref;
 pub(crate) mod fragment_places;
 pub mod fragment_stream;
 pub(crate) mod fragment_tables;

@@ -35,12 +35,8 @@ pub fn loaded_segment(
 ) -> Result<Option<Plan>, OutlineMismatch> {
     let Some(media) = track.packaged().filter(|media| media.outlined().is_some()) else { return Ok(None) };
     let Some(info) = track.segment(number) else { return Ok(None) };
-    let mismatch = |found: String, expected: String| OutlineMismatch {
-        track: track.name.clone(),
-        number,
-        found,
-        expected,
-    };
+    let mismatch =
+        |found: String, expected: String| OutlineMismatch { track: track.name.clone(), number, found, expected };
     let Some(own) = loaded.tracks.get(media.index).filter(|own| !own.samples.is_empty()) else {
         return Err(mismatch("no samples".to_owned(), "some".to_owned()));
     };

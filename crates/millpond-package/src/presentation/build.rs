@@ -120,7 +120,10 @@ fn scan(picked: Vec<Picked>, budget: &mut Budget<'_>) -> Result<Vec<(Picked, Fac
         // One walk each for the facts, the common points, and the track's own points.
         budget.walk(&p.timeline, 3)?;
         if let Some(facts) = Facts::of(p.track(), &p.timeline, |_| {}) {
-            let facts = p.outlined().map_or(facts.clone(), |outlined| outlined.facts(facts));
+            let facts = match p.outlined() {
+                Some(outlined) => outlined.facts(facts),
+                None => facts,
+            };
             scanned.push((p, facts));
         }
     }

@@ -44,7 +44,7 @@ impl<'a> Outlined<'a> {
 
     /// Returns the facts of the track. `first` are those of the first fragment.
     pub(crate) fn facts(&self, first: Facts) -> Facts {
-        Facts { end: self.end().max(first.start.saturating_add(1)), bytes: self.bytes(&(0..self.len())), ..first }
+        first.of_beginning(self.end(), self.bytes(&(0..self.len())))
     }
 
     /// Returns the fragments with which decoding can begin, and the first one, which is presented from `start` on.
@@ -63,8 +63,7 @@ impl<'a> Outlined<'a> {
         let (mut first, mut time) = (vec![0], vec![start.max(0)]);
         let mut next = 1;
         for boundary in boundaries {
-            while next + 1 < self.len()
-                && self.time(next + 1).abs_diff(*boundary) < self.time(next).abs_diff(*boundary)
+            while next + 1 < self.len() && self.time(next + 1).abs_diff(*boundary) < self.time(next).abs_diff(*boundary)
             {
                 next += 1;
             }

@@ -58,12 +58,7 @@ impl Object {
     ///
     /// The order matters. A flight puts a slice into the cache before it continues, so a slice that has left the flight
     /// is found in the cache. Under the lock no other flight starts.
-    pub(crate) fn acquire(
-        self: &Arc<Self>,
-        slices: &Arc<SliceCache>,
-        wanted: Wanted,
-        due: Instant,
-    ) -> Acquired {
+    pub(crate) fn acquire(self: &Arc<Self>, slices: &Arc<SliceCache>, wanted: Wanted, due: Instant) -> Acquired {
         let Wanted { index, until, end: needed, stop } = wanted;
         let mut flights = self.flights();
         if let Some(flight) = flights.iter().find(|flight| flight.will_bring_soon(index, slices)) {
@@ -77,9 +72,9 @@ impl Object {
             return Acquired::Slice(slice);
         }
         let (part, place) = (slices.part(self.slice_id(index)), slices.range(index, self.meta().len));
-        let filled = |part: &Arc<Slice>| place.start + part.filled() as u64;
-        if let Some(part) = part.as_ref().filter(|part| filled(part) >= needed.min(place.end)) {
-            return Acquired::Slice(Stored::Memory(part.clone()));
+        let there = part.as_ref().map_or(0, |part| part.filled()) as u64;
+        if let Some(part) = part.clone().filter(|_| place.start + there >= needed.min(place.end)) {
+            return Acquired::Slice(Stored::Memory(part));
         }
         let limit = index.saturating_add(LONGEST / slices.slice()).min(until);
         let is_there = |index: &u64| {

@@ -321,10 +321,9 @@ impl Reader {
             let needed = self.end.saturating_sub(start).min(self.slices.slice());
             !self.tickets.iter().any(comes) && !self.slices.reaches(self.object.slice_id(*index), needed)
         });
-        if let Some(missing) = missing
-            && let wanted = (Wanted { index: missing, until, end: self.end, stop: self.stop })
-            && let Acquired::Ticket(ticket, joined) =
-                self.object.acquire(&self.slices, wanted, tokio::time::Instant::now())
+        let Some(missing) = missing else { return };
+        let wanted = Wanted { index: missing, until, end: self.end, stop: self.stop };
+        if let Acquired::Ticket(ticket, joined) = self.object.acquire(&self.slices, wanted, tokio::time::Instant::now())
         {
             self.take(ticket, joined);
         }

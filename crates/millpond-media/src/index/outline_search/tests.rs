@@ -107,7 +107,14 @@ impl Film {
                 fields(b"stss", &[0, 1, 1]),
             ]
         };
-        let none = || vec![fields(b"stts", &[0, 0]), fields(b"stsz", &[0, 0, 0]), fields(b"stsc", &[0, 0]), fields(b"stco", &[0, 0])];
+        let none = || {
+            vec![
+                fields(b"stts", &[0, 0]),
+                fields(b"stsz", &[0, 0, 0]),
+                fields(b"stsc", &[0, 0]),
+                fields(b"stco", &[0, 0]),
+            ]
+        };
         let of = |track: u32| if self.has_samples { tables(track) } else { none() };
         let mut video = trak(1, b"vide", AVC, &of(1));
         if let Some(time) = self.edit {

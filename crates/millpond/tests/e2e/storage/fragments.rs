@@ -37,7 +37,8 @@ fn titles() -> Option<PathBuf> {
     let flags = "-movflags +cmaf+frag_keyframe+global_sidx";
     clips::make(&folder.join("high.mp4"), &format!("{copy} -map 0:v {flags}"));
     for (name, rate) in [("low.mp4", 300), ("mid.mp4", 600)] {
-        let video = format!("-c:v libx264 -preset ultrafast -bf 2 -g 25 -b:v {rate}k -maxrate {rate}k -bufsize {rate}k");
+        let video =
+            format!("-c:v libx264 -preset ultrafast -bf 2 -g 25 -b:v {rate}k -maxrate {rate}k -bufsize {rate}k");
         clips::make(&folder.join(name), &format!("-i {} -map 0:v {video} {flags}", coded.display()));
     }
     clips::make(&folder.join("sound.mp4"), &format!("{copy} -map 0:a -frag_duration 1000000 {flags}"));
@@ -96,7 +97,9 @@ fn a_cold_segment_takes_few_requests_and_bytes() {
         }
         let (requests, bytes) = traffic(&stack);
         let ratio = out as f64 / bytes as f64;
-        println!("{name}: {of_manifest} requests for the manifest, {requests} in all, {bytes} bytes in, {out} out, {ratio:.3}");
+        println!(
+            "{name}: {of_manifest} requests for the manifest, {requests} in all, {bytes} bytes in, {out} out, {ratio:.3}"
+        );
         let (least, most) = match name {
             "plain.mp4" => (0.5, 4),
             "group.smil" => (0.75, 12),
@@ -147,7 +150,7 @@ fn segments_do_not_depend_on_what_was_read_before() {
     }
 }
 
-/// Returns the file with other durations of the third and fourth fragments in its first `sidx`.
+/// Returns the file with other durations of two fragments in its first `sidx`.
 fn with_wrong_times(file: &[u8]) -> Vec<u8> {
     let at = file.windows(4).position(|kind| kind == b"sidx").unwrap();
     let mut wrong = file.to_vec();

@@ -4,13 +4,13 @@ use super::super::{Front, Target, steering::demand};
 use crate::{
     cluster::Explained,
     http::render::AnswerError,
-    library::{Detail, LibraryError, PlacePath, Purpose},
+    library::{Asset, Detail, LibraryError, PlacePath, Purpose, Resource},
 };
 use millpond_cluster::Demand;
 use millpond_http::body::{Body, Inputs};
 use millpond_store::{Object, ObjectPath, OriginLink, Whence};
 use serde::Serialize;
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 use utoipa::ToSchema;
 
 /// Most ranges that are listed.
@@ -79,7 +79,11 @@ pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Exp
         Some(route) => {
             let detail = route.resource.detail();
             let asset = front.library.open_version(place.name, &route.asset, route.version, detail).await?;
-            front.lasting.renderer.make(&asset, &route.resource).await?
+            match fragments(&asset, &route.resource) {
+                // To plan the segment would read its bytes.
+                Some((object, range)) => Body::object(&front.store, &object, range),
+                None => front.lasting.renderer.make(&asset, &route.resource).await?,
+            }
         }
         None => {
             let object = object(front, place.name, place.inside).await?;
@@ -124,6 +128,14 @@ pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Exp
         origin,
         cluster: None,
     })
+}
+
+/// Returns the bytes of the fragments of which a segment is made, where they are not indexed.
+fn fragments(asset: &Asset, resource: &Resource) -> Option<(Arc<Object>, Range<u64>)> {
+    let Resource::Segment(track, number) = resource else { return None };
+    let fragments = asset.presentation.track(track)?.fragments(*number)?;
+    let object = asset.objects.get(usize::from(fragments.object.0))?;
+    Some((object.clone(), fragments.range.start..fragments.range.end))
 }
 
 /// Returns the bandwidth that a stream of a path's asset needs; `None` where it can't be opened.
