@@ -15,8 +15,24 @@ use std::{
 /// Time that an opened asset is used without asking the store whether its objects are still the same.
 pub(crate) const TRUSTED: Duration = Duration::from_secs(1);
 
-/// Place and path of an asset.
-pub(crate) type AssetKey = (Arc<str>, String);
+/// Samples that the index of an asset holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Detail {
+    /// All samples.
+    #[default]
+    Samples,
+    /// The samples of first fragments only, where files have an index of their fragments: enough for manifests, init segments
+    /// and fragmented MP4. Samples of a segment are loaded with its bytes.
+    Outline,
+}
+
+/// Place and path of an asset, and the detail of its index.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AssetKey {
+    pub(crate) place: Arc<str>,
+    pub(crate) path: String,
+    pub(crate) detail: Detail,
+}
 
 /// An asset that can be served: one version of one title.
 pub struct Asset {
@@ -46,6 +62,8 @@ pub struct Asset {
     /// Time when its objects were last [doubted](Object::doubt), on the same clock.
     pub(crate) doubted_ms: AtomicU64,
     pub(crate) key: AssetKey,
+    /// Whether its index has all samples because no file of it can be outlined.
+    pub(crate) is_indivisible: bool,
     /// Bytes that the budget counts for it.
     pub(crate) weight: AtomicU64,
     /// Parts of each track that are made, as bits of [`Lazy`].

@@ -14,7 +14,7 @@ use std::{
 };
 
 /// Version of the file format. Files of another version are removed.
-const FORMAT: &[u8; 8] = b"MPINDX09";
+const FORMAT: &[u8; 8] = b"MPINDX10";
 /// Most index files: listing them at a start takes well below a second.
 const MOST_FILES: usize = 16_384;
 /// Index files may take `cache-size` divided by this.
@@ -142,7 +142,8 @@ impl IndexFiles {
         self.shrink();
     }
 
-    fn forget(&self, name: &str) {
+    /// Removes a file.
+    pub(crate) fn forget(&self, name: &str) {
         self.lock().remove(name);
         remove(&self.folder.join(name));
     }

@@ -60,7 +60,7 @@ mod version;
 mod walls;
 pub mod work;
 
-pub use asset::{Asset, Lazy};
+pub use asset::{Asset, Detail, Lazy};
 pub use catalogue::{Catalogue, Found, NameRow, Names, Query, search};
 pub use counters::LibraryStats;
 pub use durations::{DURATION_BOUNDS, DurationCounts};

@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use millpond_library::{
-    Library, LibraryOptions, Purpose,
+    Asset, Detail, Library, LibraryOptions, Purpose,
     work::{PoolOptions, WorkPool},
 };
+use millpond_media::ByteRange;
+use millpond_package::{Plan, PlanItem, fmp4};
 use millpond_store::{
     BoxFuture, Fetched, Listing, MemoryOrigin, ObjectMeta, ObjectPath, Origin, OriginError, Store, StoreOptions,
 };
@@ -137,11 +139,16 @@ fn film(named: Named, count: u32, size: u32) -> Vec<u8> {
     film
 }
 
-/// Opens a film. Returns the requests in order of their positions.
-async fn requests(purpose: Purpose, named: Named, count: u32, size: u32) -> Vec<Range<u64>> {
+/// A film that lies far away.
+struct Case {
+    library: Arc<Library>,
+    origin: Arc<Far>,
+}
+
+fn case(bytes: Vec<u8>) -> Case {
     let store = Store::new(&StoreOptions::default()).unwrap();
     let origin = Arc::new(Far { inner: MemoryOrigin::new("films"), reads: Mutex::default() });
-    origin.inner.put("film.mp4", Bytes::from(film(named, count, size)));
+    origin.inner.put("film.mp4", Bytes::from(bytes));
     store.add_place("films", origin.clone());
     let pool = Arc::new(WorkPool::new(PoolOptions { threads: 2 }, store.memory()).unwrap());
     let options = LibraryOptions {
@@ -151,16 +158,96 @@ async fn requests(purpose: Purpose, named: Named, count: u32, size: u32) -> Vec<
         lists_thumbnails: false,
         places: HashMap::new(),
     };
-    let library = Arc::new(Library::new(store, pool, options));
+    Case { library: Arc::new(Library::new(store, pool, options)), origin }
+}
+
+impl Case {
+    async fn open(&self, purpose: Purpose, detail: Detail) -> Arc<Asset> {
+        self.library.open_for(&"films".into(), "film.mp4", purpose, detail).await.unwrap()
+    }
+}
+
+/// Opens a film with all samples. Returns the requests in order of their positions.
+async fn requests(purpose: Purpose, named: Named, count: u32, size: u32) -> Vec<Range<u64>> {
+    requests_for(purpose, Detail::Samples, named, count, size).await
+}
+
+/// Opens a film. Returns the requests in order of their positions.
+async fn requests_for(purpose: Purpose, detail: Detail, named: Named, count: u32, size: u32) -> Vec<Range<u64>> {
+    let case = case(film(named, count, size));
     let started = Instant::now();
-    let asset = library.open_for(&"films".into(), "film.mp4", purpose).await.unwrap();
+    let asset = case.open(purpose, detail).await;
+    let origin = &case.origin;
     let took = started.elapsed();
     let mut reads = origin.reads.lock().unwrap().clone();
     let bytes: u64 = reads.iter().map(|range| range.end - range.start).sum();
-    println!("{purpose:?}, {named:?}, {count} fragments: {} requests, {bytes} bytes, {took:?}", reads.len());
+    println!(
+        "{purpose:?}, {detail:?}, {named:?}, {count} fragments: {} requests, {bytes} bytes, {took:?}",
+        reads.len()
+    );
     assert_eq!(asset.presentation.warnings().len(), 0, "{:?}", asset.presentation.warnings());
     reads.sort_by_key(|range| range.start);
     reads
+}
+
+/// Byte ranges of a plan, joined where they follow each other.
+fn ranges(plan: Plan) -> Vec<ByteRange> {
+    let Plan::Items(items) = plan else { panic!("a plan of ranges") };
+    let mut ranges: Vec<ByteRange> = Vec::new();
+    for item in items {
+        let PlanItem::Object(object) = item else { continue };
+        match ranges.last_mut() {
+            Some(last) if last.end == object.range.start => last.end = object.range.end,
+            _ => ranges.push(object.range),
+        }
+    }
+    ranges
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_film_with_an_index_of_fragments_takes_few_requests() {
+    for (named, most) in [(Named::First, 4), (Named::Last, 5)] {
+        for size in [500, 40_000] {
+            let known = requests_for(Purpose::Playback, Detail::Outline, named, 100, size).await;
+            let bytes: u64 = known.iter().map(|range| range.end - range.start).sum();
+            assert!(known.len() <= most && bytes < 128 << 10, "{named:?}: {bytes}: {known:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_hour_without_an_index_takes_twenty_requests() {
+    for detail in [Detail::Outline, Detail::Samples] {
+        let walked = requests_for(Purpose::Playback, detail, Named::Nowhere, 1800, 500).await;
+        assert!(walked.len() <= 20 && twice(&walked) <= 64 << 10, "{walked:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn loaded_segments_have_the_samples_of_the_whole_index() {
+    for named in [Named::First, Named::Last] {
+        let case = case(film(named, 30, 5000));
+        let outlined = case.open(Purpose::Playback, Detail::Outline).await;
+        let before = case.origin.reads.lock().unwrap().len();
+        let count = outlined.presentation.track("v1").unwrap().segment_count();
+        assert_eq!(count, 15, "two fragments each");
+        let mut found = Vec::new();
+        for number in 1..=count {
+            let plan = case.library.loaded_segment(&outlined, "v1", number).await.unwrap();
+            found.extend(ranges(plan.expect("a segment")));
+        }
+        let after = case.origin.reads.lock().unwrap().len();
+        assert!(after - before <= count as usize, "{} requests", after - before);
+        assert!(case.library.loaded_segment(&outlined, "v1", count + 1).await.unwrap().is_none());
+        let whole = case.open(Purpose::Playback, Detail::Samples).await;
+        assert!(whole.presentation.track("v1").unwrap().fragments(1).is_none());
+        let track = whole.presentation.track("v1").unwrap();
+        let all = (1..=track.segment_count())
+            .flat_map(|number| ranges(fmp4::segment(&whole.presentation, track, number).expect("a segment")));
+        assert_eq!(found, all.collect::<Vec<_>>());
+        assert_ne!(outlined.version(), whole.version());
+        assert_eq!(outlined.presentation.duration(), whole.presentation.duration());
+    }
 }
 
 /// Bytes that were requested before.

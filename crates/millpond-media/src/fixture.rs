@@ -115,5 +115,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Movie {
         system_headers: Vec::new(),
         fragment_headers: Vec::new(),
         cut_short: false,
+        outline: None,
+        is_indivisible: true,
     }
 }

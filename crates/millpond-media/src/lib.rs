@@ -37,11 +37,15 @@ pub use codec::{
 };
 pub use error::MediaError;
 pub use foreign::Foreign;
-pub use index::indexer::{IndexLimits, Indexer, Step, index_bytes};
+pub use index::{
+    fragment_loader::{FragmentLoader, LoadStep},
+    indexer::{IndexLimits, Indexer, Step, index_bytes},
+};
 pub use movie::{
     Edit, Movie, SkippedTrack, Track,
     descriptions::{Description, Descriptions, sets_with_lengths},
     edits::{Hidden, Span, clip_spans, spans},
+    outline::{FragmentTimes, Outline},
     purpose::{Purpose, Purposes},
     sample_table::{Sample, SampleTable, SampleTableBuilder, Samples},
 };

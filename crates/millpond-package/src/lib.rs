@@ -44,7 +44,7 @@ pub use presentation::{
     keys::KeyAddress,
     ladder,
     period::Period,
-    track::{MediaKind, PresentedTrack},
+    track::{MediaKind, PresentedTrack, SegmentFragments},
 };
 pub use timeline::{bandwidth::Bandwidth, segmentation::SegmentInfo};
 pub use writing::uri;

@@ -9,7 +9,7 @@
 //!
 //! Bytes read beyond the ranges are bounded in three ways:
 //!
-//! - A gap has at most a slice.
+//! - A gap at known positions has at most a slice, and a gap of a walk 2 MiB.
 //! - A gap of a walk takes at most [`COST`] times the delay of the request that it saves. Gaps at known positions have at
 //!   most as many bytes as the ranges.
 //! - Runs of an object have at most half of the bytes that the caches hold. Behind that, ranges are read exactly.
@@ -30,8 +30,12 @@ use crate::store::Store;
 const PARALLEL: usize = 16;
 /// Time that a gap of a walk may take, as a multiple of the delay of the request that it saves.
 const COST: f64 = 2.0;
+/// Longest gap of a walk that is read, in bytes: a fragment of four seconds at 4 Mbit/s.
+const GAP: u64 = 2 << 20;
 /// Slices of the first run of a walk. Each run is twice as long as the one before.
 const FIRST: u64 = 2;
+/// Longest run of a walk in bytes. Its request is never further ahead of the walk than others of their readers.
+const LONGEST: u64 = 256 << 20;
 
 /// Reads scattered ranges of one object, batch by batch. Gaps between near ranges are read too, within limits:
 /// `docs/design/decisions/0015-fragment-headers.md`.
@@ -147,7 +151,7 @@ impl Scattered {
         } else {
             let link = self.link();
             // A float becomes the nearest integer in range.
-            (link.bandwidth * link.delay * COST) as u64
+            return ((link.bandwidth * link.delay * COST) as u64).min(GAP);
         };
         gap.min(self.store.slice_size())
     }
@@ -167,12 +171,13 @@ impl Scattered {
             return true;
         }
         self.run = None;
-        if self.length > self.room {
+        let length = self.length.min(self.object.meta().len.saturating_sub(range.start)).min(self.room);
+        if length < range.end.saturating_sub(range.start).max(slice.min(self.length)) {
             return false;
         }
-        let end = range.start.saturating_add(self.length).max(range.end).div_ceil(slice).saturating_mul(slice);
-        self.room -= self.length;
-        self.length = self.length.saturating_mul(2).min(self.store.slices().run());
+        let end = range.start.saturating_add(length).div_ceil(slice).saturating_mul(slice);
+        self.room -= length;
+        self.length = self.length.saturating_mul(2).min(LONGEST);
         self.run = Some(self.store.read(&self.object, range.start..end));
         true
     }

@@ -13,6 +13,9 @@ use crate::memory::{CacheCounters, Memory};
 use crate::policy::Item;
 use crate::slice::{Slice, SliceId};
 
+/// Bytes of memory that a part of a slice takes besides its bytes.
+const PART: u64 = 256;
+
 /// All complete slices of a store, and the memory reserved for slices that are being filled.
 ///
 /// A complete slice is in memory until it is on the disk, and longer without a disk. The kernel's page cache keeps
@@ -21,6 +24,8 @@ use crate::slice::{Slice, SliceId};
 pub(crate) struct SliceCache {
     memory: Arc<Memory>,
     cache: Cache<SliceId, InMemory>,
+    /// Slices of which only the beginning was fetched.
+    parts: Cache<SliceId, InMemory>,
     /// Set at the start, or later when the first remote place is added.
     disk: OnceLock<Arc<DiskTier>>,
     /// Signalled when space may have become free.
@@ -49,6 +54,7 @@ impl SliceCache {
         let slice = u64::from(slice).max(1);
         Self {
             cache: Cache::of(&memory, "slices"),
+            parts: Cache::of(&memory, "parts"),
             memory,
             disk: disk.map_or_else(OnceLock::new, OnceLock::from),
             room: Notify::new(),
@@ -82,6 +88,22 @@ impl SliceCache {
         self.cache.contains(&id) || self.disk().is_some_and(|disk| disk.contains(id.key()))
     }
 
+    /// Returns the beginning of a slice, where it was fetched.
+    pub(crate) fn part(&self, id: SliceId) -> Option<Arc<Slice>> {
+        self.parts.get(&id).map(|held| held.slice)
+    }
+
+    /// Returns whether a slice is complete up to `offset`.
+    pub(crate) fn reaches(&self, id: SliceId, offset: u64) -> bool {
+        self.contains(id) || self.part(id).is_some_and(|part| part.filled() as u64 >= offset)
+    }
+
+    /// Keeps the beginning of a slice, so that the rest can be fetched alone.
+    fn keep_part(&self, id: SliceId, of: &Arc<Named>, part: Arc<Slice>) {
+        let weight = part.filled() as u64 + PART;
+        self.parts.insert(id, InMemory { slice: part, of: of.clone() }, weight);
+    }
+
     /// Returns whether a complete slice is in memory.
     pub(crate) fn memory_contains(&self, id: SliceId) -> bool {
         self.cache.contains(&id)
@@ -94,6 +116,7 @@ impl SliceCache {
 
     /// Removes the slices of unwanted objects from memory. Returns their number.
     pub(crate) fn purge_memory(&self, unwanted: impl Fn(&Named) -> bool) -> usize {
+        self.parts.purge(|_, held| unwanted(&held.of));
         self.cache.purge(|_, held| unwanted(&held.of))
     }
 
@@ -187,10 +210,18 @@ pub(crate) struct SliceReservation {
 }
 
 impl SliceReservation {
+    /// Releases the reservation, and keeps the beginning of the slice.
+    pub(crate) fn keep_part(self, id: SliceId, of: &Arc<Named>, part: Arc<Slice>) {
+        let slices = self.slices.clone();
+        drop(self);
+        slices.keep_part(id, of, part);
+    }
+
     /// Turns the reservation into a cached slice, which is also written to the disk if it is `storable`.
     pub(crate) fn fill(mut self, id: SliceId, of: &Arc<Named>, slice: Arc<Slice>, storable: bool) {
         let len = std::mem::take(&mut self.len);
         let item = self.slices.item(id, of);
+        drop(self.slices.parts.remove(&id));
         self.slices.cache.insert_item(id, InMemory { slice: slice.clone(), of: of.clone() }, item, len);
         if let Some(disk) = self.slices.disk().filter(|_| storable) {
             let cache = self.slices.cache.clone();

@@ -31,6 +31,7 @@ use crate::single_flight::SingleFlight;
 use crate::slices::SliceCache;
 use crate::stats::{self, PlaceStats, Stats};
 
+use opening::FirstRead;
 pub use options::{DiskOptions, StoreError, StoreOptions};
 use place::Place;
 use whole::{collect, read_file};
@@ -218,6 +219,20 @@ impl Store {
         path: &ObjectPath,
         wanted: Range<u64>,
     ) -> Result<Arc<Object>, OriginError> {
+        self.open_by(place, path, FirstRead::Slices(wanted)).await
+    }
+
+    /// As [`open`](Self::open), for a caller that will read the first `len` bytes: the request that opens an unknown object asks for
+    /// these, and not for a whole slice.
+    ///
+    /// # Errors
+    ///
+    /// As `open`.
+    pub async fn open_head(&self, place: &str, path: &ObjectPath, len: u64) -> Result<Arc<Object>, OriginError> {
+        self.open_by(place, path, FirstRead::Head(len)).await
+    }
+
+    async fn open_by(&self, place: &str, path: &ObjectPath, first: FirstRead) -> Result<Arc<Object>, OriginError> {
         let place = self.place(place)?;
         if let Some(known) = place.known(path) {
             return known;
@@ -227,7 +242,7 @@ impl Store {
             .run(path, || {
                 let (inner, place, path) = (self.0.clone(), place.clone(), path.clone());
                 async move {
-                    let result = inner.open_now(&place, &path, wanted).await;
+                    let result = inner.open_now(&place, &path, first).await;
                     result.or_else(|error| place.stand_in(&path, place.source.counters.failed(error)))
                 }
             })
@@ -354,7 +369,19 @@ impl Store {
             return;
         }
         let end = range.end.min(object.meta().len).min(range.start.saturating_add(self.0.slices.run()));
-        object.prefetch(&self.0.slices, &(range.start..end));
+        object.prefetch(&self.0.slices, &(range.start..end), u64::MAX);
+    }
+
+    /// Fetches the missing bytes of a range as [`prefetch`](Self::prefetch), but none behind the range: the rest of its last slice is
+    /// fetched when it is needed. At most one run's length is fetched.
+    pub fn prefetch_exactly(&self, object: &Arc<Object>, range: Range<u64>) {
+        if object.file().is_some() {
+            return;
+        }
+        let end = range.end.min(object.meta().len);
+        let most = range.start.saturating_add(self.0.slices.run());
+        let stop = if end <= most { end } else { u64::MAX };
+        object.prefetch(&self.0.slices, &(range.start..end.min(most)), stop);
     }
 
     /// Adds a viewer of a remote object. [`Watch::moves`] sets its position.

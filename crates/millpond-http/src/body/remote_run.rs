@@ -17,7 +17,7 @@ pub(super) struct RemoteRun {
 impl RemoteRun {
     /// Starts to read `range` of an object. Its bytes are counted.
     pub(super) fn new(store: &Store, object: Arc<Object>, range: Range<u64>, counts: Option<Arc<ReadCounts>>) -> Self {
-        let reader = store.read(&object, range.clone()).counted(counts);
+        let reader = store.read(&object, range.clone()).trimmed().counted(counts);
         Self { object, reader, at: range.start, end: range.end, unused: None }
     }
 

@@ -1,12 +1,12 @@
 //! Making an asset: its files are opened and indexed, and one presentation is built over them.
 
 use crate::{
-    asset::{Asset, AssetKey},
+    asset::{Asset, AssetKey, Detail},
     copying::may_grow,
     error::LibraryError,
     folder::grouping::{Member, Recipe, SidecarFile},
     index_files::{SEED, fnv},
-    library::{Library, Purpose, folder_path},
+    library::{Library, Purpose, folder_path, index::HEAD},
     version::AssetVersion,
     work::{Charge, PoolError, WorkPool},
 };
@@ -44,7 +44,7 @@ struct OpenedFile {
 impl Library {
     /// Makes the asset at a place and path. `building` gathers its objects, and keeps its memory charged meanwhile.
     pub(crate) async fn build(&self, key: &AssetKey, building: &mut Building) -> Result<Asset, LibraryError> {
-        let (place, path) = key;
+        let AssetKey { place, path, .. } = key;
         let shown = if place.is_empty() { path.to_owned() } else { format!("{place}/{path}") };
         // Read before the origin: a change of the place from here on is seen when the asset is opened again.
         let edition = self.edition(place);
@@ -60,6 +60,8 @@ impl Library {
         for file in &recipe.sidecars {
             sidecars.push(self.sidecar(place, file, building).await?);
         }
+        let is_outlined = sources.iter().any(|source| source.movie.outline.is_some());
+        let is_indivisible = sources.iter().all(|source| source.movie.is_indivisible);
         let options = PresentationOptions { target_duration: self.options().segment_duration.as_secs_f64() };
         let refused = |error| LibraryError::Refused { asset: shown.clone(), error };
         building.charge(&self.pool, building_bytes(&sources)).await.map_err(refused)?;
@@ -78,7 +80,9 @@ impl Library {
         for file in &left_out {
             tracing::warn!(asset = %shown, %file, "another title than the rest of its folder");
         }
-        let identity = self.identity(&recipe, &building.depends, key_address.as_deref());
+        let whole = self.identity(&recipe, &building.depends, key_address.as_deref());
+        let detail = if is_outlined { Detail::Outline } else { Detail::Samples };
+        let identity = identity_in(whole, detail);
         let presentation = presentation.below(format!("{}/", AssetVersion(identity)));
         Ok(Asset {
             path: shown,
@@ -96,7 +100,8 @@ impl Library {
             listed: building.listed.take(),
             checked_ms: AtomicU64::new(self.now_ms()),
             doubted_ms: AtomicU64::new(0),
-            key: key.clone(),
+            key: AssetKey { detail, ..key.clone() },
+            is_indivisible,
             weight: AtomicU64::new(0),
         })
     }
@@ -108,8 +113,8 @@ impl Library {
         members: &[Member],
         building: &mut Building,
     ) -> Result<Vec<SourceObject>, LibraryError> {
-        let purpose = building.purpose;
-        let opening: Vec<_> = members.iter().map(|member| self.source(place, member, purpose)).collect();
+        let (purpose, detail) = (building.purpose, building.detail);
+        let opening: Vec<_> = members.iter().map(|member| self.source(place, member, (purpose, detail))).collect();
         let mut opened = stream::iter(opening).buffered(FILES_AT_ONCE);
         let mut sources = Vec::with_capacity(members.len());
         while let Some(OpenedFile { source, object, media }) = opened.try_next().await? {
@@ -122,9 +127,9 @@ impl Library {
     }
 
     /// Opens and indexes one file.
-    async fn source(&self, place: &str, member: &Member, purpose: Purpose) -> Result<OpenedFile, LibraryError> {
-        let object = self.store.open(place, &member.path).await?;
-        let movie = self.movie(&object, purpose).await?;
+    async fn source(&self, place: &str, member: &Member, need: (Purpose, Detail)) -> Result<OpenedFile, LibraryError> {
+        let object = self.store.open_head(place, &member.path, HEAD).await?;
+        let movie = self.movie(&object, need).await?;
         let media = match &movie.external_media {
             None => None,
             Some(location) => Some(self.store.open(place, &external(&member.path, location)?).await?),
@@ -133,9 +138,13 @@ impl Library {
     }
 
     /// Returns the index of an object. An object that ends too early and may still grow is an error.
-    async fn movie(&self, object: &Arc<Object>, purpose: Purpose) -> Result<Arc<Movie>, LibraryError> {
+    async fn movie(
+        &self,
+        object: &Arc<Object>,
+        (purpose, detail): (Purpose, Detail),
+    ) -> Result<Arc<Movie>, LibraryError> {
         let meta = object.meta();
-        let movie = self.indexes.get(object, purpose).await;
+        let movie = self.indexes.get(object, purpose, detail).await;
         let cut_short = match &movie {
             Ok(movie) => movie.cut_short,
             Err(error) => error.is_cut_short(meta.len),
@@ -149,7 +158,7 @@ impl Library {
     /// Whether the file at `path` is still being copied into its place.
     pub(crate) async fn is_being_copied(&self, place: &str, path: &ObjectPath) -> bool {
         let Ok(object) = self.store.open(place, path).await else { return false };
-        matches!(self.movie(&object, Purpose::Listing).await, Err(LibraryError::BeingCopied { .. }))
+        matches!(self.movie(&object, (Purpose::Listing, Detail::Outline)).await, Err(LibraryError::BeingCopied { .. }))
     }
 
     async fn sidecar(&self, place: &str, file: &SidecarFile, building: &mut Building) -> Result<Sidecar, LibraryError> {
@@ -217,6 +226,7 @@ impl Library {
 #[derive(Default)]
 pub(crate) struct Building {
     purpose: Purpose,
+    detail: Detail,
     objects: Vec<Arc<Object>>,
     depends: Vec<Arc<Object>>,
     pub(crate) listed: Option<(ObjectPath, Vec<Entry>)>,
@@ -225,9 +235,9 @@ pub(crate) struct Building {
 }
 
 impl Building {
-    /// Begins an asset that is made for a purpose.
-    pub(crate) fn new(purpose: Purpose) -> Self {
-        Self { purpose, ..Self::default() }
+    /// Begins an asset that is made for a purpose, in a detail.
+    pub(crate) fn new(purpose: Purpose, detail: Detail) -> Self {
+        Self { purpose, detail, ..Self::default() }
     }
 
     async fn charge(&mut self, pool: &WorkPool, bytes: u64) -> Result<(), PoolError> {
@@ -249,6 +259,14 @@ impl Building {
         let mut keep = verdicts.iter().map(Option::is_none);
         self.objects.retain(|_| keep.next().unwrap_or(true));
         Ok(left_out)
+    }
+}
+
+/// Returns the identity of an asset in a detail. `whole` is that in all detail. Segments of the two have other boundaries.
+pub(crate) fn identity_in(whole: u64, detail: Detail) -> u64 {
+    match detail {
+        Detail::Samples => whole,
+        Detail::Outline => fnv(b"outline", whole),
     }
 }
 

@@ -59,6 +59,7 @@ fn renewed(former: &Asset, asset: &Asset) -> Asset {
         checked_ms: copy(&asset.checked_ms),
         doubted_ms: copy(&asset.doubted_ms),
         key: former.key.clone(),
+        is_indivisible: former.is_indivisible,
         weight: copy(&former.weight),
         made: former.made.iter().map(|made| AtomicU8::new(made.load(Ordering::Relaxed))).collect(),
     }

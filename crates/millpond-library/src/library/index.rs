@@ -1,6 +1,7 @@
 //! Indexes of objects: built once, kept in memory under a budget and on disk across restarts.
 
 use crate::{
+    asset::Detail,
     copying::may_grow,
     counters::Counters,
     error::IndexError,
@@ -8,7 +9,7 @@ use crate::{
     library::Purpose,
     work::{Charge, PoolError, WorkPool},
 };
-use millpond_media::{ByteRange, Foreign, Indexer, MediaError, Movie, Step, Work, WorkError};
+use millpond_media::{ByteRange, Foreign, IndexLimits, Indexer, MediaError, Movie, Step, Work, WorkError};
 use millpond_store::{Cache, Object, SingleFlight, Store, trace};
 use std::{sync::Arc, time::Instant};
 use tracing::Instrument as _;
@@ -18,7 +19,10 @@ const MOST_STEPS: u64 = 1 << 26;
 /// Bytes of memory for each byte of metadata: the byte, and the tables made of it.
 const MEMORY_A_BYTE: u64 = 2;
 /// Bytes that tell the format of a file.
-const HEAD: u64 = 1024;
+const FORMAT: u64 = 1024;
+/// Bytes of the first read of a file: what a server sends before it waits for an acknowledgement (RFC 6928), and more than the
+/// headers of most fragmented files.
+pub(crate) const HEAD: u64 = 16 << 10;
 
 /// Name of an index: one version of one object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,26 +31,39 @@ struct Key {
     path: String,
     version: String,
     len: u64,
+    detail: Detail,
 }
 
 impl Key {
-    fn of(object: &Object) -> Self {
+    fn of(object: &Object, detail: Detail) -> Self {
         let meta = object.meta();
         Self {
             place: object.place().to_owned(),
             path: object.path().to_string(),
             version: meta.version.to_string(),
             len: meta.len,
+            detail,
         }
     }
 
+    /// Returns the name of the index with all samples.
+    fn whole(&self) -> Self {
+        Self { detail: Detail::Samples, ..self.clone() }
+    }
+
+    /// Returns the name of an index of the same object.
+    fn of_movie(&self, movie: &Movie) -> Self {
+        let detail = if movie.outline.is_some() { Detail::Outline } else { Detail::Samples };
+        Self { detail, ..self.clone() }
+    }
+
     fn file_name(&self) -> String {
-        let text = format!("{}\0{}\0{}\0{}", self.place, self.path, self.version, self.len);
+        let text = format!("{}\0{}\0{}\0{}\0{:?}", self.place, self.path, self.version, self.len, self.detail);
         format!("{:016x}{:016x}.index", fnv(text.as_bytes(), SEED), fnv(text.as_bytes(), 0x9ae1_6a3b_2f90_404f))
     }
 
     fn bytes(&self) -> Vec<u8> {
-        postcard::to_stdvec(&(&self.place, &self.path, &self.version, self.len)).unwrap_or_default()
+        postcard::to_stdvec(&(&self.place, &self.path, &self.version, self.len, self.detail as u8)).unwrap_or_default()
     }
 }
 
@@ -81,30 +98,57 @@ impl Indexes {
         Arc::new(Self { store, pool, memory, unplayable, under_way: SingleFlight::new(), files, counters })
     }
 
-    /// Returns the index of an object. Where it is built, `purpose` decides how it is read.
+    /// Returns the index of an object. Where it is built, `purpose` decides how it is read. An object that can't be outlined has
+    /// all samples in every detail.
     pub(crate) async fn get(
         self: &Arc<Self>,
         object: &Arc<Object>,
         purpose: Purpose,
+        detail: Detail,
     ) -> Result<Arc<Movie>, IndexError> {
-        let key = Key::of(object);
-        if let Some(movie) = self.memory.get(&key) {
+        let key = Key::of(object, detail);
+        let whole = || self.memory.get(&key.whole()).filter(|movie| movie.is_indivisible);
+        if let Some(movie) = self.memory.get(&key).or_else(whole) {
             return Ok(movie);
         }
-        if let Some(error) = self.unplayable.get(&key) {
+        if let Some(error) = self.unplayable.get(&key.whole()) {
             return Err(error);
         }
         let job = || {
             let (indexes, object, key) = (self.clone(), object.clone(), key.clone());
             async move {
                 let movie = indexes.load_or_build(&key, &object, purpose).await;
-                let movie = Arc::new(movie.inspect_err(|error| indexes.remember(&key, error))?);
-                let weight = movie.heap_bytes() as u64 + 1024;
-                indexes.memory.insert(key, movie.clone(), weight);
-                Ok(movie)
+                let movie = movie.inspect_err(|error| indexes.remember(&key.whole(), error))?;
+                Ok(indexes.keep(&key, movie))
             }
         };
         self.under_way.run(&key, job).await.0
+    }
+
+    fn keep(&self, key: &Key, movie: Movie) -> Arc<Movie> {
+        let movie = Arc::new(movie);
+        let weight = movie.heap_bytes() as u64 + 1024;
+        self.memory.insert(key.of_movie(&movie), movie.clone(), weight);
+        movie
+    }
+
+    /// Replaces the outline of an object, which contradicts its fragments, by an index of all samples.
+    pub(crate) async fn forsake_outline(self: &Arc<Self>, object: &Arc<Object>) -> Result<(), IndexError> {
+        let key = Key::of(object, Detail::Outline);
+        let whole = self.get(object, Purpose::Playback, Detail::Samples).await?;
+        let movie = Movie { is_indivisible: true, ..(*whole).clone() };
+        self.memory.remove(&key);
+        if let Some(files) = self.files.clone().filter(|_| object.is_storable()) {
+            let (outline, name, bytes) = (key.file_name(), key.whole().file_name(), key.whole().bytes());
+            let movie = movie.clone();
+            let save = move || {
+                files.forget(&outline);
+                files.save(&name, &bytes, &movie);
+            };
+            self.pool.run(&Work::unlimited(), save).await.map_err(|error| refused(object, error))?;
+        }
+        self.keep(&key, movie);
+        Ok(())
     }
 
     /// Keeps an error that the same bytes would cause again.
@@ -123,13 +167,13 @@ impl Indexes {
         // An object that its origin forbids to store reaches no disk.
         let files = self.files.as_ref().filter(|_| object.is_storable());
         if let Some(files) = files
-            && let Some(movie) = self.load(files, key).await
+            && let Some(movie) = self.load_fitting(files, key).await
         {
             return Ok(movie);
         }
         let started = Instant::now();
         let span = tracing::info_span!(target: trace::TARGET, "index job", millpond.path = object.path().as_str());
-        let built = self.build(object, purpose).instrument(span).await;
+        let built = self.build(object, purpose, key.detail).instrument(span).await;
         let Built { movie, bytes, charges } = built.inspect_err(|_| self.counters.index_failed())?;
         self.counters.index_built(started.elapsed(), bytes);
         tracing::info!(
@@ -137,6 +181,7 @@ impl Indexes {
             read_bytes = bytes,
             heap_bytes = movie.heap_bytes(),
             tracks = movie.tracks.len(),
+            outlined = movie.outline.is_some(),
             ms = started.elapsed().as_millis() as u64,
             "indexed"
         );
@@ -146,6 +191,7 @@ impl Indexes {
         // A file that is being copied has another version a moment later.
         let passing = movie.cut_short && may_grow(object);
         let Some(files) = files.cloned().filter(|_| !passing) else { return Ok(movie) };
+        let key = key.of_movie(&movie);
         let (name, key) = (key.file_name(), key.bytes());
         let save = move || {
             files.save(&name, &key, &movie);
@@ -154,6 +200,17 @@ impl Indexes {
         let saved = self.pool.run(&Work::unlimited(), save).await;
         drop(charges);
         saved.map_err(|error| refused(object, error))
+    }
+
+    /// Loads an index in the detail of a key, or the index of all samples of an object that can't be outlined.
+    async fn load_fitting(&self, files: &Arc<IndexFiles>, key: &Key) -> Option<Movie> {
+        let movie = self.load(files, key).await;
+        match key.detail {
+            Detail::Outline if movie.is_none() => {
+                self.load(files, &key.whole()).await.filter(|movie| movie.is_indivisible)
+            }
+            _ => movie,
+        }
     }
 
     /// Loads an index from the disk, where there is one and memory for it.
@@ -173,7 +230,7 @@ impl Indexes {
     async fn unreadable(&self, object: &Arc<Object>, error: MediaError) -> IndexError {
         let path = object.path().to_string();
         if error.offset() == 0 && !matches!(error, MediaError::Work { .. }) {
-            let head = self.store.read_all(object, 0..object.meta().len.min(HEAD)).await;
+            let head = self.store.read_all(object, 0..object.meta().len.min(FORMAT)).await;
             if let Some(format) = head.ok().and_then(|head| Foreign::of_bytes(&head)) {
                 return IndexError::Foreign { object: path, format };
             }
@@ -183,10 +240,14 @@ impl Indexes {
 
     /// Drives the indexer over the store. What it reads is charged before it is read, and each step of the indexer is a
     /// job of the pool.
-    async fn build(&self, object: &Arc<Object>, purpose: Purpose) -> Result<Built, IndexError> {
+    async fn build(&self, object: &Arc<Object>, purpose: Purpose, detail: Detail) -> Result<Built, IndexError> {
         let mut reads = self.store.scattered(object);
         let work = Work::new(MOST_STEPS);
-        let mut indexer = Indexer::new(object.meta().len).with_work(work.clone());
+        let limits = IndexLimits { head: HEAD, ..IndexLimits::default() };
+        let mut indexer = Indexer::with_limits(object.meta().len, limits).with_work(work.clone());
+        if detail == Detail::Outline {
+            indexer = indexer.outlining();
+        }
         let mut bytes = 0;
         let mut charges = Vec::new();
         loop {
@@ -255,7 +316,10 @@ mod tests {
     async fn an_unplayable_object_is_read_once() {
         let (indexes, object) = indexes(64 << 20, "a.mp4", &[1; 4096]).await;
         for _ in 0..3 {
-            assert!(matches!(indexes.get(&object, Purpose::Playback).await, Err(IndexError::Media { .. })));
+            assert!(matches!(
+                indexes.get(&object, Purpose::Playback, Detail::Samples).await,
+                Err(IndexError::Media { .. })
+            ));
         }
         assert_eq!(indexes.counters.snapshot(PoolStats::default()).indexes_failed, 1);
     }
@@ -263,7 +327,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_read_is_charged_before_and_given_back_after() {
         let (indexes, object) = indexes(64 << 20, "a.mp4", SAMPLE).await;
-        indexes.get(&object, Purpose::Playback).await.unwrap();
+        indexes.get(&object, Purpose::Playback, Detail::Samples).await.unwrap();
         let held = |kinds: Vec<(&str, millpond_store::CacheCounters)>| {
             kinds
                 .iter()
@@ -275,10 +339,9 @@ mod tests {
 
         // Twice the first read is over half of the budget.
         let (indexes, object) = super::tests::indexes(64 << 20, "a.mp4", SAMPLE).await;
-        indexes.store.memory().set_budget(200 << 10);
-        let error = indexes.get(&object, Purpose::Playback).await.unwrap_err().to_string();
-        let told =
-            "a.mp4: needs 131072 bytes of memory, expected at most 102400: half of the budget of 204800 (memory)";
+        indexes.store.memory().set_budget(40 << 10);
+        let error = indexes.get(&object, Purpose::Playback, Detail::Samples).await.unwrap_err().to_string();
+        let told = "a.mp4: needs 32768 bytes of memory, expected at most 20480: half of the budget of 40960 (memory)";
         assert_eq!(error, told);
     }
 }

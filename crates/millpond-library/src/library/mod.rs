@@ -3,14 +3,20 @@
 pub(crate) mod building;
 mod former;
 pub(crate) mod index;
+mod loading;
 mod open_files;
 
 use crate::{
-    asset::{Asset, AssetKey, TRUSTED},
+    asset::{Asset, AssetKey, Detail, TRUSTED},
     counters::{Counters, LibraryStats},
     error::LibraryError,
     index_files::IndexFiles,
-    library::{building::Building, former::Formers, index::Indexes},
+    library::{
+        building::{Building, identity_in},
+        former::Formers,
+        index::Indexes,
+        loading::Loading,
+    },
     options::{AssetOptions, LibraryOptions, Titles},
     version::AssetVersion,
     work::WorkPool,
@@ -31,6 +37,7 @@ pub struct Library {
     pub(crate) indexes: Arc<Indexes>,
     assets: Cache<AssetKey, Arc<Asset>>,
     formers: Formers,
+    pub(crate) loading: Loading,
     under_way: SingleFlight<AssetKey, Result<Arc<Asset>, LibraryError>>,
     /// A lock: written when the configuration changes.
     settings: RwLock<Settings>,
@@ -54,10 +61,10 @@ impl Library {
         let files = options.index_folder.clone().map(|folder| IndexFiles::new(folder, options.cache_size));
         let indexes = Indexes::new(store.clone(), pool.clone(), files, counters.clone());
         let assets = Cache::of(store.memory(), "presentations");
-        let formers = Formers::new(store.memory());
+        let (formers, loading) = (Formers::new(store.memory()), Loading::new(store.memory()));
         let (under_way, started) = (SingleFlight::new(), Instant::now());
         let settings = RwLock::new(Settings { options: Arc::new(options), editions: HashMap::new() });
-        Self { store, pool, indexes, assets, formers, under_way, settings, counters, started }
+        Self { store, pool, indexes, assets, formers, loading, under_way, settings, counters, started }
     }
 
     /// Changes the settings of places while the library is used. Assets of the places `replaced` are opened anew: their origin
@@ -108,10 +115,11 @@ impl Library {
     /// # Errors
     /// Where the storage fails, the path names no asset, its media can't be played, or the pool refuses the work.
     pub async fn open(self: &Arc<Self>, place: &Arc<str>, path: &str) -> Result<Arc<Asset>, LibraryError> {
-        self.open_for(place, path, Purpose::Playback).await
+        self.open_for(place, path, Purpose::Playback, Detail::Samples).await
     }
 
-    /// Opens the asset at `path` of a place for a purpose, which decides what is read for a missing index.
+    /// Opens the asset at `path` of a place for a purpose, which decides what is read for a missing index. An asset whose files
+    /// can't be outlined has all samples in every detail.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -120,13 +128,14 @@ impl Library {
         place: &Arc<str>,
         path: &str,
         purpose: Purpose,
+        detail: Detail,
     ) -> Result<Arc<Asset>, LibraryError> {
         if self.options().places.get(place).is_some_and(|place| place.is_live) {
             let what = "it is a live stream, and no stored media".to_owned();
             return Err(LibraryError::NoResource { asset: path.to_owned(), what });
         }
-        let key = (place.clone(), path.to_owned());
-        let known = self.assets.get(&key).filter(|asset| asset.edition == self.edition(place));
+        let key = AssetKey { place: place.clone(), path: path.to_owned(), detail };
+        let known = self.known(&key).filter(|asset| asset.edition == self.edition(place));
         if let Some(asset) = &known
             && asset.is_trusted(self.now_ms())
         {
@@ -140,7 +149,14 @@ impl Library {
         self.under_way.run(&key, job).await.0
     }
 
-    /// Opens the asset at `path` of a place in one version, or in the current one without `version`.
+    /// Returns the asset of a key from memory.
+    fn known(&self, key: &AssetKey) -> Option<Arc<Asset>> {
+        let whole = || self.assets.get(&AssetKey { detail: Detail::Samples, ..key.clone() });
+        self.assets.get(key).or_else(|| whole().filter(|asset| asset.is_indivisible))
+    }
+
+    /// Opens the asset at `path` of a place in one version, or in the current one without `version`. A version names the detail
+    /// in which the URLs of its segments were made. Other resources, which need all samples, are those of either detail.
     ///
     /// Another server may have seen a new version before this one did. Where the known version differs, the origin is
     /// therefore asked, once a second at most.
@@ -153,9 +169,34 @@ impl Library {
         place: &Arc<str>,
         path: &str,
         version: Option<AssetVersion>,
+        detail: Detail,
     ) -> Result<Arc<Asset>, LibraryError> {
-        let asset = self.open(place, path).await?;
+        let asset = self.open_for(place, path, Purpose::Playback, detail).await?;
         let Some(version) = version.filter(|version| *version != asset.version()) else { return Ok(asset) };
+        if detail == Detail::Samples && identity_in(asset.id, Detail::Outline) == version.0 {
+            return Ok(asset);
+        }
+        match self.open_former(asset, place, version).await {
+            // Segments with this version may have been listed when the files were not outlined.
+            Err(_) if detail == Detail::Outline => {
+                let asset = self.open(place, path).await?;
+                if asset.version() == version {
+                    return Ok(asset);
+                }
+                self.open_former(asset, place, version).await
+            }
+            other => other,
+        }
+    }
+
+    /// Opens another version of an asset, which its origin may have by now.
+    async fn open_former(
+        self: &Arc<Self>,
+        asset: Arc<Asset>,
+        place: &Arc<str>,
+        version: AssetVersion,
+    ) -> Result<Arc<Asset>, LibraryError> {
+        let AssetKey { path, detail, .. } = asset.key.clone();
         if let Some(former) = self.formers.get(&asset, version) {
             return Ok(former);
         }
@@ -165,7 +206,7 @@ impl Library {
             asset.depends.iter().for_each(|object| object.doubt());
             asset.doubted_ms.store(now, Ordering::Relaxed);
         }
-        let asset = self.open(place, path).await?;
+        let asset = self.open_for(place, &path, Purpose::Playback, detail).await?;
         if asset.version() == version {
             return Ok(asset);
         }
@@ -183,14 +224,14 @@ impl Library {
         purpose: Purpose,
     ) -> Result<Arc<Asset>, LibraryError> {
         if let Some(asset) = &known
-            && self.unchanged(&key.0, asset).await
+            && self.unchanged(&key.place, asset).await
         {
             asset.checked_ms.store(self.now_ms(), Ordering::Relaxed);
             self.counters.asset_hit();
             return Ok(asset.clone());
         }
         self.counters.asset_miss();
-        let mut building = Building::new(purpose);
+        let mut building = Building::new(purpose, key.detail);
         let mut asset = self.build(&key, &mut building).await.inspect_err(|_| {
             self.assets.remove(&key);
         })?;
@@ -201,6 +242,9 @@ impl Library {
             self.formers.keep(&former);
         }
         let asset = Arc::new(asset);
+        if asset.key != key {
+            self.assets.remove(&key);
+        }
         self.keep(&asset);
         Ok(asset)
     }
@@ -229,6 +273,11 @@ impl Library {
         if self.weight(asset) > known && is_current() {
             self.keep(asset);
         }
+    }
+
+    /// Forgets an asset whose index of fragments is wrong.
+    pub(crate) fn forget(&self, asset: &Asset) {
+        self.assets.remove(&asset.key);
     }
 
     fn keep(&self, asset: &Arc<Asset>) {

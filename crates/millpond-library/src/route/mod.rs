@@ -7,7 +7,7 @@
 pub(crate) mod live;
 pub(crate) mod live_name;
 
-use crate::version::AssetVersion;
+use crate::{asset::Detail, version::AssetVersion};
 use millpond_package::hls::Container;
 use std::str::FromStr;
 
@@ -44,6 +44,33 @@ pub enum Resource {
     TextSegment(Container, String, u32),
     /// `s1/all.vtt`
     Text(String),
+}
+
+impl Resource {
+    /// Returns the detail of the index that it is made of.
+    #[must_use]
+    pub fn detail(&self) -> Detail {
+        match self {
+            Self::Multivariant(Container::Fmp4)
+            | Self::Media(Container::Fmp4, _)
+            | Self::Mpd
+            | Self::Init(_)
+            | Self::Segment(..)
+            | Self::TextSegment(Container::Fmp4, ..)
+            | Self::Text(_) => Detail::Outline,
+            Self::Multivariant(Container::Ts)
+            | Self::Media(Container::Ts, _)
+            | Self::IFrames(_)
+            | Self::IFrame(..)
+            | Self::Still(..)
+            | Self::Thumbnail(..)
+            | Self::Sheet(..)
+            | Self::Thumbnails(_)
+            | Self::Images(_)
+            | Self::TsSegment(..)
+            | Self::TextSegment(Container::Ts, ..) => Detail::Samples,
+        }
+    }
 }
 
 /// A path that may name something made from an asset.

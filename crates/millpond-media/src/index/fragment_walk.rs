@@ -101,6 +101,11 @@ impl FragmentWalk {
         }
     }
 
+    /// Skips the search for an index at the end of the object.
+    pub(crate) fn without_tail(self) -> Self {
+        Self { tail: Tail::Settled, ..self }
+    }
+
     /// Walks as far as the available bytes allow, and returns the ranges needed next; none at the end.
     pub(crate) fn step(&mut self, arrived: &mut Arrived) -> Result<Vec<ByteRange>, MediaError> {
         let first = self.lanes.first().map_or(self.all.end, Lane::at);

@@ -35,17 +35,24 @@ pub(crate) fn wanted(track: &Track) -> Vec<ByteRange> {
         is_due
     });
     let ranges = spread.take(MOST_PICTURES as usize).filter_map(|index| Some(track.samples.get(index)?.range));
-    ranges.map(|range| ByteRange::at(range.start, range.len().min(READ))).filter(|range| !range.is_empty()).collect()
+    ranges.map(head).filter(|range| !range.is_empty()).collect()
+}
+
+/// Returns the range of a key frame at `frame` that tells its parameter sets.
+pub(crate) fn head(frame: ByteRange) -> ByteRange {
+    ByteRange::at(frame.start, frame.len().min(READ))
+}
+
+/// Whether the parameter sets at the start of a key frame repeat those of a sample entry.
+pub(crate) fn repeats_sets(codec: &Codec, bytes: &[u8]) -> bool {
+    let Some((syntax, length_size)) = NalSyntax::of(codec) else { return false };
+    sets(codec).is_some_and(|known| repeats(bytes, syntax, usize::from(length_size), &known))
 }
 
 /// Renames the sample entry if the key frames that arrived allow it.
 pub(crate) fn learn(track: &mut Track, arrived: &Arrived) {
     let ranges = wanted(track);
-    let Some((syntax, length_size)) = NalSyntax::of(&track.codec) else { return };
-    let Some(known) = sets(&track.codec) else { return };
-    let allows = |range: &ByteRange| {
-        arrived.get(*range).is_some_and(|bytes| repeats(bytes, syntax, usize::from(length_size), &known))
-    };
+    let allows = |range: &ByteRange| arrived.get(*range).is_some_and(|bytes| repeats_sets(&track.codec, bytes));
     if ranges.is_empty() || !ranges.iter().all(allows) {
         return;
     }

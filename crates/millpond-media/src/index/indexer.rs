@@ -9,10 +9,11 @@ use crate::{
         finer_clock, first_frames,
         fragment_walk::FragmentWalk,
         lane::{Arrived, Here, Lane},
+        outline_search::{OutlineSearch, Outlined},
     },
-    movie::Movie,
+    movie::{Movie, sample_table::SampleTable},
     mp4::moov::MovieDraft,
-    units::ByteRange,
+    units::{ByteRange, Timescale},
     work::Work,
 };
 use bytes::Bytes;
@@ -51,10 +52,18 @@ pub enum Step {
 /// takes two or three with an index of its fragments (`sidx`, `mfra`), else one per fragment. Where sync flags look
 /// wrong, the first bytes of a few samples are read too, in up to 21 further batches. MP3 takes one more batch of a few
 /// bytes per track.
+///
+/// With [`outlining`](Self::outlining), a fragmented file with an index of its fragments takes two or three batches of a few
+/// kilobytes, and gets an [`Outline`](crate::Outline).
 #[derive(Debug)]
 pub struct Indexer {
     object_len: u64,
     limits: IndexLimits,
+    outlining: bool,
+    /// Where the walk over all fragments begins, if no outline is found: the movie box, its offset, and what follows it.
+    whole: Option<(Bytes, Lane)>,
+    /// The outlined movie before its samples were compared with the media.
+    outlined: Option<Box<Movie>>,
     stage: Stage,
     missing: Vec<ByteRange>,
     arrived: Arrived,
@@ -65,6 +74,8 @@ pub struct Indexer {
 enum Stage {
     /// Searching for the movie box.
     Boxes(Lane, Rounds),
+    /// Searching for a table of fragments.
+    Outline(Box<OutlineSearch>),
     /// Searching for fragments.
     Fragments(Box<(MovieDraft, FragmentWalk)>),
     /// Reading first frames.
@@ -94,7 +105,24 @@ impl Indexer {
     pub fn with_limits(object_len: u64, limits: IndexLimits) -> Self {
         let limits = IndexLimits { head: limits.head.max(HEADER), ..limits };
         let stage = Stage::Boxes(Lane::new(0, object_len), Rounds::to_movie_box());
-        Self { object_len, limits, stage, missing: Vec::new(), arrived: Arrived::default(), work: Work::unlimited() }
+        Self {
+            object_len,
+            limits,
+            outlining: false,
+            whole: None,
+            outlined: None,
+            stage,
+            missing: Vec::new(),
+            arrived: Arrived::default(),
+            work: Work::unlimited(),
+        }
+    }
+
+    /// Makes an index with the samples of the first fragment and an [`Outline`](crate::Outline) of all, where the object has an
+    /// index of its fragments. Other objects get an index of all samples, which is marked as indivisible.
+    #[must_use]
+    pub fn outlining(self) -> Self {
+        Self { outlining: true, ..self }
     }
 
     /// Spends each step of indexing on `work`; without this call the steps are unlimited.
@@ -148,10 +176,11 @@ impl Indexer {
     fn advance(&mut self) -> Result<Step, MediaError> {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Boxes(lane, rounds) => self.find_moov(lane, rounds),
+            Stage::Outline(search) => self.find_outline(search),
             Stage::Fragments(parts) => self.find_fragments(*parts),
             Stage::Frames(mut movie) => {
                 first_frames::learn(&mut movie, &self.arrived);
-                Ok(Step::Done(*movie))
+                Ok(self.done(*movie))
             }
             Stage::Entries(search) => self.find_entries(*search),
             Stage::Done => Err(MediaError::invalid("the object", 0, "a poll after the movie was handed out", "none")),
@@ -177,9 +206,52 @@ impl Indexer {
         if !draft.fragmented() {
             return self.finish(draft);
         }
+        let at = lane.at();
         lane.advance(moov.len() as u64);
-        let limit = self.limits.max_metadata.saturating_sub(moov.len() as u64);
-        self.find_fragments((draft, FragmentWalk::new(lane, limit, self.work.clone())))
+        if self.outlining && draft.is_divisible() {
+            let pictures = draft.tracks.iter().filter(|track| track.is_video());
+            let others = draft.tracks.iter().filter(|track| !track.is_video());
+            let tracks = pictures.chain(others).map(|track| track.header.id).collect();
+            let has_samples = draft.has_own_samples();
+            self.whole = Some((moov.clone(), lane.clone()));
+            let search = OutlineSearch::new((at, moov), lane, tracks, has_samples, self.work.clone());
+            return self.find_outline(Box::new(search));
+        }
+        let walk = self.walk_of(lane, moov.len());
+        self.find_fragments((draft, walk))
+    }
+
+    /// Begins the walk over all fragments behind a movie box of `header` bytes.
+    fn walk_of(&self, lane: Lane, header: usize) -> FragmentWalk {
+        let limit = self.limits.max_metadata.saturating_sub(header as u64);
+        FragmentWalk::new(lane, limit, self.work.clone())
+    }
+
+    fn find_outline(&mut self, mut search: Box<OutlineSearch>) -> Result<Step, MediaError> {
+        match search.step(&mut self.arrived)? {
+            Outlined::Needs(wanted) => {
+                self.stage = Stage::Outline(search);
+                Ok(Step::Need(wanted))
+            }
+            Outlined::Refused => self.find_all_instead(search.has_plain_end()),
+            Outlined::Found(movie) => {
+                self.outlined = Some(movie.clone());
+                self.find_entries(EntrySearch::of(*movie, self.work.clone())?)
+            }
+        }
+    }
+
+    /// Walks over all fragments, because no outline is possible.
+    fn find_all_instead(&mut self, has_plain_end: bool) -> Result<Step, MediaError> {
+        (self.outlined, self.arrived) = (None, Arrived::default());
+        let Some((moov, lane)) = self.whole.take() else {
+            return Err(MediaError::invalid("moov", 0, "no movie box", "one"));
+        };
+        let at = lane.at().saturating_sub(moov.len() as u64);
+        let node = Node::new(&moov, at, "moov").ok_or_else(|| MediaError::truncated("moov", at, 0, 8))?;
+        let draft = MovieDraft::parse(&node, self.object_len, self.work.clone())?;
+        let walk = self.walk_of(lane, moov.len());
+        self.find_fragments((draft, if has_plain_end { walk.without_tail() } else { walk }))
     }
 
     fn find_fragments(&mut self, (mut draft, mut walk): (MovieDraft, FragmentWalk)) -> Result<Step, MediaError> {
@@ -210,7 +282,9 @@ impl Indexer {
         if wanted.is_empty() {
             let mut movie = search.finish()?;
             finer_clock::refine(&mut movie, &self.work)?;
-            return self.look_at_frames(movie);
+            // Other samples may have other flags, or need another clock: nothing is known of them.
+            let is_changed = self.outlined.take().is_some_and(|before| facts(&before) != facts(&movie));
+            return if is_changed { self.find_all_instead(false) } else { self.look_at_frames(movie) };
         }
         self.stage = Stage::Entries(Box::new(search));
         Ok(Step::Need(wanted))
@@ -220,11 +294,16 @@ impl Indexer {
     fn look_at_frames(&mut self, movie: Movie) -> Result<Step, MediaError> {
         let wanted = first_frames::wanted(&movie);
         if wanted.is_empty() {
-            return Ok(Step::Done(movie));
+            return Ok(self.done(movie));
         }
         self.arrived = Arrived::default();
         self.stage = Stage::Frames(Box::new(movie));
         Ok(Step::Need(wanted))
+    }
+
+    fn done(&self, movie: Movie) -> Step {
+        let is_indivisible = (self.outlining || !movie.fragmented) && movie.outline.is_none();
+        Step::Done(Movie { is_indivisible, ..movie })
     }
 
     /// Walks the boxes of the file up to the movie box.
@@ -288,6 +367,11 @@ impl Indexer {
             _ => MediaError::NoMovieBox { offset: self.object_len },
         }
     }
+}
+
+/// Returns the facts of an outlined movie that comparing it with the media must not change.
+fn facts(movie: &Movie) -> Vec<(Timescale, &SampleTable)> {
+    movie.tracks.iter().map(|track| (track.timescale, &track.samples)).collect()
 }
 
 /// Returns the index of an object that is in memory.

@@ -2,6 +2,7 @@
 
 pub(crate) mod descriptions;
 pub(crate) mod edits;
+pub(crate) mod outline;
 pub(crate) mod purpose;
 pub(crate) mod sample_table;
 
@@ -10,7 +11,7 @@ pub use crate::codec::TrackKind;
 
 use crate::{
     codec::{Codec, make::Made},
-    movie::{descriptions::Descriptions, purpose::Purposes, sample_table::SampleTable},
+    movie::{descriptions::Descriptions, outline::Outline, purpose::Purposes, sample_table::SampleTable},
     protection::{Protection, SystemHeader},
     units::Timescale,
 };
@@ -42,6 +43,10 @@ pub struct Movie {
     /// Whether samples of the movie box are missing because the object ends before them. The file is still being
     /// copied, or was truncated.
     pub cut_short: bool,
+    /// Table of its fragments, where the tracks hold the samples of the first fragment only. `None` where they hold all samples.
+    pub outline: Option<Box<Outline>>,
+    /// Whether no outline can be made, so that every index of the object holds all samples.
+    pub is_indivisible: bool,
 }
 
 /// One playable track.
@@ -142,11 +147,19 @@ impl Movie {
         places.filter(move |(_, clip)| clip.id == id).map(|(place, _)| place)
     }
 
+    /// Returns the composition times of the fragments of one of the tracks, and the end of the last; `None` without outline.
+    #[must_use]
+    pub fn times_of(&self, track: &Track) -> Option<&[i64]> {
+        let place = self.tracks.iter().position(|other| other.id == track.id)?;
+        Some(self.outline.as_ref()?.times(place)?.times())
+    }
+
     /// Bytes of heap that the index holds, for memory budgets.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.tracks.iter().chain(&self.clips).map(Track::heap_bytes).sum::<usize>()
             + self.system_headers.iter().chain(&self.fragment_headers).map(SystemHeader::heap_bytes).sum::<usize>()
+            + self.outline.as_ref().map_or(0, |outline| outline.heap_bytes())
             + self.skipped.iter().map(|s| std::mem::size_of::<SkippedTrack>() + s.reason.len()).sum::<usize>()
     }
 }

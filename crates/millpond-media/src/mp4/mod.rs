@@ -3,9 +3,11 @@
 mod alias;
 mod announced;
 mod clips;
+mod draft_parts;
 pub mod dref;
 pub(crate) mod fragment_places;
 pub mod fragment_stream;
+pub(crate) mod fragment_tables;
 mod fragmented;
 pub(crate) mod moov;
 mod pcm_units;

@@ -55,13 +55,13 @@ pub(crate) struct TrackDraft {
     /// Reason why later samples are left out.
     pub(crate) cut: Option<String>,
     /// Number of samples in the movie box.
-    unfragmented: u32,
+    pub(crate) unfragmented: u32,
     /// Decode time at which the last fragment began.
-    fragment_start: i64,
+    pub(crate) fragment_start: i64,
     /// Warning about the first fragment that overlaps the one before.
-    overlap: Option<String>,
+    pub(crate) overlap: Option<String>,
     /// The clips of the track, where they need decoders of several kinds.
-    clips: Option<Clips>,
+    pub(crate) clips: Option<Clips>,
 }
 
 /// Defaults for the fragments of a track (`trex`, 8.8.3).
@@ -193,6 +193,8 @@ impl MovieDraft {
             system_headers: self.system_headers.movie,
             fragment_headers: self.system_headers.fragments,
             cut_short: self.cut_short,
+            outline: None,
+            is_indivisible: false,
         })
     }
 

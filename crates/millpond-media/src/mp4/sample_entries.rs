@@ -134,6 +134,11 @@ impl SampleEntries {
         self.kept.push(entry);
     }
 
+    /// Whether there is one sample entry.
+    pub(crate) fn is_single(&self) -> bool {
+        self.kept.len() == 1 && self.refused.is_empty() && self.others.is_empty()
+    }
+
     /// Leaves all entries out except for the first.
     pub(crate) fn keep_first(&mut self) {
         self.kept.truncate(1);

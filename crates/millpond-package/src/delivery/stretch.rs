@@ -42,17 +42,26 @@ impl PresentedTrack {
 
     fn stretch_of(&self, media: &MediaTrack, number: u32, samples: Range<u32>) -> Option<Stretch> {
         let info = self.segment(number)?;
-        let table = &media.track().samples;
-        let first = media.timeline.at(table, samples.start)?.sample.range;
-        let last = media.timeline.at(table, samples.end.checked_sub(1)?)?.sample.range;
+        let range = match self.fragments(number) {
+            Some(fragments) => fragments.range,
+            None => of_samples(media, samples)?,
+        };
         let seconds = |ticks| info.timescale.seconds(ticks);
         Some(Stretch {
             object: media.object,
-            range: ByteRange::new(first.start.min(last.start), first.end.max(last.end)),
+            range,
             start: seconds(info.start),
             end: seconds(info.start.saturating_add(info.duration)),
         })
     }
+}
+
+/// Returns the bytes from the first sample to the last.
+fn of_samples(media: &MediaTrack, samples: Range<u32>) -> Option<ByteRange> {
+    let table = &media.track().samples;
+    let first = media.timeline.at(table, samples.start)?.sample.range;
+    let last = media.timeline.at(table, samples.end.checked_sub(1)?)?.sample.range;
+    Some(ByteRange::new(first.start.min(last.start), first.end.max(last.end)))
 }
 
 #[cfg(test)]

@@ -18,11 +18,12 @@ use crate::{
 use bytes::Bytes;
 use millpond_media::Track;
 
-/// Returns segment `number` (from 1) of a track; `None` where there is no such segment, and for sidecars and PCM.
+/// Returns segment `number` (from 1) of a track; `None` where there is no such segment, and for sidecars, PCM, and tracks with
+/// [fragments](PresentedTrack::fragments) to be loaded.
 #[must_use]
 pub fn segment(_presentation: &Presentation, track: &PresentedTrack, number: u32) -> Option<Plan> {
     let media = track.packaged()?;
-    let info = track.segment(number).filter(|s| !s.samples.is_empty())?;
+    let info = track.segment(number).filter(|s| !s.samples.is_empty() && media.outlined().is_none())?;
     let table = &media.track().samples;
     let samples: Vec<Timed> = media.timeline.walk(table, info.samples.clone()).collect();
     let end = media.timeline.dts_at(table, info.samples.end);
@@ -39,7 +40,7 @@ pub fn iframe(_presentation: &Presentation, track: &PresentedTrack, number: u32)
 }
 
 /// Returns the fragment of `samples`; the next sample is decoded at `end`.
-fn fragment(media: &MediaTrack, samples: &[Timed], end: i64, sequence: u32) -> Plan {
+pub(super) fn fragment(media: &MediaTrack, samples: &[Timed], end: i64, sequence: u32) -> Plan {
     let clock = Clock::of(media);
     let rows = rows(&clock, media.track(), samples, end);
     let items = items(media, samples);

@@ -149,7 +149,7 @@ impl<'a> TrackListing<'a> {
     /// Bits per second of its pictures for trick play, where it is a video that has some.
     pub(crate) fn iframes(&self) -> Option<Bandwidth> {
         let source = self.source.filter(|source| source.kind == MediaKind::Video)?;
-        let rate = |track: &PresentedTrack| Some(track.media()?.iframes(track.segments.end()).bandwidth);
+        let rate = |track: &PresentedTrack| Some(track.media()?.iframe_rate(track.segments.end(), track.bandwidth));
         let rates = self.parts().filter_map(rate);
         Some(rates.fold(rate(source)?, Bandwidth::larger))
     }

@@ -51,11 +51,13 @@ const SEGMENTS_A_SECOND: f64 = 4.0;
 #[must_use]
 pub fn building_bytes(sources: &[SourceObject]) -> u64 {
     let tracks = || sources.iter().flat_map(|source| &source.movie.tracks);
+    let outlines = sources.iter().filter_map(|source| source.movie.outline.as_ref());
+    let most_fragments = outlines.map(|outline| u64::from(outline.len())).max().unwrap_or(0);
     let of_track = |track: &Track| {
         let samples = &track.samples;
         let ticks = samples.end_dts().saturating_sub(samples.start_dts());
         let timed = (track.timescale.seconds(ticks).max(0.0) * SEGMENTS_A_SECOND) as u64;
-        let segments = timed.saturating_add(2).min(u64::from(samples.len()) + 1);
+        let segments = timed.saturating_add(2).min(u64::from(samples.len()) + 1).max(most_fragments);
         let edits = track.edits.len() as u64 + 1;
         let names = track.name.as_ref().map_or(0, String::len) as u64;
         TRACK_BYTES + 4 * names + edits * EDIT_BYTES + segments * SEGMENT_BYTES

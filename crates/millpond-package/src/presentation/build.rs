@@ -120,6 +120,10 @@ fn scan(picked: Vec<Picked>, budget: &mut Budget<'_>) -> Result<Vec<(Picked, Fac
         // One walk each for the facts, the common points, and the track's own points.
         budget.walk(&p.timeline, 3)?;
         if let Some(facts) = Facts::of(p.track(), &p.timeline, |_| {}) {
+            let facts = match p.outlined() {
+                Some(outlined) => outlined.facts(facts),
+                None => facts,
+            };
             scanned.push((p, facts));
         }
     }
@@ -174,10 +178,15 @@ fn alternative(picked: &Picked) -> String {
 }
 
 fn candidates<'a>(picked: &'a Picked, facts: &Facts) -> Candidates<'a> {
-    let (track, timeline) = (picked.track(), &picked.timeline);
+    let (track, timeline, start) = (picked.track(), &picked.timeline, facts.start);
     Candidates {
         timescale: track.timescale,
-        points: Box::new(move || -> Points<'a> { Box::new(sync_points(track, timeline)) }),
+        points: Box::new(move || -> Points<'a> {
+            match picked.outlined() {
+                Some(outlined) => Box::new(outlined.points(start)),
+                None => Box::new(sync_points(track, timeline)),
+            }
+        }),
         end: facts.end,
         frame: i64::from(facts.shortest),
     }
@@ -206,7 +215,7 @@ fn video(
     }
     rising(&mut time);
     time.push(facts.end.max(time.last().map_or(1, |t| t.saturating_add(1))));
-    first.push(picked.timeline.len());
+    first.push(picked.len());
     let segments = Segments::new(picked.track().timescale, first, time);
     budget.segments(&segments)?;
     Ok(present(picked, facts, MediaKind::Video, segments, &bytes, (access, most_iframes)))
@@ -229,6 +238,14 @@ fn timed(
     budget.walk(&picked.timeline, 1)?;
     budget.convert(grid.len())?;
     let timescale = picked.track().timescale;
+    if let Some(outlined) = picked.outlined() {
+        let Some(facts) = Facts::of(picked.track(), &picked.timeline, |_| {}) else { return Ok(None) };
+        let boundaries = grid.boundaries(timescale, outlined.end(), outlined.len() as usize);
+        let (segments, bytes) = outlined.cut(&boundaries, facts.start, timescale);
+        let facts = outlined.facts(facts);
+        budget.segments(&segments)?;
+        return Ok(Some(present(picked, facts, kind, segments, &bytes, (StreamAccess::Closed, 0))));
+    }
     let end = picked.timeline.dts_at(&picked.track().samples, picked.timeline.len());
     let most = usize::try_from(picked.timeline.len()).unwrap_or(usize::MAX);
     let boundaries = grid.boundaries(timescale, end.min(picked.timeline.edit_end()), most);
@@ -305,7 +322,10 @@ fn present(
         true => loads::of_text(&segments, bytes),
         false => {
             let Added { fragment, row } = added_by_encryption(track.protection.as_deref());
-            loads::of_fragments(&segments, bytes, fragment, row + facts.row_bytes(segments.count()))
+            // The bytes of fragments include a row for each sample.
+            let is_outlined = picked.outlined().is_some();
+            let row = if is_outlined { 0 } else { row + facts.row_bytes(segments.count()) };
+            loads::of_fragments(&segments, bytes, fragment, row)
         }
     };
     let mut bandwidth = Bandwidth::of(&loads);

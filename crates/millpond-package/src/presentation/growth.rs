@@ -16,7 +16,10 @@ impl Presentation {
     pub fn is_continued_by(&self, longer: &Self) -> bool {
         let mut media = self.tracks.iter().map(PresentedTrack::media);
         let is_told = self.tracks.iter().filter_map(PresentedTrack::media).any(|media| is_telling(media.track()));
-        let is_one = self.periods.is_empty() && longer.periods.is_empty();
+        let is_whole = |presentation: &Self| {
+            presentation.tracks.iter().filter_map(PresentedTrack::media).all(|media| media.movie.outline.is_none())
+        };
+        let is_one = self.periods.is_empty() && longer.periods.is_empty() && is_whole(self) && is_whole(longer);
         is_one && is_told && media.all(|media| media.is_some_and(|media| longer.continues(media)))
     }
 

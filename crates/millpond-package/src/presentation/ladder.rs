@@ -300,7 +300,9 @@ fn media_seconds(track: &Track) -> f64 {
 
 /// Returns the duration that edits present, or that of all samples. An edit of length 0 lasts to the end.
 fn seconds(track: &Track, movie: &Movie) -> f64 {
-    let media = media_seconds(track);
+    let times = movie.times_of(track).and_then(|times| times.first().zip(times.last()));
+    let media =
+        times.map_or_else(|| media_seconds(track), |(start, end)| track.timescale.seconds(end.saturating_sub(*start)));
     let shown = track.edits.iter().filter(|edit| edit.media_time.is_some()).map(|edit| {
         let ticks = i64::try_from(edit.duration).unwrap_or(i64::MAX);
         if ticks == 0 { media } else { movie.timescale.seconds(ticks).min(media) }

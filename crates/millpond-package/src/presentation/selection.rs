@@ -8,7 +8,7 @@ use crate::{
         budget::Budget,
         ladder::{Picture, ladders},
     },
-    timeline::Timeline,
+    timeline::{Timeline, outlined::Outlined},
 };
 use millpond_media::{
     clip_spans,
@@ -43,6 +43,16 @@ pub(crate) struct Picked {
 impl Picked {
     pub(crate) fn track(&self) -> &Track {
         of_movie(&self.movie, self.index)
+    }
+
+    /// Returns its fragments where the index has the samples of the first one only.
+    pub(crate) fn outlined(&self) -> Option<Outlined<'_>> {
+        Outlined::of(&self.movie, self.index, &self.timeline)
+    }
+
+    /// Number of ordinals: of samples, or of fragments.
+    pub(crate) fn len(&self) -> u32 {
+        self.outlined().map_or(self.timeline.len(), |outlined| outlined.len())
     }
 }
 

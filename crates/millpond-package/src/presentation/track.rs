@@ -6,6 +6,7 @@ use crate::{
     timeline::{
         Timed, Timeline,
         bandwidth::Bandwidth,
+        outlined::Outlined,
         scan::Facts,
         segmentation::{SegmentInfo, Segments, SyncPoint},
     },
@@ -16,8 +17,12 @@ use millpond_media::{
     codec::Codec,
     movie::{Movie, Track, TrackKind},
     protection::Protection,
+    units::ByteRange,
 };
-use std::sync::{Arc, OnceLock};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 /// Kind of a presented track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +61,17 @@ pub struct PresentedTrack {
     pub(crate) bandwidth: Bandwidth,
     /// Ladder of a video: 0 for the main one.
     pub(crate) ladder: u16,
+}
+
+/// The fragments of a segment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SegmentFragments {
+    /// Object that contains them.
+    pub object: ObjectIndex,
+    /// Their numbers, from 0.
+    pub fragments: Range<u32>,
+    /// Their bytes.
+    pub range: ByteRange,
 }
 
 /// Source of a track's samples.
@@ -124,6 +140,26 @@ impl MediaTrack {
     /// Returns the pictures for trick play.
     pub(crate) fn iframes(&self, end: i64) -> &IFrames {
         self.iframes.get_or_init(|| IFrames::of(self.track(), &self.timeline, end, self.most_iframes))
+    }
+
+    /// Returns the bit rates of the pictures for trick play of a track of this bandwidth. If only the samples of the first fragment
+    /// are known, they are estimated from it.
+    pub(crate) fn iframe_rate(&self, end: i64, all: Bandwidth) -> Bandwidth {
+        if self.outlined().is_none() {
+            return self.iframes(end).bandwidth;
+        }
+        let (track, ends) = (self.track(), self.timeline.len());
+        let end = self.timeline.dts_at(&track.samples, ends).max(1);
+        let known = IFrames::of(track, &self.timeline, end, self.most_iframes).bandwidth;
+        let seconds = track.timescale.seconds(end).max(1e-3);
+        let rate = (track.samples.total_bytes() as f64 * 8.0 / seconds).max(1.0);
+        let scaled = |known: u64, all: u64| ((known as f64 * all as f64 / rate).ceil() as u64).min(all.max(1));
+        Bandwidth { peak: scaled(known.peak, all.peak), average: scaled(known.average, all.average) }
+    }
+
+    /// Returns its fragments where the index has the samples of the first one only.
+    pub(crate) fn outlined(&self) -> Option<Outlined<'_>> {
+        Outlined::of(&self.movie, self.index, &self.timeline)
     }
 
     /// Returns the track in the index.
@@ -269,6 +305,15 @@ impl PresentedTrack {
         self.segments.get(number)
     }
 
+    /// Returns the fragments of segment `number`; `None` where the index has all samples, and without such a segment.
+    #[must_use]
+    pub fn fragments(&self, number: u32) -> Option<SegmentFragments> {
+        let media = self.media()?;
+        let (outlined, fragments) = (media.outlined()?, self.segment(number)?.samples);
+        let range = outlined.range(&fragments)?;
+        Some(SegmentFragments { object: media.object, fragments, range })
+    }
+
     /// Returns the samples of a segment with their times, in decode order; none for sidecars. For text, the sample
     /// before the segment is included where it is still shown at the segment's start.
     #[must_use]
@@ -287,7 +332,7 @@ impl PresentedTrack {
 
     /// Returns the samples of `ordinals` that exist, in decode order; none for sidecars.
     #[must_use]
-    pub fn samples_of(&self, ordinals: std::ops::Range<u32>) -> Vec<Timed> {
+    pub fn samples_of(&self, ordinals: Range<u32>) -> Vec<Timed> {
         let media = self.media().into_iter();
         media.flat_map(|m| m.timeline.walk(&m.track().samples, ordinals.clone())).collect()
     }

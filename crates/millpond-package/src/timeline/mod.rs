@@ -21,6 +21,7 @@ pub(crate) mod bandwidth;
 pub(crate) mod grid;
 pub(crate) mod joints;
 pub(crate) mod loads;
+pub(crate) mod outlined;
 pub(crate) mod scan;
 pub(crate) mod segmentation;
 
@@ -126,6 +127,20 @@ impl Timeline {
         };
         let runs: Vec<Run> = self.runs.iter().filter_map(part).collect();
         Self { runs: runs.into(), len }
+    }
+
+    /// Returns the same presentation for a table of `len` samples of later fragments, or of the first ones.
+    pub(crate) fn of_fragments(&self, len: u32, is_first: bool) -> Self {
+        let run = self.runs.first().map(|run| {
+            let run = Run { first: 0, samples: 0..len, end: i64::MAX, ..run.clone() };
+            if is_first { run } else { Run { dts_floor: i64::MIN / 2, step: 1, squeeze: None, ..run } }
+        });
+        Self { len: if run.is_some() { len } else { 0 }, runs: run.into_iter().collect() }
+    }
+
+    /// Presentation time minus composition time of the first run.
+    pub(crate) fn first_shift(&self) -> Option<i64> {
+        self.runs.first().map(|run| run.pts_shift)
     }
 
     /// Number of samples presented.

@@ -75,6 +75,11 @@ impl Facts {
         Some(facts)
     }
 
+    /// Returns the facts of a track of `bytes` that ends at `end`, of which these are facts of the beginning.
+    pub(crate) fn of_beginning(self, end: i64, bytes: u64) -> Self {
+        Self { end: end.max(self.start.saturating_add(1)), bytes, ..self }
+    }
+
     fn first(timed: &Timed) -> Self {
         Self {
             start: timed.pts,

@@ -65,6 +65,8 @@ pub(crate) fn movie_of(tracks: Vec<Track>) -> Arc<Movie> {
         system_headers: Vec::new(),
         fragment_headers: Vec::new(),
         cut_short: false,
+        outline: None,
+        is_indivisible: false,
     })
 }
 

@@ -92,6 +92,8 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         system_headers: Vec::new(),
         fragment_headers: Vec::new(),
         cut_short: false,
+        outline: None,
+        is_indivisible: false,
     })
 }
 

@@ -31,6 +31,19 @@ const LONGEST: u64 = 1 << 30;
 /// Size of a piece of bytes that arrive without a pause. A pause hands on the bytes that are there.
 const PIECE: usize = 64 * 1024;
 
+/// Slices that a reader wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// The slice that it needs now.
+    pub(crate) index: u64,
+    /// The slice after the last one.
+    pub(crate) until: u64,
+    /// Offset in the object after the last byte that it needs.
+    pub(crate) end: u64,
+    /// Offset in the object behind which nothing is fetched; [`u64::MAX`] for the end of the last slice.
+    pub(crate) stop: u64,
+}
+
 /// The state of a wanted slice.
 pub(crate) enum Acquired {
     /// It is complete.
@@ -40,17 +53,13 @@ pub(crate) enum Acquired {
 }
 
 impl Object {
-    /// Returns slice `index`. If the slice is neither cached nor on its way, fetches it and the missing slices after it, at most
-    /// up to slice `until`. It is needed at `due`.
+    /// Returns a wanted slice. If it is neither cached nor on its way, fetches it and the missing slices after it, at most
+    /// up to the last one wanted. It is needed at `due`.
     ///
     /// The order matters. A flight puts a slice into the cache before it continues, so a slice that has left the flight
     /// is found in the cache. Under the lock no other flight starts.
-    pub(crate) fn acquire(
-        self: &Arc<Self>,
-        slices: &Arc<SliceCache>,
-        (index, until): (u64, u64),
-        due: Instant,
-    ) -> Acquired {
+    pub(crate) fn acquire(self: &Arc<Self>, slices: &Arc<SliceCache>, wanted: Wanted, due: Instant) -> Acquired {
+        let Wanted { index, until, end: needed, stop } = wanted;
         let mut flights = self.flights();
         if let Some(flight) = flights.iter().find(|flight| flight.will_bring_soon(index, slices)) {
             let ticket = Ticket::new(self, flight);
@@ -62,12 +71,20 @@ impl Object {
         if let Some(slice) = slices.get(self.slice_id(index), self.named()) {
             return Acquired::Slice(slice);
         }
+        let (part, place) = (slices.part(self.slice_id(index)), slices.range(index, self.meta().len));
+        let there = part.as_ref().map_or(0, |part| part.filled()) as u64;
+        if let Some(part) = part.clone().filter(|_| place.start + there >= needed.min(place.end)) {
+            return Acquired::Slice(Stored::Memory(part));
+        }
         let limit = index.saturating_add(LONGEST / slices.slice()).min(until);
         let is_there = |index: &u64| {
             flights.iter().any(|flight| flight.will_bring(*index)) || slices.contains(self.slice_id(*index))
         };
         let end = (index + 1..limit).find(is_there).unwrap_or(limit);
-        let flight = Arc::new(Flight::new(index..end.max(index + 1), slices.slice(), due));
+        let end = end.max(index + 1);
+        let stop = if end == until { stop } else { u64::MAX };
+        let flight = Flight::new(index..end, slices.slice(), due).between(part.unwrap_or_default(), stop);
+        let flight = Arc::new(flight);
         let ticket = Ticket::new(self, &flight);
         flights.push(flight.clone());
         drop(flights);
@@ -80,10 +97,12 @@ impl Object {
         let indexes = slices.indexes(&fetched.range);
         let last = slices.range(indexes.end.saturating_sub(1), self.meta().len);
         let whole = slices.range(indexes.start, self.meta().len).start..last.end;
-        if fetched.range != whole || fetched.range.is_empty() {
+        if fetched.range.start != whole.start || fetched.range.is_empty() {
             return;
         }
-        let flight = Arc::new(Flight::new(indexes, slices.slice(), Instant::now()));
+        let stop = if fetched.range.end < whole.end { fetched.range.end } else { u64::MAX };
+        let flight = Flight::new(indexes, slices.slice(), Instant::now()).between(Arc::default(), stop);
+        let flight = Arc::new(flight);
         let mut flights = self.flights();
         let ticket = Ticket::new(self, &flight);
         flights.push(flight.clone());
@@ -92,12 +111,14 @@ impl Object {
         tokio::spawn(hold_first(ticket));
     }
 
-    /// Fetches the missing slices of a range, without waiting for them.
-    pub(crate) fn prefetch(self: &Arc<Self>, slices: &Arc<SliceCache>, range: &Range<u64>) {
+    /// Fetches the missing slices of a range, without waiting for them. Nothing is fetched behind
+    /// `stop`.
+    pub(crate) fn prefetch(self: &Arc<Self>, slices: &Arc<SliceCache>, range: &Range<u64>, stop: u64) {
         let indexes = slices.indexes(range);
         let mut index = indexes.start;
         while index < indexes.end {
-            index = match self.acquire(slices, (index, indexes.end), Instant::now()) {
+            let wanted = Wanted { index, until: indexes.end, end: range.end, stop };
+            index = match self.acquire(slices, wanted, Instant::now()) {
                 Acquired::Slice(_) => index + 1,
                 Acquired::Ticket(ticket, _) => {
                     let end = ticket.indexes().end;
@@ -197,7 +218,8 @@ fn start(slices: &Arc<SliceCache>, object: &Arc<Object>, flight: &Arc<Flight>, o
     // Counted before the task runs: the planner must see the request at once.
     let mut transfer = Transfer::new(object.source_of(), opened.is_none());
     let first = slices.range(flight.indexes.start, object.meta().len);
-    transfer.expects(first.end - first.start);
+    let there = flight.filling().filled() as u64;
+    transfer.expects((first.end.min(flight.stop) - first.start).saturating_sub(there));
     let due = flight.due.clone();
     let span = tracing::info_span!(
         target: trace::TARGET,
@@ -240,7 +262,7 @@ async fn fly(
     let len = object.meta().len;
     let first = slices.range(flight.indexes.start, len);
     let last = slices.range(flight.indexes.end.saturating_sub(1), len);
-    let range = first.start..last.end;
+    let range = first.start + flight.filling().filled() as u64..last.end.min(flight.stop);
     let fetched = match opened {
         Some(fetched) => fetched,
         None => object.source().read(object.path(), range.clone(), object.meta()).await?,
@@ -300,9 +322,10 @@ async fn fill(
 ) -> Result<(), OriginError> {
     let counters = &object.source().counters;
     let mut arrived = Arrived { object, key: object.slice_id(index).key(), bytes: 0 };
-    let len = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
-    let mut buffer = BytesMut::with_capacity(len);
-    let mut slice = Slice::default();
+    let end = part.end.min(flight.stop);
+    let len = usize::try_from(end - part.start).unwrap_or(usize::MAX);
+    let mut slice = flight.filling();
+    let mut buffer = BytesMut::with_capacity(len.saturating_sub(slice.filled()));
     while slice.filled() + buffer.len() < len {
         if incoming.rest.is_empty() {
             let ready = incoming.body.next().now_or_never();
@@ -342,8 +365,13 @@ async fn fill(
     if !buffer.is_empty() {
         slice.push(buffer.freeze());
     }
-    tracing::trace!(path = %object.path(), index, "slice complete");
     let slice = Arc::new(slice);
+    if end < part.end {
+        flight.publish(&slice);
+        reservation.keep_part(object.slice_id(index), object.named(), slice);
+        return Ok(());
+    }
+    tracing::trace!(path = %object.path(), index, "slice complete");
     // The slice enters the cache before the flight continues: it is always in at least one of the two.
     reservation.fill(object.slice_id(index), object.named(), slice.clone(), object.is_storable());
     flight.advance(slice);

@@ -25,6 +25,8 @@ pub(crate) struct Flight {
     pub(crate) indexes: Range<u64>,
     /// Bytes of a slice.
     slice: u64,
+    /// Offset in the object at which it ends, if that is within its last slice.
+    pub(crate) stop: u64,
     pub(crate) progress: watch::Sender<FlightProgress>,
     /// Number of tickets. Changed only under the lock of the object's list of flights.
     wanted: AtomicUsize,
@@ -76,8 +78,20 @@ impl Flight {
             moved: Notify::new(),
             due: Due::new(due),
             slice,
+            stop: u64::MAX,
             indexes,
         }
+    }
+
+    /// Sets the part of the first slice that is there, and the offset in the object at which the flight ends.
+    pub(crate) fn between(self, part: Arc<Slice>, stop: u64) -> Self {
+        self.progress.send_modify(|progress| progress.filling = part);
+        Self { stop, ..self }
+    }
+
+    /// Returns the bytes of the slice being filled that are there.
+    pub(crate) fn filling(&self) -> Slice {
+        (*self.progress.borrow().filling).clone()
     }
 
     /// Returns whether it will still fetch this slice.

@@ -240,7 +240,8 @@ impl Object {
         let flights = self.flights();
         slices.indexes(range).all(|index| {
             let soon = |flight: &Arc<Flight>| flight.will_bring_soon(index, slices);
-            flights.iter().any(soon) || slices.contains(self.slice_id(index))
+            let needed = range.end.saturating_sub(slices.range(index, self.meta.len).start).min(slices.slice());
+            flights.iter().any(soon) || slices.reaches(self.slice_id(index), needed)
         })
     }
 

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::{
     named_origin::NamedOrigin,
     reading::{
-        fetching::{Acquired, Ticket},
+        fetching::{Acquired, Ticket, Wanted},
         flight::Ending,
         object::Object,
     },
@@ -127,7 +127,8 @@ impl Ahead for WatchedObject {
 
     fn fetch(&self, index: u64, due: Instant) -> Option<AbortHandle> {
         let (object, range) = (&self.object, self.range(index));
-        let Acquired::Ticket(mut ticket, joined) = object.acquire(&self.slices, (index, index + 1), due) else {
+        let wanted = Wanted { index, until: index + 1, end: range.end, stop: u64::MAX };
+        let Acquired::Ticket(mut ticket, joined) = object.acquire(&self.slices, wanted, due) else {
             return None;
         };
         if !joined {

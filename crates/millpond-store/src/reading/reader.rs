@@ -13,7 +13,7 @@ use crate::{
     error::OriginError,
     origin::disk,
     reading::{
-        fetching::{Acquired, Ticket},
+        fetching::{Acquired, Ticket, Wanted},
         flight::{Ending, FlightBytes},
         object::Object,
     },
@@ -27,6 +27,9 @@ const AHEAD: u64 = 1024 * 1024;
 /// Largest range that the caller's thread reads, where no disk access is needed.
 const AT_ONCE: u64 = 256 * 1024;
 
+/// Granularity of the ends of trimmed reads, in bytes: more than tracks of a file are apart in most places.
+const MARGIN: u64 = 64 * 1024;
+
 /// Damaged parts that one reader fetches again before it fails.
 const MOST_DAMAGED: u32 = 64;
 
@@ -39,6 +42,8 @@ pub struct Reader {
     object: Arc<Object>,
     position: u64,
     end: u64,
+    /// Offset behind which nothing is fetched.
+    stop: u64,
     /// The complete slice that holds the position.
     held: Option<(u64, Stored)>,
     /// Flights that fetch slices of the range at or behind the position.
@@ -59,7 +64,17 @@ impl Reader {
         let end = range.end.min(object.meta().len);
         let position = range.start;
         let (held, tickets, begun, waiting) = (None, Vec::new(), None, None);
-        Self { slices, object, position, end, held, tickets, begun, waiting, damaged: 0, counts: None }
+        Self { slices, object, position, end, stop: u64::MAX, held, tickets, begun, waiting, damaged: 0, counts: None }
+    }
+
+    /// Fetches at most [`MARGIN`] bytes behind the range, and not the rest of its last slice. A range of less than half a slice
+    /// changes nothing: small ranges are mostly followed by others.
+    #[must_use]
+    pub fn trimmed(mut self) -> Self {
+        if self.end.saturating_sub(self.position) >= self.slices.slice() / 2 {
+            self.stop = self.end.div_ceil(MARGIN).saturating_mul(MARGIN);
+        }
+        self
     }
 
     /// Adds the bytes that it returns to `counts`, if there are any. Bytes of local files are neither hits nor misses.
@@ -249,7 +264,8 @@ impl Reader {
             return;
         }
         let until = self.slices.indexes(&(self.position..self.end)).end;
-        match self.object.acquire(&self.slices, (index, until), tokio::time::Instant::now()) {
+        let wanted = Wanted { index, until, end: self.end, stop: self.stop };
+        match self.object.acquire(&self.slices, wanted, tokio::time::Instant::now()) {
             Acquired::Slice(slice) => self.held = Some((index, slice)),
             Acquired::Ticket(ticket, joined) => self.take(ticket, joined),
         }
@@ -301,11 +317,13 @@ impl Reader {
         let next = index + 1..until.min(index.saturating_add(window).saturating_add(1));
         let missing = next.into_iter().find(|index| {
             let comes = |ticket: &Ticket| ticket.indexes().contains(index);
-            !self.tickets.iter().any(comes) && !self.slices.contains(self.object.slice_id(*index))
+            let start = index.saturating_mul(self.slices.slice());
+            let needed = self.end.saturating_sub(start).min(self.slices.slice());
+            !self.tickets.iter().any(comes) && !self.slices.reaches(self.object.slice_id(*index), needed)
         });
-        if let Some(missing) = missing
-            && let Acquired::Ticket(ticket, joined) =
-                self.object.acquire(&self.slices, (missing, until), tokio::time::Instant::now())
+        let Some(missing) = missing else { return };
+        let wanted = Wanted { index: missing, until, end: self.end, stop: self.stop };
+        if let Acquired::Ticket(ticket, joined) = self.object.acquire(&self.slices, wanted, tokio::time::Instant::now())
         {
             self.take(ticket, joined);
         }

@@ -17,23 +17,32 @@ use tracing::Instrument as _;
 /// Longest range of the request that opens an object, in bytes.
 const FIRST: u64 = 1 << 30;
 
+/// Bytes that the request for an unknown object asks for.
+#[derive(Clone, Debug)]
+pub(super) enum FirstRead {
+    /// The slices of a range.
+    Slices(Range<u64>),
+    /// The first bytes of the object.
+    Head(u64),
+}
+
 impl Inner {
     /// Asks the origin for the object.
     pub(super) async fn open_now(
         &self,
         place: &Place,
         path: &ObjectPath,
-        wanted: Range<u64>,
+        first: FirstRead,
     ) -> Result<Arc<Object>, OriginError> {
         let span = place.source.span(path, None);
-        let opened = self.ask(place, path, wanted).instrument(span.clone()).await;
+        let opened = self.ask(place, path, first).instrument(span.clone()).await;
         if opened.as_ref().is_err_and(|error| error.kind() != ErrorKind::NotFound) {
             span.record("otel.status_code", "ERROR");
         }
         opened
     }
 
-    async fn ask(&self, place: &Place, path: &ObjectPath, wanted: Range<u64>) -> Result<Arc<Object>, OriginError> {
+    async fn ask(&self, place: &Place, path: &ObjectPath, first: FirstRead) -> Result<Arc<Object>, OriginError> {
         let source = &place.source;
         let known = place.objects.get(path);
         stats::add(&source.counters.requests, 1);
@@ -47,7 +56,7 @@ impl Inner {
         // A range that the disk may have is not requested.
         let is_cached = || self.slices.disk().is_some_and(|disk| disk.knows(&source.name, path.as_str()));
         if known.is_none() && !is_cached() {
-            match source.origin.read(path, self.first_read(source, wanted), None).await {
+            match source.origin.read(path, self.first_read(source, first), None).await {
                 Ok(fetched) => {
                     self.obey(source, path, &fetched.meta);
                     let object = self.remember(place, path, fetched.meta.clone(), None);
@@ -78,13 +87,16 @@ impl Inner {
         }
     }
 
-    /// Returns the range of the request that opens an unknown object: whole slices of the wanted range. With siblings
+    /// Returns the range of the request that opens an unknown object: the head, or whole slices of the wanted range. With siblings
     /// it is as short as possible, because only the origin knows the version.
-    fn first_read(&self, source: &NamedOrigin, wanted: Range<u64>) -> Range<u64> {
+    fn first_read(&self, source: &NamedOrigin, first: FirstRead) -> Range<u64> {
         let slice = self.slices.slice();
-        if wanted.is_empty() || source.origin.facts().has_neighbours {
-            return 0..slice;
-        }
+        let has_neighbours = source.origin.facts().has_neighbours;
+        let wanted = match first {
+            FirstRead::Head(len) if !has_neighbours => return 0..len.clamp(1, slice),
+            FirstRead::Slices(wanted) if !has_neighbours && !wanted.is_empty() => wanted,
+            _ => return 0..slice,
+        };
         let start = wanted.start / slice * slice;
         let end = wanted.end.min(start.saturating_add(FIRST)).max(start + 1);
         start..end.div_ceil(slice).saturating_mul(slice)

@@ -17,6 +17,7 @@ use crate::origin::{BoxFuture, Fetched};
 
 mod disk;
 mod flights;
+mod parts;
 
 const SLICE: u64 = 64 * 1024;
 

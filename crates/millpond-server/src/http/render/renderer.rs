@@ -131,6 +131,11 @@ impl Renderer {
     /// Makes a resource on this thread or on the worker pool.
     async fn run(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Output, AnswerError> {
         let profile = resource::profile(resource);
+        if matches!(resource, Resource::Segment(..))
+            && let Some(plan) = self.library.loaded_segment(asset, profile.track, profile.number).await?
+        {
+            return Ok(Output::Plan(plan));
+        }
         if profile.is_light(asset) {
             return Ok(profile.make(asset)?);
         }

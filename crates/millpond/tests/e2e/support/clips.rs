@@ -49,6 +49,22 @@ pub const CLIPS: &[Clip] = &[
         Everywhere,
         "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +frag_keyframe+empty_moov+default_base_moof+global_sidx"
     ),
+    clip!(
+        "h264_delayed_sidx.mp4",
+        Everywhere,
+        "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +frag_keyframe+delay_moov+default_base_moof+global_sidx"
+    ),
+    clip!(
+        "h264_open_gop_sidx.mp4",
+        Everywhere,
+        "V -c:v libx264 -x264-params open-gop=1:keyint=40:bframes=3 -movflags +frag_keyframe+dash+global_sidx"
+    ),
+    clip!(
+        "hevc_hev1_sidx.mp4",
+        Everywhere,
+        "V -c:v libx265 -x265-params log-level=error:keyint=50 -tag:v hev1 -movflags +cmaf+frag_keyframe+global_sidx"
+    ),
+    clip!("aac_sidx.mp4", Everywhere, "S -c:a aac -aac_pns 0 -frag_duration 1000000 -movflags +cmaf+global_sidx"),
     clip!("h264_partly_fragmented.mp4", Everywhere, "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +frag_keyframe"),
     clip!(
         "hevc_hvc1.mp4",

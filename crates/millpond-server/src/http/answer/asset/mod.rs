@@ -28,7 +28,7 @@ pub(super) async fn select(context: &Context<'_>, info: &mut ReplyInfo) -> Resul
     let Some(route) = target.route() else { return file::select(context, place).await };
     let name = route.asset.rsplit('/').next().unwrap_or("");
     let is_certain = is_media(name) || is_manifest(name) || name.ends_with(".urlset");
-    match front.library.open_version(place.name, &route.asset, route.version).await {
+    match front.library.open_version(place.name, &route.asset, route.version, route.resource.detail()).await {
         Ok(asset) => resource(context, place.index, &asset, route, info).await,
         // A folder that contains finished playlists is passed through.
         Err(LibraryError::NoAsset(_)) if !is_certain => file::select(context, place).await,

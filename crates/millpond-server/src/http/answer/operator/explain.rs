@@ -4,13 +4,13 @@ use super::super::{Front, Target, steering::demand};
 use crate::{
     cluster::Explained,
     http::render::AnswerError,
-    library::{LibraryError, PlacePath},
+    library::{Asset, Detail, LibraryError, PlacePath, Purpose, Resource},
 };
 use millpond_cluster::Demand;
 use millpond_http::body::{Body, Inputs};
 use millpond_store::{Object, ObjectPath, OriginLink, Whence};
 use serde::Serialize;
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 use utoipa::ToSchema;
 
 /// Most ranges that are listed.
@@ -77,8 +77,13 @@ pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Exp
     let place = front.place_of(target).ok_or_else(|| LibraryError::NoAsset(target.path().to_owned()))?;
     let body = match target.route() {
         Some(route) => {
-            let asset = front.library.open_version(place.name, &route.asset, route.version).await?;
-            front.lasting.renderer.make(&asset, &route.resource).await?
+            let detail = route.resource.detail();
+            let asset = front.library.open_version(place.name, &route.asset, route.version, detail).await?;
+            match fragments(&asset, &route.resource) {
+                // To plan the segment would read its bytes.
+                Some((object, range)) => Body::object(&front.store, &object, range),
+                None => front.lasting.renderer.make(&asset, &route.resource).await?,
+            }
         }
         None => {
             let object = object(front, place.name, place.inside).await?;
@@ -125,12 +130,22 @@ pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Exp
     })
 }
 
+/// Returns the bytes of the fragments of which a segment is made, where they are not indexed.
+fn fragments(asset: &Asset, resource: &Resource) -> Option<(Arc<Object>, Range<u64>)> {
+    let Resource::Segment(track, number) = resource else { return None };
+    let fragments = asset.presentation.track(track)?.fragments(*number)?;
+    let object = asset.objects.get(usize::from(fragments.object.0))?;
+    Some((object.clone(), fragments.range.start..fragments.range.end))
+}
+
 /// Returns the bandwidth that a stream of a path's asset needs; `None` where it can't be opened.
 pub(crate) async fn demand_of(front: &Front, target: &Target) -> Option<Demand> {
     let place = front.place_of(target)?;
     let asset = match target.route() {
-        Some(route) => front.library.open_version(place.name, &route.asset, route.version).await,
-        None => front.library.open(place.name, place.inside).await,
+        Some(route) => {
+            front.library.open_version(place.name, &route.asset, route.version, route.resource.detail()).await
+        }
+        None => front.library.open_for(place.name, place.inside, Purpose::Playback, Detail::Outline).await,
     };
     Some(demand(front, place.index, &*asset.ok()?))
 }

@@ -3,7 +3,7 @@
 use super::{super::Front, streams};
 use crate::{
     http::render::AnswerError,
-    library::{Asset, LibraryError, PlacePath, Purpose, Resource, is_media},
+    library::{Asset, Detail, LibraryError, PlacePath, Purpose, Resource, is_media},
 };
 use millpond_library::uri::encode;
 use millpond_package::{MediaKind, PresentedTrack, hls::Container, thumbnails::Thumbnails};
@@ -15,7 +15,7 @@ async fn open(front: &Front, path: &str, purpose: Purpose) -> Result<Arc<Asset>,
     let Some(PlacePath { name: place, inside, .. }) = front.place(path) else {
         return Err(LibraryError::NoAsset(path.to_owned()));
     };
-    front.library.open_for(place, inside, purpose).await
+    front.library.open_for(place, inside, purpose, Detail::Outline).await
 }
 
 /// Returns what a row of a list shows of an asset: its duration in seconds, and a poster. Only its index is made for it.
