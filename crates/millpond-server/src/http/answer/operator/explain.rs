@@ -1,12 +1,11 @@
 //! Answers to an operator's questions: the inputs of a request, where they are now, and the objects of a path.
 
-use super::super::{Front, Target, steering::demand};
+use super::super::{Front, Target};
 use crate::{
     cluster::Explained,
     http::render::AnswerError,
     library::{LibraryError, PlacePath},
 };
-use millpond_cluster::Demand;
 use millpond_http::body::{Body, Inputs};
 use millpond_store::{Object, ObjectPath, OriginLink, Whence};
 use serde::Serialize;
@@ -123,16 +122,6 @@ pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Exp
         origin,
         cluster: None,
     })
-}
-
-/// Returns the bandwidth that a stream of a path's asset needs; `None` where it can't be opened.
-pub(crate) async fn demand_of(front: &Front, target: &Target) -> Option<Demand> {
-    let place = front.place_of(target)?;
-    let asset = match target.route() {
-        Some(route) => front.library.open_version(place.name, &route.asset, route.version).await,
-        None => front.library.open(place.name, place.inside).await,
-    };
-    Some(demand(front, place.index, &*asset.ok()?))
 }
 
 /// Returns the objects of a path: a file, or the media of an asset.
