@@ -49,6 +49,8 @@ pub struct Demand {
     pub rate: Bitrate,
     /// Time that it plays from now on; `None` for one without an end.
     pub length: Option<Duration>,
+    /// Whether it needs its storage only: what a node reads and doesn't send.
+    pub is_read_only: bool,
 }
 
 /// The booking that a stream is part of. [`Ledger::give_back`] takes it.
@@ -56,6 +58,8 @@ pub struct Demand {
 pub struct Slot {
     storage: Option<Arc<str>>,
     stores: BTreeSet<Arc<str>>,
+    /// Whether it has nothing of the node.
+    is_read_only: bool,
     /// End in seconds since the Unix epoch.
     until: Option<u64>,
 }
@@ -148,6 +152,11 @@ impl Ledger {
     /// Whether anything is bounded. Otherwise nothing needs to be booked.
     pub fn is_bounded(&self) -> bool {
         self.limits != Limits::default()
+    }
+
+    /// Whether storages, or stores of striping groups, are bounded.
+    pub fn bounds_storages(&self) -> bool {
+        self.limits.storage.is_some() || self.limits.store.is_some()
     }
 
     /// Takes bandwidth that is booked already; `None` where more has to be booked.
@@ -257,24 +266,44 @@ impl Ledger {
         self.book.booked(&Resource::Node(node.clone()), now)
     }
 
-    /// Bandwidth of this node's streams, in all or of one storage.
+    /// Bandwidth that is needed of this node, or by this node of a storage.
     pub fn needed(&self, storage: Option<&str>) -> Bitrate {
-        let lines = self.own.iter().filter(|(slot, _)| storage.is_none() || slot.storage.as_deref() == storage);
+        let is_of = |slot: &Slot| match storage {
+            None => !slot.is_read_only,
+            storage => slot.storage.as_deref() == storage,
+        };
+        let lines = self.own.iter().filter(|(slot, _)| is_of(slot));
         lines.map(|(_, line)| Bitrate::from_bps(line.needed)).sum()
     }
 
-    /// Room for a stream at a node, and at the storages that it needs. `bound` is the bandwidth of a node that is not this one.
-    pub fn rooms(&self, node: &NodeName, bound: Option<Bitrate>, demand: &Demand, now: Duration) -> Vec<Room> {
-        let slot = Slot { until: None, ..self.slot(demand, now) };
+    /// Room for a stream at a node. `bound` is the bandwidth of a node that is not this one.
+    pub fn room(&self, node: &NodeName, bound: Option<Bitrate>, demand: &Demand, now: Duration) -> Room {
+        let bound = if *node == self.name { self.limits.node } else { bound };
+        self.room_at(Resource::Node(node.clone()), (demand.rate, bound), demand.length, now)
+    }
+
+    /// Room for a stream at the storages that it needs.
+    pub fn storage_rooms(&self, demand: &Demand, now: Duration) -> Vec<Room> {
+        let slot = Slot { until: None, is_read_only: true, ..self.slot(demand, now) };
         let needed = Line { written: demand.rate.bps(), ..Line::default() };
-        let until = demand.length.map(|length| now.saturating_add(length));
-        let room = |(resource, wanted): (Resource, Bitrate)| {
-            let resource = if matches!(resource, Resource::Node(_)) { Resource::Node(node.clone()) } else { resource };
-            let is_other = matches!(resource, Resource::Node(_)) && *node != self.name;
-            let bound = if is_other { bound } else { self.limit(&resource) };
-            Room { booked: self.book.most(&resource, now, until), resource, wanted, bound }
-        };
-        self.booking(&slot, &needed).shares.into_iter().map(room).collect()
+        let shares = self.booking(&slot, &needed).shares.into_iter();
+        shares
+            .map(|(resource, wanted)| {
+                let bound = self.limit(&resource);
+                self.room_at(resource, (wanted, bound), demand.length, now)
+            })
+            .collect()
+    }
+
+    fn room_at(
+        &self,
+        resource: Resource,
+        (wanted, bound): (Bitrate, Option<Bitrate>),
+        length: Option<Duration>,
+        now: Duration,
+    ) -> Room {
+        let until = length.map(|length| now.saturating_add(length));
+        Room { booked: self.book.most(&resource, now, until), resource, wanted, bound }
     }
 
     /// Each resource of which something is booked, with its bandwidth.
@@ -352,7 +381,8 @@ impl Ledger {
         });
         let stores = if self.limits.store.is_some() { demand.stores.clone() } else { BTreeSet::new() };
         let has_storage = self.limits.storage.is_some() || !stores.is_empty();
-        Slot { storage: demand.storage.clone().filter(|_| has_storage), stores, until }
+        let storage = demand.storage.clone().filter(|_| has_storage);
+        Slot { storage, stores, is_read_only: demand.is_read_only, until }
     }
 
     /// The step in which bookings of a slot grow.
@@ -360,28 +390,32 @@ impl Ledger {
         let storage = self.limits.storage.filter(|_| slot.storage.is_some());
         let stores = self.limits.store.filter(|_| !slot.stores.is_empty());
         let stores = stores.map(|store| Bitrate::from_bps(store.bps().saturating_mul(slot.stores.len() as u64)));
-        let least = self.limits.node.into_iter().chain(storage).chain(stores).min().unwrap_or(Bitrate::from_mbps(1000));
+        let node = self.limits.node.filter(|_| !slot.is_read_only);
+        let least = node.into_iter().chain(storage).chain(stores).min().unwrap_or(Bitrate::from_mbps(1000));
         (least.bps() / BLOCKS).max(1)
     }
 
     fn booking(&self, slot: &Slot, line: &Line) -> Booking {
-        let Slot { storage, stores, until } = slot;
+        let Slot { storage, stores, is_read_only, until } = slot;
         let storages: Vec<_> = storage.iter().cloned().collect();
         let names: Vec<&str> = storage.iter().chain(stores).map(|name| &**name).collect();
         let names_hash = if names.is_empty() { 0 } else { hash::bytes(names.join("\n").as_bytes()) };
-        let id = format!("{}:{names_hash:x}:{}", self.name, until.unwrap_or(0));
+        let kind = if *is_read_only { ":r" } else { "" };
+        let id = format!("{}:{names_hash:x}:{}{kind}", self.name, until.unwrap_or(0));
         let from = Duration::from_secs(line.from);
         let length = until.map(|until| Duration::from_secs(until).saturating_sub(from));
         let mut booking = Booking::new(id, &self.name, &storages, Bitrate::from_bps(line.written), from, length);
         let part = Bitrate::from_bps(line.written.div_ceil(stores.len().max(1) as u64));
         let place = storage.as_deref().unwrap_or_default();
+        booking.shares.retain(|(resource, _)| !is_read_only || matches!(resource, Resource::Storage(_)));
         booking.shares.extend(stores.iter().map(|store| (Resource::store(place, store), part)));
         booking
     }
 
     fn value(&self, lines: &BTreeMap<Slot, Line>) -> String {
-        let all = lines.iter().filter(|(_, line)| line.written > 0);
-        let all: Vec<_> = all.map(|(slot, line)| self.booking(slot, line).to_json()).collect();
+        let all = lines.iter().filter(|(_, line)| line.written > 0).map(|(slot, line)| self.booking(slot, line));
+        // One that only reads has nothing where its storage has no limit.
+        let all: Vec<_> = all.filter(|booking| !booking.shares.is_empty()).map(|booking| booking.to_json()).collect();
         format!("[{}]", all.join(","))
     }
 }
@@ -411,7 +445,7 @@ mod tests {
 
     fn film(mbps: u64) -> Demand {
         let length = Some(Duration::from_secs(5000));
-        Demand { storage: Some("s3".into()), stores: BTreeSet::new(), rate: Bitrate::from_mbps(mbps), length }
+        Demand { storage: Some("s3".into()), rate: Bitrate::from_mbps(mbps), length, ..Demand::default() }
     }
 
     /// A film whose units are on stores with names of a letter.
@@ -518,8 +552,12 @@ mod tests {
         let mbps = Bitrate::from_mbps;
         book(&mut ledger, &[striped(32, "ab")], NOW)[0].as_ref().unwrap();
         let shown = |node: &str, bound| -> Vec<_> {
-            let rooms = ledger.rooms(&node.parse().unwrap(), bound, &striped(10, "ab"), NOW);
-            rooms.into_iter().map(|room| (room.resource.to_string(), room.wanted, room.bound, room.fits())).collect()
+            let room = ledger.room(&node.parse().unwrap(), bound, &striped(10, "ab"), NOW);
+            let rooms = ledger.storage_rooms(&striped(10, "ab"), NOW);
+            std::iter::once(room)
+                .chain(rooms)
+                .map(|room| (room.resource.to_string(), room.wanted, room.bound, room.fits()))
+                .collect()
         };
         let stores = || ["storage:s3/a", "storage:s3/b"].map(|name| (name.to_owned(), mbps(5), Some(mbps(20)), false));
         let storage = ("storage:s3".to_owned(), mbps(10), Some(mbps(50)), true);
@@ -530,7 +568,8 @@ mod tests {
         assert_eq!(shown("b", Some(mbps(5)))[0], other(Some(mbps(5)), false));
         // Bookings that end before the stream begins do not count.
         let later = NOW + Duration::from_secs(4 * 3600);
-        let rooms = ledger.rooms(&"a".parse().unwrap(), None, &striped(40, "ab"), later);
+        let room = ledger.room(&"a".parse().unwrap(), None, &striped(40, "ab"), later);
+        let rooms = [&[room][..], &ledger.storage_rooms(&striped(40, "ab"), later)].concat();
         assert!(rooms.iter().all(|room| room.booked == Bitrate::ZERO && room.fits()), "{rooms:?}");
     }
 
@@ -571,9 +610,9 @@ mod tests {
         let mut one = ledger("a", 0, 1_000_000);
         let stream = |number: u64| Demand {
             storage: Some(format!("storage-{}", number % 200).into()),
-            stores: BTreeSet::new(),
             rate: Bitrate::from_mbps(1),
             length: Some(Duration::from_secs(number * 10)),
+            ..Demand::default()
         };
         let demands: Vec<_> = (0..8000).map(stream).collect();
         let plan = one.plan(&demands, NOW);
@@ -601,6 +640,23 @@ mod tests {
         assert!(!ledger.lasts(&slot, &endless, NOW));
         let slot = book(&mut ledger, std::slice::from_ref(&endless), NOW).remove(0).unwrap();
         assert!(ledger.lasts(&slot, &endless, later) && !slot.is_over(later));
+    }
+
+    #[test]
+    fn what_is_read_and_not_sent_is_booked_of_the_storage_alone() {
+        let mut ledger = ledger("a", 100, 100);
+        let read = Demand { is_read_only: true, length: None, ..film(80) };
+        let demands = [film(15), read.clone()];
+        assert!(book(&mut ledger, &demands, NOW).iter().all(Result::is_ok));
+        let mbps = Bitrate::from_mbps;
+        assert_eq!((ledger.needed(None), ledger.needed(Some("s3"))), (mbps(15), mbps(95)));
+        let booked = ledger.all_booked(NOW);
+        let of = |resource: &str| booked[&resource.parse().unwrap()];
+        assert!(of("node:a") <= mbps(17) && of("storage:s3") >= mbps(95), "{booked:?}");
+        // Without a limit of storages it is nothing that other nodes would have to read.
+        let mut of_node = self::ledger("b", 100, 0);
+        let plan = of_node.plan(&[read], NOW);
+        assert_eq!((plan.value.as_str(), plan.answers[0].is_ok()), ("[]", true));
     }
 
     #[test]

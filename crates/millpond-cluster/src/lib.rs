@@ -18,7 +18,7 @@
 //!
 //! let mut loads = Loads::new(view.into());
 //! let key = ObjectKey::new("films", "ducks.mp4");
-//! let answer = Sosd::default().assign(&mut loads, &Request { key: &key, rate: Bitrate::from_mbps(4), turn: 0 });
+//! let answer = Sosd::default().assign(&mut loads, &Request { key: &key, rate: Bitrate::from_mbps(4), turn: 0, rooms: None });
 //! assert_eq!(answer.candidates.len(), 3);
 //! ```
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
@@ -29,6 +29,7 @@ mod book;
 #[cfg(test)]
 mod book_tests;
 mod booking;
+mod expected;
 mod hash;
 mod home;
 mod key;
@@ -39,13 +40,15 @@ mod name;
 mod node;
 mod orders;
 mod role;
+mod unbooked;
 mod view;
 mod wire;
 
-pub use assignment::{Answer, Assignment, AssignmentName, Candidate, Request, RoundRobin, Sosd, Standing};
+pub use assignment::{Answer, Assignment, AssignmentName, Candidate, Request, Rooms, RoundRobin, Sosd, Standing};
 pub use bitrate::Bitrate;
 pub use book::{Book, CLOCKS_DIFFER, Shortage};
 pub use booking::{Booking, BookingError, InvalidResource, Resource};
+pub use expected::Expected;
 pub use home::{RangeGroup, homes};
 pub use key::ObjectKey;
 pub use ledger::{BookingPlan, Demand, Ledger, Limits, Room, Slot};
@@ -54,5 +57,6 @@ pub use loads::Loads;
 pub use name::{InvalidName, NodeName};
 pub use node::{Addresses, Node};
 pub use role::{InvalidRole, Role, Roles};
+pub use unbooked::Unbooked;
 pub use view::{Entry, Problem, ProblemKind, View, node_key};
 pub use wire::NodeError;

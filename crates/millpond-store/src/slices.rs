@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use crate::disk::disk_tier::{DiskSlice, DiskTier};
 use crate::disk::named::Named;
+use crate::lookups::{Found, LookupTimes, Lookups};
 use crate::memory::cache::Cache;
 use crate::memory::{CacheCounters, Memory};
 use crate::policy::Item;
@@ -33,6 +34,7 @@ pub(crate) struct SliceCache {
     slice: u64,
     run: u64,
     flights: AtomicU64,
+    lookups: Lookups,
 }
 
 /// A complete slice in memory, with the name of its object.
@@ -61,11 +63,21 @@ impl SliceCache {
             slice,
             run: run.max(slice),
             flights: AtomicU64::new(0),
+            lookups: Lookups::default(),
         }
     }
 
     /// Returns a complete slice, and counts a use of it.
     pub(crate) fn get(&self, id: SliceId, of: &Named) -> Option<Stored> {
+        let found = |stored: &Option<Stored>| match stored {
+            Some(Stored::Memory(_)) => Found::Memory,
+            Some(Stored::Disk(_)) => Found::Disk,
+            None => Found::Absent,
+        };
+        self.lookups.time(|| self.look_up(id, of), found)
+    }
+
+    fn look_up(&self, id: SliceId, of: &Named) -> Option<Stored> {
         let item = self.item(id, of);
         if let Some(held) = self.cache.get_item(&id, &item) {
             return Some(Stored::Memory(held.slice));
@@ -131,6 +143,10 @@ impl SliceCache {
     /// Adds a disk, unless there is one.
     pub(crate) fn set_disk(&self, disk: Arc<DiskTier>) {
         let _ = self.disk.set(disk);
+    }
+
+    pub(crate) fn lookup_times(&self) -> LookupTimes {
+        self.lookups.snapshot()
     }
 
     pub(crate) fn counters(&self) -> CacheCounters {

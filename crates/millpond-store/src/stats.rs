@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::disk::disk_tier::DiskStats;
 use crate::error::{ErrorKind, OriginError};
+use crate::lookups::LookupTimes;
 use crate::memory::CacheCounters;
 use crate::origin::{NeighbourStats, OriginCounts, StripeStoreStats};
 use crate::waits::{WaitCounts, Waits};
@@ -19,6 +20,8 @@ pub struct Stats {
     pub memory: Vec<(&'static str, CacheCounters)>,
     /// Counters of the slices on the disk, if there is a disk cache.
     pub disk: Option<DiskStats>,
+    /// Times of look-ups of slices.
+    pub lookups: LookupTimes,
     /// Counters of each place, by name.
     pub places: Vec<PlaceStats>,
 }

@@ -409,6 +409,7 @@ impl Store {
             memory_used: slices.memory().used(),
             memory: slices.memory().kinds(),
             disk: slices.disk().map(|disk| disk.stats()),
+            lookups: slices.lookup_times(),
             places: places.collect(),
         }
     }

@@ -1,32 +1,47 @@
-//! Counts of readers' waits by length. Only atomics, so that counting takes no lock.
+//! Counts of readers' waits and of look-ups by length. Only atomics, so that counting takes no lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Upper bounds of the buckets in seconds, rising. One more bucket counts longer waits.
+/// Upper bounds of the buckets of waits in seconds, rising. One more bucket counts longer waits.
 pub const BOUNDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
-/// Counts of waits.
-#[derive(Debug, Default)]
+/// The same of look-ups.
+pub const LOOKUP_BOUNDS: &[f64] = &[1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 1e-3, 1e-2];
+
+/// Counts of durations.
+#[derive(Debug)]
 pub(crate) struct Waits {
-    counts: [AtomicU64; BOUNDS.len() + 1],
+    bounds: &'static [f64],
+    counts: Box<[AtomicU64]>,
     nanos: AtomicU64,
 }
 
-/// Counts of waits at one moment.
+/// Counts of durations at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitCounts {
-    /// Counts of each of [`BOUNDS`], and of longer waits.
+    /// Counts of each of [`BOUNDS`] or [`LOOKUP_BOUNDS`], and of longer ones.
     pub counts: Vec<u64>,
-    /// Sum of all waits.
+    /// Sum of all.
     pub total: Duration,
 }
 
+impl Default for Waits {
+    fn default() -> Self {
+        Self::of(BOUNDS)
+    }
+}
+
 impl Waits {
+    pub(crate) fn of(bounds: &'static [f64]) -> Self {
+        let counts = (0..=bounds.len()).map(|_| AtomicU64::default()).collect();
+        Self { bounds, counts, nanos: AtomicU64::default() }
+    }
+
     pub(crate) fn add(&self, wait: Duration) {
         let seconds = wait.as_secs_f64();
-        self.counts[BOUNDS.partition_point(|bound| *bound < seconds)].fetch_add(1, Ordering::Relaxed);
+        self.counts[self.bounds.partition_point(|bound| *bound < seconds)].fetch_add(1, Ordering::Relaxed);
         self.nanos.fetch_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 

@@ -14,7 +14,7 @@ const ROWS: Rows = &[
     &["intervals", "origin"],
     &["error", "layout", "location", "scheduler"],
     &["memory"],
-    &["due", "freshness", "path", "policy", "schedule", "single_flight", "slice", "speculation", "trace"],
+    &["due", "freshness", "lookups", "path", "policy", "schedule", "single_flight", "slice", "speculation", "trace"],
     &["url_text", "version", "waits"],
 ];
 

@@ -5,6 +5,9 @@ use millpond_package::MediaKind;
 use std::sync::Arc;
 use tokio::sync::watch;
 
+/// Part of the media that headers of RTP packets are at most: 14 to 20 bytes of a full packet of 1.2 to 1.4 kB.
+const RTP_HEADERS: u64 = 64;
+
 /// The origin of frames: a stored title, or a live stream.
 pub trait Feed: std::fmt::Debug + Send + Sync + 'static {
     /// Path in URLs.
@@ -39,9 +42,11 @@ impl dyn Feed {
         Some(self.epoch(epoch)?.formats)
     }
 
-    /// Bits a second of some of its tracks, on average.
+    /// Bits a second that a session of some of its tracks needs to its end, headers of RTP included.
     pub fn rate(&self, tracks: impl IntoIterator<Item = u16>) -> u64 {
-        tracks.into_iter().filter_map(|track| self.format(track)).map(|format| format.bandwidth).sum()
+        let media = tracks.into_iter().filter_map(|track| self.format(track)).map(|format| format.bandwidth);
+        let media = media.fold(0, u64::saturating_add);
+        media.saturating_add(media / RTP_HEADERS)
     }
 
     /// Returns the tracks to describe, with their indexes: pictures, and sound of the default language. Pictures are of the named

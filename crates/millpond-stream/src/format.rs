@@ -20,7 +20,8 @@ pub struct Format {
     pub is_default: bool,
     /// Whether it is a picture unlike the main one.
     pub is_alternative: bool,
-    /// Bits a second on average.
+    /// Bits a second that a playback needs to its end ([`Bandwidth::sustained`](millpond_package::Bandwidth::sustained)); of a live
+    /// source what its description says.
     pub bandwidth: u64,
     /// Whether its samples are encrypted.
     pub is_encrypted: bool,
@@ -55,7 +56,7 @@ impl Format {
             language: presented.language().map(str::to_owned),
             is_default: presented.is_default(),
             is_alternative: presented.is_alternative(),
-            bandwidth: presented.bandwidth().average,
+            bandwidth: presented.bandwidth().sustained,
             is_encrypted: source.protection.is_some(),
             track,
         })

@@ -54,8 +54,8 @@ pub use frame::{Frame, Run};
 pub use kind::ModuleKind;
 pub use lead::Tempo;
 pub use live::{
-    Attached, ChannelSource, FoundPart, FoundSegment, LiveFeed, LiveWindow, PartBytes, PastPoint, PastStart, Program,
-    ShiftOptions, ShiftReport, Titles, Viewing, WindowOptions,
+    Attached, ChannelSource, FoundPart, FoundSegment, LiveFeed, LiveWindow, MixedPictures, PartBytes, PastPoint,
+    PastStart, Program, ShiftOptions, ShiftReport, Titles, Viewing, WindowOptions,
 };
 pub use manager::{
     Beginning, Group, GroupAddress, KeepAlive, LiveCollector, Manager, Opened, Options, Played, PlayedPart, Playing,

@@ -12,7 +12,7 @@ pub(crate) use best::Best;
 pub use round_robin::RoundRobin;
 pub use sosd::Sosd;
 
-use super::{Bitrate, Loads, ObjectKey};
+use super::{Bitrate, Loads, NodeName, ObjectKey, loads::Dispenser};
 use std::{fmt, str::FromStr};
 
 /// A stream that needs a dispenser.
@@ -24,6 +24,24 @@ pub struct Request<'a> {
     pub rate: Bitrate,
     /// Number of the request at its manager, for round robin.
     pub turn: u64,
+    /// What is booked of the dispensers; `None` where loads alone tell whether one is full.
+    pub rooms: Option<&'a dyn Rooms>,
+}
+
+/// Tells whether a stream fits a dispenser for its whole playback.
+pub trait Rooms: fmt::Debug {
+    /// Whether a dispenser has the stream's bandwidth until it ends.
+    fn has_room(&self, dispenser: &NodeName) -> bool;
+}
+
+impl Request<'_> {
+    /// Whether the stream is more than a dispenser has.
+    fn is_too_much(&self, dispenser: &Dispenser) -> bool {
+        match self.rooms {
+            Some(rooms) => !rooms.has_room(&dispenser.name),
+            None => dispenser.load.plus(self.rate) > dispenser.capacity,
+        }
+    }
 }
 
 /// A rule that assigns streams to dispensers. It has no state: all nodes get the same answer from the same loads.

@@ -21,10 +21,10 @@ impl Assignment for RoundRobin {
                 break;
             }
             let candidate = |standing| Candidate::new(dispenser, 0.0, standing, dispenser.capacity);
-            match dispenser.load.plus(request.rate) <= dispenser.capacity {
-                true => with_room.push(candidate(Standing::Room)),
-                false if full.len() < CANDIDATES => full.push(candidate(Standing::Full)),
-                false => {}
+            match request.is_too_much(dispenser) {
+                false => with_room.push(candidate(Standing::Room)),
+                true if full.len() < CANDIDATES => full.push(candidate(Standing::Full)),
+                true => {}
             }
         }
         with_room.append(&mut full);

@@ -78,7 +78,7 @@ type Ranks = [Vec<usize>; 3];
 fn walk(loads: &mut Loads, request: &Request<'_>, share: f64) -> Option<Ranks> {
     let mut ranks = Ranks::default();
     let is_known = loads.visit(request.key, |place, dispenser| {
-        let rank = &mut ranks[standing(dispenser, request.rate, share) as usize];
+        let rank = &mut ranks[standing(dispenser, request, share) as usize];
         if rank.len() < CANDIDATES {
             rank.push(place);
         }
@@ -92,7 +92,7 @@ fn scan(loads: &Loads, request: &Request<'_>, share: f64) -> Ranks {
     let mut ranks = [const { Best::new(CANDIDATES) }; 3];
     for (place, dispenser) in loads.dispensers().iter().enumerate() {
         let mixed = hash::pair(request.key.hash(), dispenser.hash);
-        let rank = standing(dispenser, request.rate, share) as usize;
+        let rank = standing(dispenser, request, share) as usize;
         ranks[rank].offer(mixed, dispenser.capacity.bps() as f64, place);
     }
     ranks.map(|best| best.into_iter().map(|(_, place)| place).collect())
@@ -103,11 +103,13 @@ fn bound(dispenser: &Dispenser, share: f64) -> Bitrate {
     Bitrate::from_bps((dispenser.capacity.bps() as f64 * share) as u64)
 }
 
-fn standing(dispenser: &Dispenser, rate: Bitrate, share: f64) -> Standing {
-    match dispenser.load.plus(rate) {
-        load if load <= bound(dispenser, share) => Standing::Room,
-        load if load <= dispenser.capacity => Standing::AboveBound,
-        _ => Standing::Full,
+fn standing(dispenser: &Dispenser, request: &Request<'_>, share: f64) -> Standing {
+    if request.is_too_much(dispenser) {
+        Standing::Full
+    } else if dispenser.load.plus(request.rate) <= bound(dispenser, share) {
+        Standing::Room
+    } else {
+        Standing::AboveBound
     }
 }
 
@@ -136,7 +138,7 @@ mod tests {
             let keys: Vec<_> = (0..4).map(|object| ObjectKey::new("films", &object.to_string())).collect();
             let rate = Bitrate::from_mbps(40);
             for object in objects {
-                let request = Request { key: &keys[object as usize], rate, turn: 0 };
+                let request = Request { key: &keys[object as usize], rate, turn: 0, rooms: None };
                 let share = Sosd::default().bound(loads.totals(rate));
                 let scanned = scan(&loads, &request, share);
                 let answer = Sosd::default().assign(&mut loads, &request);

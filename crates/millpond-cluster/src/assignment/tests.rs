@@ -15,7 +15,7 @@ fn loads(nodes: impl IntoIterator<Item = Node>) -> Loads {
 }
 
 fn first(rule: &dyn Assignment, loads: &mut Loads, key: &ObjectKey, turn: u64) -> NodeName {
-    let answer = rule.assign(loads, &Request { key, rate: RATE, turn });
+    let answer = rule.assign(loads, &Request { key, rate: RATE, turn, rooms: None });
     answer.best().unwrap().name.clone()
 }
 
@@ -33,16 +33,19 @@ fn every_rule_leaves_out_who_drains_and_puts_full_nodes_last() {
         nodes[7].load.rate = Bitrate::from_mbps(97);
         let mut all = loads(nodes);
         for (turn, key) in objects(200).enumerate() {
-            let answer = rule.assign(&mut all, &Request { key: &key, rate: RATE, turn: turn as u64 });
+            let answer = rule.assign(&mut all, &Request { key: &key, rate: RATE, turn: turn as u64, rooms: None });
             assert_eq!((answer.candidates.len(), answer.compared), (8, 18), "{name}");
             assert!(answer.candidates.iter().all(|found| !["n3", "n5", "n7"].contains(&found.name.as_str())));
-            assert_eq!(answer, rule.assign(&mut all, &Request { key: &key, rate: RATE, turn: turn as u64 }));
+            assert_eq!(
+                answer,
+                rule.assign(&mut all, &Request { key: &key, rate: RATE, turn: turn as u64, rooms: None })
+            );
         }
         let mut full = loads([Node { load: Load { rate: Bitrate::from_mbps(99), sessions: 1 }, ..node("a", 100) }]);
         let key = ObjectKey::new("", "a");
-        let answer = rule.assign(&mut full, &Request { key: &key, rate: RATE, turn: 1 });
+        let answer = rule.assign(&mut full, &Request { key: &key, rate: RATE, turn: 1, rooms: None });
         assert!(answer.best().is_none() && answer.candidates[0].standing == Standing::Full, "{name}");
-        let nobody = rule.assign(&mut loads([]), &Request { key: &key, rate: RATE, turn: 1 });
+        let nobody = rule.assign(&mut loads([]), &Request { key: &key, rate: RATE, turn: 1, rooms: None });
         assert_eq!((nobody.best(), nobody.to_string().as_str()), (None, "no dispenser takes streams"));
         assert_eq!(name.as_str().parse(), Ok(name));
     }
@@ -103,7 +106,7 @@ fn a_popular_object_comes_to_have_several_dispensers() {
     assert!(most <= Bitrate::from_mbps(563), "{most}");
     // The second dispenser is the one that the first one's answer named.
     let mut fresh = loads((0..10).map(|number| node(&format!("n{number}"), 1000)));
-    let answer = Sosd::default().assign(&mut fresh, &Request { key: &key, rate: RATE, turn: 0 });
+    let answer = Sosd::default().assign(&mut fresh, &Request { key: &key, rate: RATE, turn: 0, rooms: None });
     let order: Vec<_> = answer.candidates.iter().map(|candidate| candidate.name.clone()).collect();
     assert_eq!(seen[..8], order);
     // An object that one node should have stays there, whatever the load.

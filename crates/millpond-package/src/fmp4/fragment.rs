@@ -148,6 +148,15 @@ impl Columns {
         });
     }
 
+    /// Returns the bits of a composition offset: in version 1 a signed number (8.8.8.3). An offset that 32 bits of the version can't hold is
+    /// 0, as another one would be read.
+    fn offset(&self, row: &FragmentSample) -> u32 {
+        match self.is_signed {
+            true => i32::try_from(row.offset).unwrap_or(0) as u32,
+            false => u32::try_from(row.offset).unwrap_or(0),
+        }
+    }
+
     /// Writes `trun` (8.8.8). Returns the position of the data offset, which isn't known yet.
     pub(super) fn run(&self, w: &mut BoxWriter, rows: &[FragmentSample]) -> usize {
         let flag = |wanted: bool, flag| if wanted { flag } else { 0 };
@@ -177,11 +186,37 @@ impl Columns {
                     w.u32(if row.is_sync { SYNC } else { NOT_SYNC });
                 }
                 if self.has_offsets {
-                    // In version 1 these bits are a signed number (8.8.8.3).
-                    w.u32(row.offset as u32);
+                    w.u32(self.offset(row));
                 }
             }
         });
         place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The version of `trun` and the composition offsets of samples, as they are read (8.8.8.2).
+    fn read_back(offsets: &[i64]) -> (u8, Vec<i64>) {
+        let sample = |offset: &i64| FragmentSample { duration: 1, size: 1, offset: *offset, is_sync: true };
+        let run = TrackRun { id: 1, decode_time: 0, samples: offsets.iter().map(sample).collect() };
+        let head = fragment_head(1, &[run]);
+        let place = head.windows(4).position(|name| name == b"trun").unwrap();
+        let (version, rows) = (head[place + 4], &head[place + 16..]);
+        let word = |row: &[u8]| u32::from_be_bytes(row.try_into().unwrap());
+        let read = |row: &[u8]| if version == 0 { i64::from(word(row)) } else { i64::from(word(row) as i32) };
+        (version, rows[..4 * offsets.len()].chunks(4).map(read).collect())
+    }
+
+    #[test]
+    fn offsets_are_read_as_they_were_or_as_zero() {
+        let large = i64::from(u32::MAX) - 1;
+        assert_eq!(read_back(&[0, 5, large]), (0, vec![0, 5, large]));
+        assert_eq!(read_back(&[-5, 5, i64::from(i32::MAX)]), (1, vec![-5, 5, i64::from(i32::MAX)]));
+        // Both in one run: there is no field for it.
+        assert_eq!(read_back(&[-5, 5, large]), (1, vec![-5, 5, 0]));
+        assert_eq!(read_back(&[1, 1 << 33, 2]), (0, vec![1, 0, 2]));
     }
 }

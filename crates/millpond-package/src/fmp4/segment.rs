@@ -81,12 +81,6 @@ fn segment_type(w: &mut BoxWriter) {
     });
 }
 
-/// Returns a composition offset that a field of 32 bits can hold; 0 for others.
-fn offset(ticks: i64) -> i64 {
-    let fits = i32::try_from(ticks).is_ok() || u32::try_from(ticks).is_ok();
-    if fits { ticks } else { 0 }
-}
-
 fn rows(clock: &Clock<'_>, track: &Track, samples: &[Timed], end: i64) -> Vec<FragmentSample> {
     let next = samples.iter().skip(1).map(|s| s.dts).chain([end]);
     let row = |(s, next): (&Timed, i64)| {
@@ -94,7 +88,7 @@ fn rows(clock: &Clock<'_>, track: &Track, samples: &[Timed], end: i64) -> Vec<Fr
         FragmentSample {
             duration: u32::try_from(clock.at(next).saturating_sub(dts).max(0)).unwrap_or(u32::MAX),
             size: u32::try_from(written(track, &s.sample)).unwrap_or(u32::MAX),
-            offset: offset(pts.saturating_sub(dts).saturating_add(clock.reorder())),
+            offset: pts.saturating_sub(dts).saturating_add(clock.reorder()),
             is_sync: s.sample.sync,
         }
     };

@@ -107,7 +107,8 @@ impl Window {
         let mut loads: Vec<_> = of_epoch.filter_map(load).take(MEASURED).collect();
         loads.reverse();
         let found = Bandwidth::of(&loads);
-        Bandwidth { peak: steady(0, found.peak), average: steady(0, found.average) }
+        let [peak, average, sustained] = [found.peak, found.average, found.sustained].map(|rate| steady(0, rate));
+        Bandwidth { peak, average, sustained }
     }
 
     /// Returns the packets of a track in a segment.

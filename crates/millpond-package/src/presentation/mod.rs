@@ -18,7 +18,7 @@ use crate::{
         keys::KeyAddress,
         muxed_audio::MuxedAudio,
         period::Period,
-        track::{MediaKind, PresentedTrack},
+        track::{Content, MediaKind, PresentedTrack},
     },
     text::Cue,
 };
@@ -92,8 +92,12 @@ pub struct Sidecar {
 
 impl Sidecar {
     pub(crate) fn heap_bytes(&self) -> usize {
-        let cues = self.cues.capacity() * size_of::<Cue>() + self.cues.iter().map(Cue::heap_bytes).sum::<usize>();
-        self.language.len() + self.name.len() + cues
+        self.language.len() + self.name.len() + self.cue_bytes()
+    }
+
+    /// Bytes of heap held by its cues, which periods share.
+    fn cue_bytes(&self) -> usize {
+        self.cues.capacity() * size_of::<Cue>() + self.cues.iter().map(Cue::heap_bytes).sum::<usize>()
     }
 }
 
@@ -241,9 +245,19 @@ impl Presentation {
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         let muxed = self.muxed.get().and_then(Option::as_ref).map_or(0, MuxedAudio::heap_bytes);
-        let periods: usize = self.periods.iter().map(|period| period.presentation.heap_bytes()).sum();
+        let of_period = |period: &Presentation| period.heap_bytes().saturating_sub(period.cue_bytes());
+        let periods: usize = self.periods.iter().map(|period| of_period(&period.presentation)).sum();
         let warnings: usize = self.warnings.iter().map(String::len).sum();
         self.tracks.iter().map(PresentedTrack::heap_bytes).sum::<usize>() + muxed + warnings + self.base.len() + periods
+    }
+
+    /// Bytes of heap held by the cues of its sidecars.
+    fn cue_bytes(&self) -> usize {
+        let of_track = |track: &PresentedTrack| match &track.content {
+            Content::Sidecar(sidecar) => sidecar.cue_bytes(),
+            Content::Media(_) => 0,
+        };
+        self.tracks.iter().map(of_track).sum()
     }
 
     /// Warnings for the operator: tracks left out, renditions without common boundaries.

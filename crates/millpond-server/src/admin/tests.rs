@@ -64,6 +64,7 @@ pub(super) fn parts() -> AdminParts {
         gates: Arc::new(Gates::none()),
         limits,
         access_log: false,
+        http_port: None,
     };
     AdminParts {
         rtsp: Rtsp::new((sources.clone(), None), options, &metrics.rtsp, None).unwrap(),

@@ -4,13 +4,13 @@
 //! node that sent the viewer. Each storage has a key, which it may share with others, and which each transaction that takes more of it compares
 //! and changes: so of two nodes that take the last bandwidth at once, one reads the other's bookings and decides again.
 
-use super::{Cluster, entries::Entries, load_meter::StorageRate};
+use super::{Cluster, Counted, entries::Entries, viewers::HttpViewers};
 use millpond_cluster::{
-    Bitrate, BookingPlan, Demand, Ledger, Node, NodeName, ObjectKey, Resource, Room, Shortage, Slot, View,
+    Bitrate, BookingPlan, Demand, Expected, Ledger, Node, NodeName, ObjectKey, Resource, Shortage, Slot, View,
 };
 use millpond_etcd::{Compare, EtcdError, KeyValue, LeaseId, Operation, Revision, Transaction};
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -40,12 +40,6 @@ const SETTLING: Duration = Duration::from_millis(1500);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Streams that wait to be booked. Beyond it they are admitted by the last bookings that are known.
 const MOST_WAITING: usize = 10_000;
-/// Time for which a viewer by HTTP is booked as a stream. The measured bandwidth follows more slowly.
-const BEGINNING: Duration = Duration::from_secs(30);
-/// Most viewers by HTTP that are booked as such.
-const MOST_VIEWERS: usize = 100_000;
-/// Least bandwidth that is booked for measured traffic.
-const LEAST: Bitrate = Bitrate::from_mbps(1);
 /// Keys of storages. All of them fit into one transaction: etcd takes 128 operations.
 const GUARDS: u64 = 100;
 /// Most keys of bookings that are read.
@@ -67,27 +61,12 @@ pub(super) struct Bookings {
     guards: Mutex<HashMap<Vec<u8>, Revision>>,
     /// The lease of this node, while it has one.
     lease: watch::Sender<Option<LeaseId>>,
-    /// Bookings of viewers by HTTP. A lock, held for a change.
-    viewers: Mutex<Viewers>,
-    measured: watch::Sender<Measured>,
-}
-
-/// Measured bandwidth.
-#[derive(Clone, Debug, Default)]
-struct Measured {
-    /// Sent by this node.
-    sent: Bitrate,
-    /// Read of each storage.
-    read: Vec<(Arc<str>, StorageRate)>,
-}
-
-/// Bandwidth that is booked for viewers by HTTP, which have no sessions: that of each one for a while, then the measured bandwidth of all.
-#[derive(Debug, Default)]
-struct Viewers {
-    /// Those that began to play lately, with the time since the start of the server.
-    recent: VecDeque<(Duration, Booked)>,
-    /// Measured bandwidth of this node and of each storage, beyond the bookings of streams.
-    seen: HashMap<Option<Arc<str>>, Booked>,
+    /// Viewers by HTTP.
+    pub(super) viewers: HttpViewers,
+    /// Bookings of streams that were sent to other nodes. A lock, held for a look.
+    expected: Mutex<Expected>,
+    /// What was sent and read, with the time.
+    pub(super) counted: watch::Sender<Option<(Counted, Duration)>>,
 }
 
 /// A stream that waits to be booked.
@@ -106,6 +85,11 @@ pub(crate) struct Booked {
 }
 
 impl Booked {
+    /// Its bandwidth.
+    pub(super) fn rate(&self) -> Bitrate {
+        self.demand.rate
+    }
+
     /// Whether it lasts as long as a playback of the whole demand that begins now.
     pub(crate) fn lasts(&self) -> bool {
         self.cluster.bookings.ledger().lasts(&self.slot, &self.demand, now())
@@ -124,7 +108,7 @@ impl Drop for Booked {
 }
 
 /// Time since the Unix epoch.
-fn now() -> Duration {
+pub(super) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
@@ -132,14 +116,18 @@ impl Bookings {
     pub(super) fn new(ledger: Ledger) -> Self {
         let (waiting, is_away, observed, guards, viewers) = Default::default();
         let (ledger, wake, lease) = (Mutex::new(ledger), Notify::new(), watch::Sender::new(None));
-        let measured = watch::Sender::default();
-        Self { ledger, waiting, wake, is_away, observed, guards, lease, viewers, measured }
+        let (expected, counted) = (Mutex::default(), watch::Sender::default());
+        Self { ledger, waiting, wake, is_away, observed, guards, lease, viewers, expected, counted }
     }
 
-    /// Notes measured bandwidth, which is booked beside the caller.
-    pub(super) fn measure<'a>(&self, sent: Bitrate, read: impl Iterator<Item = (&'a Arc<str>, &'a StorageRate)>) {
-        let read = read.map(|(name, storage)| (name.clone(), storage.clone())).collect();
-        self.measured.send_replace(Measured { sent, read });
+    /// Notes what was sent and read. A task books what is beyond the streams.
+    pub(super) fn measure(&self, counted: Option<(Counted, Duration)>) {
+        self.counted.send_replace(counted);
+    }
+
+    /// Bookings of streams that were sent to other nodes.
+    pub(super) fn expected(&self) -> MutexGuard<'_, Expected> {
+        self.expected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -259,16 +247,9 @@ impl Cluster {
         all.into_iter().map(|(resource, rate)| (resource.to_string(), rate)).collect()
     }
 
-    /// Room for a stream at a node, and at the storages that it needs. Empty where nothing is bounded.
-    pub(super) fn rooms(&self, name: &NodeName, demand: &Demand) -> Vec<Room> {
-        let ledger = self.bookings.ledger();
-        if !ledger.is_bounded() {
-            return Vec::new();
-        }
-        // Another node tells its capacity, not whether it is a limit: that is taken to be as here.
-        let view = self.view();
-        let bound = view.node(name.as_str()).map(|node| node.capacity).filter(|_| self.settings.mbps.is_some());
-        ledger.rooms(name, bound, demand, now())
+    /// Whether any bandwidth is limited. Otherwise nothing is booked.
+    pub(crate) fn books(&self) -> bool {
+        self.bookings.ledger().is_bounded()
     }
 
     /// Books bandwidth for a stream until it ends, or until the result is dropped. `None` where nothing is bounded.
@@ -282,7 +263,7 @@ impl Cluster {
         })
     }
 
-    async fn try_book(self: &Arc<Self>, demand: Demand) -> Result<Option<Booked>, Shortage> {
+    pub(super) async fn try_book(self: &Arc<Self>, demand: Demand) -> Result<Option<Booked>, Shortage> {
         if !self.bookings.ledger().is_bounded() {
             return Ok(None);
         }
@@ -292,67 +273,6 @@ impl Cluster {
             None => self.booked(&demand).await?,
         };
         Ok(Some(Booked { cluster: self.clone(), slot, demand }))
-    }
-
-    /// Books bandwidth for a viewer by HTTP who begins to play.
-    ///
-    /// # Errors
-    /// The node or the storage lacks bandwidth.
-    pub(crate) async fn book_viewer(self: &Arc<Self>, demand: Demand) -> Result<(), Shortage> {
-        if let Some(booked) = self.book(demand).await? {
-            let mut viewers = self.bookings.viewers.lock().unwrap_or_else(PoisonError::into_inner);
-            viewers.recent.push_back((self.now(), booked));
-            if viewers.recent.len() > MOST_VIEWERS {
-                viewers.recent.pop_front();
-            }
-        }
-        Ok(())
-    }
-
-    /// Books measured bandwidth until `stop` turns true. It waits for etcd, which the task that renews the lease must not do.
-    pub(super) async fn book_measured(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        if !self.bookings.ledger().is_bounded() {
-            return;
-        }
-        let mut measured = self.bookings.measured.subscribe();
-        loop {
-            tokio::select! {
-                Ok(()) = measured.changed() => {}
-                _ = stop.wait_for(|stop| *stop) => return,
-            }
-            let now = measured.borrow_and_update().clone();
-            self.follow_load(now).await;
-        }
-    }
-
-    /// Books what is sent, and read of storages, beyond what is booked for streams: viewers by HTTP have no sessions.
-    async fn follow_load(self: &Arc<Self>, Measured { sent, read }: Measured) {
-        let old: Vec<_> = {
-            let mut viewers = self.bookings.viewers.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = viewers.recent.partition_point(|(at, _)| *at + BEGINNING < self.now());
-            viewers.recent.drain(..count).collect()
-        };
-        drop(old);
-        let storages = read.into_iter().map(|(name, storage)| (Some(name), storage.rate(), storage.stores));
-        for (storage, rate, stores) in storages.chain([(None, sent, BTreeSet::new())]) {
-            let known = self.bookings.viewers.lock().unwrap_or_else(PoisonError::into_inner).seen.remove(&storage);
-            let needed = self.bookings.ledger().needed(storage.as_deref());
-            let booked = known.as_ref().map_or(Bitrate::ZERO, |known| known.demand.rate);
-            let wanted = rate.minus(needed.minus(booked));
-            let differs = wanted.minus(booked).plus(booked.minus(wanted));
-            let booked = match known {
-                Some(known) if differs < LEAST => Some(known),
-                known => {
-                    drop(known);
-                    let demand = Demand { storage: storage.clone(), stores, rate: wanted, length: None };
-                    let is_worth = wanted >= LEAST;
-                    // Where even that does not fit, no further stream is admitted.
-                    if is_worth { self.try_book(demand).await.ok().flatten() } else { None }
-                }
-            };
-            let mut viewers = self.bookings.viewers.lock().unwrap_or_else(PoisonError::into_inner);
-            viewers.seen.extend(booked.map(|booked| (storage, booked)));
-        }
     }
 
     /// Books bandwidth that is not booked yet.

@@ -1,12 +1,7 @@
 //! The load that this node publishes.
 
 use millpond_cluster::{Bitrate, Load};
-use std::{
-    collections::{BTreeSet, HashMap},
-    fmt,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 /// Time constant of the average.
 const AVERAGE: Duration = Duration::from_secs(4);
@@ -35,22 +30,6 @@ pub(crate) struct PlaceRead {
     pub(crate) bytes: u64,
 }
 
-/// Bandwidth of a place's storage.
-#[derive(Clone, Debug, Default)]
-pub(super) struct StorageRate {
-    /// Names of the stores of its striping group.
-    pub(super) stores: BTreeSet<Arc<str>>,
-    /// Average in bits per second.
-    average: f64,
-}
-
-impl StorageRate {
-    /// The bandwidth.
-    pub(super) fn rate(&self) -> Bitrate {
-        Bitrate::from_bps(self.average as u64)
-    }
-}
-
 /// Reads the counts.
 type Read = Box<dyn Fn() -> Counted + Send + Sync>;
 
@@ -59,7 +38,6 @@ pub(crate) struct LoadMeter {
     read: Read,
     last: Option<(Counted, Duration)>,
     average: f64,
-    storages: HashMap<Arc<str>, StorageRate>,
 }
 
 impl fmt::Debug for LoadMeter {
@@ -71,12 +49,12 @@ impl fmt::Debug for LoadMeter {
 impl LoadMeter {
     /// Measures by a function that reads the counts.
     pub(crate) fn new(read: impl Fn() -> Counted + Send + Sync + 'static) -> Self {
-        Self { read: Box::new(read), last: None, average: 0.0, storages: HashMap::new() }
+        Self { read: Box::new(read), last: None, average: 0.0 }
     }
 
-    /// The bandwidth of each place's storage.
-    pub(super) fn storages(&self) -> impl Iterator<Item = (&Arc<str>, &StorageRate)> {
-        self.storages.iter()
+    /// The counts that were read last, with their time.
+    pub(super) fn counted(&self) -> Option<&(Counted, Duration)> {
+        self.last.as_ref()
     }
 
     /// The load at a time.
@@ -90,13 +68,6 @@ impl LoadMeter {
                 let weight = 1.0 - (-elapsed / AVERAGE.as_secs_f64()).exp();
                 let rate = |old: u64, new: u64| new.saturating_sub(old) as f64 * 8.0 / elapsed;
                 self.average += (rate(before.sent, counted.sent) - self.average) * weight;
-                for PlaceRead { place, stores, bytes } in &counted.read {
-                    let known =
-                        before.read.iter().find(|known| known.place == *place).map_or(*bytes, |read| read.bytes);
-                    let storage = self.storages.entry(place.clone()).or_default();
-                    storage.average += (rate(known, *bytes) - storage.average) * weight;
-                    storage.stores.clone_from(stores);
-                }
                 self.last = Some((counted, now));
             }
             None => self.last = Some((counted, now)),
@@ -116,8 +87,7 @@ mod tests {
         let counter = sent.clone();
         let mut meter = LoadMeter::new(move || {
             let sent = counter.load(Ordering::Relaxed);
-            let read = PlaceRead { place: "s3".into(), stores: ["a".into()].into(), bytes: sent / 2 };
-            Counted { sent, sessions: 3, read: vec![read] }
+            Counted { sent, sessions: 3, read: Vec::new() }
         });
         for second in 0..40 {
             meter.measure(Duration::from_secs(second));
@@ -126,8 +96,7 @@ mod tests {
         let load = meter.measure(Duration::from_secs(40));
         assert!((990_000..=1_000_000).contains(&load.rate.bps()) && load.sessions == 3, "{load:?}");
         assert_eq!(meter.measure(Duration::from_millis(40_100)), load);
-        let (name, storage) = meter.storages().next().unwrap();
-        assert!(&**name == "s3" && (490_000..=500_000).contains(&storage.rate().bps()), "{storage:?}");
-        assert_eq!(storage.stores, ["a".into()].into());
+        let (counted, at) = meter.counted().unwrap();
+        assert_eq!((counted.sent, *at), (5_000_000, Duration::from_secs(40)));
     }
 }

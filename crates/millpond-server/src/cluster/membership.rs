@@ -49,7 +49,7 @@ impl Cluster {
                 break;
             }
             let node = self.published(meter.measure(self.now()));
-            self.bookings.measure(node.load.rate, meter.storages());
+            self.bookings.measure(meter.counted().cloned());
             let pause = match self.step(&mut registration, node).await {
                 Ok(pause) => pause,
                 Err(error) => {

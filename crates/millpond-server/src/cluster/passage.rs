@@ -6,7 +6,7 @@
 use super::{Cluster, MARK, Start, settings::Steering};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use millpond_cluster::{ObjectKey, Role};
+use millpond_cluster::{Demand, ObjectKey, Role};
 use millpond_connections::proxies::Forwarded;
 use millpond_outbound::{Client, Options, chain};
 use millpond_store::loop_id;
@@ -52,6 +52,8 @@ pub(crate) struct Passage {
     cluster: Arc<Cluster>,
     key: ObjectKey,
     start: Start,
+    /// That of its title, where it is known.
+    demand: Option<Demand>,
     method: Method,
     /// Path and query.
     target: String,
@@ -87,6 +89,7 @@ impl Cluster {
     pub(crate) fn passage(
         self: &Arc<Self>,
         (key, start): (ObjectKey, Start),
+        demand: Option<Demand>,
         PassedRequest { method, target, headers, client }: PassedRequest<'_>,
     ) -> Option<Passage> {
         if self.settings.steering != Steering::Proxy || !self.own.roles.contains(Role::Manager) {
@@ -103,7 +106,7 @@ impl Cluster {
         let mark = format!("{}{MARK}={}", if target.contains('?') { '&' } else { '?' }, self.name());
         let target = format!("{target}{mark}");
         let (cluster, method, failed) = (self.clone(), method.clone(), HashSet::new());
-        Some(Passage { cluster, key, start, method, target, headers: own, failed })
+        Some(Passage { cluster, key, start, demand, method, target, headers: own, failed })
     }
 
     /// Whether requests are passed on.
@@ -116,11 +119,12 @@ impl Passage {
     /// Asks the best node that has not failed. `None` where that is this one, or no node answers.
     pub(crate) async fn begin(&mut self) -> Option<Passed> {
         let is_new = self.start == Start::Stored;
-        let candidates = self.cluster.answer(&self.key, self.start, is_new).candidates;
+        let demand = self.demand.clone();
+        let candidates = self.cluster.answer(&self.key, self.start, demand.as_ref(), is_new).candidates;
         let view = self.cluster.view();
         for candidate in candidates {
             if candidate.name == *self.cluster.name() {
-                self.cluster.count(&candidate, self.start);
+                self.cluster.count(&candidate, self.start, demand.as_ref());
                 return None;
             }
             let Some(base) = view.node(candidate.name.as_str()).and_then(|node| node.addresses.http.clone()) else {
@@ -128,7 +132,7 @@ impl Passage {
             };
             let headers = self.headers.clone();
             if let Some(passed) = self.ask(&base, headers).await {
-                self.cluster.count(&candidate, self.start);
+                self.cluster.count(&candidate, self.start, demand.as_ref());
                 self.cluster.metrics.passed.inc();
                 return Some(passed);
             }
@@ -139,7 +143,7 @@ impl Passage {
     /// Asks other nodes, and this one last, for the bytes from `from` to before `end` of the reply with a strong entity tag.
     async fn resume(&mut self, etag: &HeaderValue, from: u64, end: u64) -> Option<Passed> {
         let view = self.cluster.view();
-        let candidates = self.cluster.answer(&self.key, self.start, false).candidates;
+        let candidates = self.cluster.answer(&self.key, self.start, None, false).candidates;
         let others = candidates.iter().filter(|candidate| candidate.name != *self.cluster.name());
         let address = |name: &str| view.node(name).and_then(|node| node.addresses.http.clone());
         let own = self.cluster.own.addresses.http.clone();
@@ -342,7 +346,7 @@ mod tests {
         cluster.set_view(View::of(1, nodes));
         // An asset whose nodes are b, then c, then this one.
         let is_fit = |key: &ObjectKey| {
-            let order = cluster.answer(key, Start::Follows, false).candidates;
+            let order = cluster.answer(key, Start::Follows, None, false).candidates;
             order.iter().map(|candidate| candidate.name.to_string()).collect::<String>() == "bca"
         };
         let key = (0..).map(|n| ObjectKey::new("films", &format!("{n}.mp4"))).find(is_fit).unwrap();
@@ -351,7 +355,7 @@ mod tests {
         let client = Forwarded { address: "192.0.2.7".parse().unwrap(), is_secure: true };
         let target = "/films/1.mp4/v1/1.m4s?x=1";
         let request = PassedRequest { method: &Method::GET, target, headers: &headers, client };
-        let mut passage = cluster.passage((key, Start::Follows), request).unwrap();
+        let mut passage = cluster.passage((key, Start::Follows), None, request).unwrap();
         let begun = passage.begin().await.unwrap();
         assert!(!begun.headers.contains_key(header::SERVER) && begun.length == Some(10));
         let mut bytes = PassedBytes::new(passage, begun);

@@ -3,10 +3,11 @@
 use super::{
     Cluster, Start,
     state::{Link, Membership},
+    steering::assumed,
 };
-use millpond_cluster::{Candidate, Demand, Node, ObjectKey, RangeGroup, Resource, Room, homes};
+use millpond_cluster::{Candidate, Demand, Node, ObjectKey, RangeGroup, Room, homes};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::PoisonError};
 use utoipa::ToSchema;
 
 /// The state of this node, and the nodes of the last view.
@@ -192,17 +193,15 @@ impl Cluster {
     /// Explains which nodes serve an object, which are the homes of its first bytes, and whether a stream fits; `demand` is that of one
     /// stream, where it is known.
     pub(crate) fn explain(&self, key: &ObjectKey, start: Start, demand: Option<&Demand>) -> Explained {
-        let answer = self.answer(key, start, false);
-        let unknown = Demand::default();
-        let rooms = |candidate: &Candidate| self.rooms(&candidate.name, demand.unwrap_or(&unknown));
-        let mut book: Vec<Room> = Vec::new();
-        for room in answer.candidates.iter().flat_map(rooms) {
-            // All candidates share the storages.
-            if !book.iter().any(|known| known.resource == room.resource) {
-                book.push(room);
-            }
-        }
-        book.sort_by_key(|room| matches!(room.resource, Resource::Storage(_)));
+        let assumed = assumed();
+        let (answer, book) = {
+            let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+            // One look at the books, so that nodes with room are those that the stream fits.
+            let rooms = self.rooms(demand.unwrap_or(&assumed));
+            let answer = self.answer_in(&mut loads, (key, start), &rooms, false);
+            let book = rooms.all(answer.candidates.iter().map(|candidate| &candidate.name));
+            (answer, book)
+        };
         let view = self.view();
         let homes = homes(&view, key, RangeGroup::of(0), 2);
         let candidate = |candidate: &Candidate| CandidateStatus {

@@ -1,14 +1,14 @@
 //! The node that serves a request: this one, or another one.
 
-use super::{Cluster, settings::Steering};
-use millpond_cluster::{Answer, Bitrate, Candidate, Node, NodeName, ObjectKey, Request, Role, Sosd};
+use super::{Cluster, rooms::NodeRooms, settings::Steering};
+use millpond_cluster::{Answer, Bitrate, Candidate, Demand, Loads, Node, NodeName, ObjectKey, Request, Role, Sosd};
 use std::sync::{Arc, PoisonError, atomic::Ordering};
 
 /// Parameter of the query of requests that another node has sent here. The node that it names serves them itself: so no request is
 /// sent on twice, whatever the nodes' views are.
 pub(crate) const MARK: &str = "_millpond_node";
 
-/// Bandwidth that a stream counts with until its node publishes its load.
+/// Bandwidth that a stream counts with where that of its title is not known.
 const RATE: Bitrate = Bitrate::from_mbps(4);
 
 /// Whether a query has the mark of another node.
@@ -42,36 +42,45 @@ pub(crate) enum Protocol {
 }
 
 impl Cluster {
-    /// The URL of a request's node, without a path; `None` where it is served here. `is_secure` is whether the request came over TLS.
-    pub(crate) async fn elsewhere(
-        &self,
-        key: &ObjectKey,
-        start: Start,
-        (protocol, is_secure): (Protocol, bool),
-    ) -> Option<Arc<str>> {
+    /// Whether the demand of a title must be known to send its viewers where they fit.
+    pub(crate) fn needs_demand(&self, start: Start) -> bool {
+        start == Start::Stored && self.own.roles.contains(Role::Manager) && self.books()
+    }
+
+    /// Whether requests of a kind may be redirected from this node.
+    pub(crate) fn redirects(&self, start: Start, protocol: Protocol) -> bool {
         let is_redirected = match (self.settings.steering, protocol) {
             (Steering::None | Steering::Proxy, _) => false,
             // Manifests list the nodes. Live streams have one.
             (Steering::Steer, Protocol::Http) => matches!(start, Start::Live | Start::Pushed),
             (Steering::Redirect | Steering::Steer, _) => true,
         };
-        if !is_redirected || !self.own.roles.contains(Role::Manager) {
-            return None;
-        }
-        if start == Start::Follows && !self.is_draining() {
+        let is_at_rest = start == Start::Follows && !self.is_draining();
+        is_redirected && self.own.roles.contains(Role::Manager) && !is_at_rest
+    }
+
+    /// The URL of a request's node, without a path; `None` where it is served here. `demand` is that of its title, where it is known,
+    /// and `is_secure` is whether the request came over TLS.
+    pub(crate) async fn elsewhere(
+        &self,
+        (key, start): (&ObjectKey, Start),
+        demand: Option<&Demand>,
+        (protocol, is_secure): (Protocol, bool),
+    ) -> Option<Arc<str>> {
+        if !self.redirects(start, protocol) {
             return None;
         }
         let view = self.view();
-        for candidate in self.answer(key, start, true).candidates {
+        for candidate in self.answer(key, start, demand, true).candidates {
             if candidate.name == *self.name() {
-                self.count(&candidate, start);
+                self.count(&candidate, start, demand);
                 return None;
             }
             let Some(base) = view.node(candidate.name.as_str()).and_then(|node| base(node, protocol, is_secure)) else {
                 continue;
             };
             if self.reach.is_up(&base).await {
-                self.count(&candidate, start);
+                self.count(&candidate, start, demand);
                 match protocol {
                     Protocol::Http => self.metrics.http.inc(),
                     Protocol::Rtsp => self.metrics.rtsp.inc(),
@@ -86,7 +95,12 @@ impl Cluster {
 
     /// The nodes that a manifest of a stored asset lists, the best first, with their URLs; that of this node is `None`. Empty where
     /// manifests list no nodes.
-    pub(crate) async fn listed(&self, key: &ObjectKey, is_secure: bool) -> Vec<(NodeName, Option<Arc<str>>)> {
+    pub(crate) async fn listed(
+        &self,
+        key: &ObjectKey,
+        demand: Option<&Demand>,
+        is_secure: bool,
+    ) -> Vec<(NodeName, Option<Arc<str>>)> {
         let is_steered = self.settings.steering == Steering::Steer;
         if !is_steered && self.settings.steering != Steering::Redirect {
             return Vec::new();
@@ -97,7 +111,8 @@ impl Cluster {
             let own = (candidate.name == *self.name()).then_some(None);
             Some((candidate.name, own.or_else(|| Some(Some(base(node, Protocol::Http, is_secure)?)))?))
         };
-        let order: Vec<_> = self.answer(key, Start::Stored, false).candidates.into_iter().filter_map(address).collect();
+        let candidates = self.answer(key, Start::Stored, demand, false).candidates;
+        let order: Vec<_> = candidates.into_iter().filter_map(address).collect();
         let mut all = Vec::new();
         // Any node can serve any asset. A redirected player is where it should be.
         let mut at = None;
@@ -123,7 +138,7 @@ impl Cluster {
     /// The RTSP URL of the node that owns a live stream; `None` where that is this one.
     pub(crate) async fn owner(&self, key: &ObjectKey, start: Start) -> Option<Arc<str>> {
         let view = self.view();
-        for candidate in self.answer(key, start, false).candidates {
+        for candidate in self.answer(key, start, None, false).candidates {
             if candidate.name == *self.name() {
                 return None;
             }
@@ -142,25 +157,50 @@ impl Cluster {
         self.settings.steering == Steering::Steer
     }
 
-    /// The nodes for a request, the best first. `is_real` is whether a viewer asks.
-    pub(super) fn answer(&self, key: &ObjectKey, start: Start, is_real: bool) -> Answer {
-        if start == Start::Pushed {
-            return self.pushed_to(key);
-        }
+    /// The nodes for a request, the best first. `demand` is that of a stored title, where it is known, and `is_real` is whether a viewer
+    /// asks.
+    pub(super) fn answer(&self, key: &ObjectKey, start: Start, demand: Option<&Demand>, is_real: bool) -> Answer {
+        let assumed = assumed();
         let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
-        if start == Start::Live {
-            return Sosd::owners(&mut loads, key);
-        }
-        let turn = self.turns.fetch_add(u64::from(is_real), Ordering::Relaxed);
-        self.rule.assign(&mut loads, &Request { key, rate: RATE, turn })
+        let rooms = self.rooms(demand.unwrap_or(&assumed));
+        self.answer_in(&mut loads, (key, start), &rooms, is_real)
     }
 
-    /// Counts a stream until its node publishes its load.
-    pub(super) fn count(&self, candidate: &Candidate, start: Start) {
-        if start == Start::Stored {
-            self.loads.lock().unwrap_or_else(PoisonError::into_inner).add(&candidate.name, RATE, self.now());
+    /// The same, with room as it is told.
+    pub(super) fn answer_in(
+        &self,
+        loads: &mut Loads,
+        (key, start): (&ObjectKey, Start),
+        rooms: &NodeRooms<'_>,
+        is_real: bool,
+    ) -> Answer {
+        match start {
+            Start::Pushed => self.pushed_to(key),
+            Start::Live => Sosd::owners(loads, key),
+            Start::Stored | Start::Follows => {
+                let turn = self.turns.fetch_add(u64::from(is_real), Ordering::Relaxed);
+                self.rule.assign(loads, &Request { key, rate: rooms.demand().rate, turn, rooms: Some(rooms) })
+            }
         }
     }
+
+    /// Counts a stream until its node publishes its load, and its booking until that shows.
+    pub(super) fn count(&self, candidate: &Candidate, start: Start, demand: Option<&Demand>) {
+        if start != Start::Stored {
+            return;
+        }
+        let assumed = assumed();
+        let demand = demand.unwrap_or(&assumed);
+        self.loads.lock().unwrap_or_else(PoisonError::into_inner).add(&candidate.name, demand.rate, self.now());
+        if candidate.name != *self.name() {
+            self.expect(&candidate.name, demand);
+        }
+    }
+}
+
+/// The demand of a title that is not known.
+pub(super) fn assumed() -> Demand {
+    Demand { rate: RATE, ..Demand::default() }
 }
 
 /// The address of a node. Clients that came over TLS are sent to TLS only, and browsers that did not are not.

@@ -81,7 +81,7 @@ async fn serve(
         Some(Kind::Get { cookie }) => {
             let (peer, _counted) = of_tunnel((peer, counted), arrival.head(), rtsp)?;
             let Some(mut tunnel) = rtsp.tunnels.get(&cookie, peer.ip(), wire.clone()) else {
-                return refuse(&wire, peer, "409 Conflict");
+                return refuse(&wire, peer, "409 Conflict", rtsp);
             };
             wire.send(|pending| pending.extend_from_slice(tunnel::OPENED));
             let until = rtsp.instant(arrival.until());
@@ -95,10 +95,10 @@ async fn serve(
             let input = arrival.into_input();
             match rtsp.tunnels.post(&cookie, peer.ip(), Post { wire, input, _slot: slot, _counted: counted }) {
                 Ok(()) => Ok(()),
-                Err(post) => refuse(&post.wire, peer, "404 Not Found"),
+                Err(post) => refuse(&post.wire, peer, "404 Not Found", rtsp),
             }
         }
-        Some(Kind::Refused(status)) => refuse(&wire, peer, status),
+        Some(Kind::Refused(status)) => refuse(&wire, peer, status, rtsp),
     }
 }
 
@@ -143,9 +143,14 @@ async fn begin(wire: &Wire, arrival: &mut Arrival, rtsp: &Rtsp) -> io::Result<Op
     }
 }
 
-fn refuse(wire: &Wire, peer: SocketAddr, status: &str) -> io::Result<()> {
+fn refuse(wire: &Wire, peer: SocketAddr, status: &str, rtsp: &Rtsp) -> io::Result<()> {
     tracing::info!(target: millpond_logging::ACCESS, %peer, status, "HTTP request on the RTSP port is no tunnel");
-    let reply = format!("HTTP/1.0 {status}\r\nServer: millpond\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    let cure = rtsp.http_port.map(|port| format!(": HTTP is served on port {port}")).unwrap_or_default();
+    let body = format!("This port is for RTSP, and for RTSP tunnels through HTTP{cure}.\n");
+    let length = body.len();
+    let reply = format!(
+        "HTTP/1.0 {status}\r\nServer: millpond\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
     wire.send(|pending| pending.extend_from_slice(reply.as_bytes()));
     wire.close();
     Err(io::Error::new(io::ErrorKind::InvalidData, format!("HTTP request is no tunnel: {status}")))

@@ -76,6 +76,8 @@ pub(crate) struct RtspOptions {
     pub(crate) limits: LimitSettings,
     /// Whether sessions and refusals are logged.
     pub(crate) access_log: bool,
+    /// The port that serves HTTP, for clients that send it to this one.
+    pub(crate) http_port: Option<u16>,
 }
 
 /// The RTSP front end of a server.
@@ -102,6 +104,7 @@ pub(crate) struct Rtsp {
     max_connections: usize,
     timeouts: ConnectionTimeouts,
     access_log: bool,
+    http_port: Option<u16>,
     /// Shared by the records of sessions that have not ended.
     records: Arc<()>,
     /// Turns true when the server stops. Set when it begins to accept.
@@ -120,7 +123,7 @@ impl Rtsp {
         metrics: &RtspMetrics,
         before: Option<&Self>,
     ) -> io::Result<Arc<Self>> {
-        let RtspOptions { settings, publish, gates, limits, access_log } = options;
+        let RtspOptions { settings, publish, gates, limits, access_log, http_port } = options;
         let known = before.and_then(|before| before.publishers.as_ref());
         let publishers = sources.has_published().then(|| Publishers::open(publish, known.map(|known| &**known)));
         let publishers = publishers.transpose()?.map(Arc::new);
@@ -151,6 +154,7 @@ impl Rtsp {
             max_connections: limits.max_connections,
             timeouts: limits.timeouts,
             access_log,
+            http_port,
             records,
             stop,
         }))

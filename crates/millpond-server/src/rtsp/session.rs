@@ -13,8 +13,8 @@ use millpond_access::{ClientHold, Pass};
 use millpond_cluster::{Bitrate, Demand, Shortage};
 use millpond_rtp::{play::NptRange, sdp_writer::Described};
 use millpond_stream::{
-    Admitted, Counters, Group, Manager, Opened, PastStart, PlayedPart, Playing, Program, Progress, Protection, Request,
-    StoredMedia, Subscriber, Udp,
+    Admitted, Counters, Feed, Group, Manager, Opened, PastStart, PlayedPart, Playing, Program, Progress, Protection,
+    Request, StoredMedia, Subscriber, Udp,
 };
 use std::{
     sync::{
@@ -24,6 +24,18 @@ use std::{
     time::Duration,
 };
 use tokio::sync::Mutex;
+
+/// The bandwidth that a playback of tracks of a stored title needs. `place` is that of its path.
+pub(super) fn stored_demand(media: &Arc<StoredMedia>, place: Option<Arc<str>>, tracks: &[u16]) -> Demand {
+    let feed: &dyn Feed = &**media;
+    Demand {
+        storage: place.filter(|_| media.is_remote()),
+        stores: media.stores(),
+        rate: Bitrate::from_bps(feed.rate(tracks.iter().copied())),
+        length: Duration::try_from_secs_f64(media.duration()).ok(),
+        is_read_only: false,
+    }
+}
 
 /// A session that several connections may ask for something.
 pub(super) struct Shared {
@@ -202,13 +214,10 @@ impl Session {
         if self.group.is_some() || self.booked.as_ref().is_some_and(Booked::lasts) {
             return Ok(());
         }
-        let stored = self.medium.stored();
-        let is_remote = stored.is_some_and(|media| media.is_remote());
-        let demand = Demand {
-            storage: place.filter(|_| is_remote),
-            stores: stored.map(|media| media.stores()).unwrap_or_default(),
-            rate: Bitrate::from_bps(self.medium.feed().rate(self.subscriber.set_up_tracks())),
-            length: stored.and_then(|media| Duration::try_from_secs_f64(media.duration()).ok()),
+        let tracks: Vec<u16> = self.subscriber.set_up_tracks().collect();
+        let demand = match self.medium.stored() {
+            Some(media) => stored_demand(media, place, &tracks),
+            None => Demand { rate: Bitrate::from_bps(self.medium.feed().rate(tracks)), ..Demand::default() },
         };
         match cluster.book(demand).await {
             Ok(booked) => self.booked = booked,

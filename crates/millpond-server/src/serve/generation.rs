@@ -71,7 +71,8 @@ impl Generation {
         let (assets, live) = ((parts.library.clone(), places.clone()), live_places(config)?);
         let sources = Sources::new(assets, live, windows, &config.rtsp.channels, parts.manager.clone());
         let sources = Arc::new(sources.with_cluster(parts.cluster.clone(), feeds_nodes(config)));
-        let rtsp = Self::rtsp(parts, config, (&sources, &gates), before)?;
+        let http_port = served.http.or(served.https).map(|address| address.port());
+        let rtsp = Self::rtsp(parts, config, (&sources, &gates, http_port), before)?;
         let rtmp_before = before.map(|before| &*before.rtmp);
         let (limits, metrics) = (&config.limits, &parts.metrics.rtmp);
         let means = (sources.clone(), rtsp.publishers(), gates.clone());
@@ -107,7 +108,7 @@ impl Generation {
     fn rtsp(
         parts: &Parts,
         config: &Config,
-        (sources, gates): (&Arc<Sources>, &Arc<Gates>),
+        (sources, gates, http_port): (&Arc<Sources>, &Arc<Gates>, Option<u16>),
         before: Option<&Self>,
     ) -> Result<Arc<Rtsp>, ServeError> {
         let options = RtspOptions {
@@ -116,6 +117,7 @@ impl Generation {
             publish: config.publish.clone(),
             limits: config.limits,
             access_log: config.log.access.is_on(),
+            http_port,
         };
         let means = (sources.clone(), parts.cluster.clone());
         let rtsp = Rtsp::new(means, options, &parts.metrics.rtsp, before.map(|before| &*before.rtsp));

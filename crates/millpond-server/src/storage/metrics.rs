@@ -8,9 +8,11 @@ use std::{
     },
 };
 
-use millpond_store::{CacheCounters, ErrorKind, PlaceStats, Stats, StripeStoreStats, WAIT_BOUNDS};
+use millpond_store::{
+    CacheCounters, ErrorKind, LOOKUP_BOUNDS, LookupTimes, PlaceStats, Stats, StripeStoreStats, WAIT_BOUNDS, WaitCounts,
+};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -183,6 +185,7 @@ impl Collector for StorageCollector {
             }
         }
         waits(&stats, &mut encoder)?;
+        lookups(&stats, &mut encoder)?;
         slices(&stats, &mut encoder)
     }
 }
@@ -193,13 +196,26 @@ fn waits(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
     for place in &stats.places {
         let labels = [("place", place.name.as_str())];
-        let bounds = WAIT_BOUNDS.iter().copied().chain([f64::INFINITY]);
-        let buckets: Vec<(f64, u64)> = bounds.zip(place.misses.counts.iter().copied()).collect();
-        let count = place.misses.counts.iter().sum();
-        let sum = place.misses.total.as_secs_f64();
-        family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+        encode_times(family.encode_family(&labels)?, WAIT_BOUNDS, &place.misses)?;
     }
     Ok(())
+}
+
+fn lookups(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let help = "Time of look-ups of slices, one of 64, by where the slice was found: memory, disk, absent";
+    let mut family = encoder.encode_descriptor("slice_lookup_duration_seconds", help, None, MetricType::Histogram)?;
+    let LookupTimes { memory, disk, absent } = &stats.lookups;
+    for (found, times) in [("memory", memory), ("disk", disk), ("absent", absent)] {
+        encode_times(family.encode_family(&[("found", found)])?, LOOKUP_BOUNDS, times)?;
+    }
+    Ok(())
+}
+
+fn encode_times(mut encoder: MetricEncoder<'_>, bounds: &[f64], times: &WaitCounts) -> fmt::Result {
+    let bounds = bounds.iter().copied().chain([f64::INFINITY]);
+    let buckets: Vec<(f64, u64)> = bounds.zip(times.counts.iter().copied()).collect();
+    let count = times.counts.iter().sum();
+    encoder.encode_histogram::<NoLabelSet>(times.total.as_secs_f64(), count, &buckets, None)
 }
 
 /// The slice cache as a whole: places share it.

@@ -82,6 +82,13 @@ impl Program {
         })
     }
 
+    /// The formats of its tracks in an epoch, without those that have no frames there; `None` where the epoch is unknown.
+    pub(crate) fn formats_of(&self, epoch: u32) -> Option<Vec<(u16, Format)>> {
+        let epoch = self.feed.epoch(epoch)?;
+        let of = |(track, _): (u16, &Format)| Some((track, epoch.formats.get(usize::from(track))?.clone()?));
+        Some(self.formats().filter_map(of).collect())
+    }
+
     /// Bits a second of its tracks.
     pub(crate) fn rate(&self) -> u64 {
         self.feed.rate(self.tracks.iter().copied())

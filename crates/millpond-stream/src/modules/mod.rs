@@ -11,6 +11,7 @@ mod laps;
 mod loader;
 mod past;
 mod recorder;
+mod recording_files;
 mod segmenter;
 mod splice;
 

@@ -1,14 +1,15 @@
-//! Writes the frames of a channel or live stream into a fragmented MP4 file.
+//! Writes the frames of a channel or live stream into fragmented MP4 files: one, and another one where the formats change.
 //!
 //! The module passes runs on to a separate thread, which makes fragments and writes them. A queue of [`QUEUE_BYTES`] lies between
 //! the two. While the queue is full, runs are left out up to the next key frame, and counted. So a slow disk delays no viewer.
 //!
 //! A fragment is written in one go when it is complete. A process that is killed leaves a file that plays up to its last
-//! fragment. The file is synced to its disk every [`SYNC`] and at the end. So a machine that loses power leaves such a file too,
-//! without the media of the last [`SYNC`]. A file that can't be written any more is truncated behind its last whole fragment.
+//! fragment. The file is synced to its disk every ten seconds and at the end. So a machine that loses power leaves such a file too,
+//! without the media of the last ten seconds. A file that can't be written any more is truncated behind its last whole fragment.
 
+use super::recording_files::RecordingFiles;
 use crate::{
-    Counters, Run,
+    Counters, Format, Run,
     cannot_open::CannotOpen,
     fragmenter::{Fragment, FragmentLimits, Fragmenter},
     graph::{Inputs, Module, ModuleError, Output},
@@ -18,15 +19,14 @@ use crate::{
 };
 use futures_util::future::BoxFuture;
 use std::{
-    fs::{File, OpenOptions},
-    io::{self, IoSlice, Write as _},
+    io::{self, IoSlice},
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
         mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tokio::sync::watch;
 
@@ -43,13 +43,11 @@ const FRAGMENT: FragmentLimits =
 /// Most bytes of the frames that wait to be written, and most runs.
 const QUEUE_BYTES: usize = 32 << 20;
 const QUEUE_RUNS: usize = 256;
-/// Interval between syncs of the file.
-const SYNC: Duration = Duration::from_secs(10);
 
 /// Bounds of a recording. It ends where it reaches one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordLimits {
-    /// Most bytes of the file.
+    /// Most bytes of its files.
     pub bytes: u64,
     /// Longest duration.
     pub duration: Duration,
@@ -89,11 +87,11 @@ pub enum RecordingEnd {
     Stopped,
     /// The channel ended.
     ChannelEnded,
-    /// The file has the most bytes.
+    /// Its files have the most bytes.
     Bytes,
     /// It has the longest duration.
     Duration,
-    /// A track of the stream has another format.
+    /// The leading track of the stream has a format that a file can't hold.
     Format,
     /// The file can't be written.
     Failed(String),
@@ -102,9 +100,11 @@ pub enum RecordingEnd {
 /// A recording at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingState {
-    /// Bytes of the file.
+    /// Number of its files.
+    pub files: u32,
+    /// Bytes of its files.
     pub bytes: u64,
-    /// Frames in the file.
+    /// Frames in its files.
     pub frames: u64,
     /// Frames that were left out because the disk was slow.
     pub lost: u64,
@@ -114,10 +114,11 @@ pub struct RecordingState {
     pub end: Option<RecordingEnd>,
 }
 
-/// A recording of a channel into a file. It ends when this is dropped; the file is completed then.
+/// A recording of a channel into files. It ends when this is dropped; the last file is completed then.
 #[derive(Debug)]
 pub struct Recording {
     path: String,
+    /// The first file.
     file: PathBuf,
     /// `None` once it was stopped.
     attached: Option<Attached>,
@@ -128,6 +129,7 @@ pub struct Recording {
 /// Counted by the module and the thread.
 #[derive(Debug, Default)]
 struct Progress {
+    files: AtomicU32,
     bytes: AtomicU64,
     frames: AtomicU64,
     lost: AtomicU64,
@@ -161,13 +163,14 @@ impl Recording {
         let start = {
             let (program, path, progress, counters) =
                 (program.clone(), file.clone(), progress.clone(), counters.clone());
+            progress.files.store(1, Ordering::Relaxed);
             move || {
-                let created = OpenOptions::new().write(true).create_new(true).open(&path);
-                let file = created.map_err(|error| CannotRecord::File { file: path.clone(), error })?;
-                let synced = Instant::now();
-                let (epoch, skipped) = (0, 0);
+                let created = RecordingFiles::create(path.clone());
+                let files = created.map_err(|error| CannotRecord::File { file: path, error })?;
+                let formats = program.formats().map(|(track, format)| (track, format.clone())).collect();
+                let (epoch, skipped, earlier) = (0, 0, Duration::ZERO);
                 let writer =
-                    Writer { program, epoch, path, file, fragmenter, limits, progress, counters, skipped, synced };
+                    Writer { program, epoch, formats, files, fragmenter, limits, progress, counters, skipped, earlier };
                 let run = move || ends.send_replace(Some(writer.run(&messages)));
                 std::thread::Builder::new().name("recorder".to_owned()).spawn(run).map_err(CannotRecord::Thread)
             }
@@ -188,7 +191,7 @@ impl Recording {
         &self.path
     }
 
-    /// The file.
+    /// The first file. Others have `-2`, `-3` and so on at the end of their names.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
@@ -199,8 +202,8 @@ impl Recording {
     pub fn state(&self) -> RecordingState {
         let Progress { bytes, frames, lost, millis, .. } = &*self.progress;
         let [bytes, frames, lost, millis] = [bytes, frames, lost, millis].map(|count| count.load(Ordering::Relaxed));
-        let end = self.end.borrow().clone();
-        RecordingState { bytes, frames, lost, duration: Duration::from_millis(millis), end }
+        let (files, end) = (self.progress.files.load(Ordering::Relaxed), self.end.borrow().clone());
+        RecordingState { files, bytes, frames, lost, duration: Duration::from_millis(millis), end }
     }
 
     /// Stops recording, unless it ended. The file is completed by another thread: [`ended`](Self::ended) waits for it.
@@ -300,16 +303,17 @@ struct Writer {
     program: Program,
     /// Epoch of the last frame.
     epoch: u32,
-    path: PathBuf,
-    file: File,
+    /// Tracks of the file that is written, with their formats.
+    formats: Vec<(u16, Format)>,
+    files: RecordingFiles,
     fragmenter: Fragmenter,
     limits: RecordLimits,
     progress: Arc<Progress>,
     counters: Arc<Counters>,
     /// Frames that the fragmenter left out, as far as they were counted.
     skipped: u64,
-    /// Time of the last sync.
-    synced: Instant,
+    /// Duration of the files before this one.
+    earlier: Duration,
 }
 
 impl Writer {
@@ -321,7 +325,7 @@ impl Writer {
             true => RecordingEnd::Stopped,
             false => RecordingEnd::ChannelEnded,
         });
-        let end = match self.complete(&end) {
+        let end = match self.files.complete(matches!(end, RecordingEnd::Failed(_))) {
             Ok(()) => end,
             Err(error) => error.into(),
         };
@@ -342,11 +346,8 @@ impl Writer {
                 self.write(&fragment)?;
             }
             for frame in run.iter() {
-                if !self.enter(frame.epoch) {
-                    self.finish()?;
-                    return Err(RecordingEnd::Format);
-                }
-                if self.fragmenter.duration() >= self.limits.duration {
+                self.enter(frame.epoch)?;
+                if self.duration() >= self.limits.duration {
                     self.finish()?;
                     return Err(RecordingEnd::Duration);
                 }
@@ -354,16 +355,39 @@ impl Writer {
                     self.write(&fragment)?;
                 }
             }
-            let skipped = self.fragmenter.skipped();
-            self.progress.lose(skipped - self.skipped, &self.counters);
-            self.skipped = skipped;
+            self.count_skipped();
         }
         self.finish()
     }
 
-    /// Notes the epoch of a frame. Returns whether the init segment has its formats.
-    fn enter(&mut self, epoch: u32) -> bool {
-        std::mem::replace(&mut self.epoch, epoch) == epoch || self.program.fits(epoch)
+    /// Begins the epoch of a frame, and another file where its tracks have other formats.
+    fn enter(&mut self, epoch: u32) -> Result<(), RecordingEnd> {
+        if std::mem::replace(&mut self.epoch, epoch) == epoch {
+            return Ok(());
+        }
+        let Some(formats) = self.program.formats_of(epoch).filter(|new| !are_alike(new, &self.formats)) else {
+            return Ok(());
+        };
+        self.finish()?;
+        let fragmenter = Fragmenter::new(formats.iter().map(|(track, of)| (*track, of)), self.program.lead(), FRAGMENT);
+        let fragmenter = fragmenter.ok_or(RecordingEnd::Format)?.with_clean_holes();
+        self.count_skipped();
+        self.earlier = self.duration();
+        (self.fragmenter, self.formats, self.skipped) = (fragmenter, formats, 0);
+        self.files.next()?;
+        self.progress.files.store(self.files.number(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn count_skipped(&mut self) {
+        let skipped = self.fragmenter.skipped();
+        self.progress.lose(skipped - self.skipped, &self.counters);
+        self.skipped = skipped;
+    }
+
+    /// Duration of all files, gaps included.
+    fn duration(&self) -> Duration {
+        self.earlier + self.fragmenter.duration()
     }
 
     /// Writes the frames that wait for the end of their fragment.
@@ -382,64 +406,39 @@ impl Writer {
         if before.saturating_add(length) > self.limits.bytes {
             return Err(RecordingEnd::Bytes);
         }
-        write_all(&mut self.file, &mut parts().map(|part| IoSlice::new(part)).collect::<Vec<_>>())?;
+        self.files.write(&mut parts().map(|part| IoSlice::new(part)).collect::<Vec<_>>())?;
         let frames = fragment.frames.len() as u64;
         self.progress.bytes.store(before + length, Ordering::Relaxed);
         self.progress.frames.fetch_add(frames, Ordering::Relaxed);
-        self.progress.millis.store(self.fragmenter.duration().as_millis() as u64, Ordering::Relaxed);
+        self.progress.millis.store(self.duration().as_millis() as u64, Ordering::Relaxed);
         self.counters.recorded_bytes.fetch_add(length, Ordering::Relaxed);
         self.counters.recorded_frames.fetch_add(frames, Ordering::Relaxed);
-        if self.synced.elapsed() >= SYNC {
-            self.file.sync_data()?;
-            self.synced = Instant::now();
-        }
         Ok(())
-    }
-
-    /// Leaves a file of whole fragments on the disk, or none where there is no fragment.
-    fn complete(&mut self, end: &RecordingEnd) -> io::Result<()> {
-        let bytes = self.progress.bytes.load(Ordering::Relaxed);
-        if bytes == 0 {
-            return std::fs::remove_file(&self.path);
-        }
-        if matches!(end, RecordingEnd::Failed(_)) {
-            self.file.set_len(bytes)?;
-        }
-        self.file.sync_all()?;
-        // So that the file has its name after a loss of power.
-        self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
     }
 
     fn tell(&self, end: &RecordingEnd) {
         let Progress { bytes, frames, lost, millis, .. } = &*self.progress;
         let [bytes, frames, lost, ms] = [bytes, frames, lost, millis].map(|count| count.load(Ordering::Relaxed));
-        let (asset, file) = (self.program.path(), self.path.display());
+        let (asset, file, files) = (self.program.path(), self.files.first().display(), self.files.number());
         match end {
             RecordingEnd::Failed(error) => {
                 self.counters.failed_recordings.fetch_add(1, Ordering::Relaxed);
-                tracing::error!(%asset, %file, error, bytes, frames, lost, ms, "recording ends: its file can't be written");
+                let file = self.files.path();
+                let file = file.display();
+                tracing::error!(%asset, %file, files, error, bytes, frames, lost, ms, "recording ends: its file can't be written");
             }
             end => {
                 let ended = end.name();
-                tracing::info!(%asset, %file, bytes, frames, lost, ms, ended, "recording ended");
+                tracing::info!(%asset, %file, files, bytes, frames, lost, ms, ended, "recording ended");
             }
         }
     }
 }
 
-/// Writes slices one after another.
-fn write_all(file: &mut File, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
-    // Empty ones at the front would look like the end of the disk.
-    IoSlice::advance_slices(&mut slices, 0);
-    while !slices.is_empty() {
-        match file.write_vectored(slices) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => IoSlice::advance_slices(&mut slices, written),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
+/// Whether tracks are the same, with the same sample entries and timescales: frames of both can be in one file.
+fn are_alike(new: &[(u16, Format)], known: &[(u16, Format)]) -> bool {
+    let entry = |(track, format): &(u16, Format)| (*track, format.track.sample_entry.clone(), format.timescale());
+    new.iter().map(entry).eq(known.iter().map(entry))
 }
 
 impl From<io::Error> for RecordingEnd {

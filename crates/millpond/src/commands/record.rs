@@ -68,7 +68,11 @@ fn list(admin: &Admin<'_>) -> Outcome {
         let seconds = recording["seconds"].as_f64().unwrap_or(0.0);
         let state = recording["ended"].as_str().unwrap_or("runs");
         let file = recording["file"].as_str().unwrap_or("");
-        say!("{id:>6} {bytes:>14} {frames:>10} {lost:>8} {seconds:>8.1} {state:<17} {file}")?;
+        let more = match number("files") {
+            0 | 1 => String::new(),
+            files => format!(" to -{files}"),
+        };
+        say!("{id:>6} {bytes:>14} {frames:>10} {lost:>8} {seconds:>8.1} {state:<17} {file}{more}")?;
     }
     Ok(())
 }

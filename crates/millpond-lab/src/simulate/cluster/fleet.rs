@@ -243,7 +243,7 @@ impl<'a> Fleet<'a> {
 
     /// The dispenser that a manager sends a viewer to.
     fn assign(&mut self, manager: usize, asset: usize, dead: &[NodeName]) -> Option<Candidate> {
-        let request = Request { key: &self.keys[asset], rate: self.setting.rate, turn: self.turn };
+        let request = Request { key: &self.keys[asset], rate: self.setting.rate, turn: self.turn, rooms: None };
         let answer = self.rule.assign(&mut self.managers[manager], &request);
         let mut able = answer.candidates.into_iter().filter(|candidate| candidate.standing != Standing::Full);
         able.find(|candidate| !dead.contains(&candidate.name))
@@ -300,7 +300,7 @@ impl<'a> Fleet<'a> {
 
     /// Compares the dispenser of a stream with the one that an idle cluster would have chosen.
     fn compare(&mut self, asset: usize, place: usize) {
-        let request = Request { key: &self.keys[asset], rate: self.setting.rate, turn: self.turn };
+        let request = Request { key: &self.keys[asset], rate: self.setting.rate, turn: self.turn, rooms: None };
         let answer = self.rule.assign(&mut self.idle, &request);
         let rank = answer.candidates.iter().position(|found| found.name == self.members[place].node.name);
         self.sampled[0] += 1;

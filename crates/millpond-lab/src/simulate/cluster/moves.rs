@@ -16,7 +16,7 @@ pub(super) fn idle(nodes: &[Node]) -> Loads {
 pub(super) fn moved(rule: &dyn Assignment, before: &mut Loads, after: &mut Loads, rate: Bitrate, share: f64) -> f64 {
     let first = |loads: &mut Loads, number: usize| {
         let key = ObjectKey::new("others", &number.to_string());
-        let answer = rule.assign(loads, &Request { key: &key, rate, turn: number as u64 });
+        let answer = rule.assign(loads, &Request { key: &key, rate, turn: number as u64, rooms: None });
         answer.candidates.first().map(|first| first.name.clone())
     };
     let differing = (0..KEYS).filter(|number| first(before, *number) != first(after, *number));
@@ -35,7 +35,7 @@ pub(super) fn decisions_per_second(
     [draws.into_iter().collect(), new].map(|keys: Vec<_>| {
         let (started, mut decisions) = (Instant::now(), 0_u32);
         for (turn, key) in keys.iter().enumerate() {
-            std::hint::black_box(rule.assign(loads, &Request { key, rate, turn: turn as u64 }));
+            std::hint::black_box(rule.assign(loads, &Request { key, rate, turn: turn as u64, rooms: None }));
             decisions += 1;
         }
         f64::from(decisions) / started.elapsed().as_secs_f64()

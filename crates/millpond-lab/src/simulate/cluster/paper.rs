@@ -194,7 +194,7 @@ impl<'a> Server<'a> {
 
     fn start(&mut self, now: Duration) {
         let object = self.popularity.draw(&mut self.rng);
-        let request = Request { key: &self.keys[object], rate: self.setting.rate, turn: self.turn };
+        let request = Request { key: &self.keys[object], rate: self.setting.rate, turn: self.turn, rooms: None };
         self.turn += 1;
         let answer = self.rule.assign(&mut self.loads, &request);
         let Some(best) = answer.candidates.first() else { return };

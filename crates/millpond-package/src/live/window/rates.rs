@@ -28,7 +28,11 @@ impl Window {
         loads.reverse();
         let found = Bandwidth::of(&loads);
         if let Some(rate) = self.rates.get_mut(track) {
-            *rate = Bandwidth { peak: steady(rate.peak, found.peak), average: steady(rate.average, found.average) };
+            *rate = Bandwidth {
+                peak: steady(rate.peak, found.peak),
+                average: steady(rate.average, found.average),
+                sustained: steady(rate.sustained, found.sustained),
+            };
         }
     }
 }

@@ -23,8 +23,10 @@ pub(super) struct ListedRecording {
     id: u64,
     /// Path of the stream.
     path: String,
-    /// Name of the file.
+    /// Name of the first file.
     file: String,
+    /// Number of files. A change of formats begins another one, with `-2`, `-3` and so on at the end of its name.
+    files: u32,
     bytes: u64,
     frames: u64,
     /// Frames that were left out because the disk was slow.
@@ -70,6 +72,7 @@ impl ListedRecording {
             id: *id,
             path: path.clone(),
             file: file.clone(),
+            files: state.files,
             bytes: state.bytes,
             frames: state.frames,
             lost_frames: state.lost,

@@ -1,4 +1,4 @@
-use super::super::{ClusterMetrics, ClusterSettings, Counted, LoadMeter, PlaceRead};
+use super::super::{ClusterMetrics, ClusterSettings, Counted, LoadMeter, PlaceRead, Start, measured::Traffic};
 use super::*;
 use millpond_cluster::{Addresses, Booking};
 use millpond_settings::{Host, Settings as _, machine::Machine};
@@ -86,12 +86,105 @@ impl Etcd {
 
 /// A stream that needs a booking of its own.
 fn demand(minutes: u64) -> Demand {
-    Demand {
-        storage: None,
-        stores: BTreeSet::new(),
-        rate: Bitrate::from_mbps(1),
-        length: Some(Duration::from_secs(minutes * 60)),
+    Demand { rate: Bitrate::from_mbps(1), length: Some(Duration::from_secs(minutes * 60)), ..Demand::default() }
+}
+
+/// Counts of a node that sends and reads at a rate for a second more.
+fn second_more((counted, at): &mut (Counted, Duration), mbps: u64) -> (Counted, Duration) {
+    counted.sent += mbps * 125_000;
+    let before = counted.read.first().map_or(0, |read| read.bytes);
+    let bytes = before + mbps * 125_000;
+    counted.read = vec![PlaceRead { place: "films".into(), stores: BTreeSet::new(), bytes }];
+    *at += Duration::from_secs(1);
+    (counted.clone(), *at)
+}
+
+#[tokio::test]
+async fn the_busy_scenes_of_streams_are_not_booked_a_second_time() {
+    let etcd = Etcd::start().await;
+    let tasks = etcd.cluster.join(LoadMeter::new(Counted::default)).await.unwrap();
+    let film = Demand { storage: Some("films".into()), rate: Bitrate::from_mbps(2), ..demand(60) };
+    let mut sessions = Vec::new();
+    for _ in 0..14 {
+        sessions.push(etcd.cluster.book(film.clone()).await.unwrap().unwrap());
     }
+    let needed = |storage| etcd.cluster.bookings.ledger().needed(storage);
+    let (mut traffic, mut counts) = (Traffic::default(), Default::default());
+    // 1.6 times their rate, then less.
+    for second in 0..60 {
+        let mbps = if second % 40 < 15 { 45 } else { 18 };
+        traffic.follow(&etcd.cluster, second_more(&mut counts, mbps)).await;
+        let booked = (needed(None), needed(Some("films")));
+        assert_eq!(booked, (Bitrate::from_mbps(28), Bitrate::from_mbps(28)), "{second}");
+    }
+    drop(sessions);
+    traffic.follow(&etcd.cluster, second_more(&mut counts, 0)).await;
+    assert_eq!(needed(None), Bitrate::ZERO);
+    // A download is nobody's stream. What is only read is booked of the storage alone.
+    for _ in 0..20 {
+        traffic.follow(&etcd.cluster, second_more(&mut counts, 10)).await;
+    }
+    let is_ten = |rate: Bitrate| (9_000_000..=11_000_000).contains(&rate.bps());
+    assert!(is_ten(needed(None)) && is_ten(needed(Some("films"))), "{} {}", needed(None), needed(Some("films")));
+    tasks.leave().await;
+}
+
+#[tokio::test]
+async fn a_client_books_a_title_once() {
+    let etcd = Etcd::start().await;
+    let tasks = etcd.cluster.join(LoadMeter::new(Counted::default)).await.unwrap();
+    let [a, b] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
+    let needed = || etcd.cluster.bookings.ledger().needed(None);
+    // Nine requests at once, none of which knows the booking of another.
+    let all: Vec<_> = (0..9).map(|_| etcd.cluster.book_viewer((a, "films/a.mp4"), demand(60))).collect();
+    for booked in futures_util::future::join_all(all).await {
+        booked.unwrap();
+    }
+    assert_eq!(needed(), Bitrate::from_mbps(1));
+    etcd.cluster.book_viewer((b, "films/a.mp4"), demand(60)).await.unwrap();
+    etcd.cluster.book_viewer((a, "films/b.mp4"), demand(60)).await.unwrap();
+    assert_eq!(needed(), Bitrate::from_mbps(3));
+    // A viewer who comes from another node has a booking soon.
+    etcd.cluster.hear_viewer((b, "films/b.mp4"), || demand(60));
+    etcd.cluster.hear_viewer((b, "films/b.mp4"), || panic!("a known viewer"));
+    let began = Instant::now();
+    while needed() != Bitrate::from_mbps(4) {
+        assert!(began.elapsed() < Duration::from_secs(10), "{}", needed());
+        sleep(Duration::from_millis(10)).await;
+    }
+    tasks.leave().await;
+}
+
+#[tokio::test]
+async fn a_manager_sends_streams_where_they_fit_and_says_so() {
+    let etcd = Etcd::start().await;
+    let cluster = &etcd.cluster;
+    let name = |text: &str| text.parse::<NodeName>().unwrap();
+    let node = |text: &str| Node::new(name(text), Bitrate::from_mbps(10));
+    cluster.set_view(View::of(1, [node("b"), node("c")]));
+    let film = Demand { rate: Bitrate::from_mbps(3), ..demand(60) };
+    let key = ObjectKey::new("films", "a.mp4");
+    let mut sent = Vec::new();
+    for _ in 0..6 {
+        let answer = cluster.answer(&key, Start::Stored, Some(&film), true);
+        let best = answer.best().unwrap().clone();
+        cluster.count(&best, Start::Stored, Some(&film));
+        sent.push(best.name.to_string());
+        // Full and with room: never both.
+        let told = serde_json::to_value(cluster.explain(&key, Start::Stored, Some(&film))).unwrap();
+        for candidate in told["candidates"].as_array().unwrap() {
+            let resource = format!("node:{}", candidate["name"].as_str().unwrap());
+            let room = told["book"].as_array().unwrap().iter().find(|room| room["resource"] == *resource).unwrap();
+            assert_eq!(candidate["standing"] == "full", room["fits"] == false, "{told}");
+        }
+    }
+    // Nothing of them is booked yet.
+    assert_eq!(sent.iter().filter(|name| *name == "b").count(), 3, "{sent:?}");
+    assert!(cluster.answer(&key, Start::Stored, Some(&film), true).best().is_none(), "no node has room for three more");
+    // A measured load that no stream has booked is no reason to call a node full.
+    let busy = Node { load: millpond_cluster::Load { rate: Bitrate::from_mbps(11), sessions: 3 }, ..node("d") };
+    cluster.set_view(View::of(2, [busy]));
+    assert!(cluster.answer(&key, Start::Stored, Some(&film), true).best().is_some());
 }
 
 #[tokio::test]

@@ -3,8 +3,15 @@
 use super::Connection;
 use crate::{
     cluster::{MARK, Protocol, marked},
-    rtsp::{party::Party, signalling::SetUp},
+    rtsp::{party::Party, session::stored_demand, signalling::SetUp},
 };
+use millpond_cluster::Demand;
+use millpond_stream::Feed;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Time limit for opening a title before its viewer is steered.
+const OPENING: Duration = Duration::from_secs(1);
 
 impl Connection<'_> {
     /// The URL of the request at the node that serves its medium; `None` where that is this one.
@@ -14,11 +21,24 @@ impl Connection<'_> {
             return None;
         }
         let (key, start) = self.rtsp.sources.object_key(&self.rtsp.sources.find(path))?;
-        let base = cluster.elsewhere(&key, start, (Protocol::Rtsp, self.inlet.is_secure())).await?;
+        if !cluster.redirects(start, Protocol::Rtsp) {
+            return None;
+        }
+        let demand = if cluster.needs_demand(start) { self.demand(path).await } else { None };
+        let base = cluster.elsewhere((&key, start), demand.as_ref(), (Protocol::Rtsp, self.inlet.is_secure())).await?;
         self.dialogue.moved(&base, &format!("{MARK}={}", cluster.name()))
     }
 
-    /// The same for the track of a SETUP. Tracks of a medium that was described here are set up here.
+    /// The demand of a stored title, as players play it; `None` where it can't be opened in time.
+    async fn demand(&self, path: &str) -> Option<Demand> {
+        let (asset, rendition) = timeout(OPENING, self.rtsp.sources.open(path)).await.ok()?.ok()?;
+        let media = self.rtsp.sources.media(&asset);
+        let chosen = (&*media as &dyn Feed).chosen(rendition.as_deref(), None);
+        let tracks: Vec<u16> = chosen.into_iter().filter_map(|(track, _)| u16::try_from(track).ok()).collect();
+        Some(stored_demand(&media, self.rtsp.sources.place(path), &tracks))
+    }
+
+    /// The URL of a SETUP at another node. Tracks of a medium that was described here are set up here.
     pub(super) async fn steer_set_up(&self, set_up: &SetUp<Party>) -> Option<String> {
         if self.has_described || set_up.session.is_some() {
             return None;

@@ -7,7 +7,7 @@
 
 mod climber;
 mod followed;
-mod in_band;
+pub(super) mod in_band;
 #[cfg(test)]
 mod tests;
 

@@ -85,18 +85,18 @@ fn pushed(text: &mut String, place: &LiveSummary, publishing: Publishing, at: &P
     let input = "ffmpeg -re -i film.mp4 -c copy -f";
     let has_users = publishing == Publishing::Users;
     if let Some(base) = open_to(publishing, at.rtsp) {
-        let url = with_user(base, has_users);
-        writeln!(text, "    push    {input} rtsp -rtsp_transport tcp {url}/{path}")?;
+        let url = in_shell(format!("{}/{path}", with_user(base, has_users)));
+        writeln!(text, "    push    {input} rtsp -rtsp_transport tcp {url}")?;
     }
     let rtmp: Vec<&str> = [rtmp_base(publishing, at), rtmps_base(publishing, at)].into_iter().flatten().collect();
     for base in &rtmp {
-        let url = format!("{base}/{path}");
-        // A shell takes the ampersand for its own.
-        let url = if has_users { format!("'{url}?{QUERY}'") } else { url };
+        let query = if has_users { format!("?{QUERY}") } else { String::new() };
+        let url = in_shell(format!("{base}/{path}{query}"));
         writeln!(text, "    push    {input} flv {url}")?;
     }
     if let Some(base) = open_to(publishing, at.http) {
-        writeln!(text, "    push    {input} mpegts -method PUT {}/{path}", with_user(base, has_users))?;
+        let url = in_shell(format!("{}/{path}", with_user(base, has_users)));
+        writeln!(text, "    push    {input} mpegts -method PUT {url}")?;
     }
     match rtmp.last() {
         Some(base) => {
@@ -113,6 +113,11 @@ fn pushed(text: &mut String, place: &LiveSummary, publishing: Publishing, at: &P
 
 /// Credentials of RTMP.
 const QUERY: &str = "user=USER&pass=PASSWORD";
+
+/// Quotes a URL that a shell would change: it matches the brackets of an IPv6 address with files, and an ampersand ends the command.
+fn in_shell(url: String) -> String {
+    if url.contains(['[', ']', '&', '?', '*', '\'']) { format!("'{}'", url.replace('\'', "'\\''")) } else { url }
+}
 
 fn with_user(base: &str, has_users: bool) -> String {
     if has_users { base.replacen("://", "://USER:PASSWORD@", 1) } else { base.to_owned() }

@@ -231,6 +231,40 @@ fn a_live_stream_is_recorded() {
 }
 
 #[test]
+fn a_clip_of_another_size_is_recorded_in_a_file_of_its_own() {
+    let (folder, ads) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let ad = ads.path().join("ad.mp4");
+    clips::make(&ad, "-f lavfi -i testsrc=size=640x360:rate=25:duration=3 -pix_fmt yuv420p -c:v libx264 -bf 2 -g 30");
+    let channel = format!("films/{CLIP}");
+    let places = [format!("films={}", clips::folder().display()), format!("ads={}", ads.path().display())];
+    let records = folder.path().to_str().unwrap();
+    let server = Server::start(&[&places[0], &places[1], "--rtsp-channels", &channel, "--record-folder", records]);
+    let (id, first) = start(&server, folder.path(), &format!("?path={channel}"));
+    until_seconds(&server, id, 2.0);
+    let inserted = body(&format!("path={channel}&clip=ads/ad.mp4"));
+    assert_eq!(send(server.admin, "POST", "insertions", &inserted, &[]).status, 201);
+    until(&server, id, |recording| recording["files"] == 3);
+    let seconds = listed(&server, id)["seconds"].as_f64().unwrap();
+    until_seconds(&server, id, seconds + 3.0);
+    let ended = ask(&server, "DELETE", &format!("?id={id}"), 200);
+    assert_eq!((ended["ended"].as_str(), ended["files"].as_u64()), (Some("stopped"), Some(3)), "{ended}");
+
+    let stem = first.file_stem().unwrap().to_str().unwrap().to_owned();
+    let files = [first, folder.path().join(format!("{stem}-2.mp4")), folder.path().join(format!("{stem}-3.mp4"))];
+    let length: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
+    assert_eq!(ended["bytes"].as_u64(), Some(length));
+    let [before, clip, after] = files.each_ref().map(|file| frames(file, "0:v", false));
+    let source = frames(&clips::folder().join(CLIP), "0:v", false);
+    for part in [&before, &after] {
+        assert_eq!(assert_part_of(settled(part), &source) % 50, 0, "it begins with a key frame");
+        assert_continuous(settled(part), 512, 1);
+    }
+    let whole = frames(&ad, "0:v", false);
+    assert_eq!(hashes(&clip), hashes(&whole), "the whole clip");
+    assert_continuous(&clip, 512, 1);
+}
+
+#[test]
 fn a_killed_server_leaves_a_file_that_plays() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = serve(CLIP, folder.path(), &[]);

@@ -90,8 +90,15 @@ fn cues_are_in_the_periods_in_which_they_are_shown() {
     let cues = Arc::new(vec![cue(1000, 2000, "one"), cue(4500, 5500, "two"), cue(7000, 8000, "three")]);
     let (language, name) = ("en".to_owned(), String::new());
     let sidecar = Sidecar { language, name, cues, default: false, forced: false };
-    let sources = vec![SourceObject::new(clips(), "a.mp4".into())];
-    let p = Presentation::build(sources, vec![sidecar], &PresentationOptions::default(), &Work::unlimited()).unwrap();
+    let build = |sidecar| {
+        let sources = vec![SourceObject::new(clips(), "a.mp4".into())];
+        Presentation::build(sources, vec![sidecar], &PresentationOptions::default(), &Work::unlimited()).unwrap()
+    };
+    let p = build(sidecar.clone());
+    // Periods share the cues, which count once.
+    let long = Arc::new(vec![Cue { text: "x".repeat(1 << 20), ..Cue::default() }]);
+    let [few, many] = [p.heap_bytes(), build(Sidecar { cues: long, ..sidecar }).heap_bytes()];
+    assert!((1 << 20..1 << 21).contains(&(many - few)), "{few}, {many}");
     let text = |name: &str| {
         let track = p.track(name).unwrap();
         let plans =

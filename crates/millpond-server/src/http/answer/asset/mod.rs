@@ -9,7 +9,7 @@ use super::{
 use crate::{
     http::{
         Kind,
-        render::{self, AnswerError, TextId},
+        render::{self, AnswerError, Role, TextId},
     },
     library::{Asset, LibraryError, Resource, Route, is_manifest, is_media},
 };
@@ -59,8 +59,12 @@ async fn resource(
     let fresh = request.contains(header::CACHE_CONTROL, "no-cache");
     let permission = asset.permission(&front.store);
     let has_pathways = steering::are_listed(front, route);
-    if has_pathways && request.method == Method::GET {
-        steering::book(front, place, asset).await?;
+    if request.method == Method::GET {
+        match profile.role() {
+            Role::Start => steering::book(context, place, asset).await?,
+            Role::TrackPlaylist | Role::Segment => steering::hear(context, place, asset),
+            Role::Other => {}
+        }
     }
     let may_code = profile.is_text() && !permission.no_transform;
     let coding = Coding::preferred(request).filter(|_| may_code && !has_pathways);
@@ -79,7 +83,7 @@ async fn resource(
         body,
     };
     Ok(match has_pathways {
-        true => steering::listed_in(context, (place, route), may_code, selected).await,
+        true => steering::listed_in(context, (place, route, asset), may_code, selected).await,
         false => selected,
     })
 }

@@ -1,12 +1,11 @@
 //! Answers to an operator's questions: the inputs of a request, where they are now, and the objects of a path.
 
-use super::super::{Front, Target, steering::demand};
+use super::super::{Front, Target};
 use crate::{
     cluster::Explained,
     http::render::AnswerError,
     library::{Asset, Detail, LibraryError, PlacePath, Purpose, Resource},
 };
-use millpond_cluster::Demand;
 use millpond_http::body::{Body, Inputs};
 use millpond_store::{Object, ObjectPath, OriginLink, Whence};
 use serde::Serialize;
@@ -136,18 +135,6 @@ fn fragments(asset: &Asset, resource: &Resource) -> Option<(Arc<Object>, Range<u
     let fragments = asset.presentation.track(track)?.fragments(*number)?;
     let object = asset.objects.get(usize::from(fragments.object.0))?;
     Some((object.clone(), fragments.range.start..fragments.range.end))
-}
-
-/// Returns the bandwidth that a stream of a path's asset needs; `None` where it can't be opened.
-pub(crate) async fn demand_of(front: &Front, target: &Target) -> Option<Demand> {
-    let place = front.place_of(target)?;
-    let asset = match target.route() {
-        Some(route) => {
-            front.library.open_version(place.name, &route.asset, route.version, route.resource.detail()).await
-        }
-        None => front.library.open_for(place.name, place.inside, Purpose::Playback, Detail::Outline).await,
-    };
-    Some(demand(front, place.index, &*asset.ok()?))
 }
 
 /// Returns the objects of a path: a file, or the media of an asset.

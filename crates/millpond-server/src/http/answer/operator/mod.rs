@@ -5,5 +5,5 @@ mod explain;
 mod opening;
 
 pub(crate) use assets::{AssetFilter, assets_of};
-pub(crate) use explain::{Explanation, demand_of, explanation_of, objects_at};
+pub(crate) use explain::{Explanation, explanation_of, objects_at};
 pub(crate) use opening::opening_at;

@@ -1,6 +1,9 @@
 //! Requests that another node of the cluster serves.
 
-use super::super::{Context, Front, Reply, ReplyInfo, Target, target::LiveTarget};
+use super::{
+    super::{Context, Front, Reply, ReplyInfo, Target, target::LiveTarget},
+    pathways::demand_of,
+};
 use crate::{
     cluster::{MARK, PassedBytes, PassedRequest, Protocol, Start, marked},
     http::{
@@ -12,10 +15,15 @@ use crate::{
 use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use millpond_cluster::ObjectKey;
+use millpond_cluster::{Demand, ObjectKey};
 use millpond_connections::proxies::Forwarded;
 use millpond_http::body::{Body, BodyError, ChunkStream};
 use millpond_library::uri;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Time limit for opening a title before its viewer is steered.
+const OPENING: Duration = Duration::from_secs(1);
 
 /// Returns the redirect to the node that serves a request; `None` where that is this one.
 ///
@@ -28,7 +36,11 @@ pub(in crate::http::answer) async fn redirect(context: &Context<'_>) -> Option<R
         return None;
     }
     let (key, start) = redirected_key(front, target)?;
-    let base = cluster.elsewhere(&key, start, (Protocol::Http, context.is_secure())).await?;
+    if !cluster.redirects(start, Protocol::Http) {
+        return None;
+    }
+    let demand = demand_to_steer(context, start).await;
+    let base = cluster.elsewhere((&key, start), demand.as_ref(), (Protocol::Http, context.is_secure())).await?;
     let query = if query.is_empty() { String::new() } else { format!("{query}&") };
     let (token, path) = (request.prefix(), uri::encode(target.path()));
     let location = format!("{base}{token}{path}?{query}{MARK}={}", cluster.name());
@@ -50,7 +62,8 @@ pub(in crate::http::answer) async fn pass(context: &Context<'_>, info: &mut Repl
     let target = format!("{}{target}", request.prefix());
     let client = Forwarded { address: context.client(), is_secure: context.is_secure() };
     let passed = PassedRequest { method: &request.method, target: &target, headers: &request.headers, client };
-    let mut passage = cluster.passage((key, start), passed)?;
+    let demand = demand_to_steer(context, start).await;
+    let mut passage = cluster.passage((key, start), demand, passed)?;
     let passed = passage.begin().await?;
     let (status, headers, length) = (passed.status, passed.headers.clone(), passed.length);
     let has_body = request.method != Method::HEAD && status != StatusCode::NOT_MODIFIED;
@@ -60,6 +73,14 @@ pub(in crate::http::answer) async fn pass(context: &Context<'_>, info: &mut Repl
         _ => Body::passed(Box::new(PassedBytes::new(passage, passed)), length),
     };
     Some(Reply::new(status, headers, body))
+}
+
+/// Returns the demand of the title that a viewer begins to play, where it tells which nodes have room. A title that can't be opened
+/// in time is steered by an assumed demand.
+async fn demand_to_steer(context: &Context<'_>, start: Start) -> Option<Demand> {
+    let Context { front, target, .. } = *context;
+    front.cluster().filter(|cluster| cluster.needs_demand(start))?;
+    timeout(OPENING, demand_of(front, target)).await.ok().flatten()
 }
 
 /// Returns the object of a request that may be passed on. Files are served where they are asked for.

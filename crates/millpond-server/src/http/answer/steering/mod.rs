@@ -5,7 +5,8 @@ mod pathways;
 
 pub(crate) use elsewhere::asset_key;
 pub(super) use elsewhere::{pass, redirect};
-pub(super) use pathways::{are_listed, book, demand, listed_in};
+pub(crate) use pathways::demand_of;
+pub(super) use pathways::{are_listed, book, hear, listed_in};
 
 use super::{
     Context,
@@ -26,7 +27,7 @@ pub(super) async fn manifest(context: &Context<'_>, asset: Option<&str>) -> Opti
     let front = context.front;
     let cluster = front.cluster().filter(|cluster| cluster.steers())?;
     let PlacePath { name: place, inside, .. } = front.place(asset?)?;
-    let order = cluster.listed(&ObjectKey::new(place, inside), context.is_secure()).await;
+    let order = cluster.listed(&ObjectKey::new(place, inside), None, context.is_secure()).await;
     let order: Vec<_> = order.iter().map(|(name, _)| name.as_str()).collect();
     let manifest = json!({ "VERSION": 1, "TTL": ASK_AGAIN, "PATHWAY-PRIORITY": order }).to_string();
     Some(SelectedRepresentation {

@@ -3,12 +3,12 @@
 use super::super::{
     Context, Front,
     reply::{Negotiation, SelectedRepresentation, etag},
-    target::STEERING,
+    target::{STEERING, Target},
 };
 use crate::{
     cluster::MARK,
     http::render::{self, AnswerError, Role, TextId},
-    library::{Asset, Resource, Route, fingerprint},
+    library::{Asset, Detail, Purpose, Resource, Route, fingerprint},
 };
 use bytes::Bytes;
 use millpond_cluster::{Bitrate, Demand, NodeName, ObjectKey};
@@ -24,12 +24,12 @@ use std::{sync::Arc, time::Duration};
 /// whether it may get one.
 pub(in crate::http::answer) async fn listed_in(
     context: &Context<'_>,
-    (place, route): (usize, &Route),
+    (place, route, asset): (usize, &Route, &Asset),
     may_code: bool,
     mut selected: SelectedRepresentation,
 ) -> SelectedRepresentation {
     let Some(mut text) = selected.body.as_bytes() else { return selected };
-    if let Some(listed) = listed(context, (place, route), &text).await {
+    if let Some(listed) = listed(context, (place, route, asset), &text).await {
         text = Bytes::from(listed);
         selected.etag = etag(fingerprint(&text));
         // The nodes change later than the asset.
@@ -49,10 +49,34 @@ pub(in crate::http::answer) async fn listed_in(
 ///
 /// # Errors
 /// The node or the storage lacks bandwidth for all of the playback.
-pub(in crate::http::answer) async fn book(front: &Front, place: usize, asset: &Asset) -> Result<(), AnswerError> {
-    let Some(cluster) = front.cluster() else { return Ok(()) };
-    let booked = cluster.book_viewer(demand(front, place, asset)).await;
+pub(in crate::http::answer) async fn book(
+    context: &Context<'_>,
+    place: usize,
+    asset: &Asset,
+) -> Result<(), AnswerError> {
+    let Some(cluster) = context.front.cluster() else { return Ok(()) };
+    let viewer = (context.client(), asset.path.as_str());
+    let booked = cluster.book_viewer(viewer, demand(context.front, place, asset)).await;
     booked.map_err(|shortage| AnswerError::Busy { path: asset.path.clone(), why: shortage.to_string() })
+}
+
+/// Notes that a viewer goes on to play an asset: its booking lasts.
+pub(in crate::http::answer) fn hear(context: &Context<'_>, place: usize, asset: &Asset) {
+    if let Some(cluster) = context.front.cluster() {
+        cluster.hear_viewer((context.client(), &asset.path), || demand(context.front, place, asset));
+    }
+}
+
+/// Returns the bandwidth that a stream of a path's asset needs; `None` where it can't be opened.
+pub(crate) async fn demand_of(front: &Front, target: &Target) -> Option<Demand> {
+    let place = front.place_of(target)?;
+    let asset = match target.route() {
+        Some(route) => {
+            front.library.open_version(place.name, &route.asset, route.version, route.resource.detail()).await
+        }
+        None => front.library.open_for(place.name, place.inside, Purpose::Playback, Detail::Outline).await,
+    };
+    Some(demand(front, place.index, &*asset.ok()?))
 }
 
 /// The bandwidth that a viewer of an asset needs.
@@ -60,7 +84,7 @@ pub(in crate::http::answer) fn demand(front: &Front, place: usize, asset: &Asset
     let presentation = &asset.presentation;
     let best = |kind| {
         let tracks = presentation.tracks().iter().filter(move |track| track.kind() == kind);
-        tracks.map(|track| track.bandwidth().average).max().unwrap_or(0)
+        tracks.map(|track| track.bandwidth().sustained).max().unwrap_or(0)
     };
     let is_remote = asset.objects.iter().any(|object| object.file().is_none());
     Demand {
@@ -68,6 +92,7 @@ pub(in crate::http::answer) fn demand(front: &Front, place: usize, asset: &Asset
         stores: asset.objects.iter().flat_map(|object| object.stores()).collect(),
         rate: Bitrate::from_bps(best(MediaKind::Video).saturating_add(best(MediaKind::Audio))),
         length: Duration::try_from_secs_f64(presentation.duration()).ok(),
+        is_read_only: false,
     }
 }
 
@@ -77,12 +102,13 @@ pub(in crate::http::answer) fn are_listed(front: &Front, route: &Route) -> bool 
 }
 
 /// Returns a manifest that lists the nodes; `None` where there is only this one.
-async fn listed(context: &Context<'_>, (place, route): (usize, &Route), text: &[u8]) -> Option<String> {
+async fn listed(context: &Context<'_>, (place, route, asset): (usize, &Route, &Asset), text: &[u8]) -> Option<String> {
     let Context { front, request, .. } = *context;
     let is_secure = context.is_secure();
     let cluster = front.cluster()?;
     let name: &str = front.places.iter().nth(place)?;
-    let nodes = cluster.listed(&ObjectKey::new(name, &route.asset), is_secure).await;
+    let demand = demand(front, place, asset);
+    let nodes = cluster.listed(&ObjectKey::new(name, &route.asset), Some(&demand), is_secure).await;
     if nodes.len() < 2 {
         return None;
     }
@@ -99,13 +125,13 @@ async fn listed(context: &Context<'_>, (place, route): (usize, &Route), text: &[
         base: url.or_else(|| own.clone()).map_or(String::new(), |url| format!("{url}{folder}")),
     };
     let all: Vec<_> = nodes.into_iter().map(pathway).collect();
-    let asset = format!("/{}", [name, &route.asset].join("/").trim_matches('/'));
+    let path = format!("/{}", [name, &route.asset].join("/").trim_matches('/'));
     // dash.js takes a relative address for one of its own page; that of HLS is relative to the playlist.
     let root = match own {
         Some(url) => format!("{url}{token}/"),
         None => request.root(),
     };
-    let steering = format!("{root}{}?path={}", STEERING.trim_start_matches('/'), uri::encode(&asset));
+    let steering = format!("{root}{}?path={}", STEERING.trim_start_matches('/'), uri::encode(&path));
     let steering = Some(steering).filter(|_| cluster.steers());
     let pathways = Pathways { all: &all, steering: steering.as_deref() };
     let text = std::str::from_utf8(text).ok()?;

@@ -121,3 +121,23 @@ fn a_place_without_a_name_and_many_places_have_few_lines() {
     let last = "  c/NAME is the live stream NAME of rtsp://10.0.0.7/: http://192.0.2.10:8080/c/NAME/index.m3u8\n";
     assert!(text.ends_with(last), "{text}");
 }
+
+#[test]
+fn addresses_that_a_shell_would_change_are_quoted() {
+    let plain = "rtsp://localhost:8554/studio/NAME";
+    assert_eq!(in_shell(plain.to_owned()), plain);
+    for (url, quoted) in [
+        ("http://[::1]:8080/studio/NAME", "'http://[::1]:8080/studio/NAME'"),
+        ("rtmp://h/a?user=USER&pass=PASSWORD", "'rtmp://h/a?user=USER&pass=PASSWORD'"),
+        ("http://h/it's?", "'http://h/it'\\''s?'"),
+    ] {
+        assert_eq!(in_shell(url.to_owned()), quoted);
+    }
+    let on_six = |scheme: &str| Bases { here: format!("{scheme}://[::1]:1"), is_on_loopback: true, others: Vec::new() };
+    let [http, rtsp] = [on_six("http"), on_six("rtsp")];
+    let mut text = String::new();
+    let at = Pushing { http: &http, rtsp: &rtsp, rtmp: None, rtmps: None };
+    tell(&mut text, &[studio(Publishing::ThisMachine)], &at).unwrap();
+    assert!(text.contains(" -method PUT 'http://[::1]:1/studio/NAME'\n"), "{text}");
+    assert!(text.contains(" -rtsp_transport tcp 'rtsp://[::1]:1/studio/NAME'\n"), "{text}");
+}

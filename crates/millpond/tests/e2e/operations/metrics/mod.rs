@@ -235,6 +235,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_slice_hits_total", By::Remote),
     ("millpond_slice_memory_hit_bytes_total", By::Remote),
     ("millpond_slice_miss_bytes_total", By::Remote),
+    ("millpond_slice_lookup_duration_seconds", By::Remote),
     ("millpond_slice_miss_duration_seconds", By::Remote),
     ("millpond_slice_misses_total", By::Remote),
     ("millpond_stale_opens_total", By::Remote),
