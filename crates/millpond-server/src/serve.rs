@@ -391,7 +391,7 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
         })
         .collect();
     wrong.extend(live_places(config).err());
-    wrong.extend(bad_modules(loaded, [&TEE, &recordings::DECLARATION].into_iter()).err());
+    wrong.extend(bad_modules(loaded, [&recordings::DECLARATION, &TEE].into_iter()).err());
     let certificate = config.tls.source().and_then(|source| tls::Certificates::open(&source).err());
     wrong.extend(certificate.map(ServeError::from));
     let access_log = millpond_logging::unopenable(&config.log);

@@ -2,7 +2,8 @@
 
 use millpond_settings::value::{self, Form};
 use millpond_stream::{
-    AttachableKind, Frame, MadeModule, ModuleDeclaration, ModuleInput, ModuleKind, ModuleOption, ModuleOptions, Program,
+    AttachableKind, Frame, MadeModule, ModuleDeclaration, ModuleInput, ModuleKind, ModuleOption, ModuleOptions,
+    Program,
     graph::{Inputs, Module, ModuleError, Output},
 };
 use std::{path::PathBuf, pin::Pin, time::Duration};
@@ -29,8 +30,8 @@ static DECLARATION: ModuleDeclaration = ModuleDeclaration {
 };
 
 /// The kind. Its files lie in a folder that the program chooses, not the client of the admin API.
-pub struct KeyFrameLog {
-    pub folder: PathBuf,
+pub(crate) struct KeyFrameLog {
+    pub(crate) folder: PathBuf,
 }
 
 impl AttachableKind for KeyFrameLog {

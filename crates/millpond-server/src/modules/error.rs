@@ -1,6 +1,6 @@
 //! Why a module can't be attached.
 
-use super::kinds::BadLine;
+use super::kinds::BadModuleLine;
 use crate::library::LibraryError;
 use millpond_stream::{CannotAttach, CannotOpen, NoInput, reception::SourceError};
 use std::{error::Error, sync::Arc};
@@ -10,7 +10,7 @@ use std::{error::Error, sync::Arc};
 pub(crate) enum AttachError {
     /// Its kind or options are not known.
     #[error(transparent)]
-    Line(#[from] BadLine),
+    Line(#[from] BadModuleLine),
     /// The asset can't be opened.
     #[error(transparent)]
     Library(#[from] LibraryError),

@@ -7,14 +7,10 @@ use std::sync::Arc;
 
 /// Why a line is none of the known kinds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadLine {
+pub(crate) enum BadModuleLine {
     /// No kind has the name.
     #[error("no kind of modules is called {name:?}{hint} (kinds: {known})", hint = hint(.nearest.as_deref()))]
-    Kind {
-        name: String,
-        nearest: Option<String>,
-        known: String,
-    },
+    Kind { name: String, nearest: Option<String>, known: String },
     /// An option can't be taken.
     #[error(transparent)]
     Option(#[from] BadOption),
@@ -47,9 +43,12 @@ impl KindSet {
     ///
     /// # Errors
     /// There is no such kind, or it can't take an option.
-    pub(crate) fn of(&self, line: &ModuleLine) -> Result<&Arc<dyn AttachableKind>, BadLine> {
+    pub(crate) fn of(&self, line: &ModuleLine) -> Result<&Arc<dyn AttachableKind>, BadModuleLine> {
         check(line, self.declarations())?;
-        self.0.iter().find(|kind| kind.declaration().kind.name == line.kind).ok_or_else(|| unknown(line, self.declarations()))
+        self.0
+            .iter()
+            .find(|kind| kind.declaration().kind.name == line.kind)
+            .ok_or_else(|| unknown(line, self.declarations()))
     }
 
     /// What operators are told of the kinds.
@@ -65,15 +64,15 @@ impl KindSet {
 pub(crate) fn check<'a>(
     line: &ModuleLine,
     declarations: impl Iterator<Item = &'a ModuleDeclaration> + Clone,
-) -> Result<(), BadLine> {
+) -> Result<(), BadModuleLine> {
     match declarations.clone().find(|declaration| declaration.kind.name == line.kind) {
         Some(declaration) => Ok(line.options.check(declaration)?),
         None => Err(unknown(line, declarations)),
     }
 }
 
-fn unknown<'a>(line: &ModuleLine, declarations: impl Iterator<Item = &'a ModuleDeclaration> + Clone) -> BadLine {
+fn unknown<'a>(line: &ModuleLine, declarations: impl Iterator<Item = &'a ModuleDeclaration> + Clone) -> BadModuleLine {
     let names = declarations.map(|declaration| declaration.kind.name);
     let nearest = nearest(&line.kind, names.clone());
-    BadLine::Kind { name: line.kind.clone(), nearest, known: names.collect::<Vec<_>>().join(", ") }
+    BadModuleLine::Kind { name: line.kind.clone(), nearest, known: names.collect::<Vec<_>>().join(", ") }
 }

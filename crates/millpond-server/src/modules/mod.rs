@@ -10,7 +10,7 @@ mod settings;
 
 pub(crate) use entry::ListedModule;
 pub(crate) use error::AttachError;
-pub(crate) use kinds::{BadLine, KindSet, check};
+pub(crate) use kinds::{KindSet, check};
 pub use line::ModuleLine;
 pub use settings::ModuleSettings;
 

@@ -1,6 +1,6 @@
 //! The kind of modules that record: files of one folder, within limits.
 
-use super::{Listed, RecordError, RecordSettings, file_name, listed};
+use super::{Listed, RecordError, RecordSettings, file_name, listed, settings::LONGEST};
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use millpond_connections::{Slot, Slots};
@@ -32,7 +32,7 @@ const OPTIONS: &[ModuleOption] = &[
         default: "record-duration",
         help: "Longest duration, at most record-duration",
         is_required: false,
-        check: |text| value::duration_in(text, SHORTEST, Duration::MAX).map(drop),
+        check: |text| value::duration_in(text, SHORTEST, LONGEST).map(drop),
     },
     ModuleOption {
         name: "size",

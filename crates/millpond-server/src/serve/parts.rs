@@ -98,19 +98,7 @@ impl Parts {
         let recorder = Arc::new(RecorderKind::new(config.record.clone(), manager.clone()));
         let own: [Arc<dyn AttachableKind>; 1] = [recorder.clone()];
         let kinds = KindSet::new(own.into_iter().chain(manager.attachable_kinds()).chain(kinds));
-        Ok(Self {
-            store,
-            pool,
-            library,
-            metrics,
-            audience,
-            manager,
-            kinds,
-            recorder,
-            cluster,
-            later_cluster,
-            sources,
-        })
+        Ok(Self { store, pool, library, metrics, audience, manager, kinds, recorder, cluster, later_cluster, sources })
     }
 
     /// Makes the origins of the places that are new or have changed since the configuration `before`.

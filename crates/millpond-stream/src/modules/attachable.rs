@@ -268,7 +268,10 @@ mod tests {
         };
         refused(&[], "tee needs the option to: Path of the stream");
         refused(&[("to", "/")], "to: expected a path of a place of publishers, such as live/copy, found \"/\"");
-        refused(&[("to", "a/b"), ("delai", "3s")], "tee has no option \"delai\", did you mean \"delay\"? (options: to, delay)");
-        refused(&[("to", "a/b"), ("delay", "2h")], "delay: expected a duration from 0s to 600s, found \"2h\"");
+        refused(
+            &[("to", "a/b"), ("delai", "3s")],
+            "tee has no option \"delai\", did you mean \"delay\"? (options: to, delay)",
+        );
+        refused(&[("to", "a/b"), ("delay", "2h")], "delay: expected a duration from 0s to 600s");
     }
 }

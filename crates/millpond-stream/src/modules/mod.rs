@@ -17,7 +17,8 @@ mod splice;
 mod tee;
 
 pub use attachable::{
-    AttachableKind, BadOption, MadeModule, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions, ModuleResults, NoInput, TO,
+    AttachableKind, BadOption, MadeModule, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions, ModuleResults,
+    NoInput, TO,
 };
 pub(crate) use channel::Channel;
 pub(crate) use follower::LadderFollower;

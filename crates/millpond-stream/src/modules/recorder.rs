@@ -28,6 +28,7 @@ use std::{
 };
 use tokio::sync::watch;
 
+/// The kind of modules that record.
 pub const KIND: ModuleKind = ModuleKind {
     name: "recorder",
     about: "writes the frames of a channel or live stream into a fragmented MP4 file",

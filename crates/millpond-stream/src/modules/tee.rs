@@ -54,7 +54,9 @@ struct Passing {
 
 /// The delay needs more memory than a stream may take.
 #[derive(Debug, thiserror::Error)]
-#[error("{held:?} of the delay of {delay:?} take {bytes} bytes, and there is no memory for more (stream-memory, memory)")]
+#[error(
+    "{held:?} of the delay of {delay:?} take {bytes} bytes, and there is no memory for more (stream-memory, memory)"
+)]
 struct NoRoom {
     delay: Duration,
     held: Duration,
@@ -169,7 +171,8 @@ mod tests {
     fn run(number: u32) -> Run {
         let due = Duration::from_millis(40) * number;
         let data = vec![0; 1000].into();
-        let frame = Frame { track: 0, number, due, pts: 0, epoch: 0, is_sync: true, importance: Importance::BASE, data };
+        let frame =
+            Frame { track: 0, number, due, pts: 0, epoch: 0, is_sync: true, importance: Importance::BASE, data };
         [frame].into()
     }
 

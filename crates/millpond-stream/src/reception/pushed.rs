@@ -160,9 +160,7 @@ impl PushedMedia {
                 SourceCounts { sessions: u64::from(fragments.has_begun()), ..SourceCounts::default() }
             }
             Kind::Flv(flv) => SourceCounts { sessions: u64::from(flv.has_begun()), ..SourceCounts::default() },
-            Kind::Frames(frames) => {
-                SourceCounts { sessions: u64::from(frames.has_begun()), ..SourceCounts::default() }
-            }
+            Kind::Frames(frames) => SourceCounts { sessions: u64::from(frames.has_begun()), ..SourceCounts::default() },
         }
     }
 

@@ -182,7 +182,10 @@ pub(super) fn status(error: &AttachError) -> StatusCode {
         },
         AttachError::Input(_) => StatusCode::UNPROCESSABLE_ENTITY,
         AttachError::Make(error) => error.downcast_ref().map_or(StatusCode::INTERNAL_SERVER_ERROR, of_recorder),
-        AttachError::Attach { error: CannotAttach::Publish(PublishRefused::Taken | PublishRefused::NotPublished), .. }
+        AttachError::Attach {
+            error: CannotAttach::Publish(PublishRefused::Taken | PublishRefused::NotPublished),
+            ..
+        }
         | AttachError::Attach { error: CannotAttach::Circle(_), .. } => StatusCode::CONFLICT,
         AttachError::Open(_) | AttachError::Attach { .. } | AttachError::Ending => StatusCode::SERVICE_UNAVAILABLE,
     }

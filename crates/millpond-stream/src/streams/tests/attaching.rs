@@ -5,8 +5,8 @@ use super::{
     sharing::open,
 };
 use crate::{
-    Attached, AttachmentEnd, CannotAttach, Feed, Frame, Linger, LiveFeed, LiveRequest, ModuleOptions, Options, PublishRefused,
-    Source, live::Program, manager::Manager,
+    Attached, AttachmentEnd, CannotAttach, Feed, Frame, Linger, LiveFeed, LiveRequest, ModuleOptions, Options,
+    PublishRefused, Source, live::Program, manager::Manager,
 };
 use std::{sync::Arc, time::Duration};
 
