@@ -19,6 +19,7 @@ pub mod lab;
 mod limits;
 mod live;
 pub mod metrics;
+pub mod modules;
 pub mod priority;
 pub mod problem;
 pub mod recordings;

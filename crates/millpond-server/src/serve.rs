@@ -22,6 +22,7 @@ use crate::{
     intercept::{Intercept, InterceptOptions},
     library::Survey,
     live::{Ladders, LivePlace},
+    modules, recordings,
     reload::Reloader,
     rtmp::CurrentRtmp,
     rtsp::CurrentRtsp,
@@ -33,6 +34,7 @@ use millpond_connections::{BindError, Inherited, Listener, Listeners, bind, tls}
 use millpond_http::wire::Service;
 use millpond_place::LiveSourceError;
 use millpond_settings::{ConfigError, Source};
+use millpond_stream::{AttachableKind, ModuleDeclaration, modules::TEE};
 use parts::BoundAddresses;
 use running::{Ending, Made, Sockets, wanted};
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
@@ -132,13 +134,15 @@ pub struct Orders {
 
 impl Server {
     /// Opens the places and binds every address, unless its socket was inherited from the predecessor or the service manager.
-    /// `inputs` are those that `loaded` was made from; reloads read them again.
+    /// `inputs` are those that `loaded` was made from; reloads read them again. `kinds` are the kinds of modules that operators can
+    /// attach, beside the built-in ones.
     ///
     /// # Errors
     /// The first obstacle.
     pub async fn bind(
         loaded: Loaded,
         inputs: Inputs,
+        kinds: Vec<Arc<dyn AttachableKind>>,
         (predecessor, mut inherited): (Predecessor, Inherited),
     ) -> Result<Self, ServeError> {
         let config = &loaded.config;
@@ -154,7 +158,8 @@ impl Server {
         make_folders(config);
         let address = |name: &str| listeners.get(name).and_then(Listener::address);
         let own = BoundAddresses { http: address("http"), rtsp: address("rtsp") };
-        let parts = Parts::start(config, own, predecessor.is_some())?;
+        let parts = Parts::start(config, own, predecessor.is_some(), kinds)?;
+        bad_modules(&loaded, parts.kinds.declarations())?;
         let sockets = Sockets::new(listeners, tls, admin);
         let generation = Generation::new(&parts, config, sockets.served(config, &[]), None)?;
         parts.follow(&generation);
@@ -302,15 +307,13 @@ impl Running {
         }
     }
 
-    /// Finishes recordings, and responses and RTSP sessions within the grace.
+    /// Finishes recordings and other modules, and responses and RTSP sessions within the grace.
     async fn finish(&self) {
         // The service goes on where another process has taken over: the service manager would end that one.
         if !self.has_handed_over() {
             tell_stopping();
         }
-        if let Some(recordings) = &self.recordings {
-            recordings.end().await;
-        }
+        self.modules.end().await;
         self.readiness.draining();
         let (service, intercept) = (&self.service, &self.intercept);
         let drained = async {
@@ -388,6 +391,7 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
         })
         .collect();
     wrong.extend(live_places(config).err());
+    wrong.extend(bad_modules(loaded, [&recordings::DECLARATION, &TEE].into_iter()).err());
     let certificate = config.tls.source().and_then(|source| tls::Certificates::open(&source).err());
     wrong.extend(certificate.map(ServeError::from));
     let access_log = millpond_logging::unopenable(&config.log);
@@ -401,6 +405,23 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
         .filter_map(|(flag, addr)| bind(flag, addr?).err().map(ServeError::from))
         .collect();
     (wrong, taken)
+}
+
+/// Checks the setting `modules` against the declared kinds.
+///
+/// # Errors
+/// The first line that none of them can take.
+fn bad_modules<'a>(
+    loaded: &Loaded,
+    declarations: impl Iterator<Item = &'a ModuleDeclaration> + Clone,
+) -> Result<(), ServeError> {
+    for line in &loaded.config.modules.lines {
+        modules::check(line, declarations.clone()).map_err(|error| {
+            let (at, reason) = (loaded.source("modules"), format!("modules: \"{line}\": {error}"));
+            ServeError::Setting(ConfigError::Conflict { at, reason }.into())
+        })?;
+    }
+    Ok(())
 }
 
 /// The places with live streams.

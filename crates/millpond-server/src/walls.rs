@@ -12,6 +12,7 @@ const ROWS: &[&[&str]] = &[
     &["admin", "config", "doctor", "doubts", "engine", "metrics", "reload", "serve", "upgrade"],
     &["intercept"],
     &["http", "rtsp", "rtmp", "recordings"],
+    &["modules"],
     &["live"],
     &["cluster"],
     &["problem"],

@@ -54,14 +54,17 @@ pub use frame::{Frame, Run};
 pub use kind::ModuleKind;
 pub use lead::Tempo;
 pub use live::{
-    Attached, ChannelSource, FoundPart, FoundSegment, LiveFeed, LiveWindow, MixedPictures, PartBytes, PastPoint,
-    PastStart, Program, ShiftOptions, ShiftReport, Titles, Viewing, WindowOptions,
+    ChannelSource, FoundPart, FoundSegment, LiveFeed, LiveWindow, MixedPictures, PartBytes, PastPoint, PastStart,
+    Program, ShiftOptions, ShiftReport, Titles, Viewing, WindowOptions,
 };
 pub use manager::{
     Beginning, Group, GroupAddress, KeepAlive, LiveCollector, Manager, Opened, Options, Played, PlayedPart, Playing,
     Request, Start, Stopped, Subscriber,
 };
-pub use modules::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
+pub use modules::{
+    AttachableKind, BadOption, CannotRecord, MadeModule, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions,
+    ModuleResults, NoInput, RecordLimits, Recording, RecordingEnd, RecordingState,
+};
 pub use multicast::{Groups, NoGroups};
 pub use reception::{Conflict, Publication, PublicationEnd, PublishedMedia};
 pub use report::{Reporter, StreamState};
@@ -70,7 +73,8 @@ pub use source_health::{SourceCounts, SourceError, SourceErrorKind};
 pub use splice::{InsertionEnd, InsertionReport, Unfit};
 pub use stored::{HeavyWork, StoredMedia};
 pub use streams::{
-    CannotInsert, Linger, LiveRequest, LiveStream, PublishRefused, PublishRequest, Source, StreamReport,
+    Attached, AttachmentEnd, CannotAttach, CannotInsert, Linger, LiveRequest, LiveStream, PublishRefused,
+    PublishRequest, Source, StreamReport,
 };
 pub use transmission::{
     Lateness, Observer, PACKETS_KEPT, Progress, Protection, ROUND, RateRule, SentTotals, TrackSender, Udp, ntp,

@@ -122,6 +122,15 @@ impl Registry {
         EdgeGuard { registry: self.clone(), number }
     }
 
+    /// Leads a pipe to another module, which takes its frames from now on.
+    fn redirect(&self, number: u64, to: NodeId) {
+        let mut inner = self.lock();
+        let kind = inner.nodes.get(&to).map_or("", |node| node.kind);
+        if let Some(pipe) = inner.edges.get_mut(&number) {
+            (pipe.edge.to, pipe.kind) = (to, kind);
+        }
+    }
+
     /// Returns the number of modules of each kind that take the frames of each module now.
     pub(crate) fn takers(&self) -> Takers {
         let mut takers = Takers::new();
@@ -165,6 +174,13 @@ impl NodeGuard {
     /// The module's name.
     pub fn id(&self) -> NodeId {
         self.id
+    }
+}
+
+impl EdgeGuard {
+    /// Leads the pipe to another module, which takes its frames from now on.
+    pub(crate) fn redirect(&self, to: NodeId) {
+        self.registry.redirect(self.number, to);
     }
 }
 

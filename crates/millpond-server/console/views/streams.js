@@ -1,4 +1,4 @@
-// Live streams, and the recordings and insertions of clips that belong to them.
+// Live streams, and the modules, recordings and insertions of clips that belong to them.
 
 import { component, get, post, remove } from '../api.js';
 import { confirm, prompt } from '../dialogs.js';
@@ -109,11 +109,18 @@ export function open(page) {
     { title: 'Duration', number: true, text: ({ seconds }) => duration(seconds) },
     { title: 'Cancel', isAction: true, fill: (cell, { id, state, clip }) => control(cell, state === 'waiting' || state === 'playing', 'Cancel', `Cancel ${clip}`, () => attempt('The clip has been cancelled.', () => remove(`insertions/${id}`))) },
   ]);
-  page.root.append(recordings.element, insertions.element);
+  const modules = section('Modules', () => 'No module is attached. The command millpond module add and the setting modules attach some.', [
+    { title: 'Module', fill: (cell, { stream, kind, options }) => twoLines(cell, [kind, ...Object.entries(options).map(([name, value]) => `${name}=${value}`)].join(' '), stream) },
+    { title: 'State', fill: (cell, { state, error }) => badgeCell(cell, state, state === 'failed' ? 'bad' : state === 'waiting' ? 'warn' : state === 'running' ? 'good' : null, error) },
+    { title: 'From', text: module => (module['is-configured'] ? 'configuration' : 'API') },
+    { title: 'Remove', isAction: true, fill: (cell, { id, kind, stream, ...module }) => control(cell, !module['is-configured'], 'Remove', `Remove ${kind} of ${stream}`, () => attempt('The module has been removed.', () => remove(`modules/${id}`))) },
+  ]);
+  page.root.append(modules.element, recordings.element, insertions.element);
   const items = reply => (Array.isArray(reply) ? reply : reply.items);
   const polls = [
     poll,
     page.poll(signal => get('recordings', null, signal), reply => recordings.update(items(reply), reply['is-on'] !== false), 5, () => recordings.update([], false)),
+    page.poll(signal => get('modules', null, signal), reply => modules.update(items(reply)), 5, () => modules.update([])),
     page.poll(signal => get('insertions', null, signal), reply => insertions.update(items(reply)), 5, () => insertions.update([])),
   ];
   const refresh = () => polls.forEach(each => each.run());

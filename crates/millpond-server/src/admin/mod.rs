@@ -38,6 +38,7 @@ use crate::http::{Front, Kind};
 use crate::lab;
 use crate::live::Sources;
 use crate::metrics::Metrics;
+use crate::modules::Modules;
 use crate::problem::{self, Problem};
 use crate::recordings::Recordings;
 use crate::reload::Reloader;
@@ -94,6 +95,8 @@ pub(crate) struct AdminParts {
     pub(crate) sources: Arc<Sources>,
     /// The cluster, where this server is a node of one.
     pub(crate) cluster: Option<Arc<Cluster>>,
+    /// Modules that operators attach.
+    pub(crate) modules: Arc<Modules>,
     /// Recordings of channels; `None` where recording is off.
     pub(crate) recordings: Option<Arc<Recordings>>,
     /// The threads that serve viewers. Media is read there, and not on the admin thread.

@@ -12,6 +12,7 @@ use crate::http::{FrontOptions, Served};
 use crate::library::{Library, LibraryOptions, Places};
 use crate::limits::LimitSettings;
 use crate::live::{SourceConnector, Sources};
+use crate::modules::KindSet;
 use crate::rtsp::{RtspOptions, RtspSettings};
 use crate::work::{PoolOptions, WorkPool};
 use millpond_access::{Gates, PublishSettings};
@@ -74,6 +75,7 @@ pub(super) fn parts() -> AdminParts {
         manager,
         sources,
         cluster: None,
+        modules: Modules::new(KindSet::new(manager.attachable_kinds()), sources.clone()),
         recordings: None,
         serving: Handle::current(),
         gate: AdminGate { hosts: Some(hosts), token: None },

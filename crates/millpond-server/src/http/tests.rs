@@ -39,7 +39,7 @@ impl TestServer {
         let loaded = load(&Inputs { file, text: Some(text), ..Inputs::default() }).unwrap();
         let grace = watch::Sender::new(loaded.config.limits.shutdown_grace);
         let inherited = (Predecessor::default(), Inherited::default());
-        let server = Server::bind(loaded, Inputs::default(), inherited).await.unwrap();
+        let server = Server::bind(loaded, Inputs::default(), Vec::new(), inherited).await.unwrap();
         let address = server.http_addr().unwrap();
         let ((stops, stop), (reloads, reload), (upgrades, upgrade)) =
             (watch::channel(false), watch::channel(0), watch::channel(0));

@@ -20,7 +20,7 @@ pub struct RecordSettings {
 }
 
 /// The longest recording.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+pub(super) const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 impl Settings for RecordSettings {
     const LIST: &'static [Setting<Self>] = LIST;

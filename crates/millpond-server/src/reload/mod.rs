@@ -264,7 +264,7 @@ impl Inner {
             *seen = file.map(FileStamp::of);
         }
         let (loaded, mut report) = self.load(edited.map(|edited| edited.new.clone()))?;
-        let prepared = self.running.prepare(&loaded.config).map_err(ReloadError::Refused)?;
+        let prepared = self.running.prepare(&loaded).map_err(ReloadError::Refused)?;
         if let (Some(Edited { old, new }), Some(path)) = (edited, file) {
             let failed = |error| ReloadError::Write { path: path.to_owned(), error };
             if fs::read_to_string(path).map_err(failed)? != *old {

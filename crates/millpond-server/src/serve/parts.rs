@@ -13,13 +13,15 @@ use crate::{
     library::{AssetOptions, Library, LibraryOptions, Places},
     live::{LaterSources, OwnerRelay, SourceConnector},
     metrics::Metrics,
+    modules::KindSet,
     priority::{self, Duty},
+    recordings::RecorderKind,
     storage,
     work::{PoolOptions, WorkPool},
 };
 use millpond_connections::BindError;
 use millpond_store::{Homes, Origin, Store};
-use millpond_stream::{Manager, reception::Relay};
+use millpond_stream::{AttachableKind, Manager, reception::Relay};
 use std::{
     collections::HashMap,
     net::SocketAddr,
@@ -36,6 +38,10 @@ pub(crate) struct Parts {
     /// Viewers of HTTP, and those that are refused.
     pub(crate) audience: Arc<Audience>,
     pub(crate) manager: Arc<Manager>,
+    /// The kinds of modules that operators attach.
+    pub(super) kinds: KindSet,
+    /// The kind that records.
+    pub(super) recorder: Arc<RecorderKind>,
     /// The cluster, where this server is a node of one.
     pub(crate) cluster: Option<Arc<Cluster>>,
     later_cluster: LaterCluster,
@@ -53,11 +59,17 @@ pub(super) struct BoundAddresses {
 pub(super) type Origins = Vec<(Arc<str>, Arc<dyn Origin>)>;
 
 impl Parts {
-    /// Makes them. A process that `takes_over` from another one opens the disk later.
+    /// Makes them. A process that `takes_over` from another one opens the disk later. `kinds` are those of modules beside the
+    /// built-in ones.
     ///
     /// # Errors
     /// A place can't be opened, a thread not be started, or the cluster's settings are wrong.
-    pub(super) fn start(config: &Config, own: BoundAddresses, takes_over: bool) -> Result<Self, ServeError> {
+    pub(super) fn start(
+        config: &Config,
+        own: BoundAddresses,
+        takes_over: bool,
+        kinds: Vec<Arc<dyn AttachableKind>>,
+    ) -> Result<Self, ServeError> {
         let later_cluster = LaterCluster::default();
         let origins = origins(config, None, &later_cluster)?;
         let store =
@@ -83,7 +95,10 @@ impl Parts {
             let _ = later_cluster.set(cluster.clone());
         }
         let audience = Arc::default();
-        Ok(Self { store, pool, library, metrics, audience, manager, cluster, later_cluster, sources })
+        let recorder = Arc::new(RecorderKind::new(config.record.clone(), manager.clone()));
+        let own: [Arc<dyn AttachableKind>; 1] = [recorder.clone()];
+        let kinds = KindSet::new(own.into_iter().chain(manager.attachable_kinds()).chain(kinds));
+        Ok(Self { store, pool, library, metrics, audience, manager, kinds, recorder, cluster, later_cluster, sources })
     }
 
     /// Makes the origins of the places that are new or have changed since the configuration `before`.
@@ -108,6 +123,7 @@ impl Parts {
         let means = (fixed.connector.clone(), fixed.relay.clone());
         let options = config.rtsp.engine(&config.limits, means, || priority::raise(Duty::Sending));
         self.manager.reconfigure(options, new.places.iter().cloned());
+        self.recorder.reconfigure(config.record.clone());
         self.follow(new);
         warnings
     }

@@ -1,16 +1,17 @@
 //! A server that runs: its listening sockets, and the generation that is in force.
 
 use super::{
-    Generation, Parts, ServeError,
+    Generation, Parts, ServeError, bad_modules,
     parts::{Origins, has_other_origin},
     ready::watch_place,
 };
 use crate::{
     admin::{self, AdminListener, AdminParts, AdminSocket, Readiness},
-    config::Config,
+    config::{Config, Loaded},
     http::{Front, Served},
     intercept::{self, Intercept},
     live,
+    modules::Modules,
     recordings::Recordings,
     reload::Reloader,
     rtmp::{self, CurrentRtmp},
@@ -52,6 +53,7 @@ pub(crate) struct Running {
     pub(super) rtmp: CurrentRtmp,
     pub(super) intercept: Option<Arc<Intercept>>,
     pub(super) readiness: Arc<Readiness>,
+    pub(super) modules: Arc<Modules>,
     pub(super) recordings: Option<Arc<Recordings>>,
     pub(super) generation: ArcSwap<Generation>,
     /// Turns true when the server stops. Responses under way have their grace from then on.
@@ -163,7 +165,8 @@ impl Running {
     ) -> Self {
         // Live sources are asked when viewers come, not before.
         let readiness = Arc::new(Readiness::new(generation.stored().map(|place| place.to_string())));
-        let recordings = Recordings::new(generation.config.record.clone(), generation.sources.clone()).map(Arc::new);
+        let modules = Modules::new(parts.kinds.clone(), generation.sources.clone());
+        let recordings = Recordings::new(parts.recorder.clone(), modules.clone()).map(Arc::new);
         let (generation, sockets) = (ArcSwap::from_pointee(generation), Mutex::new(sockets));
         let (handed_over, turn) = (watch::Sender::new(false), Arc::default());
         Self {
@@ -173,6 +176,7 @@ impl Running {
             rtmp,
             intercept,
             readiness,
+            modules,
             recordings,
             generation,
             stop,
@@ -209,14 +213,17 @@ impl Running {
         self.watch_certificates(&mut sockets);
         let names: Vec<_> = sockets.listeners.keys().copied().collect();
         names.into_iter().for_each(|name| self.accept(&mut sockets, name));
+        self.modules.reconfigure(&generation.config.modules.lines, generation.sources.clone());
         self.readiness.listening();
     }
 
     /// Makes everything that a configuration needs, and changes nothing yet.
     ///
     /// # Errors
-    /// A place, a certificate, an address or a file can't be used.
-    pub(crate) fn prepare(&self, config: &Config) -> Result<Prepared, ServeError> {
+    /// A place, a certificate, an address, a module or a file can't be used.
+    pub(crate) fn prepare(&self, loaded: &Loaded) -> Result<Prepared, ServeError> {
+        let config = &loaded.config;
+        bad_modules(loaded, self.parts.kinds.declarations())?;
         let before = self.generation.load_full();
         let sockets = self.sockets();
         let origins = self.parts.origins(config, &before.config)?;
@@ -258,9 +265,7 @@ impl Running {
         self.rtsp.store(generation.rtsp.clone());
         self.rtmp.store(generation.rtmp.clone());
         self.service.reconfigure(generation.front.clone(), config.limits.max_connections, config.limits.timeouts);
-        if let Some(recordings) = &self.recordings {
-            recordings.reconfigure(config.record.clone(), generation.sources.clone());
-        }
+        self.modules.reconfigure(&config.modules.lines, generation.sources.clone());
         self.grace.send_replace(config.limits.shutdown_grace);
         self.generation.store(generation.clone());
         self.readiness.replace(generation.stored().map(|place| place.to_string()));
@@ -418,6 +423,7 @@ impl Running {
             manager: self.parts.manager.clone(),
             sources: generation.sources.clone(),
             cluster: self.parts.cluster.clone(),
+            modules: self.modules.clone(),
             recordings: self.recordings.clone(),
             serving: serving.clone(),
             gate: generation.gate.clone(),
@@ -476,6 +482,7 @@ impl Running {
             admin.stop.send_replace(true);
         }
         self.readiness.draining();
+        self.modules.hand_over();
         // They come again at once, and the other process accepts them.
         self.parts.manager.hand_over_publishers();
         self.handed_over.send_replace(true);

@@ -40,6 +40,9 @@ const LASTING: &[(&str, &str, Probe)] = &[
     ("max-streams", "77", |running| running.parts.manager.options().max_streams.to_string()),
     ("stream-memory", "\"48MiB\"", |running| running.parts.manager.options().stream_memory.to_string()),
     ("viewer-queue", "\"7s\"", |running| format!("{:?}", running.parts.manager.options().viewer_queue)),
+    ("modules", "[\"cams/door tee to=live/copy\"]", |running| {
+        format!("{:?}", running.modules.list().iter().map(|module| module.line.to_string()).collect::<Vec<_>>())
+    }),
     ("drop", "\"blind\"", |running| format!("{:?}", running.parts.manager.options().dropping)),
 ];
 
@@ -134,7 +137,7 @@ type Ends = (watch::Sender<bool>, watch::Sender<bool>);
 
 async fn running(loaded: &Loaded) -> (Arc<Running>, watch::Receiver<Duration>, Ends) {
     let inherited = (Predecessor::default(), Inherited::default());
-    let server = Server::bind(loaded.clone(), Inputs::default(), inherited).await.unwrap();
+    let server = Server::bind(loaded.clone(), Inputs::default(), Vec::new(), inherited).await.unwrap();
     let Server { parts, generation, sockets, service, rtsp, rtmp, intercept, .. } = server;
     let ((stops, stop), (cuts, end)) = (watch::channel(false), watch::channel(false));
     let (grace, graces) = watch::channel(loaded.config.limits.shutdown_grace);
@@ -226,7 +229,7 @@ async fn lasting_parts_get_new_values() {
     let before = loaded(&folder, "");
     let (running, graces, _ends) = running(&before).await;
     let commit = |loaded: &Loaded| {
-        let prepared = running.prepare(&loaded.config).unwrap();
+        let prepared = running.prepare(loaded).unwrap();
         running.commit(prepared);
     };
     for (name, value, probe) in LASTING {

@@ -86,6 +86,7 @@ pub struct Timeline {
     pub(super) tracks: Vec<TrackTimes>,
     pub(super) lead: usize,
     pub(super) shares_clock: bool,
+    is_steady: bool,
     /// Unix time of arrival zero.
     unix: i64,
     epoch: u32,
@@ -110,6 +111,7 @@ impl Timeline {
             tracks: tracks.iter().copied().map(TrackTimes::new).collect(),
             lead,
             shares_clock: false,
+            is_steady: false,
             unix: nanos(began),
             epoch: 0,
             pending: Some(Pending { reason: EpochReason::Start, kind: Kind::Anew }),
@@ -223,6 +225,12 @@ impl Timeline {
         self.shares_clock = is_shared;
     }
 
+    /// Tells whether the times of a source that begins, or begins again, are those of this machine: they are the stream times of
+    /// another stream. Neither their drift nor their delays are corrected then.
+    pub fn set_steady(&mut self, is_steady: bool) {
+        self.is_steady = is_steady;
+    }
+
     /// Adds a track. `leads` makes it the leading one.
     pub fn add(&mut self, clock: TrackClock, leads: bool) {
         if leads {
@@ -305,7 +313,10 @@ impl Timeline {
         let end = self.tracks.iter().filter_map(TrackTimes::end).max();
         let from = end.map_or(by_arrival, |end| end.max(by_arrival));
         self.tracks.iter_mut().for_each(TrackTimes::remove);
-        self.correction.restart(from);
+        match self.is_steady {
+            true => self.correction = Correction::new(),
+            false => self.correction.restart(from),
+        }
         self.reference = None;
         // Frames that follow the first one may be presented before it.
         let source = from.saturating_add(self.tracks[track].reordered());
@@ -339,6 +350,7 @@ impl Timeline {
         };
         match delays.take(arrival, delay) {
             None => {}
+            Some(_) if self.is_steady => {}
             Some(Verdict::Lost) => self.pend(EpochReason::Jump, Kind::Adjusted),
             Some(Verdict::Error(error)) => {
                 self.correction.take(error);

@@ -83,6 +83,11 @@ impl BranchWriter {
         self.to
     }
 
+    /// Whether its frames count in the memory of their stream.
+    pub(super) fn is_counted(&self) -> bool {
+        self.limits.is_counted
+    }
+
     /// How hard it is for the reader to take the frames.
     pub(super) fn strain(&self) -> Strain {
         let now = Instant::now();

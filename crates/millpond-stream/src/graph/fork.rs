@@ -80,30 +80,33 @@ pub(crate) struct Figures {
 }
 
 impl Inner {
-    /// Keeps a run and gives it to all branches; they lose one that there is no memory for. `lead` is the leading track with its
-    /// ticks a second. Returns whether branches can begin with it, and the number of frames that branches lost.
+    /// Keeps a run and gives it to all branches; they lose one that there is no memory for. `given` are its frames as they are not
+    /// counted. `lead` is the leading track with its ticks a second. Returns whether branches can begin with it, and the number of
+    /// frames that branches lost.
     fn put(
         &mut self,
-        run: Result<&Run, &Run>,
+        (run, given): (Option<&Run>, &Run),
         lead: Option<(u16, u32)>,
         (limits, splicer): (&KeptLimits, Option<&Splicer>),
     ) -> (bool, usize) {
-        let (Ok(given) | Err(given)) = run;
         let (lead, timescale) = lead.unzip();
         let of_lead = || given.iter().filter(|frame| Some(frame.track) == lead);
         let keys = || of_lead().filter(|frame| frame.is_sync);
-        let has_key = run.is_ok() && keys().next().is_some();
+        let has_key = run.is_some() && keys().next().is_some();
         let bytes = given.iter().map(|frame| frame.data.len()).sum();
         keys().for_each(|frame| self.keys.take(frame));
-        if run.is_ok() {
-            self.kept.push(given, bytes, has_key, limits);
+        if let Some(run) = run {
+            self.kept.push(run, bytes, has_key, limits);
             of_lead().for_each(|frame| self.tempo.take(frame, timescale.unwrap_or(1)));
         }
         let (keys, mut lost, now) = (self.keys, 0, Instant::now());
         self.branches.retain_mut(|branch| {
             let frames = match run {
-                Ok(run) => branch.pass(run, (bytes, &keys), splicer, now),
-                Err(run) => branch.lose(run),
+                Some(run) => {
+                    let run = if branch.is_counted() { run } else { given };
+                    branch.pass(run, (bytes, &keys), splicer, now)
+                }
+                None => branch.lose(given),
             };
             lost += frames.unwrap_or(0);
             frames.is_ok()
@@ -252,7 +255,7 @@ impl Fork {
                 })
             }
         };
-        let (has_key, lost) = inner.put(held.as_ref().ok_or(run), lead, (&self.limits, self.splicer.as_deref()));
+        let (has_key, lost) = inner.put((held.as_ref(), run), lead, (&self.limits, self.splicer.as_deref()));
         inner.alarms.iter().for_each(Alarm::ring);
         let (rate, measured) = (inner.rate.measured(), inner.tempo.measured().filter(|_| has_key));
         drop(inner);

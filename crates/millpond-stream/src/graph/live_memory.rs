@@ -119,6 +119,11 @@ impl LiveMemory {
         self.holds.weight() > self.holds.budget() / 16 * 7
     }
 
+    /// Counts bytes of frames that wait, within what frames may take. `None` if there is no memory for them.
+    pub(crate) fn try_take(&self, bytes: u64) -> Option<Hold> {
+        self.holds.try_take(bytes, self.holds.budget() / 2)
+    }
+
     /// Counts bytes that belong to frames.
     pub(crate) fn take(&self, bytes: u64) -> Hold {
         self.holds.take(bytes)

@@ -41,7 +41,7 @@ pub struct PipeReader {
     room: Room,
     /// Counts reports in which the receiver of the frames missed many packets.
     losses: Arc<AtomicU64>,
-    _edge: EdgeGuard,
+    edge: EdgeGuard,
 }
 
 /// The bounds of the runs in a pipe.
@@ -68,13 +68,13 @@ pub(crate) fn pipe(registry: &Registry, from: NodeId, to: NodeId, depth: usize) 
     let edge = registry.connect(from, to, depth, Arc::default());
     let writer = PipeWriter { runs: sender, permits: permits.clone() };
     let room = Room::Permits { permits, owed: 0 };
-    (writer, PipeReader { runs, current: None, room, losses: Arc::default(), _edge: edge })
+    (writer, PipeReader { runs, current: None, room, losses: Arc::default(), edge })
 }
 
 /// Returns the ends of a branch's pipe. `losses` counts [reports](PipeReader::report_loss) of its reader.
 pub(super) fn branch(edge: EdgeGuard, losses: Arc<AtomicU64>) -> (QueueWriter, PipeReader) {
     let (sender, runs) = queue();
-    (sender, PipeReader { runs, current: None, room: Room::Unbounded, losses, _edge: edge })
+    (sender, PipeReader { runs, current: None, room: Room::Unbounded, losses, edge })
 }
 
 impl PipeWriter {
@@ -125,6 +125,11 @@ impl PipeReader {
             }
         }
         Ok(self.current.as_ref().and_then(|(run, taken)| run.get(*taken)))
+    }
+
+    /// Tells that another module takes the frames than the one that the pipe was made for.
+    pub(crate) fn lead_to(&self, module: NodeId) {
+        self.edge.redirect(module);
     }
 
     /// Whether all runs that have arrived were taken.

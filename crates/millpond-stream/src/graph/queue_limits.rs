@@ -12,6 +12,8 @@ pub(crate) struct QueueLimits {
     /// Longest time from the first to the last waiting picture.
     pub(crate) span: Duration,
     pub(crate) dropping: Dropping,
+    /// Whether the waiting frames count in the memory of their stream. Else their taker counts them.
+    pub(crate) is_counted: bool,
 }
 
 /// Degree to which a branch must drop frames, in ascending order.
@@ -30,8 +32,15 @@ pub(super) enum Pressure {
 
 impl QueueLimits {
     /// Those of a module that may not lose frames because of a short delay.
-    pub(crate) const MODULE: Self =
-        Self { runs: 4096, bytes: 8 << 20, span: Duration::from_secs(10), dropping: Dropping::LeastNeeded };
+    pub(crate) const MODULE: Self = Self {
+        runs: 4096,
+        bytes: 8 << 20,
+        span: Duration::from_secs(10),
+        dropping: Dropping::LeastNeeded,
+        is_counted: true,
+    };
+    /// Those of a module whose output is another stream. That stream counts the frames.
+    pub(crate) const PASSED: Self = Self { is_counted: false, ..Self::MODULE };
 
     /// Those of a viewer, for whom frames of a time wait.
     pub(crate) fn viewer(span: Duration, dropping: Dropping) -> Self {

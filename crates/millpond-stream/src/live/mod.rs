@@ -4,13 +4,13 @@
 //! [`Viewing`] gives their frames to one reader. A [`LiveWindow`] has the last segments of a stream, for players that ask for
 //! them one by one; `TimeShift` keeps its past on the disk. This module does not know which streams exist, and who opens them.
 
-mod attached;
 mod channel;
 mod ended;
 mod feed;
 mod following;
 mod ladder;
 mod lease;
+mod lent;
 mod mixed;
 mod past;
 mod program;
@@ -23,7 +23,6 @@ mod window;
 mod window_track;
 mod windows;
 
-pub use attached::Attached;
 pub(crate) use channel::{AssetTurn, Joint, Lap, Schedule};
 pub use channel::{ChannelSource, Titles};
 pub(crate) use ended::EndedWindows;

@@ -9,6 +9,7 @@ use prometheus_client::{
     registry::Unit,
 };
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{
         Arc, OnceLock, Weak,
@@ -103,9 +104,11 @@ impl Collector for LiveCollector {
         let help = "Frames of channels and live streams that slow viewers lost, by the module that sends them";
         let mut family = encoder.encode_descriptor("live_dropped_frames", help, None, MetricType::Counter)?;
         let lost = manager.map(|manager| manager.registry().lost()).unwrap_or_default();
-        for kind in KINDS.iter().filter(|kind| kind.outputs == 0) {
-            let frames = lost.get(kind.name).copied().unwrap_or(0);
-            ConstCounter::new(frames).encode(family.encode_family(&[("module", kind.name)])?)?;
+        // Those of other kinds are told once there are some.
+        let ends = KINDS.iter().filter(|kind| kind.outputs == 0).map(|kind| (kind.name, 0));
+        let lost = lost.into_iter().filter(|(_, frames)| *frames > 0);
+        for (kind, frames) in ends.chain(lost).collect::<BTreeMap<_, _>>() {
+            ConstCounter::new(frames).encode(family.encode_family(&[("module", kind)])?)?;
         }
         Ok(())
     }

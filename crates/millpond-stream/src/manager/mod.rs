@@ -25,12 +25,12 @@ use crate::{
     admission::{Admission, Origins},
     cannot_open::CannotOpen,
     graph::{LiveMemory, Module},
-    live::{Attached, Program, Viewing},
-    modules::{CannotRecord, RecordLimits, Recording},
+    live::{Program, Viewing},
+    modules::{AttachableKind, CannotRecord, RecordLimits, Recording, Tee},
     registry::Registry,
     resources::Resources,
     stored::{Intervals, MediaReader},
-    streams::{Means, Streams},
+    streams::{Attached, CannotAttach, LiveRequest, Means, Streams},
     transmission::{Observer, Progress},
 };
 use groups::OpenGroups;
@@ -225,34 +225,41 @@ impl Manager {
         Viewing::begin(&self.registry, program, label, self.options().viewer_limits()).await
     }
 
-    /// Attaches a module with one input and no output to a channel: another branch of its fork. It gets all frames from the
-    /// last key frame on. The channel starts, unless it runs, and keeps running until the module ends. `label` names the
-    /// module among others.
+    /// The kinds of modules of this engine that operators attach.
+    pub fn attachable_kinds(&self) -> Vec<Arc<dyn AttachableKind>> {
+        vec![Arc::new(Tee::new(self.streams.memory().clone()))]
+    }
+
+    /// Attaches a module with one input to a channel or live stream: another branch of its fork. It gets all frames from the last
+    /// key frame on. The stream starts, unless it runs, and keeps running until the module ends. `label` names the module among
+    /// others. With an `output`, whose source is [`Source::Published`](crate::Source::Published), its frames are published there.
     ///
-    /// A module that is slow loses frames. The channel and its viewers never wait for it.
+    /// A module that is slow loses frames. The stream and its viewers never wait for it.
     ///
     /// # Errors
-    /// The channel has ended, or has no key frame for long.
+    /// The stream has ended, or has no key frame for long. The output has another publisher, or leads back to the stream.
     pub async fn attach(
         &self,
         program: &Program,
         module: Box<dyn Module>,
         label: &str,
-    ) -> Result<Attached, CannotOpen> {
-        program.attach(&self.registry, module, label).await
+        output: Option<LiveRequest>,
+    ) -> Result<Attached, CannotAttach> {
+        self.streams.attach(program, module, (label, output)).await
     }
 
-    /// Begins to record a channel into a new file. The channel starts, unless it runs.
+    /// Makes a new file for a channel or live stream, and the module that records into it. It records once it is
+    /// [attached](Self::attach).
     ///
     /// # Errors
-    /// The file exists or can't be made, no track can be recorded, or the channel can't be joined.
-    pub async fn record(
+    /// The file exists or can't be made, or no track can be recorded.
+    pub async fn recorder(
         &self,
         program: &Program,
         file: PathBuf,
         limits: RecordLimits,
-    ) -> Result<Recording, CannotRecord> {
-        Recording::begin((&self.registry, self.counters()), program, file, limits).await
+    ) -> Result<(Recording, Box<dyn Module>), CannotRecord> {
+        Recording::begin(self.counters(), program, file, limits).await
     }
 }
 

@@ -1,9 +1,10 @@
 //! The modules of a graph: each kind in one file, and in one line of [`KINDS`].
 //!
 //! A module implements [`Module`](crate::graph::Module). It gets frames from the trait's pipes, and everything else from its
-//! constructor, from rows below. No module knows its starter. [`Manager::attach`](crate::Manager::attach) starts modules with one
-//! input and no output. The builders of graphs, in `streams/` and `manager/`, start the other modules.
+//! constructor, from rows below. No module knows its starter. [`Manager::attach`](crate::Manager::attach) starts modules that
+//! operators attach, whose kinds are [`AttachableKind`]s. The builders of graphs, in `streams/` and `manager/`, start the others.
 
+mod attachable;
 mod channel;
 mod follower;
 mod key_frames;
@@ -14,7 +15,12 @@ mod recorder;
 mod recording_files;
 mod segmenter;
 mod splice;
+mod tee;
 
+pub use attachable::{
+    AttachableKind, BadOption, MadeModule, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions, ModuleResults,
+    NoInput, TO,
+};
 pub(crate) use channel::Channel;
 pub(crate) use follower::LadderFollower;
 pub use key_frames::supported_scale;
@@ -22,9 +28,11 @@ pub(crate) use key_frames::{KeyFrameLoader, KeyFrames};
 pub(crate) use laps::Laps;
 pub(crate) use loader::Loader;
 pub(crate) use past::PastLoader;
-pub use recorder::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
+pub use recorder::{CannotRecord, KIND as RECORDER, RecordLimits, Recording, RecordingEnd, RecordingState};
 pub(crate) use segmenter::Segmenter;
 pub(crate) use splice::{ClipLoader, Splice};
+pub use tee::TEE;
+pub(crate) use tee::Tee;
 
 use crate::{kind::ModuleKind, live, reception, transmission};
 
@@ -36,6 +44,7 @@ pub const KINDS: &[ModuleKind] = &[
     channel::KIND,
     recorder::KIND,
     segmenter::KIND,
+    tee::KIND,
     Splice::KIND,
     LadderFollower::KIND,
     reception::KIND,

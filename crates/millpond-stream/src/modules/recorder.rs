@@ -10,12 +10,10 @@
 use super::recording_files::RecordingFiles;
 use crate::{
     Counters, Format, Run,
-    cannot_open::CannotOpen,
     fragmenter::{Fragment, FragmentLimits, Fragmenter},
     graph::{Inputs, Module, ModuleError, Output},
     kind::ModuleKind,
-    live::{Attached, Program},
-    registry::Registry,
+    live::Program,
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -30,7 +28,8 @@ use std::{
 };
 use tokio::sync::watch;
 
-pub(super) const KIND: ModuleKind = ModuleKind {
+/// The kind of modules that record.
+pub const KIND: ModuleKind = ModuleKind {
     name: "recorder",
     about: "writes the frames of a channel or live stream into a fragmented MP4 file",
     inputs: 1,
@@ -75,9 +74,6 @@ pub enum CannotRecord {
     /// The system gives no thread.
     #[error("starting a thread: {0}")]
     Thread(io::Error),
-    /// The channel can't be joined.
-    #[error(transparent)]
-    Open(#[from] CannotOpen),
 }
 
 /// Why a recording ended.
@@ -114,14 +110,12 @@ pub struct RecordingState {
     pub end: Option<RecordingEnd>,
 }
 
-/// A recording of a channel into files. It ends when this is dropped; the last file is completed then.
+/// A recording of a channel into files, which a module writes. It ends when that is dropped; the last file is completed then.
 #[derive(Debug)]
 pub struct Recording {
     path: String,
     /// The first file.
     file: PathBuf,
-    /// `None` once it was stopped.
-    attached: Option<Attached>,
     progress: Arc<Progress>,
     end: watch::Receiver<Option<RecordingEnd>>,
 }
@@ -141,16 +135,16 @@ struct Progress {
 }
 
 impl Recording {
-    /// Begins to record a channel into a new file. The channel starts, unless it runs.
+    /// Makes a new file for a channel, and the module that records into it.
     ///
     /// # Errors
-    /// The file exists or can't be made, no track can be recorded, or the channel can't be joined.
+    /// The file exists or can't be made, or no track can be recorded.
     pub(crate) async fn begin(
-        (registry, counters): (&Registry, &Arc<Counters>),
+        counters: &Arc<Counters>,
         program: &Program,
         file: PathBuf,
         limits: RecordLimits,
-    ) -> Result<Self, CannotRecord> {
+    ) -> Result<(Self, Box<dyn Module>), CannotRecord> {
         let path = program.path().to_owned();
         let lead = program.lead();
         let Some(fragmenter) = program.fragmenter(FRAGMENT) else {
@@ -179,10 +173,8 @@ impl Recording {
         let started = tokio::task::spawn_blocking(start).await;
         started.unwrap_or_else(|error| Err(CannotRecord::Thread(io::Error::other(error))))?;
         let recorder = Recorder { sender, lead, is_behind: false, progress: progress.clone(), counters };
-        let label = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let attached = program.attach(registry, Box::new(recorder), &label).await?;
         tracing::info!(asset = %path, file = %file.display(), "recording begins");
-        Ok(Self { path, file, attached: Some(attached), progress, end })
+        Ok((Self { path, file, progress, end }, Box::new(recorder)))
     }
 
     /// Path of the asset.
@@ -206,15 +198,15 @@ impl Recording {
         RecordingState { files, bytes, frames, lost, duration: Duration::from_millis(millis), end }
     }
 
-    /// Stops recording, unless it ended. The file is completed by another thread: [`ended`](Self::ended) waits for it.
-    pub fn stop(&mut self) {
+    /// Notes that the module is dropped because the recording is stopped. The file is completed by another thread:
+    /// [`ended`](Self::ended) waits for it.
+    pub fn stop(&self) {
         self.progress.is_stopped.store(true, Ordering::Relaxed);
-        self.attached = None;
     }
 
     /// Waits for the end: the file is complete then. Cancel safe.
-    pub async fn ended(&mut self) -> RecordingState {
-        let _ = self.end.wait_for(Option::is_some).await;
+    pub async fn ended(&self) -> RecordingState {
+        let _ = self.end.clone().wait_for(Option::is_some).await;
         self.state()
     }
 }

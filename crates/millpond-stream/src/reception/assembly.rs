@@ -1,6 +1,7 @@
 //! Makes the frames of a stream from the packets that its sessions receive.
 
 mod attending;
+mod passing;
 
 use crate::{
     Format, Frame, Run,
@@ -36,6 +37,8 @@ pub(super) struct Assembly {
     lines: Vec<Line>,
     /// Whether the timestamps of all tracks count on one clock.
     shares_clock: bool,
+    /// Whether times are those of another stream, which need no correction.
+    is_steady: bool,
     /// Formats of the running epoch.
     formats: Arc<[Option<Format>]>,
     attending: Attending,
@@ -91,6 +94,7 @@ impl Assembly {
             timeline: Timeline::new(began, &[], 0),
             lines: Vec::new(),
             shares_clock: false,
+            is_steady: false,
             formats: Arc::default(),
             attending: Attending::default(),
             run: Vec::new(),
@@ -127,6 +131,7 @@ impl Assembly {
         self.forget_tracks();
         self.timeline.restart(EpochReason::Reconnection);
         self.timeline.share_clock(self.shares_clock);
+        self.timeline.set_steady(self.is_steady);
         let tracks = self.tracks_of(streams);
         for place in 0..self.lines.len() {
             let stream = tracks.iter().position(|track| track.is_some_and(|track| usize::from(track) == place));

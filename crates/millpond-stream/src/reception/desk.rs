@@ -50,6 +50,11 @@ impl Desk {
         self.lock().current.upgrade().is_some_and(|current| current.is_active())
     }
 
+    /// Path of the stream whose frames a module publishes here; `None` for other publishers.
+    pub(crate) fn stream(&self) -> Option<Arc<str>> {
+        self.lock().current.upgrade().filter(|current| current.is_active())?.stream().cloned()
+    }
+
     /// Ends the publication that is under way. Returns whether there was one.
     pub(crate) fn end(&self, why: PublicationEnd) -> bool {
         let current = self.lock().current.upgrade().filter(|current| current.is_active());

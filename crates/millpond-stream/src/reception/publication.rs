@@ -1,6 +1,11 @@
 //! Streams that publishers push.
 
-use crate::{graph::Shared, reception::AnnouncedMedia, source_health::SourceError};
+use crate::{
+    graph::Shared,
+    reception::{AnnouncedMedia, ModuleFrames},
+    registry::NodeId,
+    source_health::SourceError,
+};
 use bytes::Bytes;
 use std::{
     sync::{
@@ -21,6 +26,9 @@ const PIECE: u32 = 128;
 /// Silence of a publisher after which another one takes its place, whatever [`Conflict`] says: connections that break
 /// without a word hold their name no longer than this.
 const SILENT: Duration = Duration::from_secs(10);
+
+/// Interval at which a publication without pieces looks whether it has ended.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The treatment of a second publisher of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +54,25 @@ pub enum PublishedMedia {
     },
     /// FLV tags, each a piece of its own: header and body. The channel is not used.
     Flv,
+    /// Frames of a module that is attached to another stream. They come by a pipe, and there are no pieces.
+    Frames(Box<ModuleFrames>),
+}
+
+impl PublishedMedia {
+    /// Tells the module that takes the frames of a module.
+    pub(crate) fn lead_to(&self, reception: NodeId) {
+        if let Self::Frames(frames) = self {
+            frames.lead_to(reception);
+        }
+    }
+
+    /// Path of the stream whose frames a module gives; `None` for publishers from outside.
+    pub(crate) fn stream(&self) -> Option<&str> {
+        match self {
+            Self::Frames(frames) => Some(frames.stream()),
+            _ => None,
+        }
+    }
 }
 
 /// Why a publication ended before its publisher left.
@@ -95,18 +122,30 @@ pub(crate) struct Presence {
     pieces: AtomicU64,
     bytes: AtomicU64,
     ended: OnceLock<PublicationEnd>,
+    /// Path of the stream whose frames a module gives.
+    stream: Option<Arc<str>>,
 }
 
 impl Presence {
-    fn new() -> Self {
+    fn new(stream: Option<Arc<str>>) -> Self {
         let [heard, pieces, bytes] = [0; 3].map(AtomicU64::new);
-        Self { began: Instant::now(), heard, pieces, bytes, ended: OnceLock::new() }
+        Self { began: Instant::now(), heard, pieces, bytes, ended: OnceLock::new(), stream }
+    }
+
+    /// Path of the stream whose frames a module gives; `None` for publishers from outside.
+    pub(crate) fn stream(&self) -> Option<&Arc<str>> {
+        self.stream.as_ref()
     }
 
     /// Notes that a piece or a packet arrived.
     pub(crate) fn hear(&self, bytes: usize) {
         self.pieces.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.stay();
+    }
+
+    /// Notes that the publisher is there.
+    fn stay(&self) {
         self.heard.store(self.began.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
@@ -127,9 +166,10 @@ impl Presence {
 
 impl Publication {
     /// Creates a publication, and the parts of it that its reception needs: the queue and the presence.
-    pub(crate) fn new(shared: Arc<Shared>) -> (Self, Queue, Arc<Presence>) {
+    pub(crate) fn new(shared: Arc<Shared>, media: &PublishedMedia) -> (Self, Queue, Arc<Presence>) {
         let (pieces, queue) = mpsc::unbounded_channel();
-        let (room, presence) = (Arc::new(Semaphore::new(QUEUE as usize)), Arc::new(Presence::new()));
+        let presence = Arc::new(Presence::new(media.stream().map(Arc::from)));
+        let room = Arc::new(Semaphore::new(QUEUE as usize));
         let publication = Self { pieces, room, presence: presence.clone(), _shared: shared };
         (publication, queue, presence)
     }
@@ -163,6 +203,17 @@ impl Publication {
             () = self.pieces.closed() => {}
         }
         self.ended().map_or(Ok(()), Err)
+    }
+
+    /// Stays without media, and waits until it has ended. Cancel safe.
+    pub(crate) async fn over(&self) -> PublicationEnd {
+        loop {
+            if let Some(why) = self.ended() {
+                return why;
+            }
+            self.presence.stay();
+            let _ = tokio::time::timeout(LOOK, self.pieces.closed()).await;
+        }
     }
 
     /// The reason why it ended; `None` while it is received.

@@ -162,7 +162,7 @@ impl<'a> Intake<'a> {
                     // Frames that were complete follow.
                     None => has_left = true,
                 },
-                () = self.media.readable() => self.read_udp(),
+                () = self.media.readable() => self.read(),
                 () = desk.has_next() => has_left = true,
                 () = self.watch.sleep_until(wake) => {}
             }
@@ -186,10 +186,10 @@ impl<'a> Intake<'a> {
         Ok(())
     }
 
-    fn read_udp(&mut self) {
+    fn read(&mut self) {
         let now = self.watch.now();
         let Self { media, assembly, presence, .. } = self;
-        media.read_udp(now, assembly, |bytes| presence.hear(bytes));
+        media.read(now, assembly, |bytes| presence.hear(bytes));
     }
 
     /// Does all that is due.

@@ -7,6 +7,7 @@ use crate::{
         assembly::{Assembly, COUNT},
         flv::FlvFrames,
         fragments::FragmentFrames,
+        module_frames::FramePassage,
         published::ADDRESS,
         rtsp::tracks::Tracks,
         transport::{Faults, ProgrammeFrames},
@@ -35,6 +36,7 @@ enum Kind {
     Transport(Box<ProgrammeFrames>),
     Fragments(Box<FragmentFrames>),
     Flv(Box<FlvFrames>),
+    Frames(Box<FramePassage>),
 }
 
 impl PushedMedia {
@@ -44,6 +46,7 @@ impl PushedMedia {
     /// Nothing can be received.
     pub(super) fn new(media: PublishedMedia, assembly: &mut Assembly, now: Duration) -> Result<Self, SourceError> {
         assembly.share_clock(!matches!(media, PublishedMedia::Rtp(_)));
+        assembly.set_steady(matches!(media, PublishedMedia::Frames(_)));
         let kind = match media {
             PublishedMedia::Rtp(media) => {
                 let Received { tracks, udp, back } = media.receive(assembly, now)?;
@@ -52,6 +55,7 @@ impl PushedMedia {
             PublishedMedia::Transport => Kind::Transport(Box::new(ProgrammeFrames::new(None, FORMATS))),
             PublishedMedia::Fragments { is_split } => Kind::Fragments(Box::new(FragmentFrames::new(is_split))),
             PublishedMedia::Flv => Kind::Flv(Box::default()),
+            PublishedMedia::Frames(frames) => Kind::Frames(Box::new(FramePassage::new(*frames))),
         };
         Ok(Self { kind, faults: Faults::default(), began: now, counts: now })
     }
@@ -77,25 +81,30 @@ impl PushedMedia {
             }
             Kind::Fragments(fragments) => fragments.push(channel, bytes, now, assembly, &mut self.faults)?,
             Kind::Flv(flv) => flv.push(bytes, now, assembly, &mut self.faults)?,
+            Kind::Frames(_) => {}
         }
         Ok(())
     }
 
-    /// Waits for packets by UDP. Cancel safe.
-    pub(super) async fn readable(&self) {
-        match &self.kind {
+    /// Waits for packets by UDP, or for frames of a module. Cancel safe.
+    pub(super) async fn readable(&mut self) {
+        match &mut self.kind {
             Kind::Rtp { udp, .. } => udp.readable().await,
+            Kind::Frames(frames) => frames.readable().await,
             Kind::Transport(_) | Kind::Fragments(_) | Kind::Flv(_) => std::future::pending().await,
         }
     }
 
-    /// Takes the packets that arrived by UDP. `hear` is told the bytes of each.
-    pub(super) fn read_udp(&mut self, now: Duration, assembly: &mut Assembly, hear: impl Fn(usize)) {
-        let Kind::Rtp { tracks, udp, .. } = &mut self.kind else { return };
-        udp.receive(|place, is_rtcp, packet| {
-            hear(packet.len());
-            tracks.packet(place, is_rtcp, &packet, now, assembly);
-        });
+    /// Takes the packets that arrived by UDP, or the frames of a module. `hear` is told the bytes of each packet or run.
+    pub(super) fn read(&mut self, now: Duration, assembly: &mut Assembly, hear: impl Fn(usize)) {
+        match &mut self.kind {
+            Kind::Rtp { tracks, udp, .. } => udp.receive(|place, is_rtcp, packet| {
+                hear(packet.len());
+                tracks.packet(place, is_rtcp, &packet, now, assembly);
+            }),
+            Kind::Frames(frames) => frames.read(now, assembly).into_iter().for_each(hear),
+            Kind::Transport(_) | Kind::Fragments(_) | Kind::Flv(_) => {}
+        }
     }
 
     /// Does all that is due.
@@ -130,6 +139,7 @@ impl PushedMedia {
                     return Err(no_media("no pictures and no sound with a configuration"));
                 }
             }
+            Kind::Frames(_) => {}
         }
         if let Some((count, last)) = self.faults.due(now) {
             tracing::warn!(count, last, "damage in published media");
@@ -141,7 +151,7 @@ impl PushedMedia {
         Ok(())
     }
 
-    /// What was counted so far. Fragmented MP4 and RTMP have no packets.
+    /// What was counted so far. Fragmented MP4, RTMP and frames of a module have no packets.
     pub(super) fn counts(&self) -> SourceCounts {
         match &self.kind {
             Kind::Rtp { tracks, .. } => tracks.counts(),
@@ -150,6 +160,7 @@ impl PushedMedia {
                 SourceCounts { sessions: u64::from(fragments.has_begun()), ..SourceCounts::default() }
             }
             Kind::Flv(flv) => SourceCounts { sessions: u64::from(flv.has_begun()), ..SourceCounts::default() },
+            Kind::Frames(frames) => SourceCounts { sessions: u64::from(frames.has_begun()), ..SourceCounts::default() },
         }
     }
 
@@ -172,6 +183,7 @@ impl PushedMedia {
             Kind::Transport(programme) => (programme.rhythm().is_none(), programme.wake()),
             Kind::Fragments(fragments) => (!fragments.has_begun(), fragments.wake()),
             Kind::Flv(flv) => (!flv.has_begun(), flv.wake()),
+            Kind::Frames(_) => (false, None),
         };
         [waits.then_some(formats), wake].into_iter().flatten().min()
     }

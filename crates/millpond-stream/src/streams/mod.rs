@@ -4,6 +4,7 @@
 //! is a run. [`Streams`] has all streams of an engine, and begins what needs several parts of a stream: windows with their
 //! segmenters, publications, clips, and the past that is kept without viewers.
 
+mod attaching;
 mod following;
 mod insertions;
 mod keeping;
@@ -15,6 +16,7 @@ mod stream;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use attaching::{Attached, AttachmentEnd, CannotAttach};
 pub(crate) use following::follow;
 pub use insertions::CannotInsert;
 pub(crate) use insertions::Insertions;
@@ -25,7 +27,7 @@ pub use stream::{LiveStream, StreamReport};
 
 use crate::{
     cannot_open::CannotOpen,
-    graph::Fork,
+    graph::{Fork, LiveMemory},
     live::{Found, LiveFeed, LiveWindow, NewWindow, Program, WindowOptions, Windows},
     modules::Segmenter,
     reception::{Publication, PublicationEnd},
@@ -54,6 +56,8 @@ pub(crate) struct Streams {
     most: AtomicUsize,
     windows: Windows,
     insertions: Insertions,
+    /// A lock: held while the output of a module becomes a publication, so that two of them form no circle.
+    outputs: Mutex<()>,
     /// Whether another process takes publishers.
     is_handed_over: AtomicBool,
 }
@@ -67,6 +71,7 @@ impl Streams {
             most: AtomicUsize::new(most),
             windows: Windows::default(),
             insertions: Insertions::default(),
+            outputs: Mutex::default(),
             is_handed_over: AtomicBool::new(false),
         }
     }
@@ -80,6 +85,11 @@ impl Streams {
     /// Totals of all streams since the start.
     pub(crate) fn totals(&self) -> &LiveTotals {
         self.means.memory.totals()
+    }
+
+    /// Memory of the frames of all streams.
+    pub(crate) fn memory(&self) -> &LiveMemory {
+        &self.means.memory
     }
 
     /// Windows of the streams.

@@ -339,6 +339,11 @@ impl LiveStream {
         self.lock().run.as_ref().is_some_and(|run| run.desk.is_taken())
     }
 
+    /// Path of the stream whose frames a module publishes here; `None` for other sources.
+    pub(super) fn fed_by(&self) -> Option<Arc<str>> {
+        self.lock().run.as_ref()?.desk.stream()
+    }
+
     /// Whether publishers push it.
     pub(super) fn is_published(&self) -> bool {
         self.source == Source::Published
@@ -373,7 +378,8 @@ impl LiveStream {
         }
         loop {
             let Opened { shared, desk, .. } = self.open(means)?;
-            let (publication, queue, presence) = Publication::new(shared);
+            media.lead_to(shared.id());
+            let (publication, queue, presence) = Publication::new(shared, &media);
             match desk.enter(Entry { media, queue, presence }, conflict) {
                 Ok(()) => return Ok(publication),
                 Err(NoEntry::Taken) => return Err(PublishRefused::Taken),

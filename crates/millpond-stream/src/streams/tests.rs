@@ -1,5 +1,6 @@
 //! Streams of a source that tests drive.
 
+mod attaching;
 mod channel;
 pub(crate) mod fake;
 mod past;

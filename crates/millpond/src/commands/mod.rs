@@ -13,6 +13,7 @@ mod index;
 mod insert;
 mod lab;
 mod logs;
+mod module;
 mod places;
 mod probe;
 mod record;
@@ -65,6 +66,7 @@ fn commands() -> Command {
             settings::command(),
             places::command(),
             cluster::command(),
+            module::command(),
             record::command(),
             reload::command(),
             upgrade::command(),
@@ -101,6 +103,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("settings", matches)) => settings::run(matches),
         Some(("places", matches)) => places::run(matches),
         Some(("cluster", matches)) => cluster::run(matches),
+        Some(("module", matches)) => module::run(matches),
         Some(("record", matches)) => record::run(matches),
         Some(("reload", matches)) => reload::run(matches),
         Some(("upgrade", matches)) => upgrade::run(matches),

@@ -98,7 +98,9 @@ pub(super) fn get_graph(request: &ApiRequest, state: &AdminState) -> Outcome {
         lost: pipe.lost,
     });
     let pipes = pipes.filter(|pipe| listed.contains(&pipe.from) && listed.contains(&pipe.to)).collect();
-    let kinds = KINDS.iter().map(|kind| GraphKind {
+    let attachable = state.modules.kinds().map(|declaration| &declaration.kind);
+    let others = attachable.filter(|kind| KINDS.iter().all(|known| known.name != kind.name));
+    let kinds = KINDS.iter().chain(others).map(|kind| GraphKind {
         name: kind.name,
         about: kind.about,
         inputs: kind.inputs,

@@ -13,6 +13,7 @@ mod graph;
 mod insertions;
 mod logs;
 mod map;
+mod modules;
 mod origins;
 pub(super) mod overview;
 mod page;
@@ -60,6 +61,7 @@ type Outcome = Result<Reply, Problem>;
         origins::list_origins,
         streams::list_streams, streams::get_stream, streams::end_stream, streams::end_publisher,
         graph::get_graph, graph::get_dot,
+        modules::list_modules, modules::attach_module, modules::get_module, modules::detach_module,
         recordings::list_recordings, recordings::start_recording, recordings::get_recording, recordings::stop_recording,
         insertions::list_insertions, insertions::insert, insertions::get_insertion, insertions::cancel_insertion,
         cluster::get_cluster, cluster::assign, cluster::drain, cluster::undrain,
@@ -147,6 +149,10 @@ async fn dispatch(operation: &str, request: ApiRequest, state: &Arc<AdminState>)
         "end_publisher" => streams::end_publisher(&request, state),
         "get_graph" => graph::get_graph(&request, state),
         "get_dot" => Ok(graph::get_dot(state)),
+        "list_modules" => Ok(modules::list_modules(state)),
+        "attach_module" => modules::attach_module(&request, state).await,
+        "get_module" => modules::get_module(&request, state),
+        "detach_module" => modules::detach_module(&request, state).await,
         "list_recordings" => Ok(recordings::list_recordings(state)),
         "start_recording" => recordings::start_recording(&request, state).await,
         "get_recording" => recordings::get_recording(&request, state),

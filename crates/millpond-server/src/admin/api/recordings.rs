@@ -1,15 +1,21 @@
 //! Recordings of channels and live streams.
 
-use super::{super::AdminState, Outcome, Reply, absent, bad, request::ApiRequest, show, shown};
+use super::{
+    super::AdminState,
+    Outcome, Reply, absent, bad,
+    modules::{configured, detail, status},
+    request::ApiRequest,
+    show, shown,
+};
 use crate::{
-    problem::{self, Problem},
-    recordings::{Listed, RecordError, Recordings},
+    problem::Problem,
+    recordings::{Listed, Recordings},
 };
 use http::StatusCode;
 use millpond_settings::value;
-use millpond_stream::{CannotRecord, RecordingEnd, reception::SourceErrorKind};
+use millpond_stream::RecordingEnd;
 use serde::{Deserialize, Serialize};
-use std::{io, time::Duration};
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// Shortest duration that a client may set.
@@ -102,12 +108,17 @@ pub(super) fn list_recordings(state: &AdminState) -> Reply {
 pub(super) async fn start_recording(request: &ApiRequest, state: &AdminState) -> Outcome {
     let recordings = recordings(state)?;
     let NewRecording { path, size, duration } = request.json()?;
-    let size = size.map(|text| value::size(&text)).transpose();
-    let size = size.map_err(|_| bad("size: a number of bytes such as 10GiB"))?;
-    let duration = duration.map(|text| value::duration_in(&text, SHORTEST, Duration::MAX)).transpose();
-    let duration = duration.map_err(|_| bad("duration: a time of 1s or more, such as 90s, 5m or 1h"))?;
-    match recordings.start(&path, size, duration).await {
-        Ok(listed) => Ok(shown(StatusCode::CREATED, &ListedRecording::of(&listed))),
+    if size.as_deref().is_some_and(|text| value::size(text).is_err()) {
+        return Err(bad("size: a number of bytes such as 10GiB"));
+    }
+    if duration.as_deref().is_some_and(|text| value::duration_in(text, SHORTEST, Duration::MAX).is_err()) {
+        return Err(bad("duration: a time of 1s or more, such as 90s, 5m or 1h"));
+    }
+    let limits = [("size", size), ("duration", duration)];
+    let limits = limits.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    match recordings.start(&path, limits).await {
+        Ok(Some(listed)) => Ok(shown(StatusCode::CREATED, &ListedRecording::of(&listed))),
+        Ok(None) => Err(absent("the recording has ended already")),
         Err(error) => {
             let status = status(&error);
             tracing::warn!(path, %error, status = status.as_u16(), "no recording");
@@ -130,38 +141,10 @@ pub(super) fn get_recording(request: &ApiRequest, state: &AdminState) -> Outcome
     responses((status = 200, body = ListedRecording)))]
 pub(super) async fn stop_recording(request: &ApiRequest, state: &AdminState) -> Outcome {
     let id = request.number()?;
-    let stopped = recordings(state)?.stop(id).await;
+    let stopped = recordings(state)?.stop(id).await.map_err(|_| configured())?;
     stopped.map(|listed| show(&ListedRecording::of(&listed))).ok_or_else(|| no_recording(id))
 }
 
 fn no_recording(id: u64) -> Problem {
     absent(format!("there is no recording {id}"))
-}
-
-fn status(error: &RecordError) -> StatusCode {
-    match error {
-        RecordError::Library(error) => problem::status(error),
-        RecordError::NoChannel(_) => StatusCode::CONFLICT,
-        RecordError::Source(error) => match error.kind {
-            SourceErrorKind::NotFound | SourceErrorKind::Unpublished => StatusCode::NOT_FOUND,
-            SourceErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,
-            _ => StatusCode::BAD_GATEWAY,
-        },
-        RecordError::Stream(CannotRecord::NoTracks { .. }) => StatusCode::UNPROCESSABLE_ENTITY,
-        RecordError::Stream(CannotRecord::File { error, .. }) => match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StatusCode::INSUFFICIENT_STORAGE,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        },
-        RecordError::Stream(CannotRecord::Open(_) | CannotRecord::Thread(_)) | RecordError::TooMany(_) => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
-    }
-}
-
-/// The client's share of an error: the log has the folder.
-fn detail(error: &RecordError) -> String {
-    match error {
-        RecordError::Stream(CannotRecord::File { error, .. }) => format!("the file can't be made: {error}"),
-        error => error.to_string(),
-    }
 }

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use millpond_media::Importance;
 
 const SPAN: Duration = Duration::from_secs(2);
-const LIMITS: QueueLimits = QueueLimits { runs: 1000, bytes: 1 << 20, span: SPAN, dropping: Dropping::LeastNeeded };
+const LIMITS: QueueLimits =
+    QueueLimits { runs: 1000, bytes: 1 << 20, span: SPAN, dropping: Dropping::LeastNeeded, is_counted: true };
 /// Pictures of a group, 40 ms each.
 const GROUP: u32 = 50;
 

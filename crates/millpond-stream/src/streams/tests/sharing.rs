@@ -16,7 +16,7 @@ fn vp8() -> Vec<Option<Format>> {
 }
 
 /// Opens a stream and begins its first epoch.
-async fn open(manager: &Arc<Manager>, fake: &Fake, linger: Duration) -> (Arc<LiveStream>, Arc<LiveFeed>) {
+pub(super) async fn open(manager: &Arc<Manager>, fake: &Fake, linger: Duration) -> (Arc<LiveStream>, Arc<LiveFeed>) {
     let stream = manager.live(fake.request("cams/door", linger)).unwrap();
     let feed = {
         let (manager, stream) = (manager.clone(), stream.clone());

@@ -170,7 +170,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let runtime = runtime.build()?;
     starting.wait();
     let done = runtime.block_on(async {
-        let server = Server::bind(loaded, inputs, inherited).await?;
+        let server = Server::bind(loaded, inputs, Vec::new(), inherited).await?;
         let greeting = greeting::greeting(&server, || started.elapsed()).await?;
         // On a thread of its own: serving neither waits for the reader of this nor ends with it.
         std::thread::spawn(move || out::lines(&greeting).is_ok());

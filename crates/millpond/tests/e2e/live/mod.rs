@@ -8,6 +8,7 @@ mod http;
 mod insert;
 mod ladder;
 mod ladder_viewers;
+mod modules;
 pub(crate) mod publish;
 mod put;
 mod recording;

@@ -1,0 +1,173 @@
+//! The kind of modules that record: files of one folder, within limits.
+
+use super::{Listed, RecordError, RecordSettings, file_name, listed, settings::LONGEST};
+use arc_swap::ArcSwap;
+use futures_util::future::BoxFuture;
+use millpond_connections::{Slot, Slots};
+use millpond_settings::value::{self, Form};
+use millpond_stream::{
+    AttachableKind, MadeModule, Manager, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions, ModuleResults,
+    Program, RecordLimits, Recording, graph::ModuleError, modules::RECORDER,
+};
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// Recordings that have ended and are still listed.
+const ENDED: usize = 32;
+/// Shortest duration of a recording.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// The kind `recorder`, as operators see it.
+pub(crate) const DECLARATION: ModuleDeclaration =
+    ModuleDeclaration { kind: RECORDER, input: ModuleInput::Any, options: OPTIONS };
+
+const OPTIONS: &[ModuleOption] = &[
+    ModuleOption {
+        name: "duration",
+        form: Form::Duration,
+        default: "record-duration",
+        help: "Longest duration, at most record-duration",
+        is_required: false,
+        check: |text| value::duration_in(text, SHORTEST, LONGEST).map(drop),
+    },
+    ModuleOption {
+        name: "size",
+        form: Form::Size,
+        default: "record-size",
+        help: "Highest size of the file, at most record-size",
+        is_required: false,
+        check: |text| value::size(text).map(drop),
+    },
+];
+
+/// Makes recordings.
+pub(crate) struct RecorderKind {
+    manager: Arc<Manager>,
+    settings: ArcSwap<RecordSettings>,
+    slots: Arc<Slots>,
+    /// By number. A lock: taken for look-ups.
+    all: Mutex<BTreeMap<u64, Entry>>,
+}
+
+struct Entry {
+    recording: Arc<Recording>,
+    /// Its slot, while it runs.
+    slot: Option<Slot>,
+}
+
+/// The file of a recording.
+struct RecordedFile(Arc<Recording>);
+
+impl RecorderKind {
+    pub(crate) fn new(settings: RecordSettings, manager: Arc<Manager>) -> Self {
+        let slots = Slots::new(settings.count);
+        Self { manager, settings: ArcSwap::from_pointee(settings), slots, all: Mutex::default() }
+    }
+
+    /// Changes the limits. Recordings that run keep theirs.
+    pub(crate) fn reconfigure(&self, settings: RecordSettings) {
+        self.slots.set_most(settings.count);
+        self.settings.store(Arc::new(settings));
+    }
+
+    /// Whether there is a folder for recordings.
+    pub(super) fn is_on(&self) -> bool {
+        self.settings.load().folder.is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists the recordings that run, and the last ones that have ended by themselves.
+    pub(super) fn list(&self) -> Vec<Listed> {
+        let mut all = self.lock();
+        prune(&mut all);
+        all.iter().map(|(id, entry)| listed(*id, &entry.recording)).collect()
+    }
+
+    /// Returns the number of recordings that run.
+    pub(super) fn running(&self) -> usize {
+        self.lock().values().filter(|entry| entry.recording.state().end.is_none()).count()
+    }
+
+    /// Returns a recording, which is not listed any more.
+    pub(super) fn take(&self, id: u64) -> Option<Listed> {
+        self.lock().remove(&id).map(|entry| listed(id, &entry.recording))
+    }
+
+    /// Returns a recording.
+    pub(super) fn get(&self, id: u64) -> Option<Listed> {
+        self.lock().get(&id).map(|entry| listed(id, &entry.recording))
+    }
+
+    async fn record(
+        &self,
+        program: &Program,
+        options: &ModuleOptions,
+        id: u64,
+    ) -> Result<MadeModule, Box<dyn Error + Send + Sync>> {
+        let settings = self.settings.load_full();
+        let RecordSettings { folder, size: most, duration: longest, count } = &*settings;
+        let folder = folder.as_ref().ok_or(RecordError::Off)?;
+        prune(&mut self.lock());
+        let slot = self.slots.take().ok_or(RecordError::TooMany(*count))?;
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let file = folder.join(file_name(program.path(), since_epoch, id));
+        // They were checked.
+        let size = options.get("size").and_then(|text| value::size(text).ok());
+        let duration = options.get("duration").and_then(|text| value::duration(text).ok());
+        let limits = RecordLimits {
+            bytes: size.map_or(*most, |size| size.min(*most)),
+            duration: duration.map_or(*longest, |duration| duration.min(*longest)),
+        };
+        let (recording, module) = self.manager.recorder(program, file, limits).await.map_err(RecordError::from)?;
+        let label = recording.file().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let recording = Arc::new(recording);
+        self.lock().insert(id, Entry { recording: recording.clone(), slot: Some(slot) });
+        Ok(MadeModule { module, label, results: Some(Arc::new(RecordedFile(recording))) })
+    }
+}
+
+/// Frees the slots of recordings that have ended, and forgets the oldest of those.
+fn prune(all: &mut BTreeMap<u64, Entry>) {
+    let mut ended = Vec::new();
+    for (id, entry) in &mut *all {
+        if entry.recording.state().end.is_some() {
+            entry.slot = None;
+            ended.push(*id);
+        }
+    }
+    for id in ended.iter().take(ended.len().saturating_sub(ENDED)) {
+        all.remove(id);
+    }
+}
+
+impl AttachableKind for RecorderKind {
+    fn declaration(&self) -> &'static ModuleDeclaration {
+        &DECLARATION
+    }
+
+    fn make<'a>(
+        &'a self,
+        stream: &'a Program,
+        options: &'a ModuleOptions,
+        id: u64,
+    ) -> BoxFuture<'a, Result<MadeModule, ModuleError>> {
+        Box::pin(self.record(stream, options, id))
+    }
+}
+
+impl ModuleResults for RecordedFile {
+    fn stopping(&self) {
+        self.0.stop();
+    }
+
+    fn complete(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move { drop(self.0.ended().await) })
+    }
+}
