@@ -13,6 +13,7 @@ mod past;
 mod recorder;
 mod segmenter;
 mod splice;
+mod title;
 
 pub(crate) use channel::Channel;
 pub(crate) use follower::LadderFollower;
@@ -24,6 +25,7 @@ pub(crate) use past::PastLoader;
 pub use recorder::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
 pub(crate) use segmenter::Segmenter;
 pub(crate) use splice::{ClipLoader, Splice};
+pub(crate) use title::TitleLoader;
 
 use crate::{kind::ModuleKind, live, reception, transmission};
 
@@ -32,6 +34,7 @@ pub const KINDS: &[ModuleKind] = &[
     loader::KIND,
     key_frames::KIND,
     past::KIND,
+    title::KIND,
     channel::KIND,
     recorder::KIND,
     segmenter::KIND,
