@@ -1,6 +1,7 @@
 //! Cuts the frames of a title into its nominal segments.
 
 use super::grid::{EARLY, Grid};
+use crate::reception::PlayedFrame;
 use bytes::Bytes;
 use millpond_media::Timescale;
 use std::{collections::VecDeque, time::Duration};
@@ -20,6 +21,12 @@ pub(super) struct TitleSample {
     pub(super) time: i64,
     pub(super) is_key: bool,
     pub(super) data: Bytes,
+}
+
+impl From<PlayedFrame> for TitleSample {
+    fn from(frame: PlayedFrame) -> Self {
+        Self { time: frame.time, is_key: frame.is_key, data: frame.data }
+    }
 }
 
 /// A complete segment: the samples of each track in decode order.

@@ -4,6 +4,7 @@ use super::{
     cutter::{TitleCutter, TitleSample},
     error::RemoteError,
     fragment::fragments,
+    queue::SessionId,
     title::RemoteTitle,
 };
 use crate::{
@@ -21,11 +22,11 @@ const MISSED: f64 = 40.0;
 /// A session that fetches one segment after another, while they are asked for.
 pub(super) struct Fetching {
     title: Arc<RemoteTitle>,
-    id: u64,
+    id: SessionId,
 }
 
 impl Fetching {
-    pub(super) fn new(title: Arc<RemoteTitle>, id: u64) -> Self {
+    pub(super) fn new(title: Arc<RemoteTitle>, id: SessionId) -> Self {
         Self { title, id }
     }
 
@@ -81,8 +82,7 @@ impl Fetching {
             let done = match frame {
                 Some(frame) => {
                     let Some(track) = title.place(frame.track) else { continue };
-                    let sample = TitleSample { time: frame.time, is_key: frame.is_key, data: frame.data };
-                    cutter.push(track, sample).map_err(|_| RemoteError::TooLarge)?
+                    cutter.push(track, TitleSample::from(frame)).map_err(|_| RemoteError::TooLarge)?
                 }
                 None => cutter.finish(),
             };

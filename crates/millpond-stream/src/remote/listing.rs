@@ -1,6 +1,6 @@
 //! Playlists and manifests of a title: all of its segments at once, with nominal times.
 
-use super::{fragment::Reordering, grid::Grid};
+use super::{grid::Grid, measured::TitleTracks};
 use crate::{
     Format,
     live::{LiveText, live_formats, packaged},
@@ -30,8 +30,9 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Creates the listing of tracks whose media takes `rates` bytes a second.
-    pub(super) fn new(known: &[Option<Format>], (reorderings, rates): (&[Reordering], &[f64]), grid: Grid) -> Self {
+    /// Creates the listing of a title's tracks.
+    pub(super) fn new(known: &[Option<Format>], media: &TitleTracks, grid: Grid) -> Self {
+        let TitleTracks { reorderings, rates, .. } = media;
         let formats: Vec<&Format> = known.iter().flatten().collect();
         let tracks = packaged((0..).zip(formats.iter().copied()));
         let mut live = live_formats(&tracks, known);
