@@ -132,7 +132,8 @@ impl TitleCutter {
             self.cut(border, &mut out);
         }
         if self.has_begun {
-            let last = self.lanes.iter().filter_map(|lane| lane.samples.iter().map(|sample| lane.at(sample)).max()).max();
+            let last =
+                self.lanes.iter().filter_map(|lane| lane.samples.iter().map(|sample| lane.at(sample)).max()).max();
             let tracks = self.lanes.iter_mut().map(|lane| lane.samples.drain(..).collect()).collect();
             out.push(CutSegment { number: self.next, tracks });
             self.next += 1;
@@ -237,7 +238,8 @@ impl TitleCutter {
         let lead = self.lead;
         let split = |(index, lane): (usize, &mut Lane)| {
             let is_before = |sample: &TitleSample| lane.at(sample) < time;
-            let count = if index == lead { 0 } else { lane.samples.iter().take_while(|sample| is_before(sample)).count() };
+            let count =
+                if index == lead { 0 } else { lane.samples.iter().take_while(|sample| is_before(sample)).count() };
             lane.samples.drain(..count).collect()
         };
         self.lanes.iter_mut().enumerate().map(split).collect()

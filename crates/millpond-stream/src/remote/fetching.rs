@@ -7,10 +7,7 @@ use super::{
     queue::SessionId,
     title::RemoteTitle,
 };
-use crate::{
-    reception::Playback,
-    source_health::SourceErrorKind,
-};
+use crate::{reception::Playback, source_health::SourceErrorKind};
 use std::{sync::Arc, time::Duration};
 
 /// Time before a segment from which the server is asked to play. Servers seek to the key frame before or after, and some give frames before
@@ -70,11 +67,7 @@ impl Fetching {
     }
 
     /// Fetches segments from `next` on.
-    async fn run(
-        &self,
-        mut playback: Playback,
-        (mut cutter, mut next): (TitleCutter, u64),
-    ) -> Result<(), RemoteError> {
+    async fn run(&self, mut playback: Playback, (mut cutter, mut next): (TitleCutter, u64)) -> Result<(), RemoteError> {
         let title = &self.title;
         loop {
             let frame = playback.next().await?;

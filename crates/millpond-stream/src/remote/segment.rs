@@ -1,9 +1,6 @@
 //! Segments of a title, read through the store.
 
-use super::{
-    origin::segment_path,
-    title::RemoteTitle,
-};
+use super::{origin::segment_path, title::RemoteTitle};
 use bytes::Bytes;
 use millpond_store::{At, Object, OriginError, Store};
 use std::{ops::Range, sync::Arc};

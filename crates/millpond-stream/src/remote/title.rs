@@ -70,8 +70,7 @@ impl RemoteTitle {
         let Some(measured) = measure(&mut playback, (least, length)).await? else { return Ok(None) };
         let Measured { formats, tracks, grid, version, done, is_over } = measured;
         let listing = Arc::new(Listing::new(&formats, &tracks, grid));
-        let state =
-            State { grid, listing, queue: FetchQueue::default(), can_hurry: true, has_changed: false };
+        let state = State { grid, listing, queue: FetchQueue::default(), can_hurry: true, has_changed: false };
         let fingerprint = playback.fingerprint();
         let state = Mutex::new(state);
         let title = Arc::new(Self { path, place, source, connector, fingerprint, version, formats, tracks, state });

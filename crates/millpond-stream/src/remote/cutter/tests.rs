@@ -24,8 +24,7 @@ fn film(keys: &[f64], from: f64, to: f64) -> Vec<(usize, TitleSample)> {
 }
 
 fn cut(mut cutter: TitleCutter, frames: Vec<(usize, TitleSample)>, ends: bool) -> Vec<CutSegment> {
-    let mut out: Vec<_> =
-        frames.into_iter().flat_map(|(track, sample)| cutter.push(track, sample).unwrap()).collect();
+    let mut out: Vec<_> = frames.into_iter().flat_map(|(track, sample)| cutter.push(track, sample).unwrap()).collect();
     if ends {
         out.extend(cutter.finish());
     }
@@ -64,7 +63,8 @@ fn a_long_group_of_pictures_leaves_segments_empty() {
 fn sound_that_ends_early_holds_nothing_up_for_long() {
     let grid = Grid { segment: Duration::from_secs(2), length: Duration::from_secs(20) };
     let keys: Vec<f64> = (0..20).map(f64::from).collect();
-    let frames: Vec<_> = film(&keys, 0.0, 6.0).into_iter().filter(|(track, sample)| *track == 0 || sample.time < 500).collect();
+    let frames: Vec<_> =
+        film(&keys, 0.0, 6.0).into_iter().filter(|(track, sample)| *track == 0 || sample.time < 500).collect();
     let done = cut(TitleCutter::new(&tracks(), grid, 0), frames, false);
     assert_eq!(done.len(), 1, "2 s and the patience of 3 s");
 }

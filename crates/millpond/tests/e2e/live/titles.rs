@@ -53,7 +53,8 @@ fn assert_served(film: &str, edge: &Server, path: &str) {
     let list = edge.get(&format!("/{path}/v1/index.m3u8")).text();
     assert!(list.contains("#EXT-X-PLAYLIST-TYPE:VOD") && list.contains("#EXT-X-ENDLIST"), "{list}");
     assert!(!list.contains("PROGRAM-DATE-TIME") && !list.contains("INDEPENDENT"), "{list}");
-    let lasts: f64 = list.lines().filter_map(|line| line.strip_prefix("#EXTINF:")?.strip_suffix(',')?.parse::<f64>().ok()).sum();
+    let lasts: f64 =
+        list.lines().filter_map(|line| line.strip_prefix("#EXTINF:")?.strip_suffix(',')?.parse::<f64>().ok()).sum();
     assert!((lasts - 40.0).abs() < 0.1, "{lasts}: {list}");
     // A seek, before anything near it was fetched.
     let one = ["-frames:v", "1"];

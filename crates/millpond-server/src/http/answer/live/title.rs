@@ -44,7 +44,8 @@ pub(super) async fn answer(
             | LiveResource::Media(Container::Fmp4, _)
             | LiveResource::Long(Container::Fmp4)
             | LiveResource::OfRun {
-                media: LiveMedia::Init(_) | LiveMedia::Segment(_) | LiveMedia::SegmentAt(_), ..
+                media: LiveMedia::Init(_) | LiveMedia::Segment(_) | LiveMedia::SegmentAt(_),
+                ..
             }),
         ) => resource,
         _ => return Ok(None),
