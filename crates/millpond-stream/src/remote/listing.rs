@@ -23,13 +23,13 @@ pub(super) const EPOCH: u32 = 0;
 
 /// What players read before they ask for segments. Segments count from 1 in URLs.
 #[derive(Debug)]
-pub struct Listing {
+pub struct TitleListing {
     window: Window,
     extent: Extent,
     long_init: Bytes,
 }
 
-impl Listing {
+impl TitleListing {
     /// Creates the listing of a title's tracks.
     pub(super) fn new(known: &[Option<Format>], media: &TitleTracks, grid: Grid) -> Self {
         let TitleTracks { reorderings, rates, .. } = media;

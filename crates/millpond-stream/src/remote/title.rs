@@ -6,7 +6,7 @@ use super::{
     fetching::Fetching,
     fragment::{Reordering, fragments},
     grid::Grid,
-    listing::Listing,
+    listing::TitleListing,
     measured::{Measured, TitleTracks, measure},
     queue::{Asked, FetchQueue, Fetched, KEPT_FOR, PATIENCE, SessionId, ToStart},
 };
@@ -48,7 +48,7 @@ pub struct RemoteTitle {
 #[derive(Debug)]
 struct State {
     grid: Grid,
-    listing: Arc<Listing>,
+    listing: Arc<TitleListing>,
     queue: FetchQueue,
     /// Whether the server may send faster than usual.
     can_hurry: bool,
@@ -69,7 +69,7 @@ impl RemoteTitle {
         let Some(length) = playback.length().filter(|length| *length <= LONGEST) else { return Ok(None) };
         let Some(measured) = measure(&mut playback, (least, length)).await? else { return Ok(None) };
         let Measured { formats, tracks, grid, version, done, is_over } = measured;
-        let listing = Arc::new(Listing::new(&formats, &tracks, grid));
+        let listing = Arc::new(TitleListing::new(&formats, &tracks, grid));
         let state = State { grid, listing, queue: FetchQueue::default(), can_hurry: true, has_changed: false };
         let fingerprint = playback.fingerprint();
         let state = Mutex::new(state);
@@ -95,7 +95,7 @@ impl RemoteTitle {
     }
 
     /// Returns the playlists and manifests of the title.
-    pub fn listing(&self) -> Arc<Listing> {
+    pub fn listing(&self) -> Arc<TitleListing> {
         self.lock().listing.clone()
     }
 
@@ -252,7 +252,7 @@ impl RemoteTitle {
             let (title, stated, found) = (&*self.path, state.grid.length, state.grid.start(count));
             tracing::warn!(title, ?stated, ?found, "a stored title is shorter than its description says");
             state.grid.length = found;
-            state.listing = Arc::new(Listing::new(&self.formats, &self.tracks, state.grid));
+            state.listing = Arc::new(TitleListing::new(&self.formats, &self.tracks, state.grid));
             state.queue.refuse_from(count, &RemoteError::BehindEnd);
         }
         Ok(())

@@ -14,8 +14,9 @@ fn film(folder: &Path) -> String {
     let pictures = ["-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=40"];
     let sound = ["-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000:duration=40"];
     let codecs = ["-c:v", "libx264", "-g", "50", "-sc_threshold", "0", "-bf", "3", "-c:a", "aac", "-aac_pns", "0"];
-    let status = Command::new("ffmpeg").args(["-v", "error", "-y"]).args(pictures).args(sound).args(codecs);
-    assert!(status.args(["-ac", "2"]).arg(&film).status().unwrap().success());
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-y"]).args(pictures).args(sound).args(codecs).args(["-ac", "2"]).arg(&film);
+    assert!(command.status().unwrap().success());
     film
 }
 
@@ -56,9 +57,10 @@ fn assert_served(film: &str, edge: &Server, path: &str) {
     let lasts: f64 =
         list.lines().filter_map(|line| line.strip_prefix("#EXTINF:")?.strip_suffix(',')?.parse::<f64>().ok()).sum();
     assert!((lasts - 40.0).abs() < 0.1, "{lasts}: {list}");
-    // A seek, before anything near it was fetched.
+    // A seek, before anything near it was fetched. In HLS with fragmented MP4, Debian's ffmpeg loses the init segment.
+    let dash = edge.url(&format!("{path}/index.mpd"));
     let one = ["-frames:v", "1"];
-    let sought = hashes(&["-ss", "30", "-i", &hls], "0:v", &one);
+    let sought = hashes(&["-ss", "30", "-i", &dash], "0:v", &one);
     assert_eq!(sought, hashes(&["-ss", "30", "-i", film], "0:v", &one), "30 s into the film");
     assert_eq!(hashes(&["-i", &hls], "0:v", &[]), direct, "pictures by HLS");
     let before = origin_bytes(edge);

@@ -19,7 +19,7 @@ use millpond_package::hls::Container;
 use millpond_store::Permission;
 use millpond_stream::{
     live::LiveText,
-    remote::{Listing, RemoteTitle},
+    remote::{TitleListing, RemoteTitle},
 };
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ pub(super) async fn answer(
 }
 
 /// Returns the index of a track.
-fn track(live: &LiveTarget, listing: &Listing, name: &str) -> Result<usize, AnswerError> {
+fn track(live: &LiveTarget, listing: &TitleListing, name: &str) -> Result<usize, AnswerError> {
     listing.track(name).ok_or_else(|| live.without(format!("the title has no track {name}")))
 }
 
@@ -111,7 +111,7 @@ async fn segment(
     front: &Front,
     context: &Context<'_>,
     live: &LiveTarget,
-    (title, listing): (&Arc<RemoteTitle>, &Listing),
+    (title, listing): (&Arc<RemoteTitle>, &TitleListing),
     OfRun { run, track: name, media }: OfRun<'_>,
 ) -> Result<Reply, AnswerError> {
     let track = track(live, listing, name)?;
@@ -143,7 +143,7 @@ async fn segment(
 }
 
 /// Makes the reply with the whole title in one response, whose length is not known before all of it was fetched.
-fn long(context: &Context<'_>, title: &Arc<RemoteTitle>, listing: &Listing) -> Reply {
+fn long(context: &Context<'_>, title: &Arc<RemoteTitle>, listing: &TitleListing) -> Reply {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
