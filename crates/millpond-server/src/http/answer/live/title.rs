@@ -19,7 +19,7 @@ use millpond_package::hls::Container;
 use millpond_store::Permission;
 use millpond_stream::{
     live::LiveText,
-    remote::{TitleListing, RemoteTitle},
+    remote::{RemoteTitle, TitleListing},
 };
 use std::sync::Arc;
 
