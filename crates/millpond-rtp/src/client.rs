@@ -287,6 +287,16 @@ impl RtspClient {
         }
     }
 
+    /// Plays from a time in seconds, and asks for media at `speed` times the usual pace (RFC 2326 12.35). Only valid after
+    /// [`ClientAction::Opened`].
+    pub fn play_faster(&mut self, from: f64, speed: f64, now: Duration) {
+        if self.state == State::Open {
+            let request = Request::new(RequestKind::Play, "PLAY", &self.tracks.control);
+            let request = request.with("Range", format!("npt={from:.3}-"));
+            self.ask(request.with("Speed", format!("{speed:.1}")), now);
+        }
+    }
+
     /// Pauses. Only valid after [`ClientAction::Opened`].
     pub fn pause(&mut self, now: Duration) {
         if self.state == State::Open {

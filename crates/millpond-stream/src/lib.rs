@@ -29,6 +29,7 @@ mod multicast;
 pub mod outlet;
 pub mod reception;
 pub mod registry;
+pub mod remote;
 mod report;
 mod resources;
 mod source_health;

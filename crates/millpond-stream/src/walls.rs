@@ -7,6 +7,7 @@ const ROWS: Rows = &[
     &["manager"],
     &["streams"],
     &["modules"],
+    &["remote"],
     &["live", "reception"],
     &["transmission"],
     &["graph", "resources"],

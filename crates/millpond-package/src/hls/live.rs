@@ -255,7 +255,7 @@ impl<'a> Playlist<'a> {
 
     fn date(&self, out: &mut String, segment: &Segment, of_track: &TrackSegment) {
         let start = of_track.start().map_or(segment.start, |start| time(start, self.scale));
-        if let Some(epoch) = self.window.epoch(segment.epoch) {
+        if let Some(epoch) = self.window.epoch(segment.epoch).filter(|epoch| !epoch.wall.is_zero()) {
             out.push_str("#EXT-X-PROGRAM-DATE-TIME:");
             millpond_utc::push(out, epoch.wall_of(start));
             out.push('\n');

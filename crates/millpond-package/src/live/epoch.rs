@@ -1,6 +1,5 @@
 //! Epochs of a window: the formats of the tracks, and their place on the wall clock.
 
-use super::part::TRACK_ID;
 use crate::{
     fmp4::{TrackHeader, live_init},
     presentation::track::MediaKind,
@@ -22,6 +21,10 @@ pub struct LiveFormat {
     pub is_default: bool,
     /// Frames per second as a fraction, where known.
     pub frame_rate: Option<(u32, u32)>,
+    /// ID of the track in its segments.
+    pub id: u32,
+    /// Media time of presentation time 0, in ticks of the track.
+    pub early: i64,
 }
 
 impl LiveFormat {
@@ -34,16 +37,22 @@ impl LiveFormat {
         }
     }
 
-    fn init(&self) -> Bytes {
-        live_init(&[TrackHeader {
-            id: TRACK_ID,
+    /// Returns its track in an init segment.
+    #[must_use]
+    pub fn header(&self) -> TrackHeader<'_> {
+        TrackHeader {
+            id: self.id,
             track: &self.track,
             kind: self.kind(),
             language: self.language.as_deref(),
             label: &self.label,
             timescale: self.track.timescale,
-            early: 0,
-        }])
+            early: self.early,
+        }
+    }
+
+    fn init(&self) -> Bytes {
+        live_init(&[self.header()])
     }
 }
 
@@ -54,7 +63,7 @@ pub struct WindowEpoch {
     pub number: u32,
     /// Stream time at which it begins.
     pub from: Duration,
-    /// Wall time of that, since the Unix epoch.
+    /// Wall time of that, since the Unix epoch; zero where it has none.
     pub wall: Duration,
     /// The format of each track of the window; `None` where a track has no media in this epoch.
     pub formats: Box<[Option<LiveFormat>]>,

@@ -29,7 +29,7 @@ pub use epoch::{LiveFormat, WindowEpoch};
 pub use ladder::Rung;
 pub(crate) use ladder::Tracks;
 pub use measure::{TargetDuration, Targets};
-pub use part::{LiveSample, Part, SegmentNumber};
+pub use part::{LiveSample, Part, SegmentNumber, TRACK_ID};
 pub use segment::{Segment, TrackSegment};
 pub use transport::{TransportCounters, TransportSegment};
 pub use window::{Cue, Edge, Extent, PartLookUp, PastCue, PastSegment, PastTrack, Window, WindowLimits, WindowTrack};

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 /// ID of the only track of a live init segment and its parts.
-pub(crate) const TRACK_ID: u32 = 1;
+pub const TRACK_ID: u32 = 1;
 
 /// Number of a segment: its HLS media sequence number (RFC 8216 4.3.3.2), common to all tracks of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

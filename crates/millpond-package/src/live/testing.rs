@@ -83,7 +83,8 @@ pub(crate) fn epoch(number: u32, from: Duration) -> WindowEpoch {
         let label = if track.id == 1 { "Video" } else { "English" };
         let language = (track.id == 2).then(|| "en".to_owned());
         let frame_rate = (track.id == 1).then_some((25, 1));
-        Some(LiveFormat { track: Arc::new(track), language, label: label.into(), is_default: true, frame_rate })
+        let (track, label) = (Arc::new(track), label.into());
+        Some(LiveFormat { track, language, label, is_default: true, frame_rate, id: TRACK_ID, early: 0 })
     };
     let none = SampleTable::builder().finish();
     let tracks = vec![format(video(none.clone(), VIDEO, Vec::new())), format(audio(none, "eng", Vec::new()))];

@@ -54,6 +54,8 @@ pub struct ClientTrack {
 pub struct ClientPlayback {
     /// Time range that is played; `None` unless stated in npt.
     pub range: Option<NptRange>,
+    /// Pace at which media is sent, as a multiple of the usual one; `None` unless stated.
+    pub speed: Option<f64>,
     /// First packet of each track, in the order of the tracks.
     pub starts: Vec<RtpStart>,
 }

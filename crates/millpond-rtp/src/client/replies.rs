@@ -115,8 +115,9 @@ impl RtspClient {
         let tracks = &self.tracks;
         let urls: Vec<&str> = tracks.agreed.iter().map(|track| tracks.streams[track.stream].as_str()).collect();
         let range = play::npt_range(header(reply, &headers::RANGE)).ok();
+        let speed = play::rate("Speed", header(reply, &headers::SPEED)).ok();
         let starts = rtp_info::starts(header(reply, &headers::RTP_INFO), &tracks.control, &urls);
-        self.actions.push_back(ClientAction::Playing(ClientPlayback { range, starts }));
+        self.actions.push_back(ClientAction::Playing(ClientPlayback { range, speed, starts }));
     }
 
     /// Answers a 401.

@@ -64,23 +64,24 @@ pub(super) struct Request {
     pub(super) kind: RequestKind,
     pub(super) method: &'static str,
     pub(super) url: String,
-    /// Header that only this kind of request has.
-    pub(super) header: Option<(&'static str, String)>,
+    /// Headers that only this kind of request has.
+    pub(super) headers: Vec<(&'static str, String)>,
 }
 
 impl Request {
     pub(super) fn new(kind: RequestKind, method: &'static str, url: &str) -> Self {
-        Self { kind, method, url: super::target::request_url(url), header: None }
+        Self { kind, method, url: super::target::request_url(url), headers: Vec::new() }
     }
 
-    pub(super) fn with(self, name: &'static str, value: impl ToString) -> Self {
-        Self { header: Some((name, value.to_string())), ..self }
+    pub(super) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.headers.push((name, value.to_string()));
+        self
     }
 
     /// Returns the bytes of the request. Values contain no line ends.
     pub(super) fn to_bytes(&self, number: u32, others: &[(&str, Option<&str>)]) -> Vec<u8> {
         let mut text = format!("{} {} RTSP/1.0\r\nCSeq: {number}\r\n", self.method, self.url);
-        let own = self.header.iter().map(|(name, value)| (*name, value.as_str()));
+        let own = self.headers.iter().map(|(name, value)| (*name, value.as_str()));
         let others = others.iter().filter_map(|(name, value)| Some((*name, (*value)?)));
         for (name, value) in own.chain(others) {
             text.push_str(name);

@@ -179,6 +179,7 @@ fn a_session_has_all_its_steps() {
     assert_eq!((asked.url.as_str(), asked.range.as_deref()), (URL, Some("npt=1.500-")));
     assert!(peer.requests().is_empty());
     let playback = ClientPlayback {
+        speed: None,
         range: Some(NptRange { from: Some(1.5), to: Some(30.0) }),
         starts: vec![RtpStart { sequence: Some(7), timestamp: Some(8) }, RtpStart::default()],
     };

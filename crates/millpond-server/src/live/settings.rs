@@ -16,6 +16,8 @@ pub struct LiveSettings {
     pub transport: SourceTransport,
     /// Whether lost packets of RTSP servers are asked for where the server offers that.
     pub retransmission: bool,
+    /// Whether titles of RTSP servers that have an end are stored titles.
+    pub stored: bool,
     /// Time limit of a connection, of each request, and of the first frame.
     pub timeout: Duration,
     /// Duration from which on the next key frame begins another segment.
@@ -57,6 +59,7 @@ impl Settings for LiveSettings {
             linger: Linger::For(seconds),
             transport: SourceTransport::Auto,
             retransmission: true,
+            stored: true,
             timeout: seconds,
             segment: Duration::from_secs(2),
             part: Some(Duration::from_millis(334)),
@@ -100,6 +103,16 @@ const LIST: &[Setting<LiveSettings>] = &[
         applied: At::Reload,
         apply: |live, text| value::switch(text).map(|v| live.retransmission = v),
         show: |live| Some(live.retransmission.to_string()),
+    },
+    Setting {
+        name: "stored-titles",
+        form: Form::Switch,
+        default: "true",
+        help: "Serve what an RTSP server describes with an end as a stored title: whole, with seeking, and from the cache. \
+               Media comes by TCP. If false, it is a live stream",
+        applied: At::Reload,
+        apply: |live, text| value::switch(text).map(|v| live.stored = v),
+        show: |live| Some(live.stored.to_string()),
     },
     Setting {
         name: "source-timeout",

@@ -14,8 +14,21 @@ use millpond_store::ring::RingLimits;
 use millpond_stream::{
     Linger, LiveRequest, Manager, Source, StoredMedia,
     live::{LadderId, ShiftOptions, WindowOptions},
+    reception::{SourceError, SourceTransport},
+    remote::RemoteTitle,
 };
 use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
+
+/// Why nothing is known of a title.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoTitle {
+    /// The path can't be the name of a stream.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    /// The server has nothing there, or does not answer.
+    #[error(transparent)]
+    Source(#[from] Arc<SourceError>),
+}
 
 /// Finds what the engine plays at a path.
 pub(crate) struct Sources {
@@ -64,6 +77,8 @@ pub(crate) struct LivePlace {
     pub(super) ladders: Ladders,
     /// Longest silence of a publisher.
     patience: Duration,
+    /// Shortest segment of stored titles; `None` where all are live streams.
+    title_segment: Option<Duration>,
 }
 
 impl LivePlace {
@@ -79,7 +94,10 @@ impl LivePlace {
         let LiveSettings { transport, retransmission, timeout, linger, .. } = *settings;
         let source = location.source(&SourceSettings { transport, retransmission, timeout })?;
         let (kind, shift) = (location.kind(), shift_options(settings, folder));
-        Ok(Self { kind, source, linger, shift, patience: timeout, ladders: Ladders::default() })
+        // Titles come by the connection, so that no packet is missing.
+        let is_stored = settings.stored && matches!(transport, SourceTransport::Auto | SourceTransport::Tcp);
+        let title_segment = is_stored.then_some(settings.segment);
+        Ok(Self { kind, source, linger, shift, patience: timeout, title_segment, ladders: Ladders::default() })
     }
 
     /// Gives it ladders.
@@ -190,6 +208,28 @@ impl Sources {
         let ladder = live.ladders.of_stream(place, name).map(|ladder| LadderId::of(&ladder));
         let request = live.request(path, live_name(name)?, ladder);
         request.map(Some).ok_or_else(|| LibraryError::NoAsset(path.to_string()))
+    }
+
+    /// Returns the stored title that the server of a path has there; `None` where it has a live stream. Streams of ladders, and those whose past
+    /// is kept, are live. Without `asks`, only what is known of the server counts.
+    ///
+    /// # Errors
+    /// The path can't be the name of a stream; the server has nothing there, or does not answer.
+    pub(crate) async fn title(&self, path: &StreamPath, asks: bool) -> Result<Option<Arc<RemoteTitle>>, NoTitle> {
+        let Some((place, name)) = self.place_of(path).filter(|_| path.list().is_none()) else { return Ok(None) };
+        let Some((live, least)) = self.live.get(place).and_then(|live| Some((live, live.title_segment?))) else {
+            return Ok(None);
+        };
+        if live.shift.is_some() || live.ladders.of_stream(place, name).is_some() {
+            return Ok(None);
+        }
+        let Some(Source::Rtsp(source)) = live.kind.stream(&live.source, live_name(name)?) else { return Ok(None) };
+        let titles = self.manager.remote_titles();
+        if (!asks || self.manager.is_running(path)) && titles.known(path).await.is_none() {
+            return Ok(None);
+        }
+        self.manager.add_remote_place(place);
+        Ok(titles.find((path, place.len()), &source, least).await?)
     }
 
     /// Tells whether the streams of a place are pushed.

@@ -1,8 +1,11 @@
 //! The medium of a path, which a session plays.
 
 use super::Rtsp;
-use crate::{library::LibraryError, live::CannotFollow};
-use millpond_stream::{CannotOpen, Feed, Format, Program, StoredMedia, reception::SourceError};
+use crate::{
+    library::LibraryError,
+    live::{CannotFollow, NoTitle},
+};
+use millpond_stream::{CannotOpen, Feed, Format, Program, StoredMedia, reception::SourceError, remote::RemoteTitle};
 use std::{sync::Arc, time::Duration};
 
 /// Longest wait for the formats of a live stream: what players wait for the reply to DESCRIBE.
@@ -13,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(super) enum Medium {
     /// A stored title.
     Stored(Arc<StoredMedia>),
+    /// A stored title of an RTSP server.
+    Remote(Arc<RemoteTitle>),
     /// A channel, or a live stream.
     Program(Program),
 }
@@ -30,6 +35,15 @@ pub(super) enum NoMedium {
     Other,
 }
 
+impl From<NoTitle> for NoMedium {
+    fn from(error: NoTitle) -> Self {
+        match error {
+            NoTitle::Library(error) => Self::Library(error),
+            NoTitle::Source(error) => Self::Source(error),
+        }
+    }
+}
+
 impl From<CannotFollow> for NoMedium {
     fn from(error: CannotFollow) -> Self {
         match error {
@@ -45,6 +59,7 @@ impl Medium {
     pub(super) fn feed(&self) -> &dyn Feed {
         match self {
             Self::Stored(media) => &**media,
+            Self::Remote(title) => &**title,
             Self::Program(program) => program.feed(),
         }
     }
@@ -53,6 +68,15 @@ impl Medium {
     pub(super) fn stored(&self) -> Option<&Arc<StoredMedia>> {
         match self {
             Self::Stored(media) => Some(media),
+            Self::Remote(_) | Self::Program(_) => None,
+        }
+    }
+
+    /// Seconds of a title; `None` of a channel or live stream.
+    pub(super) fn duration(&self) -> Option<f64> {
+        match self {
+            Self::Stored(media) => Some(media.duration()),
+            Self::Remote(title) => Some(title.length().as_secs_f64()),
             Self::Program(_) => None,
         }
     }
@@ -60,7 +84,7 @@ impl Medium {
     /// The channel or the live stream.
     pub(super) fn program(&self) -> Option<&Program> {
         match self {
-            Self::Stored(_) => None,
+            Self::Stored(_) | Self::Remote(_) => None,
             Self::Program(program) => Some(program),
         }
     }
@@ -69,6 +93,9 @@ impl Medium {
     pub(super) fn track(&self, name: &str) -> Option<usize> {
         match self {
             Self::Stored(media) => media.presentation().tracks().iter().position(|track| track.name() == name),
+            Self::Remote(title) => {
+                title.formats().iter().position(|format| format.as_ref().is_some_and(|format| format.name == name))
+            }
             Self::Program(program) => {
                 let track = program.formats().find(|(_, format)| format.name == name).map(|(track, _)| track);
                 track.map(usize::from)
@@ -84,6 +111,7 @@ impl Medium {
                 let tracks = media.presentation().tracks().iter();
                 tracks.map(|track| format!("{} ({})", track.name(), track.codec_and_encryption())).collect()
             }
+            Self::Remote(title) => (0..).zip(title.formats().iter().flatten()).map(of).collect(),
             Self::Program(program) => program.formats().map(of).collect(),
         }
     }
@@ -96,6 +124,9 @@ impl Rtsp {
         let at = self.sources.find(path);
         if let Some(program) = self.sources.follow(&at).await? {
             return Ok((Medium::Program(program), None));
+        }
+        if let Some(title) = self.sources.title(&at, true).await? {
+            return Ok((Medium::Remote(title), None));
         }
         let request = if is_asking { self.sources.own_stream(&at).await? } else { self.sources.stream(&at).await? };
         if let Some(request) = request {

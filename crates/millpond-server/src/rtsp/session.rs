@@ -257,6 +257,11 @@ impl Session {
         let request = match &self.medium {
             Medium::Program(program) => self.live(program, wanted, (stays, asked.speed)),
             Medium::Stored(media) => self.request(media, asked),
+            Medium::Remote(title) => {
+                let NptRange { from, to } = asked.range.npt().unwrap_or_default();
+                let from = self.course.start(from, 1.0, title.length().as_secs_f64());
+                Request::Remote { title: title.clone(), from, to, speed: asked.speed }
+            }
         };
         Ok(manager.open(&mut self.subscriber, request).await?)
     }

@@ -4,7 +4,7 @@ use crate::{Format, fragmenter::fits};
 use millpond_media::units::Timescale;
 use millpond_package::{
     MediaKind, language,
-    live::{CutTrack, LiveFormat, WindowTrack},
+    live::{CutTrack, LiveFormat, TRACK_ID, WindowTrack},
 };
 use std::sync::Arc;
 
@@ -68,6 +68,8 @@ pub(crate) fn live_formats(tracks: &[PackagedTrack], formats: &[Option<Format>])
             label,
             is_default: format.is_default,
             frame_rate: None,
+            id: TRACK_ID,
+            early: 0,
         })
     });
     each.collect()

@@ -28,6 +28,7 @@ use crate::{
     live::{Program, Viewing},
     modules::{AttachableKind, CannotRecord, RecordLimits, Recording, Tee},
     registry::Registry,
+    remote::{RemoteTitles, TitleOrigin},
     resources::Resources,
     stored::{Intervals, MediaReader},
     streams::{Attached, CannotAttach, LiveRequest, Means, Streams},
@@ -62,6 +63,7 @@ pub struct Manager {
     groups: OpenGroups,
     titles: StoredTitles,
     streams: Arc<Streams>,
+    remote: Arc<RemoteTitles>,
 }
 
 impl Manager {
@@ -87,6 +89,7 @@ impl Manager {
         Ok(Self {
             origins: Origins::new(places, options.bounds.origin_bandwidth),
             admission,
+            remote: Arc::new(RemoteTitles::new(options.connector.clone())),
             streams: Arc::new(Streams::new(means, options.max_streams)),
             options: RwLock::new(Arc::new(options)),
             resources,
@@ -125,6 +128,19 @@ impl Manager {
         self.admission.set_bounds(bounds);
         self.origins.replace(places, bounds.origin_bandwidth);
         self.streams.set_most(max_streams, stream_memory);
+    }
+
+    /// Stored titles of RTSP servers.
+    pub fn remote_titles(&self) -> &Arc<RemoteTitles> {
+        &self.remote
+    }
+
+    /// Lets the store read titles of RTSP servers as objects of a place, unless it does.
+    pub fn add_remote_place(&self, place: &Arc<str>) {
+        let store = &self.resources.reader.store;
+        if !store.places().any(|(name, _)| name == **place) {
+            store.add_place(place, Arc::new(TitleOrigin::new(place.clone(), self.remote.clone())));
+        }
     }
 
     /// Modules and pipes that run.

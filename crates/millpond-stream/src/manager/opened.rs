@@ -6,6 +6,7 @@ use crate::{
     graph::{Running, Shared},
     live::{PastFeed, PastPoint, PastStart, Program, Windows, live_point},
     modules::KeyFrames,
+    remote::RemoteTitle,
     transmission::{Transmission, Transmitter},
 };
 use std::{sync::Arc, time::Duration};
@@ -23,6 +24,17 @@ pub enum Request {
         to: Option<f64>,
         /// Seconds of the title in a second of playing: [`Subscriber::scale`] says which there are.
         scale: f64,
+        /// Speed of sending, as a multiple of the pace of playing.
+        speed: f64,
+    },
+    /// A part of a stored title of an RTSP server.
+    Remote {
+        /// The title.
+        title: Arc<RemoteTitle>,
+        /// Where it begins.
+        from: Start,
+        /// Where it ends, in seconds; `None` for the end of the title.
+        to: Option<f64>,
         /// Speed of sending, as a multiple of the pace of playing.
         speed: f64,
     },

@@ -16,6 +16,7 @@ mod recording_files;
 mod segmenter;
 mod splice;
 mod tee;
+mod title;
 
 pub use attachable::{
     AttachableKind, BadOption, MadeModule, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions, ModuleResults,
@@ -33,6 +34,7 @@ pub(crate) use segmenter::Segmenter;
 pub(crate) use splice::{ClipLoader, Splice};
 pub use tee::TEE;
 pub(crate) use tee::Tee;
+pub(crate) use title::TitleLoader;
 
 use crate::{kind::ModuleKind, live, reception, transmission};
 
@@ -41,6 +43,7 @@ pub const KINDS: &[ModuleKind] = &[
     loader::KIND,
     key_frames::KIND,
     past::KIND,
+    title::KIND,
     channel::KIND,
     recorder::KIND,
     segmenter::KIND,

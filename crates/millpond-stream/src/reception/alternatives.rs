@@ -24,12 +24,12 @@ impl Alternatives {
     }
 
     /// The preferred source.
-    pub(super) fn first(&self) -> &RtspSource {
+    pub(crate) fn first(&self) -> &RtspSource {
         &self.first
     }
 
     /// All sources, the preferred one first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &RtspSource> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &RtspSource> {
         std::iter::once(&self.first).chain(&self.others)
     }
 }

@@ -42,6 +42,8 @@ pub(crate) use published::{ADDRESS, PUBLISHED, PublishedReception};
 pub(crate) use rtsp::KIND;
 pub use rtsp::RtspReception;
 pub use rtsp::connector::{Connection, ConnectionEnds, Connector, Relay, TcpConnector};
+pub(crate) use rtsp::playback::{Faster, Playback};
+pub(crate) use rtsp::played_track::PlayedFrame;
 pub(crate) use rtsp::turns::Turns;
 pub use source::{
     AfterEnd, AfterLoss, RtpInfoPolicy, RtspSource, SourcePolicies, SourceTransport, StoredPolicy, TeardownPolicy,

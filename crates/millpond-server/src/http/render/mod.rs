@@ -18,6 +18,7 @@ mod recent;
 mod renderer;
 mod resource;
 mod segment_stream;
+mod title_stream;
 
 pub(crate) use clip_response::ClipResponse;
 pub(crate) use coded_texts::{CodedTexts, TextId};
@@ -27,3 +28,4 @@ pub(crate) use long_response::{LongResponse, Muxer, Sent};
 pub(crate) use renderer::Renderer;
 pub(crate) use resource::{Role, profile};
 pub(crate) use segment_stream::{SegmentStream, is_begun};
+pub(crate) use title_stream::TitleStream;

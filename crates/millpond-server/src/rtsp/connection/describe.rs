@@ -69,7 +69,7 @@ impl Connection<'_> {
             let repeats = Repeats { time: PACKETS_KEPT, is_avpf: wants_avpf(agent) };
             all.iter_mut().for_each(|described| described.repeats = Some(repeats));
         }
-        let duration = stored.map(|media| media.duration());
+        let duration = medium.duration();
         // Players that join the live edge look at the first range only.
         let kept = medium.program().and_then(|program| self.rtsp.manager.kept(program.path()));
         let kept = kept.map(|(from, _)| clock(from, None));

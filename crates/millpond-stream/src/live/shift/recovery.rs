@@ -11,7 +11,7 @@ use millpond_media::{
 };
 use millpond_package::{
     language,
-    live::{LiveFormat, TargetDuration},
+    live::{LiveFormat, TRACK_ID, TargetDuration},
 };
 use millpond_store::{
     Chunk,
@@ -148,6 +148,8 @@ fn format(ring: &Ring, (flags, place): (u32, RingPlace)) -> Option<LiveFormat> {
         is_default: flags & DEFAULT != 0,
         frame_rate: None,
         track: Arc::new(track),
+        id: TRACK_ID,
+        early: 0,
     })
 }
 

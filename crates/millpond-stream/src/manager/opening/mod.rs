@@ -2,6 +2,7 @@
 
 mod live;
 mod past;
+mod remote;
 mod seek;
 mod stored;
 
@@ -42,6 +43,7 @@ impl Opening<'_> {
             Request::Stored { media, from, to, scale, speed } => {
                 self.open_stored(subscriber, media, (from, to), (scale, speed))
             }
+            Request::Remote { title, from, to, speed } => self.open_remote(subscriber, title, (from, to), speed).await,
             Request::Channel(program) => self.open_channel(subscriber, &program).await,
             Request::Past { program, from, to, speed } => self.open_past(subscriber, &program, (from, to), speed).await,
         }

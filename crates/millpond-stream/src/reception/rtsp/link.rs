@@ -167,6 +167,14 @@ impl Link {
         self.client.play(None, self.watch.now());
     }
 
+    /// Plays from a time in seconds, at a speed where there is one.
+    pub(in crate::reception) fn play_from(&mut self, from: f64, speed: Option<f64>) {
+        match speed {
+            Some(speed) => self.client.play_faster(from, speed, self.watch.now()),
+            None => self.client.play(Some(from), self.watch.now()),
+        }
+    }
+
     /// See [`RtspClient::media_arrived`].
     pub(in crate::reception) fn media_arrived(&mut self) {
         self.client.media_arrived();

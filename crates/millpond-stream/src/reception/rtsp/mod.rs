@@ -2,6 +2,10 @@
 
 pub(super) mod connector;
 pub(super) mod link;
+mod npt_clock;
+mod pace;
+pub(super) mod playback;
+pub(super) mod played_track;
 mod session;
 mod teardown;
 pub(super) mod track;

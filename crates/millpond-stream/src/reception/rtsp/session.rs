@@ -381,7 +381,7 @@ impl Drop for Session<'_> {
 }
 
 /// The length of a time range; `None` where it has no end, and where that is not after its beginning.
-fn length(range: &NptRange) -> Option<Duration> {
+pub(super) fn length(range: &NptRange) -> Option<Duration> {
     let seconds = range.to? - range.from.unwrap_or(0.0);
     Duration::try_from_secs_f64(seconds).ok().filter(|length| !length.is_zero())
 }

@@ -20,5 +20,6 @@ mod sound;
 pub(crate) mod sources;
 mod time_shift;
 mod time_shift_clips;
+mod titles;
 mod transport;
 mod ts;

@@ -36,11 +36,20 @@ impl Source {
         Self::with_retransmission(port, pipelines, "none")
     }
 
+    /// One with stored titles: each client has a pipeline of its own.
+    pub(crate) fn stored(port: u16, pipelines: &[(&str, String)]) -> Self {
+        Self::with(port, pipelines, ("SHARED", "no"))
+    }
+
     /// One that sends lost packets again, to clients of these profiles: `avpf`, `both` or `none`.
     pub(crate) fn with_retransmission(port: u16, pipelines: &[(&str, String)], profiles: &str) -> Self {
+        Self::with(port, pipelines, ("RETRANSMISSION", profiles))
+    }
+
+    fn with(port: u16, pipelines: &[(&str, String)], (name, value): (&str, &str)) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/support/live_source.py");
         let mut command = Command::new(PYTHON);
-        command.arg(script).arg(port.to_string()).env("RETRANSMISSION", profiles);
+        command.arg(script).arg(port.to_string()).env(name, value);
         command.args(pipelines.iter().map(|(name, launch)| format!("{name}=( {launch} )")));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (said, lines) = (Arc::<Mutex<Vec<String>>>::default(), BufReader::new(child.stdout.take().unwrap()));
@@ -53,7 +62,7 @@ impl Source {
         source
     }
 
-    fn count(&self, line: &str) -> usize {
+    pub(crate) fn count(&self, line: &str) -> usize {
         self.said.lock().unwrap().iter().filter(|said| *said == line).count()
     }
 

@@ -37,7 +37,8 @@ def main() -> None:
         name, launch = argument.split("=", 1)
         factory = GstRtspServer.RTSPMediaFactory()
         factory.set_launch(launch)
-        factory.set_shared(True)
+        # Each client of a stored title has a pipeline of its own, as it seeks.
+        factory.set_shared(os.environ.get("SHARED") != "no")
         if profiles := PROFILES.get(os.environ.get("RETRANSMISSION")):
             factory.set_profiles(profiles)
             factory.set_retransmission_time(2 * Gst.SECOND)

@@ -7,6 +7,7 @@ mod long;
 mod past;
 mod playlist;
 mod segment;
+mod title;
 #[cfg(feature = "intercept")]
 mod translated;
 
@@ -47,6 +48,11 @@ pub(super) async fn answer(
 ) -> Result<Reply, AnswerError> {
     let Context { front, request, .. } = *context;
     front.attribute(live.place, Kind::Stream, info);
+    if live.is_source
+        && let Some(reply) = title::answer(context, live, info).await?
+    {
+        return Ok(reply);
+    }
     let answered = match live.resource {
         // Segments of before can be had here only.
         Some(LiveResource::OfRun { .. }) => of_stream(context, live, info).await,

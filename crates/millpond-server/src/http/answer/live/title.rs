@@ -1,0 +1,159 @@
+//! Stored titles of RTSP servers: playlists and manifests of the whole title, and segments that the store keeps.
+
+use super::{
+    super::{
+        Context, Front, Reply, ReplyInfo,
+        reply::{Negotiation, SelectedRepresentation, etag},
+        target::LiveTarget,
+    },
+    segment::OfRun,
+};
+use crate::{
+    http::{AnswerError, Kind, render::TitleStream},
+    library::{LiveMedia, LiveResource, fingerprint},
+    live::NoTitle,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use millpond_http::body::Body;
+use millpond_package::hls::Container;
+use millpond_store::Permission;
+use millpond_stream::{
+    live::LiveText,
+    remote::{RemoteTitle, TitleListing},
+};
+use std::sync::Arc;
+
+/// Seconds for which a playlist is fresh: the title may be found to be shorter.
+const FRESH: u64 = 10;
+
+/// Answers a request for something of a stored title of a server; `None` where the path is that of a live stream, and for transport streams,
+/// which are made of titles as of live streams.
+///
+/// # Errors
+/// The title has no such resource, or its server failed.
+pub(super) async fn answer(
+    context: &Context<'_>,
+    live: &LiveTarget,
+    info: &mut ReplyInfo,
+) -> Result<Option<Reply>, AnswerError> {
+    let front = context.front;
+    let resource = match &live.resource {
+        Some(
+            resource @ (LiveResource::Mpd
+            | LiveResource::Multivariant(Container::Fmp4)
+            | LiveResource::Media(Container::Fmp4, _)
+            | LiveResource::Long(Container::Fmp4)
+            | LiveResource::OfRun {
+                media: LiveMedia::Init(_) | LiveMedia::Segment(_) | LiveMedia::SegmentAt(_),
+                ..
+            }),
+        ) => resource,
+        _ => return Ok(None),
+    };
+    // As of a live stream, HEAD opens nothing.
+    let title = front.sources.title(&live.stream, context.request.method != Method::HEAD).await;
+    let title = title.map_err(|error| match error {
+        NoTitle::Library(error) => error.into(),
+        NoTitle::Source(error) => AnswerError::Source { path: live.stream.to_string(), error },
+    })?;
+    let Some(title) = title else { return Ok(None) };
+    let listing = title.listing();
+    let unlisted = || live.without("the title has no track that a playlist can list");
+    Ok(match resource {
+        LiveResource::Mpd => {
+            info.kind = Kind::Dash;
+            let text = listing.mpd(title.version()).ok_or_else(unlisted)?;
+            Some(text_reply(context, "application/dash+xml", text))
+        }
+        LiveResource::Multivariant(_) => {
+            info.kind = Kind::Hls;
+            let text = listing.multivariant().ok_or_else(unlisted)?;
+            Some(text_reply(context, "application/vnd.apple.mpegurl", text))
+        }
+        LiveResource::Media(_, name) => {
+            info.kind = Kind::Hls;
+            let text = listing.media(track(live, &listing, name)?, title.version()).ok_or_else(unlisted)?;
+            Some(text_reply(context, "application/vnd.apple.mpegurl", text))
+        }
+        LiveResource::Long(_) => Some(long(context, &title, &listing)),
+        LiveResource::OfRun { run, .. } if run != title.version() => None,
+        LiveResource::OfRun { run, track, media } => {
+            info.kind = Kind::Segment;
+            let of_run = OfRun { run, track, media: *media };
+            Some(segment(front, context, live, (&title, &listing), of_run).await?)
+        }
+    })
+}
+
+/// Returns the index of a track.
+fn track(live: &LiveTarget, listing: &TitleListing, name: &str) -> Result<usize, AnswerError> {
+    listing.track(name).ok_or_else(|| live.without(format!("the title has no track {name}")))
+}
+
+/// Makes the reply of a playlist or manifest.
+fn text_reply(context: &Context<'_>, content_type: &'static str, text: LiveText) -> Reply {
+    let cache_control = HeaderValue::from_str(&format!("public, max-age={FRESH}"));
+    let selected = SelectedRepresentation {
+        content_type: HeaderValue::from_static(content_type),
+        // Digits are always valid.
+        cache_control: cache_control.unwrap_or(HeaderValue::from_static("no-store")),
+        etag: etag(text.hash),
+        modified: None,
+        more: Vec::new(),
+        negotiation: Negotiation::Fixed,
+        body: Body::bytes(text.bytes),
+    };
+    selected.reply(context.request)
+}
+
+/// Makes the reply of an init segment or segment.
+async fn segment(
+    front: &Front,
+    context: &Context<'_>,
+    live: &LiveTarget,
+    (title, listing): (&Arc<RemoteTitle>, &TitleListing),
+    OfRun { run, track: name, media }: OfRun<'_>,
+) -> Result<Reply, AnswerError> {
+    let track = track(live, listing, name)?;
+    let (identity, body) = match media {
+        LiveMedia::Init(epoch) => {
+            let init = listing.init(track, epoch);
+            let init = init.ok_or_else(|| live.without(format!("the title has no epoch {epoch}")))?;
+            (format!("{run}/{name}/init"), Body::bytes(init))
+        }
+        LiveMedia::Segment(number) if number > 0 => {
+            let segment = title.segment(&front.store, number - 1).await?;
+            let range = segment.track(&front.store, track).await?;
+            let version = &segment.object.meta().version;
+            (format!("{name}/{version}"), Body::object(&front.store, &segment.object, range))
+        }
+        _ => return Err(live.without("no playlist of the title lists this")),
+    };
+    let content_type = if listing.is_video(track) { "video/mp4" } else { "audio/mp4" };
+    let selected = SelectedRepresentation {
+        content_type: HeaderValue::from_static(content_type),
+        cache_control: front.cache_control(live.place).made(true, &Permission::default()),
+        etag: etag(fingerprint(identity.as_bytes())),
+        modified: None,
+        more: Vec::new(),
+        negotiation: Negotiation::Fixed,
+        body,
+    };
+    Ok(selected.reply(context.request))
+}
+
+/// Makes the reply with the whole title in one response, whose length is not known before all of it was fetched.
+fn long(context: &Context<'_>, title: &Arc<RemoteTitle>, listing: &TitleListing) -> Reply {
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("video/mp4"));
+    let body = match context.request.method == Method::HEAD {
+        true => Body::unmade(),
+        false => {
+            let stream = TitleStream::new(context.front.store.clone(), title.clone(), listing.long_init());
+            Body::stream(Box::new(stream))
+        }
+    };
+    Reply::new(StatusCode::OK, headers, body)
+}

@@ -1,0 +1,150 @@
+//! The titles that are known, by their paths.
+
+use super::title::RemoteTitle;
+use crate::{
+    reception::{Alternatives, Connector, Playback},
+    source_health::SourceError,
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{sync::Mutex as AsyncMutex, time::Instant};
+
+/// Most paths that are remembered.
+const MOST: usize = 1024;
+/// Time for which a title is used before the server is asked whether it has changed.
+const TRUSTED: Duration = Duration::from_secs(60);
+/// Time for which a path counts as that of a live stream.
+const LIVE: Duration = Duration::from_secs(600);
+/// Time for which a failure is remembered.
+const FAILED: Duration = Duration::from_secs(1);
+
+/// What servers have under the paths of this server: stored titles, or live streams.
+#[derive(Debug)]
+pub struct RemoteTitles {
+    connector: Arc<dyn Connector>,
+    /// A lock: taken for a look-up.
+    by_path: Mutex<BTreeMap<Arc<str>, Arc<Entry>>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    source: Alternatives,
+    least: Duration,
+    /// A lock: held while the server is asked, so that concurrent requests wait for one answer.
+    found: AsyncMutex<Option<(Found, Instant)>>,
+}
+
+#[derive(Clone, Debug)]
+enum Found {
+    Title(Arc<RemoteTitle>),
+    Live,
+    /// Something that can't be opened as a title, but may be a live stream.
+    Unopened,
+    /// Nothing, or nobody answers.
+    Failed(Arc<SourceError>),
+}
+
+impl RemoteTitles {
+    /// Creates an empty registry.
+    pub(crate) fn new(connector: Arc<dyn Connector>) -> Self {
+        Self { connector, by_path: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Entry>>> {
+        self.by_path.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the stored title that a server has for a path; `None` where it has a live stream. The server is asked where that is not known.
+    /// `place` is the length of the place's name, with which the path begins. Segments last `least` or more.
+    ///
+    /// # Errors
+    /// The only server of the source has nothing there, or does not answer.
+    pub async fn find(
+        &self,
+        (path, place): (&str, usize),
+        source: &Alternatives,
+        least: Duration,
+    ) -> Result<Option<Arc<RemoteTitle>>, Arc<SourceError>> {
+        let entry = self.entry(path, source, least);
+        let mut found = entry.found.lock().await;
+        match found.as_mut() {
+            Some((known, at)) if at.elapsed() < known.lasts() => return known.result(),
+            Some((Found::Title(title), at)) if !title.has_changed() => {
+                *at = Instant::now();
+                let asked = title.clone();
+                tokio::spawn(async move { asked.check().await });
+                return Ok(Some(title.clone()));
+            }
+            _ => {}
+        }
+        let new = self.opened((path, place), &entry).await;
+        let result = new.result();
+        *found = Some((new, Instant::now()));
+        result
+    }
+
+    /// Returns the known title of a path without asking the server.
+    pub async fn known(&self, path: &str) -> Option<Arc<RemoteTitle>> {
+        let entry = self.lock().get(path).cloned()?;
+        let found = entry.found.lock().await;
+        found.as_ref().and_then(|(found, _)| found.title())
+    }
+
+    fn entry(&self, path: &str, source: &Alternatives, least: Duration) -> Arc<Entry> {
+        let mut entries = self.lock();
+        if let Some(known) = entries.get(path).filter(|entry| entry.source == *source && entry.least == least) {
+            return known.clone();
+        }
+        while entries.len() >= MOST && entries.pop_first().is_some() {}
+        let entry = Arc::new(Entry { source: source.clone(), least, found: AsyncMutex::default() });
+        entries.insert(path.into(), entry.clone());
+        entry
+    }
+
+    async fn opened(&self, (path, place): (&str, usize), entry: &Entry) -> Found {
+        let playback = match Playback::describe(entry.source.first(), &self.connector).await {
+            Ok(playback) => playback,
+            // Another server may have the stream.
+            Err(_) if entry.source.iter().nth(1).is_some() => return Found::Unopened,
+            Err(error) => return Found::Failed(Arc::new(error)),
+        };
+        let (source, connector) = (entry.source.first().clone(), self.connector.clone());
+        match RemoteTitle::open((path.into(), place), (source, connector), playback, entry.least).await {
+            Ok(Some(title)) => Found::Title(title),
+            Ok(None) => Found::Live,
+            Err(error) => {
+                tracing::warn!(%path, %error, "a stored title can't be opened as such, and is a live stream");
+                Found::Unopened
+            }
+        }
+    }
+}
+
+impl Found {
+    fn title(&self) -> Option<Arc<RemoteTitle>> {
+        match self {
+            Self::Title(title) => Some(title.clone()),
+            Self::Live | Self::Unopened | Self::Failed(_) => None,
+        }
+    }
+
+    fn result(&self) -> Result<Option<Arc<RemoteTitle>>, Arc<SourceError>> {
+        match self {
+            Self::Failed(error) => Err(error.clone()),
+            found => Ok(found.title()),
+        }
+    }
+
+    /// Returns the time for which it is used without asking the server.
+    fn lasts(&self) -> Duration {
+        match self {
+            Self::Title(title) if title.has_changed() => Duration::ZERO,
+            Self::Title(_) => TRUSTED,
+            Self::Live | Self::Unopened => LIVE,
+            Self::Failed(_) => FAILED,
+        }
+    }
+}
