@@ -38,7 +38,7 @@ class Bench:
     """What measurements share: the program, a folder, and figures that several of them are drawn from."""
 
     def __init__(self, options):
-        self.options, self.work = options, TARGET / "bench/papers"
+        self.options, self.work = options, TARGET / "bench/paper-figures"
         self.known = {}
         self.clips = TARGET / "bench/rtsp-media"
         """Folder of AMPS's clips."""
@@ -156,7 +156,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--bin", type=Path, default=TARGET / "release/millpond", help="millpond's binary, with millpond-lab beside it (%(default)s)")
     parser.add_argument("--profiled", type=Path, default=TARGET / "profiling/millpond", help="that with function names, for amps-2 (%(default)s)")
     parser.add_argument("--commit", help="commit that the binary was built from (that of the checkout)")
-    parser.add_argument("--out", type=Path, default=TARGET / "bench/papers/results", help="folder of records and plots (%(default)s)")
+    parser.add_argument("--out", type=Path, default=TARGET / "bench/paper-figures/results", help="folder of records and plots (%(default)s)")
     parser.add_argument("--record", action="store_true", help="writes into docs/measured/papers, and the page after it")
     parser.add_argument("--verbose", action="store_true", help="prints where a failed figure failed")
     options = parser.parse_args()

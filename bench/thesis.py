@@ -335,6 +335,7 @@ def run(options) -> dict:
             bench = Bench(options, server, titles, work)
             for part in parts:
                 RUNS[part](bench, storage.name, results)
+        shutil.rmtree(place / "cache", ignore_errors=True)
     results["minutes"] = (time.monotonic() - BEGAN) / 60
     text = tables.everything(results, options.out)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,8 @@ import time
 import measure
 import netns
 import servers
-from rtsp_capacity import Rtsp, process_seconds
+from papers.waiting import answers
+from rtsp_capacity import process_seconds
 from thin_link import run
 
 SOURCE, PROXY = "10.79.3.2", "10.79.3.1"
@@ -48,18 +49,12 @@ class Source:
         names = ", ".join(f'"c{number}={self.clip}.mp4"' for number in range(1, self.channels + 1))
         (work / "source.toml").write_text(f"rtsp-channels = [{names}]\n")
         command = ["ip", "netns", "exec", self.name, self.bench.options.bin, "serve", self.bench.clips.resolve(), "--config", work / "source.toml", "--http", "127.0.0.1:0",
-                   "--admin", "127.0.0.1:0", "--rtsp", f"0.0.0.0:{PORT}", "--access-log=false", "--cache", work / "cache", "--log", "warn"]
+                   "--admin", "127.0.0.1:0", "--rtsp", f"0.0.0.0:{PORT}", "--access-log=false", "--cache", work / "cache",
+                   "--cache-size", 0, "--log", "warn"]
         with (work / "log").open("wb") as log:
             self.process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log)
         netns.hasten(self.process)
-        probe = Rtsp.__new__(Rtsp)
-        probe.name, probe.process, probe.log, probe.port = "source", self.process, work / "log", PORT
-        self.wait(probe)
-
-    def wait(self, probe):
-        from papers.sproxy_runs import answers
-
-        answers(SOURCE, PORT)
+        answers(SOURCE, PORT, self.process)
 
     def __exit__(self, *_):
         if self.process:
@@ -77,7 +72,7 @@ def trial(bench, clip: str, viewers: int, transport: str = "udp", profile=None) 
     channels = CHANNELS * viewers
     work = bench.work / "reception"
     shutil.rmtree(work, ignore_errors=True)
-    arguments = ["--source-transport", transport, "--max-streams", 2 * channels, "--log", "warn"]
+    arguments = ["--source-transport", transport, "--max-streams", 2 * channels, "--cache-size", 0, "--log", "warn"]
     with Source(bench, clip, channels) as source, servers.Edge(bench.options.bin, f"cams=rtsp://{SOURCE}:{PORT}/", work, *arguments) as server:
         url = f"rtsp://127.0.0.1:{server.rtsp}/cams/c{{1..{channels}}}"
         command = [bench.options.bin, "load", url, "--clients", viewers, "--ramp-up", f"{1000 * ramp:.0f}ms", "--duration", f"{1000 * total:.0f}ms", "--json", "-"]

@@ -2,15 +2,15 @@
 
 import json
 import shutil
-import socket
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import media
 import servers
+import thin_causes
+from papers.waiting import answers
 from thin_link import Link
 
 # The first number of our network namespaces, beside those of the other benches.
@@ -56,19 +56,6 @@ def clip(folder: Path, kbps: float, seconds: int) -> Path:
     return path
 
 
-def answers(address: str, port: int = 8000, seconds: float = 20):
-    """Waits until something listens at an address."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            socket.create_connection((address, port), 1).close()
-            return
-        except OSError as error:
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"the origin at {address}:{port} does not answer: {error}") from error
-            time.sleep(0.05)
-
-
 class Site:
     """An origin behind a link of its own, and a server before it with an empty cache. Use it in a `with`."""
 
@@ -81,8 +68,9 @@ class Site:
 
     def __enter__(self):
         try:
-            answers(self.link.address)
-            arguments = ["--workers", 1, "--prefetch", self.run.mode, "--slice", self.run.slice, "--cache-size", "1GiB", "--log", "warn"]
+            answers(self.link.address, 8000, self.link.origin)
+            arguments = ["--workers", 1, "--prefetch", self.run.mode, "--slice", self.run.slice, "--cache-size", "256MiB",
+                         "--log", "warn,millpond_store=trace", "--log-format", "json"]
             self.server = servers.Edge(self.bench.options.bin, self.link.url, self.work, *arguments, name=self.run.mode).__enter__()
         except BaseException:
             self.link.close()
@@ -92,6 +80,7 @@ class Site:
     def __exit__(self, *_):
         self.server.stop()
         self.link.close()
+        shutil.rmtree(self.work / "cache", ignore_errors=True)
 
     def play(self, path: str, *arguments) -> dict:
         """The report of some RTSP viewers."""
@@ -105,18 +94,32 @@ class Site:
         return report
 
 
+def waits(log: str) -> dict:
+    """Mean milliseconds from a viewer's need of a slice until the slice was there whole: of slices that were waited for, and of all.
+
+    Also milliseconds from the first need until the last slice was there.
+    """
+    needed, complete = {}, {}
+    for entry in thin_causes.lines(log):
+        of = {"waiting": needed, "slice complete": complete}.get(entry.get("message"))
+        if of is not None:
+            of.setdefault((entry["path"], entry["index"]), entry["at"])
+    missed = [1000 * (complete[slice_] - at) for slice_, at in needed.items() if complete.get(slice_, 0) > at]
+    return {
+        "miss": sum(missed) / len(missed) if missed else None, "handshake": sum(missed) / len(complete) if complete else None,
+        "whole": 1000 * (max(complete.values()) - min(needed.values())) if needed and complete else None,
+    }
+
+
 def viewers(bench, number: int, site: Path, run: Run) -> dict:
     """Viewers that arrive by a Poisson process: startup, jitter, and the waits for slices."""
     with Site(bench, number, site, run) as at:
         report = at.play(f"{{1..{TITLES}}}.mp4", "--clients", run.viewers, "--arrivals", "poisson", "--ramp-up", f"{run.ramp}s", "--duration", f"{run.seconds}s")
-        counted = at.server.metrics()
         place = at.server.place()
-    waits, missed = (counted.get(f"millpond_slice_miss_duration_seconds_{name}", 0) for name in ("sum", "count"))
-    looked = counted["millpond_slice_hits_total"] + counted["millpond_slice_misses_total"]
     startup, jitter = report["startup"], report["media"]["jitter"]
     return {
         **run._asdict(), "startup": startup["mean"], "startup-p95": startup["p95"], "jitter": jitter["mean"], "late": report["media"]["late-percent"],
-        "miss": 1000 * waits / missed if missed else None, "handshake": 1000 * waits / looked if looked else None, "origin": place["received-bytes"],
+        **waits(at.server.log.read_text(errors="replace")), "origin": place["received-bytes"],
     }
 
 

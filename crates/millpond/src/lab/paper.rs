@@ -30,7 +30,7 @@ pub(crate) fn command() -> Command {
         .arg(flag("quick", "Measures fewer and shorter runs, to see the shape").conflicts_with("full"))
         .arg(flag("full", "Measures the paper's sizes, which is the default"))
         .arg(flag("record", "Writes records and plots into docs/measured/papers, and the page papers.md"))
-        .arg(folder("out", "Folder of records and plots [default: target/bench/papers/results of the checkout]"))
+        .arg(folder("out", "Folder of records and plots [default: target/bench/paper-figures/results of the checkout]"))
         .arg(folder("checkout", "The checkout [default: the current folder, those above it, or those above this program]"))
 }
 
