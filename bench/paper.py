@@ -28,7 +28,7 @@ from pathlib import Path
 
 import measure
 from compare import TARGET, TOP
-from papers import amps, espeland, kylili, needs, page, plot, sproxy, srinilta  # noqa: F401, some only declare figures
+from papers import amps, espeland, kylili, kylili_requests, needs, page, plot, sproxy, srinilta  # noqa: F401, some only declare figures
 from papers.figure import PAPERS, REGISTRY, figures_of, stated
 
 DOCS = TOP / "docs/measured/papers"

@@ -107,6 +107,8 @@ class Titles:
 
     def __init__(self, first: Path, site: Path):
         self.first, self.site = first, site
+        # An S3 server does not start without the folder of its buckets.
+        site.mkdir(parents=True, exist_ok=True)
         self.used = dict.fromkeys(FORMATS, 0)
 
     def begin(self):

@@ -69,7 +69,7 @@ def client_side(bench) -> tuple:
     return results, ways, max(one["loss"] for one in results), max(one["delay"] for one in results)
 
 
-@figure("espeland-4", *NETWORK)
+@figure("espeland-4", *NETWORK, "dumpcap")
 def rate_control(bench, stated) -> Shown:
     results, ways, worst, far = client_side(bench)
     delays, by_delay = over(results, "mean", "delay", 1e-6, ways, loss=worst)
@@ -85,7 +85,7 @@ def rate_control(bench, stated) -> Shown:
     return Shown(panels, f"{worst:g} % lost, {ours}", holds)
 
 
-@figure("espeland-5", *NETWORK)
+@figure("espeland-5", *NETWORK, "dumpcap")
 def interarrival(bench, stated) -> Shown:
     results, ways, worst, far = client_side(bench)
     panels, own, holds = [], [], {}

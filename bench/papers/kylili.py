@@ -1,75 +1,14 @@
-"""The figures and tables of Kylili's thesis, by bench/thesis.py."""
+"""Traffic, conversion efficiency and requests to the storage of Kylili's thesis."""
 
-import contextlib
 import statistics
 
-import thesis
 from papers.figure import Shown, figure
-from papers.plot import Band, Panel
+from papers.kylili_runs import (
+    STORAGE, NEAR, FAR, LOCAL, TITLES, FORMATS, CACHES, SEGMENTS, MANIFESTS, ONLY, part, requests, sweep, values, efficiency, rates, ratios,
+    span,
+)
+from papers.plot import Panel
 from thesis_tables import pick
-
-STORAGE = ("root", "nginx", "versitygw", "ip", "ffmpeg", "cc")
-NEAR, FAR, LOCAL = "s3-near", "s3-20", "folder-near"
-TITLES = {NEAR: "S3 near", FAR: "S3 at 20 ms", LOCAL: "local folder"}
-FORMATS = {"mp4": "MP4", "fmp4": "fMP4"}
-CACHES = {"off": "caches off", "manifest": "server manifest", "dref": "server manifest and dref", "all": "all (default)"}
-SEGMENTS = {"dash-low": "DASH\n200 kbit/s", "dash-high": "DASH\n1,000 kbit/s", "hls-low": "HLS\n200 kbit/s", "hls-high": "HLS\n1,000 kbit/s"}
-LOW = {kind: label for kind, label in SEGMENTS.items() if kind.endswith("low")}
-MANIFESTS = {"mpd": "DASH manifest", "m3u8": "HLS manifest"}
-ONLY = "The thesis's values are in the picture only."
-
-
-def part(bench, name: str, storages: str, cold_only: bool = False) -> list:
-    """Results of one part of thesis.py, run once."""
-
-    def run() -> list:
-        form = ["--quick"] if bench.options.quick else []
-        where = [f"--{flag}={storages}" for flag in ("storages", "sweep-storages", "efficiency-storages", "startup-storages")]
-        options = thesis.parse([*form, "--server", str(bench.options.bin), "--parts", name, "--out", str(bench.work / "kylili"), *where])
-        options.sweep = thesis.SWEEP
-        with (bench.work / f"kylili-{name}.log").open("w") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
-            return thesis.run(options)["results"][name]
-
-    return bench.measured(f"kylili-{name}", run)
-
-
-def requests(bench) -> list:
-    return part(bench, "requests", f"{NEAR},{FAR}")
-
-
-def efficiencies(bench) -> list:
-    return part(bench, "efficiency", f"{NEAR},{LOCAL}")
-
-
-def sweep(bench) -> list:
-    return part(bench, "connections", FAR)
-
-
-def values(results: list, key: str, storage: str, kinds: dict, form: str, cache: str) -> list:
-    return [(pick(results, storage=storage, kind=kind, format=form, cache=cache) or {}).get(key) for kind in kinds]
-
-
-def by_kind(results: list, key: str, storage: str, kinds: dict, caches: tuple, unit: str, title: str, theirs=None, note: str = ONLY) -> Panel:
-    """Bars of each format and state of the caches."""
-    ours = {f"Millpond, {FORMATS[form]}, {CACHES[cache]}": values(results, key, storage, kinds, form, cache) for cache in caches for form in FORMATS}
-    return Panel(f"{title}, {TITLES[storage]}", "request, 10 connections", unit, list(kinds.values()), ours, theirs or {}, bars=True, logarithmic=True, note=note)
-
-
-def efficiency(bench, storage: str, form: str, cache: str) -> dict:
-    return pick(efficiencies(bench), storage=storage, format=form, cache=cache)
-
-
-def rates(found: dict) -> tuple:
-    """MB a second in and out."""
-    return found["in"] / 1e6 / found["seconds"], found["out"] / 1e6 / found["seconds"]
-
-
-def ratios(stated: dict, form: str) -> list:
-    return [out / read for read, out in zip(stated[form]["in"], stated[form]["out"])]
-
-
-def span(numbers: list, form: str = "{:.2f}") -> str:
-    return " to ".join(dict.fromkeys(form.format(value) for value in (min(numbers), max(numbers))))
 
 
 @figure("kylili-fig-3-4", *STORAGE)
@@ -77,13 +16,16 @@ def local_and_remote(bench, stated) -> Shown:
     cells = {(storage, form): rates(efficiency(bench, storage, form, "off")) for storage in (LOCAL, NEAR) for form in FORMATS}
     names = [f"{TITLES[storage]}\n{FORMATS[form]}" for storage, form in cells]
     falls = stated["falls-percent"]
-    theirs = {"thesis: out, less by 59 % (MP4) and 30 % (fMP4) of our local": [None, None] + [cells[LOCAL, form][1] * (1 - falls[form] / 100) for form in FORMATS]}
+    table = bench.stated("kylili", "kylili-table-3-4")
+    theirs = {f"thesis: {way} (Table 3.4, mean of three videos)": [None, None] + [statistics.mean(table[form][way]) for form in FORMATS] for way in ("in", "out")}
+    theirs["thesis: out, less by 59 % (MP4) and 30 % (fMP4) of our local"] = [None, None] + [cells[LOCAL, form][1] * (1 - falls[form] / 100) for form in FORMATS]
     panel = Panel("Traffic with cold titles, DASH, 90 connections", "storage and format", "MB/s", names, {"Millpond: in from S3": [None if storage == LOCAL else cell[0] for (storage, _), cell in cells.items()],
                   "Millpond: out": [cell[1] for cell in cells.values()]}, theirs, bars=True, logarithmic=True,
-                  note="The thesis states the fall only; the dashed bars are our local rate less that share. Its numbers for S3 are in table-3-4.")
+                  note="The local values of the thesis are in the picture only.")
     own = {form: 100 * (1 - cells[NEAR, form][1] / cells[LOCAL, form][1]) for form in FORMATS}
     ours = "; ".join(f"{FORMATS[form]}: {cells[LOCAL, form][1]:.0f} MB/s local, {cells[NEAR, form][1]:.0f} from S3 ({own[form]:.0f} % less)" for form in FORMATS)
-    return Shown([panel], ours, "yes in direction: remote storage sends less; the fall is larger here" if all(own[form] > falls[form] for form in FORMATS) else "partly")
+    beside = ", ".join(f"{FORMATS[form]} falls by {own[form]:.0f} % beside {falls[form]} %" for form in FORMATS)
+    return Shown([panel], ours, f"{'yes in direction' if min(own.values()) > 0 else 'no'}: {beside}")
 
 
 def conversion(bench, stated, cache: str, theirs: dict) -> tuple:
@@ -167,58 +109,6 @@ def requests_of_segment(bench, stated) -> Shown:
     return Shown([panel], ours, f"partly: more than the thesis with {', '.join(more)}" if more else "yes, no more than the thesis")
 
 
-def gained(bench, key: str, storage: str, kinds: dict) -> list:
-    """What the dref files change, as a factor, for each kind and format."""
-    found = requests(bench)
-    return [after / before for form in FORMATS for before, after in zip(values(found, key, storage, kinds, form, "manifest"), values(found, key, storage, kinds, form, "dref"))]
-
-
-def cached_segments(bench, key: str, unit: str, kinds: dict, factor, note: str) -> Shown:
-    """Panels near and far; the thesis's factor is drawn upon our results with the server manifest alone."""
-    found, panels = requests(bench), []
-    for storage in (NEAR, FAR):
-        theirs = {}
-        if factor and storage == FAR:
-            mean = [statistics.mean(pair) for pair in zip(*(values(found, key, storage, kinds, form, "manifest") for form in FORMATS))]
-            theirs = {f"thesis: dref, {factor:g} times our server manifest alone": [value * factor for value in mean]}
-        panels.append(by_kind(found, key, storage, kinds, ("manifest", "dref"), unit, "Segments", theirs, note))
-    near, far = (gained(bench, key, storage, kinds) for storage in (NEAR, FAR))
-    good = (lambda value: value > 1) if key == "rate" else (lambda value: value < 1)
-    ours = f"dref over server manifest alone: {span(near)} times near, {span(far)} times at 20 ms"
-    return Shown(panels, ours, "yes: dref is better in each case" if all(map(good, near + far)) else "partly")
-
-
-@figure("kylili-fig-4-7", *STORAGE)
-def segments_rate(bench, stated) -> Shown:
-    return cached_segments(bench, "rate", "requests a second", SEGMENTS, stated["far-gain"], "The thesis states a factor only, for storage in another cloud.")
-
-
-@figure("kylili-fig-4-8", *STORAGE)
-def large_segments_rate(bench, stated) -> Shown:
-    return cached_segments(bench, "rate", "requests a second", {kind: label for kind, label in SEGMENTS.items() if kind.endswith("high")}, 0, ONLY)
-
-
-@figure("kylili-fig-4-9", *STORAGE)
-def segments_time(bench, stated) -> Shown:
-    return cached_segments(bench, "ms", "mean, ms", SEGMENTS, 1 - stated["far-falls-percent"] / 100, "The thesis states a share only, for storage in another cloud.")
-
-
-@figure("kylili-fig-4-10", *STORAGE)
-def large_segments_time(bench, stated) -> Shown:
-    return cached_segments(bench, "ms", "mean, ms", {kind: label for kind, label in SEGMENTS.items() if kind.endswith("high")}, 0, ONLY)
-
-
-@figure("kylili-fig-4-11", *STORAGE)
-def manifests_time(bench, stated) -> Shown:
-    found = requests(bench)
-    least = 1 - stated["falls-percent"] / 100
-    mean = [statistics.mean(pair) for pair in zip(*(values(found, "ms", FAR, MANIFESTS, form, "manifest") for form in FORMATS))]
-    panel = by_kind(found, "ms", FAR, MANIFESTS, ("manifest", "dref"), "mean, ms", "Manifests", {f"thesis: dref, {least:.2f} times our server manifest alone": [value * least for value in mean]},
-                    "The thesis states a share only.")
-    falls = [100 * (1 - value) for value in gained(bench, "ms", FAR, MANIFESTS)]
-    return Shown([panel], f"{span(falls, '{:.1f}')} % less with dref", "yes" if min(falls) >= stated["falls-percent"] - 1 else "partly")
-
-
 @figure("kylili-fig-4-12", *STORAGE, "chromium", "node", "players")
 def startup(bench, stated) -> Shown:
     found = part(bench, "startup", FAR)
@@ -267,44 +157,3 @@ def latency(bench, stated) -> Shown:
     panel = Panel("Mean latency, DASH, 90 connections, S3 near", "format of the storage", "mean, ms", list(FORMATS.values()), {f"Millpond, {CACHES[cache]}": found for cache, found in own.items()}, bars=True, logarithmic=True, note=ONLY)
     falls = [100 * (1 - after / before) for before, after in zip(own["off"], own["dref"])]
     return Shown([panel], f"{span(falls, '{:.0f}')} % less with dref than with caches off", "yes" if min(falls) > 0 else "no")
-
-
-def swept(bench, key: str, unit: str, connections: list) -> Shown:
-    """Requests by connections, for each format and state of the caches."""
-    found = sweep(bench)
-    series = {}
-    for cache in ("off", "dref", "all"):
-        for form, name in FORMATS.items():
-            series[f"Millpond, {name}, {CACHES[cache].replace('server manifest and ', '')}"] = [pick(found, connections=count, format=form, cache=cache)[key] for count in connections]
-    panel = Panel(f"DASH segments of 200 kbit/s, {TITLES[FAR]}", "connections", unit, connections, series, bars=len(connections) < 3, logarithmic=True, note=ONLY)
-    pairs = [(pick(found, connections=count, format=form, cache="off")[key], pick(found, connections=count, format=form, cache="dref")[key]) for count in connections for form in FORMATS]
-    factors = [after / before for before, after in pairs]
-    good = all(factor > 1 for factor in factors) if key == "rate" else all(factor < 1 for factor in factors)
-    mp4, fmp4 = ([pick(found, connections=count, format=form, cache="dref")[key] for count in connections] for form in FORMATS)
-    close = span([a / b for a, b in zip(mp4, fmp4)])
-    return Shown([panel], f"dref over caches off: {span(factors)} times; with dref, MP4 over fMP4: {close}", "yes: dref is better in each case" if good else "partly")
-
-
-# Appendix A: what each figure has, and at which connections.
-APPENDIX = {1: ("rate", [90]), 2: ("rate", [150]), 3: ("ms", [90]), 4: ("ms", [150]), 5: ("rate", [1, 10, 20, 35]), 6: ("ms", [1, 10, 20, 35]), 7: ("rate", [10, 20]), 8: ("ms", [10, 20])}
-UNITS = {"rate": "requests a second", "ms": "mean, ms"}
-for number, (key, connections) in APPENDIX.items():
-    figure(f"kylili-fig-a-{number}", *STORAGE)(lambda bench, stated, key=key, connections=connections: swept(bench, key, UNITS[key], connections))
-
-
-@figure("kylili-fig-a-9", *STORAGE)
-def one_connection(bench, stated) -> Shown:
-    found = part(bench, "single", FAR)
-    panel = by_kind(found, "ms", FAR, MANIFESTS, ("off", "manifest", "dref"), "mean, ms", "Manifests over one connection")
-    panel.across = "request, one connection"
-    falls = [100 * (1 - after / before) for form in FORMATS for before, after in zip(values(found, "ms", FAR, MANIFESTS, form, "manifest"), values(found, "ms", FAR, MANIFESTS, form, "dref"))]
-    return Shown([panel], f"{span(falls, '{:.1f}')} % less with dref than with the server manifest alone", "yes" if min(falls) > 50 else "partly")
-
-
-@figure("kylili-fig-a-10", *STORAGE)
-def manifests_by_setup(bench, stated) -> Shown:
-    found = requests(bench)
-    panels = [by_kind(found, "ms", storage, MANIFESTS, ("manifest", "dref"), "mean, ms", "Manifests") for storage in (NEAR, FAR)]
-    ours = "; ".join(f"{TITLES[storage]}: {span(values(found, 'ms', storage, MANIFESTS, 'mp4', 'manifest') + values(found, 'ms', storage, MANIFESTS, 'fmp4', 'manifest'), '{:.0f}')} ms with the server manifest, "
-                     f"{span(values(found, 'ms', storage, MANIFESTS, 'mp4', 'dref') + values(found, 'ms', storage, MANIFESTS, 'fmp4', 'dref'))} with dref" for storage in (NEAR, FAR))
-    return Shown(panels, ours, "-: nothing in the text to compare with")

@@ -8,7 +8,7 @@ from pathlib import Path
 PROGRAMS = {
     "nginx": "apt install nginx-light", "ip": "apt install iproute2", "tc": "apt install iproute2", "ethtool": "apt install ethtool", "ffmpeg": "apt install ffmpeg",
     "cc": "apt install gcc libc6-dev", "perf": "apt install linux-perf", "chromium": "scripts/setup", "node": "scripts/setup",
-    "versitygw": "scripts/setup builds it (needs go)", "readelf": "apt install binutils", "tcpdump": "apt install tcpdump", "etcd": "apt install etcd-server",
+    "versitygw": "scripts/setup builds it (needs go)", "readelf": "apt install binutils", "dumpcap": "apt install tshark",
 }
 
 

@@ -8,7 +8,9 @@ from xml.sax.saxutils import escape
 OURS = ["#2a7fbf", "#d9822b", "#3f9b4f", "#8e63b5", "#2aa198", "#b8860b", "#7a8288", "#c05a8e"]
 THEIRS = ["#d0342c", "#a8506b", "#c4602a", "#8c3b3b"]
 WIDTH, LEFT, RIGHT = 900, 76, 300
-PANEL, TOP, BOTTOM, HEAD = 270, 34, 54, 46
+PANEL, TOP, BOTTOM, HEAD = 276, 34, 60, 46
+# Least distance between two labels of the horizontal axis.
+LABEL = 18
 DARK = (
     "<style>@media (prefers-color-scheme: dark) {"
     " .page { fill: #14181d } .text { fill: #e3e6ea } .faint { fill: #a9b1ba } .grid { stroke: #3a424b } .axis { stroke: #a9b1ba } }</style>"
@@ -68,6 +70,17 @@ def lines_of(text: str, width: int) -> list:
     return lines
 
 
+def shares_of(points: list) -> list:
+    """Places of points on an axis from 0 to 1: in proportion where points are numbers with room for their labels, else at equal distances."""
+    equal = [place / max(len(points) - 1, 1) for place in range(len(points))]
+    if len(points) < 3 or not all(isinstance(point, (int, float)) for point in points):
+        return equal
+    least, most = min(points), max(points)
+    shares = [(point - least) / (most - least) for point in points]
+    room = (WIDTH - LEFT - RIGHT) * min(b - a for a, b in zip(shares, shares[1:]))
+    return shares if room >= LABEL else equal
+
+
 class Drawing:
     """One panel, drawn from `top` downwards."""
 
@@ -77,6 +90,7 @@ class Drawing:
         values = [value for series in (*panel.ours.values(), *panel.theirs.values()) for value in series if value is not None]
         values += [end for band in panel.bands for end in (band.low, band.high)]
         positive = [value for value in values if value > 0] or [1]
+        self.shares = shares_of(panel.points)
         self.marks = powers(min(positive), max(positive)) if panel.logarithmic else ticks(max(positive))
 
     def y(self, value: float) -> float:
@@ -88,7 +102,7 @@ class Drawing:
         room = WIDTH - LEFT - RIGHT
         if self.panel.bars:
             return LEFT + room * (place + 0.5) / len(self.panel.points)
-        return LEFT + room * (0.04 + 0.92 * place / max(len(self.panel.points) - 1, 1))
+        return LEFT + room * (0.04 + 0.92 * self.shares[place])
 
     def text(self, x: float, y: float, words: str, kind: str = "text", anchor: str = "start", size: int = 12, more: str = ""):
         fill = {"text": "#20262c", "faint": "#59626b"}[kind]
@@ -132,8 +146,11 @@ class Drawing:
         ours = [(name, values, OURS[number % len(OURS)], False) for number, (name, values) in enumerate(self.panel.ours.items())]
         used = len(self.panel.bands)
         theirs = [(name, values, THEIRS[(used + number) % len(THEIRS)], True) for number, (name, values) in enumerate(self.panel.theirs.items())]
-        for number, (name, values, colour, is_theirs) in enumerate([*theirs, *ours]):
+        every = [*theirs, *ours]
+        for name, _, colour, is_theirs in every:
             self.legend(name, colour, is_theirs)
+        # The paper's lines lie above ours, as they are dashed.
+        for number, (name, values, colour, is_theirs) in sorted(enumerate(every), key=lambda pair: pair[1][3]):
             known = [(place, value) for place, value in enumerate(values) if value is not None]
             if self.panel.bars:
                 self.bars(number, len(ours) + len(theirs), known, colour, is_theirs)

@@ -1,5 +1,6 @@
 """Streams that Millpond receives from an RTSP server behind a link between namespaces, one viewer for each: AMPS's data configuration."""
 
+import itertools
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ SOURCE, PROXY = "10.79.3.2", "10.79.3.1"
 PORT = 8554
 # Channels for each viewer: viewers choose at random, and a stream that two of them chose is received once.
 CHANNELS = 4
+NUMBERS = itertools.count()
 
 
 class Source:
@@ -25,7 +27,8 @@ class Source:
 
     def __init__(self, bench, clip: str, channels: int):
         self.bench, self.clip, self.channels = bench, clip, channels
-        self.name, self.near = f"mp{os.getpid()}src", f"rs{os.getpid() % 100000}a"
+        number = next(NUMBERS)
+        self.name, self.near = f"mp{os.getpid()}s{number}", f"rs{os.getpid() % 100000}n{number}"
         self.process = None
 
     def __enter__(self):
@@ -50,7 +53,7 @@ class Source:
         (work / "source.toml").write_text(f"rtsp-channels = [{names}]\n")
         command = ["ip", "netns", "exec", self.name, self.bench.options.bin, "serve", self.bench.clips.resolve(), "--config", work / "source.toml", "--http", "127.0.0.1:0",
                    "--admin", "127.0.0.1:0", "--rtsp", f"0.0.0.0:{PORT}", "--access-log=false", "--cache", work / "cache",
-                   "--cache-size", 0, "--log", "warn"]
+                   "--cache-size", 0, "--log", "warn", "--shutdown-grace", "1s"]
         with (work / "log").open("wb") as log:
             self.process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log)
         netns.hasten(self.process)
@@ -60,6 +63,8 @@ class Source:
         if self.process:
             self.process.terminate()
             self.process.wait()
+        # A namespace is taken down later, and the address would still be taken by the next trial.
+        run("ip", "link", "del", self.near, check=False)
         run("ip", "netns", "del", self.name, check=False)
 
 
@@ -72,7 +77,7 @@ def trial(bench, clip: str, viewers: int, transport: str = "udp", profile=None) 
     channels = CHANNELS * viewers
     work = bench.work / "reception"
     shutil.rmtree(work, ignore_errors=True)
-    arguments = ["--source-transport", transport, "--max-streams", 2 * channels, "--cache-size", 0, "--log", "warn"]
+    arguments = ["--source-transport", transport, "--max-streams", 2 * channels, "--cache-size", 0, "--log", "warn", "--shutdown-grace", "1s"]
     with Source(bench, clip, channels) as source, servers.Edge(bench.options.bin, f"cams=rtsp://{SOURCE}:{PORT}/", work, *arguments) as server:
         url = f"rtsp://127.0.0.1:{server.rtsp}/cams/c{{1..{channels}}}"
         command = [bench.options.bin, "load", url, "--clients", viewers, "--ramp-up", f"{1000 * ramp:.0f}ms", "--duration", f"{1000 * total:.0f}ms", "--json", "-"]

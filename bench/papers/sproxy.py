@@ -1,7 +1,5 @@
 """The figures of the SProxy paper."""
 
-import json
-import subprocess
 from collections import Counter
 
 from papers.figure import Shown, figure
@@ -71,7 +69,7 @@ def whole_objects(bench, stated) -> Shown:
     note = "SProxy: linear in the length. Its values are in the picture only; the line is linear through our first and has the paper's shape, not its values."
     shape = lambda at: {"SProxy: linear (shape only)": [rows[WHOLE, lengths[0]][at] * minutes / lengths[0] for minutes in lengths]}
     parts = [("(a) Startup", 0, "startup, ms"), ("(b) A miss", 1, "until object or slice is there, ms"), ("(c) Handshake", 2, "DESCRIBE of a cached title, ms")]
-    panels = [Panel(title, "length of the clip, min (112 kbit/s)", unit, lengths, series(at), shape(at), note=note, logarithmic=True) for title, at, unit in parts]
+    panels = [Panel(title, "length of the clip, min (112 kbit/s)", unit, lengths, series(at), shape(at), note=note) for title, at, unit in parts]
     whole, slices = ([rows[mode, minutes][0] for minutes in lengths] for mode in (WHOLE, "active"))
     grows = whole[-1] / whole[0]
     ours = f"startup {span(whole)} ms with whole objects (40 min: {grows:.1f} times 1 min), {span(slices)} ms with slices"

@@ -29,7 +29,13 @@ fn cli() -> Command {
             .subcommand_required(true)
             .arg_required_else_help(true)
             .max_term_width(100)
-            .subcommands([load::command(), simulate::command(), paper::command(), completions::command(NAME), man::command(NAME)]),
+            .subcommands([
+                load::command(),
+                simulate::command(),
+                paper::command(),
+                completions::command(NAME),
+                man::command(NAME),
+            ]),
     )
 }
 

@@ -35,7 +35,9 @@ fn paper_plots_the_papers_values_beside_ours() {
     assert!(record["holds"].as_str().unwrap().contains("within 2 %"), "{record}");
     assert!(record["ours"].as_str().unwrap().starts_with("16,238 requests; 92 % for one clip"), "{record}");
     let plot = std::fs::read_to_string(scratch.path().join("sproxy-table-1.svg")).unwrap();
-    for part in ["SProxy: Table I", "simulate --preset sproxy", "rate of the clip, kbit/s", "prefers-color-scheme: dark"] {
+    for part in
+        ["SProxy: Table I", "simulate --preset sproxy", "rate of the clip, kbit/s", "prefers-color-scheme: dark"]
+    {
         assert!(plot.contains(part), "no {part:?} in {plot}");
     }
 }
