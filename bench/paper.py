@@ -5,7 +5,7 @@
     bench/paper.py sproxy-9 --quick         # one figure
     bench/paper.py sproxy kylili --full     # all figures of papers
     bench/paper.py all --quick              # everything, within an hour on two cores
-    bench/paper.py page                     # writes docs/measured/papers.md from the records
+    bench/paper.py page                     # writes docs/measured/papers.md and the plots from the records
 
 `millpond-lab paper` is the same. A figure gives a record (JSON) and a plot (SVG) in the folder of --out; --record writes them into
 docs/measured/papers, from which `page` makes the page. Needs are checked before the first figure: a figure that lacks something, or could

@@ -1,7 +1,13 @@
 """The figures of the AMPS paper."""
 
+import contextlib
+import json
+import statistics
+import subprocess
+
 import amps as stored
 import amps_profile
+from compare import TOP
 from papers.figure import Shown, figure
 from papers.plot import Panel
 from papers.reception import trial
@@ -24,12 +30,13 @@ def received(bench, clip: str, viewers: int, transport: str = "udp", profile=Non
     return run() if profile else bench.measured(f"amps-{clip}-{viewers}-{transport}", run)
 
 
-def program(bench, *arguments) -> stored.Bench:
-    """The bench of stored titles, with its settings."""
+def quietly(bench, part, *arguments) -> list:
+    """Results of a part of amps.py, which plays stored titles, with its settings. Its lines go into a log."""
     form = ["--quick"] if bench.options.quick else []
     options = stored.parse([*form, "--bin", str(bench.options.bin), *arguments])
     clips(bench)
-    return stored.Bench(options)
+    with (bench.work / "amps.log").open("w") as log, contextlib.redirect_stdout(log):
+        return part(stored.Bench(options))
 
 
 @figure("amps-table-2", *RECEPTION)
@@ -85,7 +92,7 @@ def profile(bench, stated) -> Shown:
 @figure("amps-3", "ffmpeg")
 def control_plane(bench, stated) -> Shown:
     rates = bench.pick("1,5,10,20,30,100", "1,5,10,20,30,100,300,1000")
-    rows = stored.signalling(program(bench, "--rates", rates))
+    rows = quietly(bench, stored.signalling, "--rates", rates)
     at = [row["rate"] for row in rows]
     known = lambda value: [value if rate <= stated["most-rate"] else None for rate in at]
     across = "sessions that begin a second"
@@ -125,38 +132,63 @@ def between_frames(bench, stated) -> Shown:
     return Shown(panels, ours, "yes" if between["max"] <= stated["longest-ms"] and buffer["max"] <= stated["buffer-ms"] else "partly: the longest gap or the buffer is above the paper's")
 
 
-@figure("amps-5", *RECEPTION)
+def alone(bench, program: str, ways: list, numbers: list, seconds: float) -> dict:
+    """Results of a program in C that does one thing in several ways, by way and number of streams."""
+    binary = bench.work / program
+    subprocess.run(["cc", "-O2", "-o", binary, TOP / f"bench/{program}.c"], check=True)
+    run = lambda way, streams: json.loads(subprocess.run([binary, way, str(streams), str(seconds)], check=True, capture_output=True, text=True).stdout)
+    found = {(way, streams): run(way, streams) for streams in numbers for way in ways}
+    for (way, streams), row in found.items():
+        if row["packets"] < 0.95 * row["expected"]:
+            raise RuntimeError(f"{program} {way}, {streams} streams: {row['packets']} of {row['expected']:.0f} packets")
+    return found
+
+
+@figure("amps-5", *RECEPTION, "cc")
 def reception(bench, stated) -> Shown:
     numbers = bench.pick([60, 177, 350], [100, 200, 300, 400, 500, 600, 700, 800])
     rows = {transport: [received(bench, "V300", viewers, transport) for viewers in numbers] for transport in ("udp", "tcp")}
     series = lambda key: {f"Millpond, received by {transport.upper()}": [row[key] for row in found] for transport, found in rows.items()}
-    note = f"AMPS: polling takes up to {stated['saves-percent']} % less than select, and is equal from {stated['equal-from']} streams on; its values are in the picture only."
-    each = {transport: [row["cpu"] / row["viewers"] * 100 for row in found] for transport, found in rows.items()}
-    above = lambda row: row["cpu"] / (1 - stated["saves-percent"] / 100) if row["viewers"] < stated["equal-from"] else row["cpu"]
-    theirs = {f"AMPS: select, if polling were ours by UDP and saved {stated['saves-percent']} %": [above(row) for row in rows["udp"]]}
+    ways = {"select": "select, rounds of 15 ms", "polling": "polling, rounds of 15 ms", "epoll": "epoll and recvmmsg at once (Millpond's)", "epoll-rounds": "the same, rounds of 15 ms",
+            "one-rounds": "one socket for all, rounds of 15 ms"}
+    counts = [200, 450, 700, 950]
+    ways_of = alone(bench, "receptions", list(ways), counts, bench.pick(2, 8))
+    share = 1 - stated["saves-percent"] / 100
+    theirs = {f"AMPS: polling, {stated['saves-percent']} % below our select up to {stated['equal-from']}, then equal":
+              [ways_of["select", streams]["cpu"] * (share if streams < stated["equal-from"] else 1) for streams in counts]}
     panels = [
-        Panel("CPU of the server by streams", "viewers, each of a received stream of V300", "% of a core", numbers, series("cpu"), theirs, note=note),
-        Panel("CPU of 100 streams", "viewers, each of a received stream of V300", "% of a core", numbers, {f"Millpond, received by {t.upper()}": values for t, values in each.items()}),
+        Panel("(a) Reception alone, by mechanism", "streams of V300", "% of a core", counts, {name: [ways_of[way, streams]["cpu"] for streams in counts] for way, name in ways.items()}, theirs,
+              note="bench/receptions.c. AMPS states a share only; the dashed line is that share of our select."),
+        Panel("(b) The whole server: receiving and sending", "viewers, each of a received stream of V300", "% of a core", numbers, series("cpu"), note="AMPS's values are in the picture only."),
     ]
+    at = {way: ways_of[way, 700]["cpu"] for way in ways}
     last = {transport: found[-1] for transport, found in rows.items()}
-    ours = f"{numbers[-1]} streams: {last['udp']['cpu']:.1f} % of a core by UDP, {last['tcp']['cpu']:.1f} % by TCP; " + \
-           f"100 streams take {min(each['udp']):.1f} to {max(each['udp']):.1f} % by UDP; {max(row['lost'] for row in rows['udp']):.2f} % of the packets lost"
-    return Shown(panels, ours, "-: one mechanism here; linear in the streams")
+    ours = f"alone, 700 streams: select {at['select']:.1f}, polling {at['polling']:.1f}, epoll at once {at['epoll']:.1f}, in rounds {at['epoll-rounds']:.1f}, one socket {at['one-rounds']:.1f} % of a core; " + \
+           f"the server with {numbers[-1]} streams: {last['udp']['cpu']:.0f} % by UDP, {last['tcp']['cpu']:.0f} % by TCP"
+    saved = 100 * (1 - statistics.mean(ways_of["polling", streams]["cpu"] / ways_of["select", streams]["cpu"] for streams in counts))
+    beside = f"polling takes {abs(saved):.0f} % {'less' if saved > 0 else 'more'} than select"
+    return Shown(panels, ours, f"{'yes' if saved > 10 else 'no'}: {beside} with this kernel; the mechanism is a small part of the server's CPU")
 
 
-@figure("amps-6", "ffmpeg")
+@figure("amps-6", "ffmpeg", "cc")
 def microrounds(bench, stated) -> Shown:
     numbers = bench.pick([500, 1500], [500, 1000, 2000, 4000])
     lengths = [5, 15, 33]
-    found = stored.rounds(program(bench, "--lengths", ",".join(map(str, lengths)), "--round-streams", ",".join(map(str, numbers))))
+    found = quietly(bench, stored.rounds, "--lengths", ",".join(map(str, lengths)), "--round-streams", ",".join(map(str, numbers)))
     by = {(row["round"], row["streams"]): row for row in found}
-    cpu = {f"Millpond, rounds of {length} ms": [by[length, number]["cpu"] for number in numbers] for length in lengths}
-    saved = {f"AMPS: {stated['saves-percent']} % less than rounds of 15 ms, at most": [by[15, number]["cpu"] * (1 - stated["saves-percent"] / 100) for number in numbers]}
+    ways = {"rounds": "rounds of 15 ms", "microrounds": "two microrounds of 15 ms within 33 ms", "due": "streams that are due, each 5 ms (Millpond's)"}
+    counts = [500, 1000, 2000, 4000]
+    ways_of = alone(bench, "rounds", list(ways), counts, bench.pick(2, 8))
+    theirs = {f"AMPS: microrounds, at most {stated['saves-percent']} % below our rounds": [ways_of["rounds", streams]["cpu"] * (1 - stated["saves-percent"] / 100) for streams in counts]}
     panels = [
-        Panel("CPU by the length of a round", "streams of V10", "% of a core", numbers, cpu, saved, note="AMPS states a share only; the dashed line is that share of our rounds of 15 ms."),
-        Panel("Delay of packets behind the schedule (p99)", "streams of V10", "ms", numbers, {f"Millpond, rounds of {length} ms": [by[length, number]["delay"]["p99"] for number in numbers] for length in lengths}),
+        Panel("(a) Rounds alone", "streams of V10", "% of a core", counts, {name: [ways_of[way, streams]["cpu"] for streams in counts] for way, name in ways.items()}, theirs,
+              note="bench/rounds.c. AMPS states a share only; the dashed line is that share of our rounds."),
+        Panel("(b) The whole server by the length of a round", "streams of V10", "% of a core", numbers, {f"Millpond, rounds of {length} ms": [by[length, number]["cpu"] for number in numbers] for length in lengths}),
+        Panel("(b) Delay of packets behind the schedule (p99)", "streams of V10", "ms", numbers, {f"Millpond, rounds of {length} ms": [by[length, number]["delay"]["p99"] for number in numbers] for length in lengths}),
     ]
+    saved = {way: 100 * (1 - statistics.mean(ways_of[way, streams]["cpu"] / ways_of["rounds", streams]["cpu"] for streams in counts)) for way in ("microrounds", "due")}
     most = numbers[-1]
-    ours = f"{most:,} streams: " + ", ".join(f"{length} ms {by[length, most]['cpu']:.1f} % of a core (p99 {by[length, most]['delay']['p99']:.0f} ms late)" for length in lengths)
-    gain = 100 * (1 - by[33, most]["cpu"] / by[5, most]["cpu"])
-    return Shown(panels, ours, f"partly: rounds of 33 ms take {gain:.0f} % less than 5 ms; microrounds as the paper has them are not built")
+    ours = f"alone: microrounds {saved['microrounds']:.0f} %, streams that are due {saved['due']:.0f} % less than rounds; the server with {most:,} streams: " + \
+           ", ".join(f"{length} ms {by[length, most]['cpu']:.1f} %" for length in lengths) + " of a core"
+    held = saved["microrounds"] > 10
+    return Shown(panels, ours, f"{'yes' if held else 'no'}: microrounds save {saved['microrounds']:.0f} % of {stated['saves-percent']} %; Millpond's rounds save {saved['due']:.0f} %")

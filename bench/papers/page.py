@@ -1,8 +1,9 @@
-"""docs/measured/papers.md: a row for each figure, from the records."""
+"""docs/measured/papers.md: a row for each figure, from the records, and the plots."""
 
 import json
 from pathlib import Path
 
+from papers import plot
 from papers.figure import figures_of, stated
 
 HEAD = """# The papers' figures, beside ours
@@ -53,11 +54,15 @@ def row(name: str, entry: dict, record: dict | None) -> str:
 
 
 def write(folder: Path) -> int:
-    """Writes the page of the records in a folder; the status to exit with."""
+    """Writes the page of the records in a folder, and their plots again; the status to exit with."""
     records = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
     if not records:
         print(f"error: no records in {folder}: bench/paper.py all --quick --record writes them")
         return 1
+    for paper in stated().values():
+        for name, entry in figures_of(paper).items():
+            if name in records:
+                plot.write(folder / f"{name}.svg", f"{entry['figure']}: {entry['measures']}", plot.read(records[name]["panels"]))
     text = HEAD.replace("{conditions}", conditions(list(records.values())))
     for paper in stated().values():
         text += f"\n## {paper['short']}\n\n{paper['paper']}. Its machines: {paper['setup']}.\n\n"

@@ -71,14 +71,11 @@ def lines_of(text: str, width: int) -> list:
 
 
 def shares_of(points: list) -> list:
-    """Places of points on an axis from 0 to 1: in proportion where points are numbers with room for their labels, else at equal distances."""
-    equal = [place / max(len(points) - 1, 1) for place in range(len(points))]
+    """Places of points on an axis from 0 to 1: in proportion where points are numbers, else at equal distances."""
     if len(points) < 3 or not all(isinstance(point, (int, float)) for point in points):
-        return equal
+        return [place / max(len(points) - 1, 1) for place in range(len(points))]
     least, most = min(points), max(points)
-    shares = [(point - least) / (most - least) for point in points]
-    room = (WIDTH - LEFT - RIGHT) * min(b - a for a, b in zip(shares, shares[1:]))
-    return shares if room >= LABEL else equal
+    return [(point - least) / (most - least) for point in points]
 
 
 class Drawing:
@@ -125,7 +122,11 @@ class Drawing:
             self.text(LEFT - 7, y + 4, f"{mark:g}", "faint", "end", 11)
         bottom = self.top + PANEL - BOTTOM
         self.parts.append(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{bottom}" y2="{bottom}" stroke="#59626b"/>')
+        labelled = -LABEL
         for place, point in enumerate(panel.points):
+            if self.x(place) - labelled < LABEL:
+                continue
+            labelled = self.x(place)
             for number, line in enumerate(str(point).split("\n")):
                 self.text(self.x(place), bottom + 15 + 12 * number, line, "faint", "middle", 11)
         self.text((LEFT + WIDTH - RIGHT) / 2, self.top + PANEL - 12, panel.across, "text", "middle")
@@ -147,8 +148,13 @@ class Drawing:
         used = len(self.panel.bands)
         theirs = [(name, values, THEIRS[(used + number) % len(THEIRS)], True) for number, (name, values) in enumerate(self.panel.theirs.items())]
         every = [*theirs, *ours]
-        for name, _, colour, is_theirs in every:
-            self.legend(name, colour, is_theirs)
+        for name, _, colour, _ in theirs:
+            self.legend(name, colour, True)
+        if not any("Millpond" in name for name, *_ in ours):
+            self.text(WIDTH - RIGHT + 16, self.top + TOP + 8 + 17 * self.entries, "measured here:", "faint")
+            self.entries += 1
+        for name, _, colour, _ in ours:
+            self.legend(name, colour, False)
         # The paper's lines lie above ours, as they are dashed.
         for number, (name, values, colour, is_theirs) in sorted(enumerate(every), key=lambda pair: pair[1][3]):
             known = [(place, value) for place, value in enumerate(values) if value is not None]
@@ -201,3 +207,8 @@ def write(path: Path, title: str, panels: list):
 def told(panels: list) -> list:
     """The panels as JSON has them."""
     return [asdict(panel) for panel in panels]
+
+
+def read(told_panels: list) -> list:
+    """Panels of JSON."""
+    return [Panel(**{**panel, "bands": [Band(**band) for band in panel["bands"]]}) for panel in told_panels]

@@ -181,7 +181,7 @@ def bandwidths(bench, stated) -> Shown:
     is_short = slow["active"] <= slow[best] * 1.1
     holds = ("yes" if falls and is_short else "partly") + (": falls with the bandwidth" if falls else ": does not fall in each mode") + \
             ("; Active is shortest or within a tenth" if is_short else f"; {best} is shortest on the slowest link, as it has more slices beside the first, which all modes wait for") + \
-            ("; no packet is late in any mode" if not late else "")
+            ("; no packet is late in any mode, and jitter does not change" if not late else "")
     return Shown(panels, ours, holds)
 
 
