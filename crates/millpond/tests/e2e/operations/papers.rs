@@ -54,7 +54,7 @@ fn paper_lists_all_figures_and_names_what_is_missing() {
     }
     // A machine that has Python alone.
     let scratch = tempfile::tempdir().unwrap();
-    let found = Command::new("sh").args(["-c", "command -v python3"]).output().unwrap();
+    let found = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
     symlink(text(&found.stdout).trim(), scratch.path().join("python3")).unwrap();
     let folder = scratch.path().to_str().unwrap();
     let output = paper(&["kylili-table-3-4", "--quick", "--out", folder], Some(scratch.path()));
