@@ -8,7 +8,7 @@ from papers.figure import figures_of, stated
 
 HEAD = """# The papers' figures, beside ours
 
-`bench/paper.py page` writes this page from the records in [papers](papers), so a change goes there. Each row is a figure or table of one of the five
+`bench/paper.py page` writes this page from the records in `docs/measured/papers`, so a change goes there. Each row is a figure or table of one of the five
 papers that Millpond follows. The command of a row is `millpond-lab paper NAME --quick` or `--full`, such as `millpond-lab paper sproxy-9 --quick`.
 It needs a checkout, as it runs `bench/paper.py` there. `millpond-lab paper list` prints all names, `all --quick` measures everything. A figure whose
 needs are missing says what to install. Its plot has the paper's values and ours.
@@ -17,7 +17,8 @@ needs are missing says what to install. Its plot has the paper's values and ours
 plot has the shape that the prose describes. Such lines say "shape only", or the share of our own figure that they are. "Holds" compares with the
 paper's statement, and is computed by the program.
 
-Conditions: {conditions}. Quick forms show the shape, not the limits. Compare within a row, not between rows or with other pages.
+Conditions: {conditions}. Other programs ran too, compilers among them: quick forms show the shape, not the limits.
+Compare within a row, not between rows or with other pages. A row of 0 s is drawn from the runs of a row above it.
 """
 FOOT = """
 ## What is left out

@@ -147,7 +147,8 @@ def handshakes(bench, stated) -> Shown:
     panels, values, rows = by_origin(bench, "handshake", "mean over all slices, ms", "Handshake", {}, "SProxy: far, on-demand most and window least; values in the picture only.")
     far = {mode: sum(row["handshake"] for row in rows if row["mbps"] == FAR_MBPS and row["mode"] == mode) for mode in MODES}
     order = sorted(far, key=far.get)
-    holds = "yes" if order[-1] == "on-demand" else "no"
+    beside = "" if order[0] == "window" else f"; least has {order[0]}, not window"
+    holds = f"{'yes: on-demand takes most' if order[-1] == 'on-demand' else 'no: on-demand does not take most'}{beside}"
     return Shown(panels, f"near up to {max(values['near']):.2f} ms, far up to {max(values['far']):.1f} ms; far, most with {order[-1]}, least with {order[0]}", holds)
 
 
