@@ -22,7 +22,7 @@ FIGURE_2 = {
 BUSY = 66
 # Labels of the groups in a plot, in the order of `names_of_groups`.
 SHORT = [
-    "pipes", "waking\nby pipes", "kernel:\ncopies", "kernel:\nnetwork", "kernel:\nthreads", "kernel:\nother", "memory\ncopies", "reception", "packets",
+    "pipes", "wakes\nby pipes", "kernel:\ncopies", "kernel:\nnetwork", "kernel:\nthreads", "kernel:\nother", "memory\ncopies", "recep-\ntion", "packets",
     "loading", "RTSP", "other",
 ]
 # Section 4.2.

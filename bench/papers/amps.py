@@ -7,6 +7,7 @@ import subprocess
 
 import amps as stored
 import amps_profile
+import amps_tables
 from compare import TOP
 from papers.figure import Shown, figure
 from papers.plot import Panel
@@ -45,8 +46,8 @@ def data_plane(bench, stated) -> Shown:
     rows = [received(bench, clip, round(streams * share)) for clip, streams in zip(stated["clips"], stated["streams"])]
     of = lambda key, factor=1.0: [row[key] * factor for row in rows]
     names = [f"{clip}\n{row['viewers']} streams" for clip, row in zip(stated["clips"], rows)]
-    beside = "the paper's numbers" if share == 1 else f"{share:.0%} of the paper's numbers"
-    theirs = lambda key: {"AMPS: Table 2" + ("" if share == 1 else f", {share:.0%} of it"): [value * share for value in stated[key]]}
+    beside = "the paper's numbers" if share == 1 else f"{share * 100:g} % of the paper's numbers"
+    theirs = lambda key: {"AMPS: Table 2" + ("" if share == 1 else f", {share * 100:g} % of it"): [value * share for value in stated[key]]}
     panels = [
         Panel("Bandwidth", f"clip, and streams ({beside})", "video forwarded, Mbit/s", names, {"Millpond": of("mbps")}, theirs("mbps"), bars=True),
         Panel("Packets", f"clip, and streams ({beside})", "packets forwarded a second", names, {"Millpond": of("packets")}, theirs("packets"), bars=True),
@@ -55,7 +56,7 @@ def data_plane(bench, stated) -> Shown:
     ]
     ours = "; ".join(f"{clip} {row['viewers']:,} streams, {row['mbps']:.0f} Mbit/s, {row['cpu']:.0f} % of a core" for clip, row in zip(stated["clips"], rows))
     late = max(row["late"] + row["lost"] for row in rows)
-    held = f"{'yes' if max(of('cpu')) < 100 * share else 'partly'}: {beside} take at most {max(of('cpu')):.0f} % of a core"
+    held = f"{'yes' if max(of('cpu')) < 100 * share else 'partly'}: {beside} take up to {max(of('cpu')):.0f} % of a core"
     return Shown(panels, f"{ours}; at most {late:.2f} % late or lost", held)
 
 
@@ -80,7 +81,7 @@ def profile(bench, stated) -> Shown:
     }
     names = amps_profile.names_of_groups()
     own = [shares["groups"].get(name, 0.0) for name in names]
-    panel = Panel(f"Busy CPU time, {found['viewers']} received sessions of V300", "group of functions", "% of the busy time", [name.replace(": ", ":\n").replace(" ", "\n", 1)[:24] for name in names],
+    panel = Panel(f"Busy CPU time, {found['viewers']} received sessions of V300", "functions (names of all groups are in bench/amps_profile.py)", "% of the busy time", amps_tables.SHORT,
                   {"Millpond": own}, {"AMPS: section 4.1, of the busy 66 %": [100 * theirs[name] / busy if name in theirs else None for name in names]}, bars=True)
     of = dict(zip(names, own))
     ours = f"network {of[amps_profile.NETWORK]:.0f} %, reception {of[amps_profile.RECEPTION]:.0f} %, pipes {of[amps_profile.PIPES] + of[amps_profile.WAKES]:.1f} % of the busy time; " \
@@ -191,4 +192,4 @@ def microrounds(bench, stated) -> Shown:
     ours = f"alone: microrounds {saved['microrounds']:.0f} %, streams that are due {saved['due']:.0f} % less than rounds; the server with {most:,} streams: " + \
            ", ".join(f"{length} ms {by[length, most]['cpu']:.1f} %" for length in lengths) + " of a core"
     held = saved["microrounds"] > 10
-    return Shown(panels, ours, f"{'yes' if held else 'no'}: microrounds save {saved['microrounds']:.0f} % of {stated['saves-percent']} %; Millpond's rounds save {saved['due']:.0f} %")
+    return Shown(panels, ours, f"{'yes' if held else 'no'}: microrounds save {saved['microrounds']:.0f} %, beside up to {stated['saves-percent']} %; Millpond's rounds save {saved['due']:.0f} %")

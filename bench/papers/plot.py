@@ -124,7 +124,7 @@ class Drawing:
         self.parts.append(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{bottom}" y2="{bottom}" stroke="#59626b"/>')
         labelled = -LABEL
         for place, point in enumerate(panel.points):
-            if self.x(place) - labelled < LABEL:
+            if point == "" or self.x(place) - labelled < LABEL:
                 continue
             labelled = self.x(place)
             for number, line in enumerate(str(point).split("\n")):
