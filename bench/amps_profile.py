@@ -9,6 +9,7 @@ from pathlib import Path
 PIPES = "pipes between modules"
 WAKES = "pipes: waking the other module"
 NETWORK = "kernel: network protocols"
+RECEPTION = "reception from the network"
 PIPE = r"millpond-stream/src/graph/(pipe|fork)\.rs"
 # In order: the first group that a stack fits has the sample. Each has words of functions' names and source files.
 GROUPS = [
@@ -17,6 +18,7 @@ GROUPS = [
     ("kernel: sleeping and waking threads", r"futex|epoll|eventfd|hrtimer|nanosleep|^_*schedule$"),
     ("kernel: the rest", r"^entry_SYSCALL|^do_syscall_64|^asm_|^ret_from_fork"),
     ("copies in memory", r"^_*mem(move|cpy|set)"),
+    (RECEPTION, r"millpond-stream/src/reception/"),
     ("transmission: rounds and packets", r"millpond-stream/src/transmission/|millpond-rtp/src/"),
     ("loading: blocks from memory or cache", r"millpond-stream/src/|millpond-(store|library|media|package)/src/"),
     ("signalling: RTSP", r"millpond-server/src/rtsp/|rtsp-types|sdp-types"),

@@ -17,13 +17,13 @@ TABLE_2 = {
 # Figure 2 and section 4.1: percent of all CPU time with 600 sessions; 34 % of it were idle.
 FIGURE_2 = {
     amps_profile.PIPES: 5, amps_profile.NETWORK: 20, "kernel: copies to and from it": 7, "kernel: the rest": 5, "copies in memory": 6,
-    "kernel: sleeping and waking threads": 5, "loading: blocks from memory or cache": 19,
+    "kernel: sleeping and waking threads": 5, amps_profile.RECEPTION: 19,
 }
 BUSY = 66
 # Labels of the groups in a plot, in the order of `names_of_groups`.
 SHORT = [
-    "pipes", "waking\nby pipes", "kernel:\ncopies", "kernel:\nnetwork", "kernel:\nthreads", "kernel:\nother", "memory\ncopies", "packets", "loading",
-    "RTSP", "other",
+    "pipes", "wakes\nby pipes", "kernel:\ncopies", "kernel:\nnetwork", "kernel:\nthreads", "kernel:\nother", "memory\ncopies", "recep-\ntion", "packets",
+    "loading", "RTSP", "other",
 ]
 # Section 4.2.
 DELAY_P50, DELAY_P95 = 56, 120

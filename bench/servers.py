@@ -194,7 +194,7 @@ class Edge(Server):
         super().__init__(name, [str(part) for part in command], port, work / "output.log")
 
     def told(self, path: str) -> bytes:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}{path}", timeout=10) as reply:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}{path}", timeout=30) as reply:
             return reply.read()
 
     def metrics(self) -> dict:

@@ -1,4 +1,4 @@
-"""Storages near and far: a folder behind nginx or behind an S3-compatible server, on the loopback or a round trip away."""
+"""Storages near and far: a folder behind nginx or behind an S3-compatible server, on the loopback or a round trip away, or the folder itself."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ class Storage:
     """A kind of storage at a distance."""
 
     kind: str
-    """`http` or `s3`."""
+    """`http`, `s3` or `folder`."""
     round_trip: int
     """Milliseconds; 0 is the loopback."""
 
@@ -26,14 +26,16 @@ class Storage:
 
     @property
     def title(self) -> str:
+        if self.kind == "folder":
+            return "local folder"
         return f"{self.kind.upper()}, {f'{self.round_trip} ms' if self.round_trip else 'near'}"
 
 
 def parse(text: str) -> Storage:
-    """A storage by its name: `http-near`, `s3-20`."""
+    """A storage by its name: `http-near`, `s3-20`, `folder-near`."""
     kind, _, distance = text.partition("-")
-    if kind not in ("http", "s3") or not (distance == "near" or distance.isdecimal()):
-        raise ValueError(f"{text}: a storage is http or s3, a dash, and near or milliseconds, such as s3-20")
+    if text != "folder-near" and (kind not in ("http", "s3") or not (distance == "near" or distance.isdecimal())):
+        raise ValueError(f"{text}: a storage is http or s3, a dash, and near or milliseconds, such as s3-20; or folder-near")
     return Storage(kind, 0 if distance == "near" else int(distance))
 
 
@@ -68,6 +70,9 @@ def far_host(number: int, round_trip: int, work: Path):
 def started(storage: Storage, number: int, root: Path, work: Path):
     """Runs a storage over the bucket below `root`. Gives the place to serve; credentials are set in the environment."""
     work.mkdir(parents=True, exist_ok=True)
+    if storage.kind == "folder":
+        yield str(root / BUCKET)
+        return
     with far_host(number, storage.round_trip, work) as (host, within):
         if storage.kind == "http":
             with servers.nginx_with("storage", work, f"root {root / BUCKET}; autoindex on;", host=host, within=within) as server:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The tables of the thesis on on-the-fly conversion with cloud storage, measured on Millpond.
 
-Usage: thesis.py [--server MILLPOND] [--out FOLDER] [--quick] [--parts requests,connections,efficiency,startup]
+Usage: thesis.py [--server MILLPOND] [--out FOLDER] [--quick] [--parts requests,single,connections,efficiency,startup]
 
 A storage holds titles of five renditions and one sound file with a server manifest (SMIL), as MP4 and as fragmented MP4.
 Millpond stands before it; a client asks for segments and manifests. Four states of the caches are compared:
@@ -13,7 +13,7 @@ Millpond stands before it; a client asks for segments and manifests. Four states
 
 Many connections and conversion efficiency are measured with single files, which have no server manifest.
 
-The storage is near (loopback) or a round trip of milliseconds away, over HTTP (nginx) or S3 (versitygw). Printed are the
+The storage is near (loopback) or a round trip of milliseconds away, over HTTP (nginx) or S3 (versitygw), or a folder (folder-near). Printed are the
 Markdown tables of docs/measured/thesis.md. FOLDER gets them as `thesis.md`, all figures as `thesis.json`, and plots (SVG).
 Needs root (network namespaces), nginx, versitygw, ffmpeg, cc; Chromium and node for the startup delay.
 """
@@ -62,10 +62,10 @@ STORAGES = "http-near,http-20,http-50,s3-near,s3-20,s3-50"
 # Values of flags that are not given, and of those with --quick.
 USUAL = {
     "storages": (STORAGES, "http-near,s3-20"), "sweep_storages": ("s3-20", "s3-20"), "startup_storages": ("s3-50", "s3-20"),
-    "requests": (40, 12), "seconds": (0.7, 0.2), "repeats": (3, 1),
+    "efficiency_storages": ("s3-near", "s3-near"), "requests": (40, 12), "seconds": (0.7, 0.2), "repeats": (3, 1),
 }
 SWEEP = [1, 10, 20, 35, 90, 150]
-PARTS = ["requests", "connections", "efficiency", "startup"]
+PARTS = ["requests", "single", "connections", "efficiency", "startup"]
 
 
 def encode(folder: Path):
@@ -107,6 +107,8 @@ class Titles:
 
     def __init__(self, first: Path, site: Path):
         self.first, self.site = first, site
+        # An S3 server does not start without the folder of its buckets.
+        site.mkdir(parents=True, exist_ok=True)
         self.used = dict.fromkeys(FORMATS, 0)
 
     def begin(self):
@@ -196,13 +198,19 @@ class Bench:
         if mode == "off":
             titles = rates(self.titles.take(form, 4 * self.options.requests))
             paths = [f"{title}/{rate}.mp4/v1/{1 + n % SEGMENTS}.m4s" for n, (title, rate) in enumerate(titles)]
+            warmed = 0
         else:
             titles = rates(self.titles.take(form, 2 * len(LADDER)))
+            # Slices that hold the index hold media too, which is not read again.
+            before = self.origin()["received-bytes"]
             self.warm([f"{title}/{rate}.mp4/index.mpd" for title, rate in titles])
+            warmed = self.origin()["received-bytes"] - before
             paths = [f"{title}/{rate}.mp4/v1/{s}.m4s" for s in range(1, SEGMENTS + 1) for title, rate in titles]
             if mode == "all":
                 self.warm(paths)
-        return self.measure(paths, connections, self.options.seconds if mode == "all" else 0)
+        found = self.measure(paths, connections, self.options.seconds if mode == "all" else 0)
+        read = found["in"] + warmed
+        return {**found, "warmed": warmed, "efficiency_with_index": found["out"] / read if read else None}
 
     def startup(self, form: str, mode: str, engine: str) -> list:
         titles = self.titles.take(form, self.options.repeats)
@@ -227,6 +235,16 @@ def run_requests(bench: Bench, storage: str, results: dict):
                 found = bench.cell(form, mode, KINDS[kind], 10, count)
                 results["requests"].append({"storage": storage, "format": form, "kind": kind, "cache": mode, **found})
                 progress(f"{storage} {form} {kind} {mode}: {found['rate']:.0f}/s, {found['ms']:.2f} ms")
+
+
+def run_single(bench: Bench, storage: str, results: dict):
+    """Manifests over one connection."""
+    for form in FORMATS:
+        for kind in MANIFESTS:
+            for mode in COLD + ("dref",):
+                found = bench.cell(form, mode, KINDS[kind], 1, max(bench.options.requests // 6, 3))
+                results["single"].append({"storage": storage, "format": form, "kind": kind, "cache": mode, **found})
+                progress(f"{storage} {form} {kind} one connection {mode}: {found['ms']:.2f} ms")
 
 
 def run_connections(bench: Bench, storage: str, results: dict):
@@ -260,7 +278,7 @@ def progress(text: str):
 
 
 BEGAN = time.monotonic()
-RUNS = {"requests": run_requests, "connections": run_connections, "efficiency": run_efficiency, "startup": run_startup}
+RUNS = {"requests": run_requests, "single": run_single, "connections": run_connections, "efficiency": run_efficiency, "startup": run_startup}
 
 
 def parse(arguments) -> argparse.Namespace:
@@ -271,6 +289,7 @@ def parse(arguments) -> argparse.Namespace:
     parser.add_argument("--parts", default=",".join(PARTS), help="what to measure (%(default)s)")
     parser.add_argument("--storages", help=f"of the part requests ({STORAGES})")
     parser.add_argument("--sweep-storages", help="of the part connections (s3-20)")
+    parser.add_argument("--efficiency-storages", help="of the part efficiency (s3-near)")
     parser.add_argument("--startup-storages", help="of the part startup (s3-50)")
     parser.add_argument("--requests", type=int, help="of each cell that is not repeated (40)")
     parser.add_argument("--seconds", type=float, help="of each cell that is answered from memory (0.7)")
@@ -291,7 +310,8 @@ def parse(arguments) -> argparse.Namespace:
 def wanted(options) -> dict:
     """The parts to run before each storage."""
     chosen = options.parts.split(",")
-    of = {"requests": options.storages, "connections": options.sweep_storages, "efficiency": "s3-near", "startup": options.startup_storages}
+    of = {"requests": options.storages, "single": options.sweep_storages, "connections": options.sweep_storages, "efficiency": options.efficiency_storages,
+          "startup": options.startup_storages}
     plan = {}
     for part in PARTS:
         for name in of[part].split(",") if part in chosen else []:
@@ -317,6 +337,7 @@ def run(options) -> dict:
             bench = Bench(options, server, titles, work)
             for part in parts:
                 RUNS[part](bench, storage.name, results)
+        shutil.rmtree(place / "cache", ignore_errors=True)
     results["minutes"] = (time.monotonic() - BEGAN) / 60
     text = tables.everything(results, options.out)
     options.out.mkdir(parents=True, exist_ok=True)

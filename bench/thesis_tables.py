@@ -101,18 +101,24 @@ def connections(results: list) -> str:
 
 def efficiency(results: list) -> str:
     rows = []
-    for form in FORMATS:
-        for cache in ("off", "dref", "all"):
-            found = pick(results, format=form, cache=cache)
-            theirs = THESIS_EFFICIENCY.get((form, cache), [])
-            ratio = number(found["efficiency"]) if found["efficiency"] else "nothing read"
-            rows.append([
-                FORMATS[form], CACHES[cache], number(found["in"] / 1e6 / found["seconds"]), number(found["out"] / 1e6 / found["seconds"]),
-                ratio, span([read for read, _ in theirs], "{:.0f}") if theirs else "",
-                span([sent for _, sent in theirs], "{:.0f}") if theirs else "", span([b / a for a, b in theirs], "{:.2f}") if theirs else "",
-            ])
-    head = ["stored as", "caches", "in MB/s", "out MB/s", "out/in", "thesis: in MB/s", "out MB/s", "out/in"]
+    for found in results:
+        form, cache = found["format"], found["cache"]
+        theirs = THESIS_EFFICIENCY.get((form, cache), [])
+        share = lambda key: number(found[key]) if found[key] else "nothing read"
+        rows.append([
+            storages.parse(found["storage"]).title, FORMATS[form], CACHES[cache], number(found["in"] / 1e6 / found["seconds"]),
+            number(found["out"] / 1e6 / found["seconds"]), share("efficiency"), share("efficiency_with_index"),
+            span([read for read, _ in theirs], "{:.0f}") if theirs else "", span([sent for _, sent in theirs], "{:.0f}") if theirs else "",
+            span([b / a for a, b in theirs], "{:.2f}") if theirs else "",
+        ])
+    head = ["storage", "stored as", "caches", "in MB/s", "out MB/s", "out/in", "out/in, with the warming", "thesis: in MB/s", "out MB/s", "out/in"]
     return table(head, rows)
+
+
+def single(results: list) -> str:
+    """Latency of manifests over one connection."""
+    rows = [[storages.parse(one["storage"]).title, KINDS[one["kind"]], FORMATS[one["format"]], CACHES[one["cache"]], number(one["ms"])] for one in results]
+    return table(["storage", "request", "stored as", "caches", "mean latency, ms"], rows)
 
 
 def to_storage(results: list) -> str:
@@ -166,7 +172,7 @@ def plots(results: dict, out: Path):
             svg.lines(out / f"connections-{figure}-{storage}.svg", title, unit, points, series, logarithmic=True)
     if results["efficiency"]:
         ours = {
-            FORMATS[form]: [pick(results["efficiency"], format=form, cache=c)["efficiency"] for c in ("off", "dref")] for form in FORMATS
+            FORMATS[form]: [pick(results["efficiency"], format=form, cache=c)["efficiency_with_index"] for c in ("off", "dref")] for form in FORMATS
         }
         mean = lambda form, cache: statistics.mean(b / a for a, b in THESIS_EFFICIENCY[form, cache])
         theirs = {f"{FORMATS[form]}, thesis": [mean(form, "off"), mean(form, "dref")] for form in FORMATS}
@@ -189,10 +195,12 @@ def everything(results: dict, out: Path) -> str:
         text += "\nThe same for manifests:\n\n" + requests(results["requests"], ["mpd", "m3u8"])
         text += "\nManifest and dref against manifest alone:\n\n" + gains(results["requests"])
         text += "\nRequests to the storage for one request:\n\n" + to_storage(results["requests"])
+    if results["single"]:
+        text += "\nManifests, one connection:\n\n" + single(results["single"])
     if results["connections"]:
         text += "\nDASH segments of 200 kbit/s by connections, requests a second and mean latency in ms:\n\n" + connections(results["connections"])
     if results["efficiency"]:
-        text += "\nConversion efficiency, 90 connections, DASH, S3 near:\n\n" + efficiency(results["efficiency"])
+        text += "\nConversion efficiency, 90 connections, DASH:\n\n" + efficiency(results["efficiency"])
     if results["startup"]:
         text += "\nStartup delay in Chromium, dash.js, median in ms:\n\n" + startup(results["startup"])
     plots(results, out)

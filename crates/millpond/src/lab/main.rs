@@ -1,8 +1,9 @@
-//! The `millpond-lab` command: load generators and simulators, for who measures a server.
+//! The `millpond-lab` command: load generators, simulators and the papers' figures, to measure a server.
 
 #[cfg(test)]
 mod documentation;
 mod load;
+mod paper;
 mod simulate;
 
 use clap::{ArgMatches, Command};
@@ -28,7 +29,13 @@ fn cli() -> Command {
             .subcommand_required(true)
             .arg_required_else_help(true)
             .max_term_width(100)
-            .subcommands([load::command(), simulate::command(), completions::command(NAME), man::command(NAME)]),
+            .subcommands([
+                load::command(),
+                simulate::command(),
+                paper::command(),
+                completions::command(NAME),
+                man::command(NAME),
+            ]),
     )
 }
 
@@ -36,6 +43,7 @@ fn run(matches: &ArgMatches) -> Outcome {
     match matches.subcommand() {
         Some(("load", matches)) => load::run(matches),
         Some(("simulate", matches)) => simulate::run_command(matches),
+        Some(("paper", matches)) => paper::run(matches),
         Some(("completions", matches)) => completions::run(cli(), matches),
         Some(("man", matches)) => man::run(cli(), matches),
         _ => Err("no such command".into()),

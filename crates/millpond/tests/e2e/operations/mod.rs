@@ -7,6 +7,7 @@ mod first_words;
 mod log_lines;
 pub(crate) mod metrics;
 mod mistakes;
+mod papers;
 mod process;
 mod prometheus;
 mod reload;
