@@ -20,7 +20,6 @@ use crate::{
         flight::{Ending, Flight, FlightBytes, FlightProgress},
         object::Object,
     },
-    slice::Slice,
     slices::{SliceCache, SliceReservation, Stored},
     stats, trace,
 };
