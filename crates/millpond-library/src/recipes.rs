@@ -6,7 +6,7 @@ use crate::{
         OWN_MANIFESTS,
         grouping::{self, Recipe},
     },
-    library::{Library, building::Building},
+    library::{Library, building::Building, index::HEAD},
     names,
 };
 use millpond_media::{Foreign, Work};
@@ -62,7 +62,7 @@ impl Library {
 
     async fn file(&self, place: &str, path: &ObjectPath, building: &mut Building) -> Result<Recipe, LibraryError> {
         // Local folders only: listing a large bucket would delay the first picture.
-        if self.store.open(place, path).await?.file().is_none() {
+        if self.store.open_head(place, path, HEAD).await?.file().is_none() {
             return grouping::single(path, &[]);
         }
         let folder = path.parent();

@@ -219,7 +219,7 @@ async fn a_film_with_an_index_of_fragments_takes_few_requests() {
 async fn an_hour_without_an_index_takes_twenty_requests() {
     for detail in [Detail::Outline, Detail::Samples] {
         let walked = requests_for(Purpose::Playback, detail, Named::Nowhere, 1800, 500).await;
-        assert!(walked.len() <= 20 && twice(&walked) <= 64 << 10, "{walked:?}");
+        assert!(walked.len() <= 20 && twice(&walked) <= 256 << 10, "{walked:?}");
     }
 }
 

@@ -9,7 +9,7 @@
 //!
 //! Bytes read beyond the ranges are bounded in three ways:
 //!
-//! - A gap at known positions has at most a slice, and a gap of a walk 2 MiB.
+//! - A gap at known positions has at most a slice, and a gap of a walk four slices.
 //! - A gap of a walk takes at most [`COST`] times the delay of the request that it saves. Gaps at known positions have at
 //!   most as many bytes as the ranges.
 //! - Runs of an object have at most half of the bytes that the caches hold. Behind that, ranges are read exactly.
@@ -30,8 +30,8 @@ use crate::store::Store;
 const PARALLEL: usize = 16;
 /// Time that a gap of a walk may take, as a multiple of the delay of the request that it saves.
 const COST: f64 = 2.0;
-/// Longest gap of a walk that is read, in bytes: a fragment of four seconds at 4 Mbit/s.
-const GAP: u64 = 2 << 20;
+/// Longest gap of a walk that is read, in slices: 2 MiB, a fragment of four seconds at 4 Mbit/s.
+const GAP: u64 = 4;
 /// Slices of the first run of a walk. Each run is twice as long as the one before.
 const FIRST: u64 = 2;
 /// Longest run of a walk in bytes. Its request is never further ahead of the walk than others of their readers.
@@ -151,7 +151,7 @@ impl Scattered {
         } else {
             let link = self.link();
             // A float becomes the nearest integer in range.
-            return ((link.bandwidth * link.delay * COST) as u64).min(GAP);
+            return ((link.bandwidth * link.delay * COST) as u64).min(GAP * self.store.slice_size());
         };
         gap.min(self.store.slice_size())
     }

@@ -374,12 +374,14 @@ impl Store {
 
     /// Fetches the missing bytes of a range as [`prefetch`](Self::prefetch), but none behind the range: the rest of its last slice is
     /// fetched when it is needed. At most one run's length is fetched.
-    pub fn prefetch_exactly(&self, object: &Arc<Object>, range: Range<u64>) {
+    /// If a request that is under way stops within the first slice, waits for its end.
+    pub async fn prefetch_exactly(&self, object: &Arc<Object>, range: Range<u64>) {
         if object.file().is_some() {
             return;
         }
         let end = range.end.min(object.meta().len);
         let most = range.start.saturating_add(self.0.slices.run());
+        object.until_stopped(&self.0.slices, &range).await;
         let stop = if end <= most { end } else { u64::MAX };
         object.prefetch(&self.0.slices, &(range.start..end.min(most)), stop);
     }

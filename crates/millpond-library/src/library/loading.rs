@@ -131,7 +131,7 @@ impl Library {
             let what = format!("no fragments {fragments:?}");
             return Err(LoadError::Library(LibraryError::NoResource { asset: asset.to_owned(), what }));
         };
-        self.store.prefetch_exactly(object, range.start..range.end);
+        self.store.prefetch_exactly(object, range.start..range.end).await;
         let mut charges = Vec::new();
         loop {
             let step = move || {

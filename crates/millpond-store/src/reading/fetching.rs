@@ -20,7 +20,6 @@ use crate::{
         flight::{Ending, Flight, FlightBytes, FlightProgress},
         object::Object,
     },
-    slice::Slice,
     slices::{SliceCache, SliceReservation, Stored},
     stats, trace,
 };
@@ -109,6 +108,20 @@ impl Object {
         drop(flights);
         start(slices, self, &flight, Some(fetched));
         tokio::spawn(hold_first(ticket));
+    }
+
+    /// Waits for a flight that stops within the first slice of a range, so that the next one can begin there.
+    pub(crate) async fn until_stopped(self: &Arc<Self>, slices: &SliceCache, range: &Range<u64>) {
+        let index = range.start / slices.slice();
+        let needed = range.end.min(slices.range(index, self.meta().len).end);
+        let found = {
+            let flights = self.flights();
+            let stops = |flight: &&Arc<Flight>| flight.will_bring(index) && flight.stop < needed;
+            flights.iter().find(stops).map(|flight| Ticket::new(self, flight))
+        };
+        if let Some(ticket) = found {
+            hold(ticket).await;
+        }
     }
 
     /// Fetches the missing slices of a range, without waiting for them. Nothing is fetched behind

@@ -118,10 +118,10 @@ async fn a_walk_over_near_ranges_takes_runs_that_double() {
 
 #[tokio::test]
 async fn a_walk_over_far_ranges_reads_nothing_else() {
-    for (link, gap) in [(FAST, SLICE * 3), (THIN, SLICE)] {
+    for (link, gap) in [(FAST, SLICE * 5), (THIN, SLICE)] {
         let mut case = Case::new(64 << 20, link).await;
-        case.hop(20, gap).await;
-        assert_eq!(case.requests(), (1..=20).map(|place| place * gap..place * gap + 100).collect::<Vec<_>>());
+        case.hop(12, gap).await;
+        assert_eq!(case.requests(), (1..=12).map(|place| place * gap..place * gap + 100).collect::<Vec<_>>());
     }
 }
 

@@ -33,10 +33,9 @@ async fn exact_ranges_follow_each_other_without_gap_or_overlap() {
     let ends = [PART, 50_000, 50_001, SLICE, SLICE + 5, 3 * SLICE - 1, 3 * SLICE + 77, 6 * SLICE];
     for pair in ends.windows(2) {
         let range = pair[0]..pair[1];
-        rig.store.prefetch_exactly(&object, range.clone());
+        rig.store.prefetch_exactly(&object, range.clone()).await;
         let found = read(&rig.store, &object, range.clone()).await.unwrap();
         assert!(found == rig.content[range.start as usize..range.end as usize], "{range:?}");
-        settle().await;
     }
     let mut reads = rig.origin.reads();
     reads.sort_by_key(|range| range.start);
@@ -55,7 +54,7 @@ async fn a_reader_that_wants_more_than_an_exact_range_goes_on() {
     });
     rig.origin.let_go(1);
     let object = opening.await.unwrap();
-    rig.store.prefetch_exactly(&object, PART..SLICE + 100);
+    rig.store.prefetch_exactly(&object, PART..SLICE + 100).await;
     let reading = tokio::spawn({
         let (store, object) = (rig.store.clone(), object.clone());
         async move { read(&store, &object, 1000..SLICE * 2).await }
@@ -94,7 +93,7 @@ async fn parts_leave_memory_for_others() {
     let rig = Rig::new(SLICE * 64, false, StoreOptions { memory: 8 * SLICE, ..options() });
     let object = rig.store.open_head("p", &path(), PART).await.unwrap();
     for place in 0..60 {
-        rig.store.prefetch_exactly(&object, place * SLICE..place * SLICE + SLICE / 2);
+        rig.store.prefetch_exactly(&object, place * SLICE..place * SLICE + SLICE / 2).await;
         settle().await;
     }
     let all = read(&rig.store, &object, 0..SLICE * 64).await.unwrap();

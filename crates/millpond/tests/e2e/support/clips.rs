@@ -62,7 +62,7 @@ pub const CLIPS: &[Clip] = &[
     clip!(
         "hevc_hev1_sidx.mp4",
         Everywhere,
-        "V -c:v libx265 -x265-params log-level=error:keyint=50 -tag:v hev1 -movflags +cmaf+frag_keyframe+global_sidx"
+        "V -c:v libx265 -x265-params log-level=error:keyint=50 -tag:v hev1 -movflags +frag_keyframe+delay_moov+default_base_moof+global_sidx"
     ),
     clip!("aac_sidx.mp4", Everywhere, "S -c:a aac -aac_pns 0 -frag_duration 1000000 -movflags +cmaf+global_sidx"),
     clip!("h264_partly_fragmented.mp4", Everywhere, "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +frag_keyframe"),
