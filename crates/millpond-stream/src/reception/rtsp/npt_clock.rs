@@ -3,8 +3,11 @@
 use std::ops::RangeInclusive;
 
 /// Seconds from the announced timestamp to that of the first unit within which the announcement is believed. A server that starts at the
-/// key frame before the requested time sends earlier timestamps; GStreamer 1.22 announces some that are wrong by the whole seek.
-const BELIEVED: RangeInclusive<f64> = -60.0..=2.0;
+/// key frame before the requested time sends earlier timestamps, one that starts at the key frame after it later ones.
+const BELIEVED: RangeInclusive<f64> = -60.0..=60.0;
+/// Seconds by which that distance may differ from the time of the title, where the announcement is wrong by the whole time: GStreamer 1.22
+/// makes such ones after some seeks.
+const WRONG: f64 = 0.05;
 
 /// Converts the RTP timestamps of one track to ticks of the title.
 #[derive(Debug)]
@@ -50,8 +53,10 @@ impl NptClock {
     /// Returns the timestamp of the time at which the server plays, and that time.
     fn first(&self, timestamp: u32) -> (u32, i64) {
         let is_believed = |announced: &u32| {
-            let seconds = distance(*announced, timestamp) as f64 / f64::from(self.rate.max(1));
-            BELIEVED.contains(&seconds)
+            let rate = f64::from(self.rate.max(1));
+            let (late, from) = (distance(*announced, timestamp) as f64 / rate, self.from as f64 / rate);
+            let is_wrong = from > WRONG && (late - from).abs() < WRONG;
+            BELIEVED.contains(&late) && !is_wrong
         };
         (self.announced.filter(is_believed).unwrap_or(timestamp), self.from)
     }
@@ -76,11 +81,16 @@ mod tests {
     }
 
     #[test]
-    fn announcements_far_from_the_first_packet_are_ignored() {
+    fn announcements_that_are_wrong_by_the_seek_are_ignored() {
         // GStreamer 1.22 after npt=60.5-.
         let mut clock = NptClock::new(90_000, 60.0, Some(4_158_030_102));
         assert_eq!(clock.time(4_163_430_102), 5_400_000);
         assert_eq!(clock.time(4_163_433_101), 5_402_999);
+        // The same server after npt=1.9-, which it answers with npt=1-.
+        let mut near = NptClock::new(90_000, 1.0, Some(1_968_298_986));
+        assert_eq!(near.time(1_968_388_986), 90_000);
+        let mut late = NptClock::new(90_000, 9.9, Some(0));
+        assert_eq!(late.time(189_000), 1_080_000, "the key frame after the range");
         let mut silent = NptClock::new(48_000, 1.5, None);
         assert_eq!(silent.time(7), 72_000);
         assert_eq!(silent.time(17), 72_010);
