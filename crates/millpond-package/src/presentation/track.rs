@@ -154,7 +154,11 @@ impl MediaTrack {
         let seconds = track.timescale.seconds(end).max(1e-3);
         let rate = (track.samples.total_bytes() as f64 * 8.0 / seconds).max(1.0);
         let scaled = |known: u64, all: u64| ((known as f64 * all as f64 / rate).ceil() as u64).min(all.max(1));
-        Bandwidth { peak: scaled(known.peak, all.peak), average: scaled(known.average, all.average) }
+        Bandwidth {
+            peak: scaled(known.peak, all.peak),
+            average: scaled(known.average, all.average),
+            sustained: scaled(known.sustained, all.sustained),
+        }
     }
 
     /// Returns its fragments where the index has the samples of the first one only.
