@@ -75,6 +75,7 @@ const ANEW: &[&str] = &[
     "linger",
     "source-transport",
     "source-retransmission",
+    "stored-titles",
     "source-timeout",
     "live-segment",
     "live-part",
