@@ -92,7 +92,7 @@ const RULES: &[Rule] = &[
         why: "no past is kept: set time-shift, such as \"2h\"",
     },
     Rule {
-        names: &["source-transport", "source-retransmission", "source-timeout", "linger"],
+        names: &["source-transport", "source-retransmission", "stored-titles", "source-timeout", "linger"],
         holds: |config| config.intercept.address.is_some() || config.places.iter().any(|place| place.spec.is_live()),
         why: "no place has live sources: add one, such as cams = \"rtsp://10.0.0.7/\" below [places]",
     },
@@ -172,7 +172,7 @@ fn group(option: &str) -> Option<OptionGroup> {
         "stripe-over" | "hidden-files" | "key-uri" | "key-format" | "titles" => OptionGroup::Files,
         "ladders" | "linger" | "live-segment" | "live-part" | "playlist-window" | "time-shift" | "time-shift-size"
         | "source-timeout" => OptionGroup::Live,
-        "source-transport" | "source-retransmission" => OptionGroup::RtspServer,
+        "source-transport" | "source-retransmission" | "stored-titles" => OptionGroup::RtspServer,
         _ => return None,
     })
 }

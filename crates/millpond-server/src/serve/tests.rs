@@ -78,6 +78,7 @@ const ANEW: &[&str] = &[
     "linger",
     "source-transport",
     "source-retransmission",
+    "stored-titles",
     "source-timeout",
     "live-segment",
     "live-part",
