@@ -48,6 +48,6 @@ pub(crate) use intercepted::{Intercepted, answer_intercepted};
 pub(crate) use operator::{AssetFilter, Explanation, assets_of, explanation_of, objects_at, opening_at};
 pub(crate) use page::Served;
 pub(crate) use reply::{Reply, ReplyInfo};
-pub(crate) use steering::asset_key;
+pub(crate) use steering::{asset_key, demand_of};
 pub(crate) use target::Target;
 pub(crate) use viewers::ConnectionViewers;

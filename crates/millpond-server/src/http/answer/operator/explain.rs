@@ -4,7 +4,7 @@ use super::super::{Front, Target};
 use crate::{
     cluster::Explained,
     http::render::AnswerError,
-    library::{Asset, Detail, LibraryError, PlacePath, Purpose, Resource},
+    library::{Asset, LibraryError, PlacePath, Resource},
 };
 use millpond_http::body::{Body, Inputs};
 use millpond_store::{Object, ObjectPath, OriginLink, Whence};

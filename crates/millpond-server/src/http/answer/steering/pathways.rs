@@ -63,7 +63,7 @@ pub(in crate::http::answer) async fn book(
 /// Notes that a viewer goes on to play an asset: its booking lasts.
 pub(in crate::http::answer) fn hear(context: &Context<'_>, place: usize, asset: &Asset) {
     if let Some(cluster) = context.front.cluster() {
-        cluster.hear_viewer((context.client(), &asset.path), || demand(context.front, place, asset));
+        cluster.hear_viewer((context.client(), asset.path.as_str()), || demand(context.front, place, asset));
     }
 }
 
