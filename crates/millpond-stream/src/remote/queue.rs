@@ -111,7 +111,7 @@ impl FetchQueue {
     }
 
     /// Adds the sessions for segments that are waited for and that no session will reach soon.
-    pub(super) fn to_start(&mut self, grid: Grid) -> Vec<ToStart> {
+    pub(super) fn sessions_to_start(&mut self, grid: Grid) -> Vec<ToStart> {
         self.forget_abandoned();
         let numbers: Vec<u64> = self.wanted.keys().copied().collect();
         let mut all = Vec::new();
@@ -231,9 +231,9 @@ mod tests {
     async fn requests_share_sessions_and_distant_ones_have_their_own() {
         let mut queue = FetchQueue::default();
         let told: Vec<_> = [5, 5, 7, 50].map(|number| awaited(queue.ask(number))).into();
-        let started = queue.to_start(GRID);
+        let started = queue.sessions_to_start(GRID);
         assert_eq!(firsts(&started), [5, 50], "7 is reached soon");
-        assert_eq!(queue.to_start(GRID), []);
+        assert_eq!(queue.sessions_to_start(GRID), []);
         assert!(queue.complete(started[0].id, 5, media(5)));
         let seen = |place: usize| told[place].borrow().clone();
         assert_eq!([seen(0), seen(1), seen(2)], [Some(Ok(media(5))), Some(Ok(media(5))), None]);
@@ -244,7 +244,7 @@ mod tests {
     async fn sessions_end_behind_the_last_request() {
         let mut queue = FetchQueue::default();
         let _told = awaited(queue.ask(5));
-        let id = queue.to_start(GRID)[0].id;
+        let id = queue.sessions_to_start(GRID)[0].id;
         let goes_on: Vec<bool> = (5..10).map(|number| queue.complete(id, number, media(number))).collect();
         assert_eq!(goes_on, [true, true, true, true, false]);
         assert!(matches!(queue.ask(9), Asked::Kept(_)));
@@ -255,12 +255,12 @@ mod tests {
     async fn sessions_are_bounded_and_abandoned_segments_need_none() {
         let mut queue = FetchQueue::default();
         let told: Vec<_> = [10, 20, 30, 40, 50].map(|number| awaited(queue.ask(number))).into();
-        assert_eq!(firsts(&queue.to_start(GRID)), [10, 20, 30, 40]);
+        assert_eq!(firsts(&queue.sessions_to_start(GRID)), [10, 20, 30, 40]);
         queue.over(SessionId(0), None);
-        assert_eq!(firsts(&queue.to_start(GRID)), [10], "its segment is still waited for");
+        assert_eq!(firsts(&queue.sessions_to_start(GRID)), [10], "its segment is still waited for");
         queue.over(SessionId(1), None);
         drop(told);
-        assert_eq!(queue.to_start(GRID), []);
+        assert_eq!(queue.sessions_to_start(GRID), []);
     }
 
     #[tokio::test]
@@ -273,13 +273,13 @@ mod tests {
             words: "the connection ended".to_owned(),
         };
         let error = RemoteError::from(why);
-        let first = queue.to_start(GRID)[0];
+        let first = queue.sessions_to_start(GRID)[0];
         queue.over(first.id, Some(&error));
         assert_eq!(told.borrow().clone(), None);
-        let second = queue.to_start(GRID)[0];
+        let second = queue.sessions_to_start(GRID)[0];
         queue.over(second.id, Some(&error));
         assert_eq!(told.borrow().clone(), Some(Err(error)));
-        assert_eq!(queue.to_start(GRID), []);
+        assert_eq!(queue.sessions_to_start(GRID), []);
     }
 
     #[tokio::test]
@@ -287,14 +287,14 @@ mod tests {
         let mut queue = FetchQueue::default();
         let (near, far) = (awaited(queue.ask(9)), awaited(queue.ask(200)));
         assert!(queue.only_forward() && !queue.only_forward());
-        let started = queue.to_start(GRID);
+        let started = queue.sessions_to_start(GRID);
         assert_eq!(firsts(&started), [0]);
         assert!((0..9).all(|number| queue.complete(started[0].id, number, media(number))));
         assert!(queue.complete(started[0].id, 9, media(9)));
         assert_eq!(near.borrow().clone(), Some(Ok(media(9))));
         assert_eq!(far.borrow().clone(), None, "the session will come there");
         queue.over(started[0].id, None);
-        assert_eq!(queue.to_start(GRID), []);
+        assert_eq!(queue.sessions_to_start(GRID), []);
         let told = far.borrow().clone();
         assert!(matches!(told, Some(Err(RemoteError::NotSeekable(_)))), "{told:?}");
     }

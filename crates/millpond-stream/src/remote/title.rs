@@ -278,7 +278,7 @@ impl RemoteTitle {
 impl State {
     /// Returns the sessions that segments are missing.
     fn missing(&mut self) -> Vec<ToStart> {
-        self.queue.to_start(self.grid)
+        self.queue.sessions_to_start(self.grid)
     }
 }
 
