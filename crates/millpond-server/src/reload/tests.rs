@@ -5,7 +5,7 @@ use crate::config::{Config, Inputs, Loaded, load};
 use millpond_settings::value::Form;
 
 /// Settings whose values refer to files that are read, or go together with others: with the settings that a text needs besides.
-const TOGETHER: [(&str, &str); 10] = [
+const TOGETHER: [(&str, &str); 11] = [
     ("admin-token", "admin-token = \"token-of-an-operator\""),
     ("https", "tls-self-signed = true\nhttps = \"127.0.0.1:4433\""),
     ("rtsps", "tls-self-signed = true\nrtsps = \"127.0.0.1:4434\""),
@@ -15,6 +15,7 @@ const TOGETHER: [(&str, &str); 10] = [
     ("intercept", "intercept = \"127.0.0.1:4436\"\nintercept-networks = \"10.0.0.0/8\""),
     ("node", "cluster = \"http://127.0.0.1:1\"\nnode = \"a\""),
     ("cluster", "cluster = \"http://127.0.0.1:1\""),
+    ("modules", "modules = [\"cams/door recorder\"]"),
     ("cluster-user", "cluster-user = \"a\"\ncluster-password-file = \"/a\""),
 ];
 

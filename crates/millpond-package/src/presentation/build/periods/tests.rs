@@ -98,7 +98,7 @@ fn cues_are_in_the_periods_in_which_they_are_shown() {
     // Periods share the cues, which count once.
     let long = Arc::new(vec![Cue { text: "x".repeat(1 << 20), ..Cue::default() }]);
     let [few, many] = [p.heap_bytes(), build(Sidecar { cues: long, ..sidecar }).heap_bytes()];
-    assert!((1 << 20..1 << 21).contains(&(many - few)), "{few}, {many}");
+    assert!(((1 << 20) - 4096..1 << 21).contains(&(many - few)), "{few}, {many}");
     let text = |name: &str| {
         let track = p.track(name).unwrap();
         let plans =
