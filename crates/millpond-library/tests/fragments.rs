@@ -252,13 +252,13 @@ async fn loaded_segments_have_the_samples_of_the_whole_index() {
 
 /// Bytes that were requested before.
 fn twice(requests: &[Range<u64>]) -> u64 {
-    requests.windows(2).map(|pair| pair[0].end.saturating_sub(pair[1].start)).sum()
+    requests.windows(2).map(|pair| pair[0].end.min(pair[1].end).saturating_sub(pair[1].start)).sum()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_minutes_of_near_fragments_take_few_requests() {
     let walked = requests(Purpose::Playback, Named::Nowhere, 300, 5000).await;
-    assert!(walked.len() <= 30 && twice(&walked) <= 64 << 10, "{walked:?}");
+    assert!(walked.len() <= 30 && twice(&walked) <= 256 << 10, "{walked:?}");
     // Headers at known positions are requested at the same time, and nothing else is read.
     for named in [Named::First, Named::Last] {
         let known = requests(Purpose::Playback, named, 300, 5000).await;

@@ -149,19 +149,21 @@ impl Scattered {
         let gap = if ranges.len() > 2 {
             ranges.iter().map(|range| range.end.saturating_sub(range.start)).max().unwrap_or(0)
         } else {
-            let link = self.link();
+            let Some(link) = self.link() else { return self.store.slice_size() };
             // A float becomes the nearest integer in range.
             return ((link.bandwidth * link.delay * COST) as u64).min(GAP * self.store.slice_size());
         };
         gap.min(self.store.slice_size())
     }
 
-    fn link(&self) -> LinkEstimate {
+    /// Returns the measured link; `None` before enough bytes came over it. Small reads would never measure it: a run does.
+    fn link(&self) -> Option<LinkEstimate> {
         #[cfg(test)]
-        if let Some(link) = self.link {
-            return link;
+        if self.link.is_some() {
+            return self.link;
         }
-        self.object.source().link().estimate
+        let source = self.object.source();
+        source.measured().map(|_| source.link().estimate)
     }
 
     /// Whether the run of the walk holds a range, or may be followed by another run.

@@ -157,10 +157,12 @@ impl OutlineSearch {
         Outlined::Needs(vec![range])
     }
 
-    fn add_index(&mut self, at: u64, bytes: &[u8]) {
-        if let Some(index) = Node::new(bytes, at, "sidx").and_then(|node| SegmentIndex::parse(&node)) {
-            self.indexes.insert(at, index);
-        }
+    /// Adds the index at an offset. Returns whether it is valid.
+    fn add_index(&mut self, at: u64, bytes: &[u8]) -> bool {
+        let index = Node::new(bytes, at, "sidx").and_then(|node| SegmentIndex::parse(&node));
+        let is_valid = index.is_some();
+        self.indexes.extend(index.map(|index| (at, index)));
+        is_valid
     }
 
     /// Reads the indexes that others refer to, until all are known.
@@ -176,7 +178,8 @@ impl OutlineSearch {
                 return Ok(Outlined::Refused);
             }
             match lane.bytes(size) {
-                Some(bytes) => self.add_index(lane.at(), &bytes),
+                Some(bytes) if !self.add_index(lane.at(), &bytes) => return Ok(Outlined::Refused),
+                Some(_) => {}
                 None => {
                     wanted.push(lane.want(size));
                     waiting.push(lane);

@@ -25,7 +25,7 @@ pub(crate) enum NoTitle {
     /// The path can't be the name of a stream.
     #[error(transparent)]
     Library(#[from] LibraryError),
-    /// The server has nothing there, or does not answer.
+    /// The server refuses the path.
     #[error(transparent)]
     Source(#[from] Arc<SourceError>),
 }

@@ -44,7 +44,8 @@ impl MixedPictures {
             let is_on_clock = |new: &&Format| new.timescale() == known.timescale();
             let Some(new) = new.filter(is_on_clock) else { return false };
             if track != self.track {
-                return new.track.sample_entry == known.track.sample_entry;
+                // Sample entries of sound state bit rates too.
+                return new.track.codec == known.track.codec;
             }
             match in_band::in_band(new).filter(|_| in_band::follows(new, known)) {
                 Some((_, sets)) => {

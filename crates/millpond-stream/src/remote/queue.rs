@@ -37,7 +37,7 @@ pub(super) struct SessionId(u64);
 pub(super) enum Asked {
     /// It was fetched just now.
     Kept(Bytes),
-    /// It is told here. [`FetchQueue::to_start`] has the sessions that are missing.
+    /// It is told here. [`FetchQueue::sessions_to_start`] has the sessions that are missing.
     Awaited(watch::Receiver<Option<Fetched>>),
 }
 

@@ -3,7 +3,7 @@
 use super::title::RemoteTitle;
 use crate::{
     reception::{Alternatives, Connector, Playback},
-    source_health::SourceError,
+    source_health::{SourceError, SourceErrorKind},
 };
 use std::{
     collections::BTreeMap,
@@ -43,8 +43,10 @@ enum Found {
     Live,
     /// Something that can't be opened as a title, but may be a live stream.
     Unopened,
-    /// Nothing, or nobody answers.
+    /// Nothing.
     Failed(Arc<SourceError>),
+    /// Nobody answers in time: a live stream may still begin.
+    Unanswered,
 }
 
 impl RemoteTitles {
@@ -61,7 +63,7 @@ impl RemoteTitles {
     /// `place` is the length of the place's name, with which the path begins. Segments last `least` or more.
     ///
     /// # Errors
-    /// The only server of the source has nothing there, or does not answer.
+    /// The only server of the source refuses the path.
     pub async fn find(
         &self,
         (path, place): (&str, usize),
@@ -109,7 +111,11 @@ impl RemoteTitles {
             Ok(playback) => playback,
             // Another server may have the stream.
             Err(_) if entry.source.iter().nth(1).is_some() => return Found::Unopened,
-            Err(error) => return Found::Failed(Arc::new(error)),
+            Err(error) if matches!(error.kind, SourceErrorKind::Refused(_)) => return Found::Failed(Arc::new(error)),
+            Err(error) => {
+                tracing::debug!(%path, %error, "whether a server has a stored title is not known");
+                return Found::Unanswered;
+            }
         };
         let (source, connector) = (entry.source.first().clone(), self.connector.clone());
         match RemoteTitle::open((path.into(), place), (source, connector), playback, entry.least).await {
@@ -127,7 +133,7 @@ impl Found {
     fn title(&self) -> Option<Arc<RemoteTitle>> {
         match self {
             Self::Title(title) => Some(title.clone()),
-            Self::Live | Self::Unopened | Self::Failed(_) => None,
+            Self::Live | Self::Unopened | Self::Failed(_) | Self::Unanswered => None,
         }
     }
 
@@ -144,7 +150,7 @@ impl Found {
             Self::Title(title) if title.has_changed() => Duration::ZERO,
             Self::Title(_) => TRUSTED,
             Self::Live | Self::Unopened => LIVE,
-            Self::Failed(_) => FAILED,
+            Self::Failed(_) | Self::Unanswered => FAILED,
         }
     }
 }
