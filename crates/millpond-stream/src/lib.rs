@@ -55,8 +55,8 @@ pub use frame::{Frame, Run};
 pub use kind::ModuleKind;
 pub use lead::Tempo;
 pub use live::{
-    ChannelSource, FoundPart, FoundSegment, LiveFeed, LiveWindow, MixedPictures, PartBytes, PastPoint, PastStart,
-    Program, ShiftOptions, ShiftReport, Titles, Viewing, WindowOptions,
+    ChannelSource, FoundPart, FoundSegment, LiveFeed, LiveWindow, PartBytes, PastPoint, PastStart, Program,
+    ShiftOptions, ShiftReport, Titles, Viewing, WindowOptions,
 };
 pub use manager::{
     Beginning, Group, GroupAddress, KeepAlive, LiveCollector, Manager, Opened, Options, Played, PlayedPart, Playing,

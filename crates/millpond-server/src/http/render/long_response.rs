@@ -12,11 +12,10 @@ use millpond_http::{
     body::{BodyError, ChunkStream},
     wire::Held,
 };
-use millpond_media::movie::Track;
 use millpond_package::hls::Container;
 use millpond_stream::{
-    Format, MixedPictures, Program, Run, Tempo, Viewing,
-    fragmenter::{Fragment, FragmentLimits, Fragmenter, fits},
+    Program, Run, Tempo, Viewing,
+    fragmenter::{Fragment, FragmentLimits, Fragmenter},
     transport_stream::TransportStream,
 };
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -44,8 +43,6 @@ pub(crate) struct LongResponse {
 pub(crate) enum Muxer {
     /// Fragmented MP4.
     Fragments(Box<Fragmenter>),
-    /// The same with pictures of several sizes.
-    Mixed(Box<(MixedPictures, Fragmenter)>),
     /// MPEG-2 transport stream.
     Transport(Box<TransportStream>),
 }
@@ -66,48 +63,25 @@ impl Muxer {
         }
     }
 
-    /// Makes fragmented MP4 that goes on where the size of pictures changes; `None` where the codec does not allow it.
-    pub(crate) fn mixed(program: &Program) -> Option<Self> {
-        MixedPictures::of(program, FRAGMENT).map(|muxer| Self::Mixed(Box::new(muxer)))
-    }
-
-    /// The tracks as clients are told them.
-    pub(crate) fn tracks<'a>(&'a self, program: &'a Program) -> Vec<&'a Track> {
-        let lead = match self {
-            Self::Mixed(muxer) => Some((program.lead(), muxer.0.format())),
-            Self::Fragments(_) | Self::Transport(_) => None,
-        };
-        let told = |(track, format): (u16, &'a Format)| {
-            lead.filter(|(lead, _)| *lead == track).map_or(format, |(_, format)| format)
-        };
-        program.formats().filter(|(_, format)| fits(format)).map(told).map(|format| &format.track).collect()
-    }
-
     /// Notes what earlier frames of the stream have shown.
     fn expect(&mut self, tempo: Option<Tempo>) {
-        if let (Some(muxer), Some(tempo)) = (self.fragmenter(), tempo) {
+        if let (Self::Fragments(muxer), Some(tempo)) = (self, tempo) {
             muxer.expect(tempo);
-        }
-    }
-
-    fn fragmenter(&mut self) -> Option<&mut Fragmenter> {
-        match self {
-            Self::Fragments(muxer) => Some(muxer),
-            Self::Mixed(muxer) => Some(&mut muxer.1),
-            Self::Transport(_) => None,
         }
     }
 
     /// Returns the first fragment, where its frames need not wait for others.
     fn start(&mut self) -> Option<Fragment> {
-        self.fragmenter()?.start()
+        match self {
+            Self::Fragments(muxer) => muxer.start(),
+            Self::Transport(_) => None,
+        }
     }
 
     /// Begins the epoch of the next frame. Returns whether its media can follow in the same response.
     fn enter(&mut self, program: &Program, epoch: u32) -> bool {
         match self {
             Self::Fragments(_) => program.fits(epoch),
-            Self::Mixed(muxer) => muxer.0.enter(program, epoch),
             Self::Transport(muxer) => program.feed().epoch(epoch).is_none_or(|epoch| muxer.enter(&epoch.formats)),
         }
     }
@@ -152,17 +126,12 @@ impl LongResponse {
             }
             match &mut self.muxer {
                 Muxer::Fragments(muxer) => self.ready.extend(muxer.push(frame).into_iter().flat_map(chunks)),
-                Muxer::Mixed(muxer) => {
-                    let frame = muxer.0.with_sets(frame);
-                    self.ready.extend(muxer.1.push(&frame).into_iter().flat_map(chunks));
-                }
                 Muxer::Transport(muxer) => muxer.push(frame, &mut packets),
             }
         }
         if self.is_over {
             match &mut self.muxer {
                 Muxer::Fragments(muxer) => self.ready.extend(muxer.finish().into_iter().flat_map(chunks)),
-                Muxer::Mixed(muxer) => self.ready.extend(muxer.1.finish().into_iter().flat_map(chunks)),
                 Muxer::Transport(muxer) => muxer.finish(&mut packets),
             }
         }

@@ -12,7 +12,7 @@ const TYPE: std::ops::Range<usize> = 4..8;
 
 /// Returns a format of pictures whose sample entry allows parameter sets in frames (ISO/IEC 14496-15 5.4.2, 8.4.1), and the sets in
 /// the form of frames. `None` for codecs that need more than that.
-pub(in crate::live) fn in_band(format: &Format) -> Option<(Format, Bytes)> {
+pub(super) fn in_band(format: &Format) -> Option<(Format, Bytes)> {
     let (fourcc, codec, sets) = match &format.track.codec {
         Codec::Avc(config) => {
             let sets = sets_with_lengths(&format.track.codec)?.into();
@@ -35,7 +35,7 @@ pub(in crate::live) fn in_band(format: &Format) -> Option<(Format, Bytes)> {
 }
 
 /// Whether pictures of one format can replace pictures of another format in a track.
-pub(in crate::live) fn follows(format: &Format, other: &Format) -> bool {
+pub(super) fn follows(format: &Format, other: &Format) -> bool {
     let lengths = |codec: &Codec| match codec {
         Codec::Avc(config) => config.nal_length_size,
         Codec::Hevc(config) => config.nal_length_size,

@@ -7,7 +7,7 @@
 
 mod climber;
 mod followed;
-pub(super) mod in_band;
+mod in_band;
 #[cfg(test)]
 mod tests;
 

@@ -3,7 +3,7 @@
 use crate::support::{
     Server,
     api::{body, send},
-    clips, get, have, request,
+    clips, get, request,
     rtsp::Client,
 };
 use serde_json::Value;
@@ -226,65 +226,6 @@ fn playlists_and_manifests_have_the_clip_between_discontinuities() {
         .output()
         .unwrap();
     assert!(played.status.success(), "{}", String::from_utf8_lossy(&played.stderr));
-}
-
-/// Fetches a long response for some seconds, or to its end, while a clip of another size is inserted. Returns its head and its file.
-fn fetched_around_a_clip(edge: &Server, query: &str, folder: &Path) -> (String, std::path::PathBuf) {
-    let file = folder.join("fetched.mp4");
-    let mut fetched = Command::new("curl")
-        .args(["-s", "-N", "-D", "-", "--max-time", "14", &edge.url(&format!("{}/stream.mp4{query}", path())), "-o"])
-        .arg(&file)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let began = Instant::now();
-    while file.metadata().map_or(0, |about| about.len()) < 10_000 {
-        assert!(began.elapsed() < Duration::from_secs(60), "{}", edge.log_text());
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let (status, asked) = insert(edge, "films/wide.mp4", "");
-    assert_eq!(status, 201, "{asked}");
-    let mut head = String::new();
-    std::io::Read::read_to_string(&mut fetched.stdout.take().unwrap(), &mut head).unwrap();
-    fetched.wait().unwrap();
-    (head, file)
-}
-
-/// The sizes of the pictures of a file as ffmpeg decodes them, with their numbers.
-fn sizes(file: &Path) -> Vec<(String, usize)> {
-    let probe = ["-v", "error", "-select_streams", "v", "-show_entries", "frame=width,height", "-of", "csv=p=0"];
-    let output = Command::new("ffprobe").args(probe).arg(file).output().unwrap();
-    let mut sizes: Vec<(String, usize)> = Vec::new();
-    for size in String::from_utf8(output.stdout).unwrap().lines().map(|line| line.trim_end_matches(',').to_owned()) {
-        match sizes.last_mut() {
-            Some((last, count)) if *last == size => *count += 1,
-            _ => sizes.push((size, 1)),
-        }
-    }
-    sizes
-}
-
-#[test]
-fn a_mixed_response_goes_on_with_pictures_of_another_size() {
-    if !have("curl") {
-        return;
-    }
-    let Servers { origin: _origin, edge, clips: folder } = servers();
-    clips::make(&folder.path().join("wide.mp4"), &AD.replace("320x180", "640x360"));
-    let (head, file) = fetched_around_a_clip(&edge, "?mixed=1", folder.path());
-    assert!(head.contains("codecs=\"avc3."), "{head}");
-    let found = sizes(&file);
-    let names: Vec<&str> = found.iter().map(|(size, _)| size.as_str()).collect();
-    assert_eq!(names, ["320,180", "640,360", "320,180"], "{found:?}");
-    assert_eq!(found[1].1, PICTURES, "the whole clip");
-    let mut decoder = Command::new("ffmpeg");
-    decoder.args(["-v", "error", "-nostdin", "-i"]).arg(&file).args(["-f", "null", "-"]);
-    let said = decoder.output().unwrap().stderr;
-    assert!(said.is_empty(), "{}", String::from_utf8_lossy(&said));
-    // Without it the response ends where the clip begins.
-    let (head, file) = fetched_around_a_clip(&edge, "", folder.path());
-    assert!(head.contains("codecs=\"avc1."), "{head}");
-    assert_eq!(sizes(&file).len(), 1);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use millpond_http::body::Body;
 use millpond_media::movie::{Track, TrackKind};
 use millpond_package::hls::Container;
-use millpond_stream::Program;
+use millpond_stream::{Program, fragmenter::fits};
 
 /// Answers a request for the long response of a stream in a container.
 ///
@@ -44,16 +44,14 @@ pub(super) async fn answer(
         front.sources.live(&live.stream)?;
         return Ok(Reply::new(StatusCode::OK, headers(container, []), Body::unmade()));
     }
-    // The pictures of a ladder have their parameter sets in band already.
-    let (program, is_mixed) = match followed(front, live).await? {
-        Some(program) => (program, false),
-        None => (program(front, live).await?, container == Container::Fmp4 && asks_for_mixed(context.query())),
+    let program = match followed(front, live).await? {
+        Some(program) => program,
+        None => program(front, live).await?,
     };
-    let mixed = is_mixed.then(|| Muxer::mixed(&program)).flatten();
-    let muxer = mixed.or_else(|| Muxer::of(&program, container)).ok_or_else(|| unfit(&program, container))?;
+    let muxer = Muxer::of(&program, container).ok_or_else(|| unfit(&program, container))?;
     // Nothing starts for a client that takes no media.
     if request.method == Method::HEAD {
-        let headers = headers(container, muxer.tracks(&program));
+        let headers = program_headers(&program, container);
         return Ok(Reply::new(StatusCode::OK, headers, Body::unmade()));
     }
     of_program(front, &program, (container, muxer), info).await
@@ -82,7 +80,7 @@ pub(super) async fn of_program(
     (container, muxer): (Container, Muxer),
     info: &mut ReplyInfo,
 ) -> Result<Reply, AnswerError> {
-    let headers = headers(container, muxer.tracks(program));
+    let headers = program_headers(program, container);
     let viewing = front.sources.manager().branch(program, info.id.as_str()).await;
     let viewing = viewing.map_err(|error| AnswerError::NotStarted { path: program.path().to_owned(), error })?;
     let sent = Sent::new(front.metrics.clone(), info.place.clone());
@@ -91,9 +89,10 @@ pub(super) async fn of_program(
     Ok(Reply::new(StatusCode::OK, headers, Body::stream(Box::new(body))))
 }
 
-/// Whether a client takes pictures of several sizes in one track (`mixed=1`).
-fn asks_for_mixed(query: &str) -> bool {
-    query.split('&').any(|pair| pair == "mixed=1")
+/// Returns the header fields of the long response of a program.
+fn program_headers(program: &Program, container: Container) -> HeaderMap {
+    let sent = program.formats().map(|(_, format)| format).filter(|format| fits(format));
+    headers(container, sent.map(|format| &format.track))
 }
 
 /// Returns the header fields of a long response with tracks, none of which is known yet where it has none. It has no validators
