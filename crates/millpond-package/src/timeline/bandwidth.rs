@@ -9,7 +9,7 @@ pub struct Bandwidth {
     /// Average over the whole track.
     pub average: u64,
     /// The rate that a playback needs to its end: from the beginning of any segment to the end of any later one, its bytes are at most
-    /// this rate times the duration of these segments, and [`AHEAD`] at the average rate. It is at least the average.
+    /// this rate times the duration of these segments, and ten seconds at the average rate. It is at least the average.
     pub sustained: u64,
 }
 

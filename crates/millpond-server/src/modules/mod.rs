@@ -1,6 +1,6 @@
 //! Modules that operators attach to channels and live streams, by the admin API or by the setting `modules`.
 //!
-//! [`Modules`] is the one way: it finds the kind, opens the stream, lets the kind make the module, and attaches that in the engine.
+//! `Modules` is the one way: it finds the kind, opens the stream, lets the kind make the module, and attaches that in the engine.
 
 mod entry;
 mod error;

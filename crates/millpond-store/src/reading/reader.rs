@@ -67,7 +67,7 @@ impl Reader {
         Self { slices, object, position, end, stop: u64::MAX, held, tickets, begun, waiting, damaged: 0, counts: None }
     }
 
-    /// Fetches at most [`MARGIN`] bytes behind the range, and not the rest of its last slice. A range of less than half a slice
+    /// Fetches at most 64 KiB behind the range, and not the rest of its last slice. A range of less than half a slice
     /// changes nothing: small ranges are mostly followed by others.
     #[must_use]
     pub fn trimmed(mut self) -> Self {
