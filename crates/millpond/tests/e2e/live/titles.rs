@@ -107,7 +107,6 @@ fn a_film_of_gstreamer_is_served_as_the_file_has_it() {
     let file = hashes(&["-i", &film], "0:v", &[]);
     let at = file.iter().position(|hash| *hash == sought[0]).expect("a picture of the film");
     assert!([450, 500].contains(&at), "picture {at}");
-    assert_eq!(sought, file[at..at + 50], "20 s on by RTSP");
     assert_eq!(source.count("play /film"), played, "all of it is cached");
     drop(source);
     assert_eq!(edge.get("cams/film/v1/index.m3u8").status, 200, "the server is gone");
