@@ -37,7 +37,7 @@ impl Unbooked {
             self.ahead += fits;
             self.beyond += change - fits;
         } else {
-            // What overflowed is taken back first.
+            // Bytes that overflowed the bucket are taken back first.
             let taken = self.beyond.min(-change);
             self.beyond -= taken;
             self.ahead = (self.ahead + change + taken).max(0.0);
@@ -52,7 +52,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Bytes of a second at so many Mbit/s.
+    /// Returns the bytes that a rate in Mbit/s carries in a second.
     const fn megabits(mbps: u64) -> u64 {
         mbps * 125_000
     }
@@ -92,7 +92,7 @@ mod tests {
         let measured: Vec<_> = (0..90).map(|_| unbooked.measure(megabits(20), booked, SECOND)).collect();
         assert_eq!(measured[29], Bitrate::ZERO, "they fill their buffers");
         assert!((9_500_000..=10_500_000).contains(&measured[89].bps()), "{}", measured[89]);
-        // What is beyond is taken back first.
+        // Bytes that overflowed the bucket are taken back first.
         let measured: Vec<_> = (0..20).map(|_| unbooked.measure(0, booked, SECOND)).collect();
         assert_eq!(measured[19], Bitrate::ZERO);
     }

@@ -26,11 +26,11 @@ pub(crate) struct Lookups([Waits; 3]);
 /// Times of look-ups of slices at one moment: of one in 64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LookupTimes {
-    /// Those that found the slice in memory.
+    /// Look-ups that found the slice in memory.
     pub memory: WaitCounts,
-    /// Those that found the slice on the disk.
+    /// Look-ups that found the slice on the disk.
     pub disk: WaitCounts,
-    /// Those that found no slice.
+    /// Look-ups that found no slice.
     pub absent: WaitCounts,
 }
 

@@ -24,7 +24,7 @@ pub struct Request<'a> {
     pub rate: Bitrate,
     /// Number of the request at its manager, for round robin.
     pub turn: u64,
-    /// What is booked of the dispensers; `None` where loads alone tell whether one is full.
+    /// The book of the dispensers; `None` where measured loads alone tell whether a dispenser is full.
     pub rooms: Option<&'a dyn Rooms>,
 }
 

@@ -19,7 +19,7 @@ pub struct OutlineMismatch {
     pub number: u32,
     /// Facts of the samples.
     pub found: String,
-    /// What the index of fragments states.
+    /// The value that the index of fragments states.
     pub expected: String,
 }
 

@@ -65,7 +65,7 @@ pub(super) struct Bookings {
     pub(super) viewers: HttpViewers,
     /// Bookings of streams that were sent to other nodes. A lock, held for a look.
     expected: Mutex<Expected>,
-    /// What was sent and read, with the time.
+    /// Counts of bytes sent and read, with the time at which they were taken.
     pub(super) counted: watch::Sender<Option<(Counted, Duration)>>,
 }
 

@@ -41,7 +41,7 @@ struct Inner {
     task: Option<AbortHandle>,
 }
 
-/// What has become of a module.
+/// The state of a module that was asked for.
 enum Course {
     Starting,
     /// It is begun again later.

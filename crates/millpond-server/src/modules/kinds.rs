@@ -51,7 +51,7 @@ impl KindSet {
             .ok_or_else(|| unknown(line, self.declarations()))
     }
 
-    /// What operators are told of the kinds.
+    /// Returns the declarations of the kinds: names, descriptions and options.
     pub(crate) fn declarations(&self) -> impl Iterator<Item = &'static ModuleDeclaration> + Clone {
         self.0.iter().map(|kind| kind.declaration())
     }

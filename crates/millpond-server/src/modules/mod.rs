@@ -52,7 +52,7 @@ pub(crate) enum CannotRemove {
 /// The modules of a server.
 pub(crate) struct Modules {
     kinds: KindSet,
-    /// Those of the configuration in force.
+    /// The sources of the configuration in force.
     sources: ArcSwap<Sources>,
     runtime: Handle,
     /// A lock: taken for look-ups.

@@ -39,7 +39,7 @@ impl QueueLimits {
         dropping: Dropping::LeastNeeded,
         is_counted: true,
     };
-    /// Those of a module whose output is another stream. That stream counts the frames.
+    /// Limits of a module whose output is another stream. That stream counts the frames.
     pub(crate) const PASSED: Self = Self { is_counted: false, ..Self::MODULE };
 
     /// Those of a viewer, for whom frames of a time wait.

@@ -104,7 +104,7 @@ impl Collector for LiveCollector {
         let help = "Frames of channels and live streams that slow viewers lost, by the module that sends them";
         let mut family = encoder.encode_descriptor("live_dropped_frames", help, None, MetricType::Counter)?;
         let lost = manager.map(|manager| manager.registry().lost()).unwrap_or_default();
-        // Those of other kinds are told once there are some.
+        // Lost frames of other kinds of modules are told once there are some.
         let ends = KINDS.iter().filter(|kind| kind.outputs == 0).map(|kind| (kind.name, 0));
         let lost = lost.into_iter().filter(|(_, frames)| *frames > 0);
         for (kind, frames) in ends.chain(lost).collect::<BTreeMap<_, _>>() {

@@ -124,7 +124,7 @@ pub enum BadOption {
     Value {
         /// The option.
         name: &'static str,
-        /// What it takes.
+        /// The values that the option takes.
         expected: String,
         /// The value.
         found: String,

@@ -151,7 +151,7 @@ impl PushedMedia {
         Ok(())
     }
 
-    /// What was counted so far. Fragmented MP4, RTMP and frames of a module have no packets.
+    /// Returns the counts of the publication so far. Fragmented MP4, RTMP and frames of a module have no packets.
     pub(super) fn counts(&self) -> SourceCounts {
         match &self.kind {
             Kind::Rtp { tracks, .. } => tracks.counts(),

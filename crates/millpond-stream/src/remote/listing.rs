@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Number of the epoch in names of init segments.
 pub(super) const EPOCH: u32 = 0;
 
-/// What players read before they ask for segments. Segments count from 1 in URLs.
+/// Playlists, manifests and init segments of a title. Segments count from 1 in URLs.
 #[derive(Debug)]
 pub struct TitleListing {
     window: Window,

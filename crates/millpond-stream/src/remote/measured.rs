@@ -1,4 +1,4 @@
-//! What the beginning of a title tells: its tracks, their reordering, and its grid.
+//! Measures the beginning of a title: its tracks, their reordering, and its grid.
 
 use super::{
     cutter::{CutSegment, TitleCutter, TitleSample},

@@ -21,7 +21,7 @@ const LIVE: Duration = Duration::from_secs(600);
 /// Time for which a failure is remembered.
 const FAILED: Duration = Duration::from_secs(1);
 
-/// What servers have under the paths of this server: stored titles, or live streams.
+/// The stored titles and live streams that RTSP servers have under the paths of this server.
 #[derive(Debug)]
 pub struct RemoteTitles {
     connector: Arc<dyn Connector>,

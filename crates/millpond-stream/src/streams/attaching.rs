@@ -97,7 +97,7 @@ impl Streams {
     /// Publishes the output of a module.
     ///
     /// # Errors
-    /// Those of [`publish`](Self::publish), and that the frames would come back to the module.
+    /// As [`publish`](Self::publish); also where the frames would come back to the module.
     fn publish_output(
         self: &Arc<Self>,
         stream: LiveRequest,

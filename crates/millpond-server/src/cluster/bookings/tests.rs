@@ -120,7 +120,7 @@ async fn the_busy_scenes_of_streams_are_not_booked_a_second_time() {
     drop(sessions);
     traffic.follow(&etcd.cluster, second_more(&mut counts, 0)).await;
     assert_eq!(needed(None), Bitrate::ZERO);
-    // A download is nobody's stream. What is only read is booked of the storage alone.
+    // A download belongs to no booked stream. Bytes that are read and not sent are booked of the storage alone.
     for _ in 0..20 {
         traffic.follow(&etcd.cluster, second_more(&mut counts, 10)).await;
     }

@@ -239,7 +239,7 @@ impl SessionTrack {
         self.is_video
     }
 
-    /// What was counted so far.
+    /// Returns the counts of packets and frames so far.
     pub(in crate::reception) fn counts(&self) -> SourceCounts {
         let (statistics, counts, repairs) =
             (self.receiver.statistics(), self.receiver.counts(), self.receiver.repairs());

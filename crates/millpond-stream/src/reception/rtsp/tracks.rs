@@ -251,7 +251,7 @@ impl Tracks {
         self.all.iter_mut().map(move |track| (track.transport(), track.report(now)))
     }
 
-    /// What was counted so far. A session counts once it gave a unit.
+    /// Returns the counts of all tracks so far. A session counts once it gave a unit.
     pub(in crate::reception) fn counts(&self) -> SourceCounts {
         let mut sum = SourceCounts { sessions: u64::from(self.last.is_some()), ..SourceCounts::default() };
         self.all.iter().for_each(|track| sum += track.counts());
