@@ -42,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(homes(&view, &key, RangeGroup::of(0), 2).len() <= 2);
     let mut loads = Loads::new(view.into());
     for name in AssignmentName::ALL {
-        let request = Request { key: &key, rate: Bitrate::from_mbps(4), turn: values.len() as u64 };
+        let request = Request { key: &key, rate: Bitrate::from_mbps(4), turn: values.len() as u64, rooms: None };
         let answer = name.rule().assign(&mut loads, &request);
         assert!(
             answer
@@ -65,7 +65,7 @@ fn ledger(values: &[&[u8]]) {
     }
     let length = Some(Duration::from_secs(values.len() as u64 * 1000));
     let stores = ["x".into(), "y".into()].into();
-    let demand = Demand { storage: Some("s3".into()), stores, rate: Bitrate::from_mbps(60), length };
+    let demand = Demand { storage: Some("s3".into()), stores, rate: Bitrate::from_mbps(60), length, is_read_only: values.len() % 2 == 0 };
     let demands = [demand.clone(), demand];
     let plan = ledger.plan(&demands, now);
     assert!(plan.answers.iter().filter(|answer| answer.is_ok()).count() <= 1);

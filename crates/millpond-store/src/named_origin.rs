@@ -76,6 +76,11 @@ impl NamedOrigin {
         self.meter().measured()
     }
 
+    /// Whether the bandwidth of the link is known, and not only a lower bound of it.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.meter().is_measured()
+    }
+
     fn meter(&self) -> MutexGuard<'_, Meter> {
         self.meter.lock().unwrap_or_else(PoisonError::into_inner)
     }

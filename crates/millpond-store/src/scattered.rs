@@ -149,21 +149,24 @@ impl Scattered {
         let gap = if ranges.len() > 2 {
             ranges.iter().map(|range| range.end.saturating_sub(range.start)).max().unwrap_or(0)
         } else {
-            let Some(link) = self.link() else { return self.store.slice_size() };
+            let slice = self.store.slice_size();
+            let (link, is_measured) = self.link();
             // A float becomes the nearest integer in range.
-            return ((link.bandwidth * link.delay * COST) as u64).min(GAP * self.store.slice_size());
+            let worth = ((link.bandwidth * link.delay * COST) as u64).min(GAP * slice);
+            // Small reads would never measure the link: a run does.
+            return if is_measured { worth } else { worth.max(slice) };
         };
         gap.min(self.store.slice_size())
     }
 
-    /// Returns the measured link; `None` before enough bytes came over it. Small reads would never measure it: a run does.
-    fn link(&self) -> Option<LinkEstimate> {
+    /// Returns the link, and whether enough bytes came over it to know it. Before that, its bandwidth is a lower bound.
+    fn link(&self) -> (LinkEstimate, bool) {
         #[cfg(test)]
-        if self.link.is_some() {
-            return self.link;
+        if let Some(link) = self.link {
+            return (link, true);
         }
         let source = self.object.source();
-        source.measured().map(|_| source.link().estimate)
+        (source.link().estimate, source.is_measured())
     }
 
     /// Whether the run of the walk holds a range, or may be followed by another run.

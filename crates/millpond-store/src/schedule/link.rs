@@ -185,6 +185,11 @@ impl Meter {
         measured.map(|bandwidth| bandwidth.max(1.0))
     }
 
+    /// Whether a window is full. Before that, what was measured is a lower bound.
+    pub fn is_measured(&self) -> bool {
+        !self.windows.is_empty()
+    }
+
     /// Returns the current estimate.
     pub fn estimate(&self) -> LinkEstimate {
         let bandwidth = self.measured().unwrap_or(UNKNOWN.bandwidth);
