@@ -91,7 +91,7 @@ fn a_film_of_gstreamer_is_served_as_the_file_has_it() {
     let folder = tempfile::tempdir().unwrap();
     let film = film(folder.path());
     let source = Source::stored(free_port(), &[("film", launch(&film))]);
-    let edge = Server::start(&[&format!("cams=rtsp://127.0.0.1:{}/", source.port), "--stored-titles", "true"]);
+    let edge = Server::start(&[&format!("cams=rtsp://127.0.0.1:{}/", source.port)]);
     assert_served(&film, &edge, "cams/film", || source.count("play /film"));
     let played = source.count("play /film");
     // Viewers by RTSP begin at the beginning, seek, and read what is cached.
@@ -117,6 +117,6 @@ fn a_film_of_another_millpond_is_served_as_the_file_has_it() {
     let folder = tempfile::tempdir().unwrap();
     let film = film(folder.path());
     let upstream = Server::start(&[folder.path().to_str().unwrap()]);
-    let edge = Server::start(&[&format!("cams=rtsp://127.0.0.1:{}/", upstream.rtsp), "--stored-titles", "true"]);
+    let edge = Server::start(&[&format!("cams=rtsp://127.0.0.1:{}/", upstream.rtsp)]);
     assert_served(&film, &edge, "cams/film.mp4", || 0);
 }
