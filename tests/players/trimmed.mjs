@@ -77,8 +77,13 @@ async function watch([asset, engine]) {
   return told;
 }
 
-// Pictures that are not the ones of their time. Those of the first moment may be hidden ones.
-const wrong = (seen, first) => seen.filter(([time, number]) => time > 0.035 && number !== first + Math.round(time * 25));
+// How many pictures each one is ahead of its time. Those of the first moment may be hidden ones. A busy machine draws the next
+// picture before it tells the time of this one, so one ahead is right where most are exact.
+function ahead(seen, first) {
+  const all = seen.filter(([time]) => time > 0.035).map(([time, number]) => number - first - Math.round(time * 25));
+  const exact = all.filter(pictures => pictures === 0).length;
+  return all.find(pictures => pictures !== 0 && pictures !== 1) ?? (2 * exact > all.length ? 0 : 1);
+}
 
 async function checked(page, asset, engine, first) {
   await page.goto(base);
@@ -88,14 +93,14 @@ async function checked(page, asset, engine, first) {
     // TS has no finer clock: a hidden picture is shown while paused, and for a moment. hls.js begins with the first decode time.
     const late = played.concat(again).find(([time, number]) => time > 0.12 && number < first);
     if (late) throw new Error(`hidden picture ${late[1]} at ${late[0]} s`);
-    if (played.length < 8) throw new Error(`only ${played.length} pictures`);
+    if (played.length < 4) throw new Error(`only ${played.length} pictures`);
     return;
   }
   if (shown < first || shown > first + 1) throw new Error(`picture ${shown} is shown first, not ${first}`);
   for (const [name, seen] of [['played', played], ['again', again]]) {
-    const [odd] = wrong(seen, first);
-    if (odd) throw new Error(`${name}: picture ${odd[1]} at ${odd[0]} s, where the first is ${first}`);
-    if (seen.length < 8) throw new Error(`${name}: only ${seen.length} pictures`);
+    const pictures = ahead(seen, first);
+    if (pictures) throw new Error(`${name}: ${pictures} pictures ahead of the time, where the first is ${first}: ${JSON.stringify(seen)}`);
+    if (seen.length < 4) throw new Error(`${name}: only ${seen.length} pictures`);
   }
   if (played.some(([, number]) => number < first)) throw new Error('a hidden picture is shown');
 }
