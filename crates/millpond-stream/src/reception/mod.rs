@@ -46,7 +46,8 @@ pub(crate) use rtsp::playback::{Faster, Playback};
 pub(crate) use rtsp::played_track::PlayedFrame;
 pub(crate) use rtsp::turns::Turns;
 pub use source::{
-    AfterEnd, AfterLoss, LONGEST_TITLE, RtpInfoPolicy, RtspSource, SourcePolicies, SourceTransport, StoredPolicy, TeardownPolicy,
+    AfterEnd, AfterLoss, RtpInfoPolicy, RtspSource, SourcePolicies, SourceTransport, StoredPolicy, TeardownPolicy,
 };
+pub(crate) use source::LONGEST_TITLE;
 pub(crate) use transport::KIND as TRANSPORT;
 pub use transport::{TransportReception, TransportSource, TransportUrlError};
