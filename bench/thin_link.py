@@ -179,7 +179,7 @@ def watch(cell: Cell, server: servers.Edge, options, work: Path, title: int, sec
         load = [options.server, "load", f"{server.url}/{film_name}/ts/index.m3u8", "--clients", "1", "--buffer", "1s", "--abr", "highest"]
         load += ["--duration", f"{seconds}s"] if seconds else []
     else:
-        load = [options.server, "load", f"rtsp://127.0.0.1:{server.rtsp}/{film_name}", "--clients", "1", "--once", "--transport", "tcp"]
+        load = [options.server, "load", f"rtsp://127.0.0.1:{server.rtsp}/{film_name}", "--clients", "1", "--once", "--transport", "tcp", "--silence", "60s"]
         load += ["--watch", f"{seconds or SECONDS}s", "--duration", f"{2 * SECONDS}s"]
     report.unlink(missing_ok=True)
     done = run(*load, "--json", report, check=False)

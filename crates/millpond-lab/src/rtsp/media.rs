@@ -13,8 +13,6 @@ use millpond_rtp::{
 };
 use std::time::Duration;
 
-/// A session whose packets stop coming for so long has ended.
-pub(crate) const SILENCE: Duration = Duration::from_secs(4);
 /// Name of the receivers in their reports (CNAME).
 const NAME: &str = "millpond-load";
 /// Bytes of an RTP header that matter here.
@@ -35,8 +33,8 @@ pub(crate) enum Event {
 #[derive(Debug)]
 pub(crate) struct Media {
     tracks: Vec<Track>,
-    /// How long the first packet may take.
-    patience: Duration,
+    /// How long the first packet may take, and any other one behind the last.
+    patience: (Duration, Duration),
     state: State,
     /// When the last PLAY was sent.
     since: Duration,
@@ -79,9 +77,10 @@ struct Track {
 }
 
 impl Media {
-    /// Tracks by the clock rates of their timestamps. `patience` is how long the first packet may take, `reports` the interval
+    /// Tracks by the clock rates of their timestamps. `patience` is how long the first packet may take, and any other
+    /// one behind the last; `reports` the interval
     /// of reports that are feedback of rate control.
-    pub(crate) fn new(clock_rates: &[u32], patience: Duration, reports: Option<Duration>) -> Self {
+    pub(crate) fn new(clock_rates: &[u32], patience: (Duration, Duration), reports: Option<Duration>) -> Self {
         let tracks = clock_rates.iter().map(|rate| Track::new(*rate, reports)).collect();
         Self { tracks, patience, state: State::Idle, since: Duration::ZERO, first: None, last: None, event: None }
     }
@@ -157,8 +156,8 @@ impl Media {
             return;
         }
         let (last, patience) = match self.last {
-            Some(last) => (last, SILENCE),
-            None => (self.since, self.patience),
+            Some(last) => (last, self.patience.1),
+            None => (self.since, self.patience.0),
         };
         if now.saturating_sub(last) > patience {
             self.state = State::Over;
@@ -281,7 +280,7 @@ mod tests {
 
     impl Play {
         fn new(tracks: usize) -> Self {
-            Self { media: Media::new(&vec![90_000; tracks], millis(10_000), None), figures: MediaFigures::default() }
+            Self { media: Media::new(&vec![90_000; tracks], (millis(10_000), millis(4_000)), None), figures: MediaFigures::default() }
         }
 
         fn packet(&mut self, track: usize, sequence: u16, timestamp: u32, at: u64) -> Option<Event> {
@@ -366,7 +365,7 @@ mod tests {
 
     #[test]
     fn feedback_is_due_once_in_an_interval_and_after_a_loss() {
-        let mut media = Media::new(&[90_000], millis(10_000), Some(millis(100)));
+        let mut media = Media::new(&[90_000], (millis(10_000), millis(4_000)), Some(millis(100)));
         let mut figures = MediaFigures::default();
         media.play(millis(0));
         let mut due = Vec::new();

@@ -36,6 +36,8 @@ pub struct Options {
     pub once: bool,
     /// The longest time for a connection, a reply or the first packet. Default: 10 s.
     pub timeout: Duration,
+    /// A session whose packets stop coming for so long has ended. Default: 4 s.
+    pub silence: Duration,
     /// Longest interval of receiver reports, which are then feedback of rate control (RFC 5348): one also follows a loss.
     /// Default: `None`, a report every 5 s.
     pub reports: Option<Duration>,
@@ -107,6 +109,7 @@ impl Options {
             mute: false,
             once: false,
             timeout: Duration::from_secs(10),
+            silence: Duration::from_secs(4),
             reports: None,
             threads: 1,
             seed: 1,
@@ -133,8 +136,8 @@ impl Options {
             "mute leaves out the media, which over TCP comes on the connection itself: use UDP".to_owned()
         } else if self.reports.is_some_and(|interval| interval < Duration::from_millis(20)) {
             "reports must be 20ms apart or more".to_owned()
-        } else if self.threads == 0 || self.timeout.is_zero() {
-            "threads must be 1 or more, and the timeout above 0".to_owned()
+        } else if self.threads == 0 || self.timeout.is_zero() || self.silence.is_zero() {
+            "threads must be 1 or more, the timeout and the silence above 0".to_owned()
         } else {
             return self.audience_problem();
         };

@@ -207,7 +207,8 @@ impl Session {
         if self.common.options.mute {
             return Ok(());
         }
-        let media = Media::new(clock_rates, self.common.options.timeout, self.common.options.reports);
+        let options = &self.common.options;
+        let media = Media::new(clock_rates, (options.timeout, options.silence), options.reports);
         self.sink = match self.common.options.transport {
             Transport::Tcp => Sink::Tcp(Interleaved::new(media, channels, self.common.figures.clone())),
             Transport::Udp => Sink::Udp(self.common.receive(media, self.ports.iter().cloned().zip(senders).collect())),

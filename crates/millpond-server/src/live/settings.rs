@@ -59,7 +59,7 @@ impl Settings for LiveSettings {
             linger: Linger::For(seconds),
             transport: SourceTransport::Auto,
             retransmission: true,
-            stored: false,
+            stored: true,
             timeout: seconds,
             segment: Duration::from_secs(2),
             part: Some(Duration::from_millis(334)),
@@ -107,9 +107,9 @@ const LIST: &[Setting<LiveSettings>] = &[
     Setting {
         name: "stored-titles",
         form: Form::Switch,
-        default: "false",
+        default: "true",
         help: "Serve what an RTSP server describes with an end as a stored title: whole, with seeking, and from the cache. \
-               Media comes by TCP. The server is asked for a description before a stream begins. If false, it is a live stream",
+               Media comes by TCP. If false, it is a live stream",
         applied: At::Reload,
         apply: |live, text| value::switch(text).map(|v| live.stored = v),
         show: |live| Some(live.stored.to_string()),

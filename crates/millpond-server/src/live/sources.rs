@@ -109,8 +109,14 @@ impl LivePlace {
     /// `ladder` is the one that it is in.
     fn request(&self, path: &str, name: &str, ladder: Option<LadderId>) -> Option<LiveRequest> {
         let source = self.kind.stream(&self.source, name)?;
+        let source = if self.has_titles(ladder.as_ref()) { source.without_titles() } else { source };
         let shift = self.shift_of(ladder);
         Some(LiveRequest { path: path.into(), source, relayed: None, linger: self.linger, shift })
+    }
+
+    /// Whether a name that is in this ladder may be that of a stored title. Streams of ladders, and those whose past is kept, are live.
+    fn has_titles(&self, ladder: Option<&LadderId>) -> bool {
+        self.title_segment.is_some() && self.shift.is_none() && ladder.is_none()
     }
 
     /// Returns where the past of a stream in a ladder is kept.
@@ -210,8 +216,9 @@ impl Sources {
         request.map(Some).ok_or_else(|| LibraryError::NoAsset(path.to_string()))
     }
 
-    /// Returns the stored title that the server of a path has there; `None` where it has a live stream. Streams of ladders, and those whose past
-    /// is kept, are live. Without `asks`, only what is known of the server counts.
+    /// Returns the stored title that the server of a path has there; `None` where it has a live stream. Unless it `asks`, only what is known of
+    /// the server counts: a request for the [live stream](Self::stream) fails with [`StoredTitle`](millpond_stream::SourceErrorKind::StoredTitle)
+    /// where there is a title that nobody has asked for.
     ///
     /// # Errors
     /// The path can't be the name of a stream; the server has nothing there, or does not answer.
@@ -220,12 +227,13 @@ impl Sources {
         let Some((live, least)) = self.live.get(place).and_then(|live| Some((live, live.title_segment?))) else {
             return Ok(None);
         };
-        if live.shift.is_some() || live.ladders.of_stream(place, name).is_some() {
+        let ladder = live.ladders.of_stream(place, name).map(|ladder| LadderId::of(&ladder));
+        if !live.has_titles(ladder.as_ref()) {
             return Ok(None);
         }
         let Some(Source::Rtsp(source)) = live.kind.stream(&live.source, live_name(name)?) else { return Ok(None) };
         let titles = self.manager.remote_titles();
-        if (!asks || self.manager.is_running(path)) && titles.known(path).await.is_none() {
+        if !asks && titles.known(path).await.is_none() {
             return Ok(None);
         }
         self.manager.add_remote_place(place);
@@ -276,7 +284,7 @@ impl Sources {
 
     async fn received(&self, path: &StreamPath) -> Result<Option<LiveRequest>, LibraryError> {
         if let Some(request) = self.live(path)? {
-            return Ok(Some(request));
+            return Ok(Some(self.titles_known(path, request).await));
         }
         let above = path.rsplit_once('/').map_or("", |(above, _)| above);
         if !self.is_channel(path) && !self.is_channel(above) {
@@ -285,6 +293,14 @@ impl Sources {
         // Its errors tell more than those of a stream.
         let (_, rendition) = self.open(path).await?;
         Ok(self.channels.request(path, rendition.as_deref()))
+    }
+
+    /// Returns a request for the stream of a path. A stored title that is known as such plays as a stream where that is asked for.
+    async fn titles_known(&self, path: &StreamPath, request: LiveRequest) -> LiveRequest {
+        if !self.manager.remote_titles().is_known(path).await {
+            return request;
+        }
+        LiveRequest { source: request.source.with_titles(), ..request }
     }
 
     /// Opens the asset of a path. Returns the rendition too, where the path's last part names one.

@@ -3,9 +3,11 @@
 use super::Rtsp;
 use crate::{
     library::LibraryError,
-    live::{CannotFollow, NoTitle},
+    live::{CannotFollow, NoTitle, StreamPath},
 };
-use millpond_stream::{CannotOpen, Feed, Format, Program, StoredMedia, reception::SourceError, remote::RemoteTitle};
+use millpond_stream::{
+    CannotOpen, Feed, Format, Program, SourceErrorKind, StoredMedia, reception::SourceError, remote::RemoteTitle,
+};
 use std::{sync::Arc, time::Duration};
 
 /// Longest wait for the formats of a live stream: what players wait for the reply to DESCRIBE.
@@ -125,16 +127,34 @@ impl Rtsp {
         if let Some(program) = self.sources.follow(&at).await? {
             return Ok((Medium::Program(program), None));
         }
-        if let Some(title) = self.sources.title(&at, true).await? {
+        if let Some(title) = self.sources.title(&at, false).await? {
             return Ok((Medium::Remote(title), None));
         }
-        let request = if is_asking { self.sources.own_stream(&at).await? } else { self.sources.stream(&at).await? };
-        if let Some(request) = request {
-            let stream = self.manager.live(request)?;
-            let feed = self.manager.live_feed(&stream, PATIENCE).await?;
-            return Ok((Medium::Program(Program::live(&feed)), None));
+        match self.stream(&at, is_asking).await {
+            Err(NoMedium::Source(error)) if error.kind == SourceErrorKind::StoredTitle => {
+                if let Some(title) = self.sources.title(&at, true).await? {
+                    return Ok((Medium::Remote(title), None));
+                }
+                if let Some(program) = self.stream(&at, is_asking).await? {
+                    return Ok((Medium::Program(program), None));
+                }
+            }
+            found => {
+                if let Some(program) = found? {
+                    return Ok((Medium::Program(program), None));
+                }
+            }
         }
         let (asset, rendition) = self.sources.open(path).await?;
         Ok((Medium::Stored(self.sources.media(&asset)), rendition))
+    }
+
+    /// The channel or live stream of a path, which is opened; `None` where there is none.
+    async fn stream(&self, at: &StreamPath, is_asking: bool) -> Result<Option<Program>, NoMedium> {
+        let request = if is_asking { self.sources.own_stream(at).await? } else { self.sources.stream(at).await? };
+        let Some(request) = request else { return Ok(None) };
+        let stream = self.manager.live(request)?;
+        let feed = self.manager.live_feed(&stream, PATIENCE).await?;
+        Ok(Some(Program::live(&feed)))
     }
 }

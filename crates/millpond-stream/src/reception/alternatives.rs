@@ -1,6 +1,6 @@
 //! Sources of one stream on several servers.
 
-use crate::reception::RtspSource;
+use crate::reception::{RtspSource, StoredPolicy};
 use std::fmt;
 
 /// Sources of one stream on one or more servers, all with the same transport and policies.
@@ -21,6 +21,13 @@ impl Alternatives {
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
         Self { first: self.first.join(name), others: self.others.iter().map(|source| source.join(name)).collect() }
+    }
+
+    /// Returns the sources with this treatment of stored titles.
+    pub(crate) fn with_titles(mut self, stored: StoredPolicy) -> Self {
+        self.first.policies.stored = stored;
+        self.others.iter_mut().for_each(|source| source.policies.stored = stored);
+        self
     }
 
     /// The preferred source.

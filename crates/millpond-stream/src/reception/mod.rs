@@ -48,5 +48,6 @@ pub(crate) use rtsp::turns::Turns;
 pub use source::{
     AfterEnd, AfterLoss, RtpInfoPolicy, RtspSource, SourcePolicies, SourceTransport, StoredPolicy, TeardownPolicy,
 };
+pub(crate) use source::LONGEST_TITLE;
 pub(crate) use transport::KIND as TRANSPORT;
 pub use transport::{TransportReception, TransportSource, TransportUrlError};

@@ -103,9 +103,12 @@ pub enum StoredPolicy {
     /// They play as live streams do.
     #[default]
     Play,
-    /// They are no streams: the error is [`NoMedia`](super::SourceErrorKind::NoMedia).
+    /// They are no streams: the error is [`StoredTitle`](super::SourceErrorKind::StoredTitle).
     Refuse,
 }
+
+/// Longest stored title. Descriptions with longer ones are those of recorders and cameras.
+pub(crate) const LONGEST_TITLE: Duration = Duration::from_secs(24 * 3600);
 
 impl RtspSource {
     /// Creates a source with default transport and policies. User and password of the URL may be percent-encoded.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Feed, Format,
-    reception::{Connector, Faster, Playback, RtspSource},
+    reception::{Connector, Faster, LONGEST_TITLE, Playback, RtspSource},
     source_health::{SourceError, SourceErrorKind},
 };
 use bytes::Bytes;
@@ -24,8 +24,6 @@ use tokio::time::{sleep, timeout};
 
 /// Pace at which segments are asked for, as a multiple of the usual one. Viewers who seek wait for a quarter of a segment.
 const SPEED: f64 = 4.0;
-/// Longest title. Descriptions with longer ones are those of recorders and cameras.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// A stored title of an RTSP server, cut into segments.
 #[derive(Debug)]
@@ -66,7 +64,7 @@ impl RemoteTitle {
         mut playback: Playback,
         least: Duration,
     ) -> Result<Option<Arc<Self>>, SourceError> {
-        let Some(length) = playback.length().filter(|length| *length <= LONGEST) else { return Ok(None) };
+        let Some(length) = playback.length().filter(|length| *length <= LONGEST_TITLE) else { return Ok(None) };
         let Some(measured) = measure(&mut playback, (least, length)).await? else { return Ok(None) };
         let Measured { formats, tracks, grid, version, done, is_over } = measured;
         let listing = Arc::new(TitleListing::new(&formats, &tracks, grid));

@@ -95,6 +95,13 @@ impl RemoteTitles {
         found.as_ref().and_then(|(found, _)| found.title())
     }
 
+    /// Returns whether it is known that a path has a stored title, or none that can be opened as such.
+    pub async fn is_known(&self, path: &str) -> bool {
+        let Some(entry) = self.lock().get(path).cloned() else { return false };
+        let found = entry.found.lock().await;
+        matches!(&*found, Some((Found::Title(_) | Found::Live | Found::Unopened, _)))
+    }
+
     fn entry(&self, path: &str, source: &Alternatives, least: Duration) -> Arc<Entry> {
         let mut entries = self.lock();
         if let Some(known) = entries.get(path).filter(|entry| entry.source == *source && entry.least == least) {

@@ -21,6 +21,8 @@ pub enum SourceErrorKind {
     Protocol,
     /// It has no track that can be received.
     NoMedia,
+    /// It has a stored title under that name, where a live stream was asked for.
+    StoredTitle,
     /// It sends more than the memory of a stream allows.
     TooMuch,
 }

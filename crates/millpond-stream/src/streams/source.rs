@@ -5,7 +5,7 @@ use crate::{
     graph::{Module, SourceModules},
     live::{ChannelSource, Schedule, ShiftOptions},
     modules::{Channel, Laps},
-    reception::{ADDRESS, Alternatives, Desk, PublishedReception, RtspReception, TransportReception, TransportSource},
+    reception::{ADDRESS, Alternatives, Desk, PublishedReception, RtspReception, StoredPolicy, TransportReception, TransportSource},
     report::Reporter,
 };
 use std::{fmt, sync::Arc, time::Duration};
@@ -51,6 +51,25 @@ pub struct LiveRequest {
 }
 
 impl Source {
+    /// Returns the source as one that gives live streams only: a stored title of an RTSP server fails with
+    /// [`StoredTitle`](crate::SourceErrorKind::StoredTitle).
+    #[must_use]
+    pub fn without_titles(self) -> Self {
+        match self {
+            Self::Rtsp(sources) => Self::Rtsp(sources.with_titles(StoredPolicy::Refuse)),
+            other => other,
+        }
+    }
+
+    /// Returns the source as one that gives stored titles of an RTSP server as live streams.
+    #[must_use]
+    pub fn with_titles(self) -> Self {
+        match self {
+            Self::Rtsp(sources) => Self::Rtsp(sources.with_titles(StoredPolicy::Play)),
+            other => other,
+        }
+    }
+
     /// Returns the modules that receive the source of the stream at `path`. Publishers meet them at `desk`.
     pub(super) fn modules(
         &self,

@@ -211,10 +211,17 @@ impl LiveStream {
 
     /// Whether it is what a request asks for.
     pub(super) fn is_of(&self, request: &LiveRequest) -> bool {
-        self.source == request.source
+        self.is_from(&request.source)
             && self.relayed == request.relayed
             && self.linger == request.linger
             && self.shift == request.shift
+    }
+
+    /// Whether its frames are those of a source. That it is a stream matters no more once it runs.
+    fn is_from(&self, source: &Source) -> bool {
+        self.source == *source
+            || (self.source.clone().without_titles() == source.clone().without_titles()
+                && matches!(self.state(), StreamState::Running { .. }))
     }
 
     /// Whether its frames come from another server that has its source.
@@ -315,6 +322,9 @@ impl LiveStream {
                 tokio::select! {
                     _ = states.changed() => {}
                     () = shared.ended() => {
+                        if let StreamState::Failed { why, .. } = &*states.borrow() {
+                            return Err(why.clone());
+                        }
                         return Err(self.error(SourceErrorKind::NoMedia, "it ended before its first frame"));
                     }
                 }

@@ -88,7 +88,9 @@ impl RtspReception {
     /// The stream at another server that receives it already.
     async fn relayed(&self) -> Option<RtspSource> {
         let (relay, path) = self.relay.as_ref()?;
-        relay.source(path).await
+        let mut source = relay.source(path).await?;
+        source.policies.stored = self.sources.first().policies.stored;
+        Some(source)
     }
 
     /// Receives until nobody takes frames any more.
@@ -115,6 +117,9 @@ impl RtspReception {
                     End::Lost(error) if error.kind == SourceErrorKind::Unauthorized => {
                         is_relayed = false;
                         continue;
+                    }
+                    End::Lost(error) if error.kind == SourceErrorKind::StoredTitle => {
+                        return self.reporter.failed(Arc::new(error));
                     }
                     End::Lost(error) => self.relay_lost(error, assembly.frames() > frames),
                 }
@@ -149,6 +154,10 @@ impl RtspReception {
                     tracing::info!(source = %candidate.source, "no packet by UDP, so media uses the connection");
                     candidate.transport = SourceTransport::Tcp;
                     continue;
+                }
+                // Asked again, it would answer the same.
+                End::Lost(error) if error.kind == SourceErrorKind::StoredTitle => {
+                    return self.reporter.failed(Arc::new(error));
                 }
                 End::Lost(error) => error,
             };

@@ -12,7 +12,7 @@ use crate::{
             tracks::{Chosen, Tracks, choose},
             turns::Turn,
         },
-        source::{AfterEnd, RtspSource, SourceTransport, StoredPolicy},
+        source::{AfterEnd, LONGEST_TITLE, RtspSource, SourceTransport, StoredPolicy},
         udp::UdpMedia,
     },
     source_health::{SourceError, SourceErrorKind},
@@ -203,8 +203,9 @@ impl<'a> Session<'a> {
         (self.tracks, self.playing, self.udp, self.is_heard) = (None, None, UdpMedia::default(), false);
         self.chosen = choose(description, self.assembly);
         self.length = description.range.and_then(|range| length(&range));
-        if self.length.is_some() && self.source.policies.stored == StoredPolicy::Refuse {
-            return Err(self.lost(SourceErrorKind::NoMedia, "it is a stored title, not a live stream"));
+        let is_title = self.length.is_some_and(|length| length <= LONGEST_TITLE);
+        if is_title && self.source.policies.stored == StoredPolicy::Refuse {
+            return Err(self.lost(SourceErrorKind::StoredTitle, "it is a stored title, not a live stream"));
         }
         if self.chosen.is_empty() {
             let found: Vec<&str> = description.streams.iter().map(|stream| stream.encoding.as_str()).collect();

@@ -15,7 +15,7 @@ use std::{fmt::Display, time::Duration};
 const HTTP_ONLY: &[&str] = &["pace", "buffer", "abr", "ranges", "trace", "block", "http2", "plain", "live", "insecure"];
 /// Options that mean nothing to HTTP.
 const RTSP_ONLY: &[&str] =
-    &["rate", "watch", "watch-distribution", "zipf", "transport", "mute", "seeks", "pauses", "reports", "once"];
+    &["rate", "watch", "watch-distribution", "zipf", "transport", "mute", "seeks", "pauses", "reports", "once", "silence"];
 
 pub(crate) fn command() -> Command {
     let command = Command::new("load").about("Loads any HLS, DASH or RTSP server with many simulated clients").arg(
@@ -136,6 +136,7 @@ fn rtsp_options() -> Vec<Arg> {
         option("pauses", "NUMBER", "0", "Number of pauses of some seconds, for each client and minute")
             .value_parser(value_parser!(f64)),
         optional("reports", "DURATION", "Longest interval of receiver reports, as for rate control [default: 5s]"),
+        optional("silence", "DURATION", "Longest time without a packet before a session has failed [default: 4s]"),
         flag("once", "Does not replace clients that leave"),
     ]
 }

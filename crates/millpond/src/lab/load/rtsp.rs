@@ -42,6 +42,9 @@ fn options(given: &Given<'_>) -> Result<Options, String> {
     options.seeks = given.number("seeks").unwrap_or(options.seeks);
     options.pauses = given.number("pauses").unwrap_or(options.pauses);
     options.transport = if given.text("transport") == "tcp" { Transport::Tcp } else { Transport::Udp };
+    if let Some(silence) = given.optional_duration("silence")? {
+        (options.timeout, options.silence) = (options.timeout.max(silence), silence);
+    }
     options.reports = given.optional_duration("reports")?;
     options.mute = given.flag("mute");
     options.once = given.flag("once");

@@ -152,6 +152,7 @@ fn assert_exact(source: &Source, edge: &Server, name: &str, track: &str) {
     // The direct player and the edge.
     source.until(&format!("play /{name}"), 2);
     assert_eq!(source.count(&format!("play /{name}")), 2, "{name}: one session for all viewers");
+    assert_eq!(source.count(&format!("describe /{name}")), 2, "{name}: a live stream is described once");
 }
 
 #[test]

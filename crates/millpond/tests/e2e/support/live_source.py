@@ -21,7 +21,7 @@ PROFILES = {"avpf": AVPF, "both": AVP | AVPF}
 
 
 def watch(_server, client):
-    for method in ("play", "teardown"):
+    for method in ("describe", "play", "teardown"):
         client.connect(f"{method}-request", lambda _, context, name: print(name, context.uri.abspath, flush=True), method)
     client.connect("closed", lambda _: print("closed", flush=True))
 

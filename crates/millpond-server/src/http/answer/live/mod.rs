@@ -23,7 +23,7 @@ use crate::{
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use millpond_http::request::Request;
 use millpond_package::hls::Container;
-use millpond_stream::Program;
+use millpond_stream::{Program, SourceErrorKind};
 use segment::OfRun;
 use std::time::Duration;
 
@@ -46,13 +46,34 @@ pub(super) async fn answer(
     live: &LiveTarget,
     info: &mut ReplyInfo,
 ) -> Result<Reply, AnswerError> {
-    let Context { front, request, .. } = *context;
+    let front = context.front;
     front.attribute(live.place, Kind::Stream, info);
+    match of_title_or_live(context, live, info).await {
+        // A server described the path as that of a stored title.
+        Err(AnswerError::Source { error, .. }) if error.kind == SourceErrorKind::StoredTitle && live.is_source => {
+            title::ask(front, live).await?;
+            of_title_or_live(context, live, info).await
+        }
+        answered => answered,
+    }
+}
+
+async fn of_title_or_live(
+    context: &Context<'_>,
+    live: &LiveTarget,
+    info: &mut ReplyInfo,
+) -> Result<Reply, AnswerError> {
     if live.is_source
         && let Some(reply) = title::answer(context, live, info).await?
     {
         return Ok(reply);
     }
+    of_live(context, live, info).await
+}
+
+/// Answers a request for something of a live stream or channel.
+async fn of_live(context: &Context<'_>, live: &LiveTarget, info: &mut ReplyInfo) -> Result<Reply, AnswerError> {
+    let Context { front, request, .. } = *context;
     let answered = match live.resource {
         // Segments of before can be had here only.
         Some(LiveResource::OfRun { .. }) => of_stream(context, live, info).await,

@@ -26,8 +26,24 @@ use std::sync::Arc;
 /// Seconds for which a playlist is fresh: the title may be found to be shorter.
 const FRESH: u64 = 10;
 
+/// Asks the server of a stream for its stored title, so that it is known.
+///
+/// # Errors
+/// The server has nothing there, or does not answer.
+pub(super) async fn ask(front: &Front, live: &LiveTarget) -> Result<(), AnswerError> {
+    known(front, live, true).await.map(drop)
+}
+
+async fn known(front: &Front, live: &LiveTarget, asks: bool) -> Result<Option<Arc<RemoteTitle>>, AnswerError> {
+    front.sources.title(&live.stream, asks).await.map_err(|error| match error {
+        NoTitle::Library(error) => error.into(),
+        NoTitle::Source(error) => AnswerError::Source { path: live.stream.to_string(), error },
+    })
+}
+
 /// Answers a request for something of a stored title of a server; `None` where the path is that of a live stream, and for transport streams,
-/// which are made of titles as of live streams.
+/// which are made of titles as of live streams. Only for segments is the server asked:
+/// others were told by a live stream that [there is a title](ask).
 ///
 /// # Errors
 /// The title has no such resource, or its server failed.
@@ -50,13 +66,11 @@ pub(super) async fn answer(
         ) => resource,
         _ => return Ok(None),
     };
+    // Segments of before are known by the name of their version: nothing else is asked for them.
+    let is_of_run = matches!(resource, LiveResource::OfRun { .. }) && !front.sources.manager().is_running(&live.stream);
     // As of a live stream, HEAD opens nothing.
-    let title = front.sources.title(&live.stream, context.request.method != Method::HEAD).await;
-    let title = title.map_err(|error| match error {
-        NoTitle::Library(error) => error.into(),
-        NoTitle::Source(error) => AnswerError::Source { path: live.stream.to_string(), error },
-    })?;
-    let Some(title) = title else { return Ok(None) };
+    let asks = is_of_run && context.request.method != Method::HEAD;
+    let Some(title) = known(front, live, asks).await? else { return Ok(None) };
     let listing = title.listing();
     let unlisted = || live.without("the title has no track that a playlist can list");
     Ok(match resource {
