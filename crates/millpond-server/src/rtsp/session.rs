@@ -8,7 +8,10 @@ use super::{
     signalling::{Asked, Course, Signs, Viewer},
     wire::Wire,
 };
-use crate::cluster::{Booked, Cluster};
+use crate::{
+    cluster::{Booked, Cluster},
+    live::PhasedTitle,
+};
 use millpond_access::{ClientHold, Pass};
 use millpond_cluster::{Bitrate, Demand, Shortage};
 use millpond_rtp::{play::NptRange, sdp_writer::Described};
@@ -35,6 +38,15 @@ pub(super) fn stored_demand(media: &Arc<StoredMedia>, place: Option<Arc<str>>, t
         length: Duration::try_from_secs_f64(media.duration()).ok(),
         is_read_only: false,
     }
+}
+
+/// Speed at which a viewer by TCP catches up with a phase. TCP slows the sender down where the viewer takes less.
+const PATCH_SPEED: f64 = 2.0;
+
+/// Returns the speed at which a viewer catches up with a phase: the speed that was asked for. Viewers by UDP can't slow the sender
+/// down, so they get a higher one only if they ask.
+fn patch_speed(asked: f64, is_interleaved: bool) -> f64 {
+    if is_interleaved && asked == 1.0 { PATCH_SPEED } else { asked }
 }
 
 /// A session that several connections may ask for something.
@@ -257,6 +269,7 @@ impl Session {
         let request = match &self.medium {
             Medium::Program(program) => self.live(program, wanted, (stays, asked.speed)),
             Medium::Stored(media) => self.request(media, asked),
+            Medium::Phased(phased) => self.phased(phased, asked),
             Medium::Remote(title) => {
                 let NptRange { from, to } = asked.range.npt().unwrap_or_default();
                 let from = self.course.start(from, 1.0, title.length().as_secs_f64());
@@ -286,6 +299,18 @@ impl Session {
         self.course = Course::Playing(opened.start());
         self.admitted.play();
         self.record.plays(self.transport());
+    }
+
+    /// A title that plays in phases. A part with an end is the patch of a receiver of multicast, and is sent as it is.
+    fn phased(&self, phased: &PhasedTitle, asked: Asked) -> Request {
+        let PhasedTitle { media, phases, .. } = phased;
+        let NptRange { from, to } = asked.range.npt().unwrap_or_default();
+        if to.is_some() || self.subscriber.scale(media, asked.scale) != 1.0 {
+            return self.request(media, asked);
+        }
+        let from = self.course.start(from, 1.0, media.duration());
+        let (media, phases) = (media.clone(), phases.clone());
+        Request::Phased { media, from, speed: patch_speed(asked.speed, self.is_interleaved()), phases }
     }
 
     fn request(&self, media: &Arc<StoredMedia>, asked: Asked) -> Request {

@@ -131,6 +131,7 @@ impl Simulation {
             position,
             to: Duration::MAX,
             speed: 1.0,
+            catch_up: None,
             lateness,
             origin: None,
             arrival,
