@@ -1,7 +1,7 @@
 //! Streams that a title costs an origin and a network: by unicast, by interval caching, and by periodic broadcast with patches.
 //!
 //! Viewers arrive at random and watch the whole title. The phase of a viewer and its patch are those of the engine
-//! (`millpond_stream::broadcast`). Figures are means over two durations of the title, after one to warm up.
+//! (`millpond_stream::broadcast`). Figures are means over ten durations of the title, after one to warm up.
 
 use fastrand::Rng;
 use millpond_stream::broadcast::{Patch, Stagger, nearest};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// Durations of the title that are simulated. The first one is not counted.
-const TITLES: u32 = 3;
+const TITLES: u32 = 11;
 
 /// Conditions of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
