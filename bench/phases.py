@@ -59,7 +59,7 @@ def main():
     parser.add_argument("--server", type=Path, default=TARGET / "release/millpond", help="millpond's binary")
     parser.add_argument("--viewers", default="1,10,50,100", help="numbers tried (%(default)s)")
     parser.add_argument("--phases", type=int, default=4, help="(%(default)s)")
-    parser.add_argument("--seconds", type=int, default=60, help="of the title, and in which viewers arrive (%(default)s)")
+    parser.add_argument("--seconds", type=int, default=120, help="of the title, and in which viewers arrive (%(default)s)")
     parser.add_argument("--memory", default="8MiB", help="of the edge (%(default)s)")
     parser.add_argument("--json", type=Path, default=TARGET / "bench/phases.json", help="all figures (%(default)s)")
     options = parser.parse_args()

@@ -1,7 +1,9 @@
 //! Sends the frames of one subscriber when they are due.
 
 use super::{
-    Arrival, Epochs, Lateness, Now, Pace, Progress, TrackSender, ntp, pace,
+    Arrival, Epochs, Lateness, Now, Pace, Progress, TrackSender,
+    allowance::Allowance,
+    ntp, pace,
     packets::{Packetizing, Sent},
     track::octets,
 };
@@ -135,13 +137,17 @@ impl Sending {
             }
             self.last = due;
             let late = position - due;
+            if let Some(at) = self.waits_for_receiver(late, now.at) {
+                return Next::At(at);
+            }
             let is_held = self.transmission.pace.as_mut().is_some_and(|pace| pace.holds(late, LATE));
             if is_held && self.sent == 0 && self.drops(late, packets) {
                 continue;
             }
             if !is_held {
                 let shift = match self.transmission.catch_up {
-                    Some(_) => self.wait_for_receiver(late),
+                    Some(_) if late > LATE => self.delay(late),
+                    Some(_) => Duration::ZERO,
                     None => self.judge(late, packets),
                 };
                 position = position.saturating_sub(shift.mul_f64(self.transmission.speed));
@@ -302,10 +308,21 @@ impl Sending {
         }
     }
 
-    /// Returns by how much all that follow are due later, because a receiver takes frames more slowly than it could catch up.
-    fn wait_for_receiver(&mut self, late: Duration) -> Duration {
+    /// Returns the time of the next visit if the receiver takes frames more slowly than it could catch up. No frame is dropped for
+    /// that: the clock waits.
+    fn waits_for_receiver(&mut self, late: Duration, now: Instant) -> Option<Instant> {
+        let Transmission { catch_up: Some(_), frames, tracks, .. } = &mut self.transmission else { return None };
+        let frame = frames.peek().ok().flatten()?;
+        let track = tracks.iter().find(|track| track.track == frame.track)?;
+        let Allowance::Later(at) = Allowance::of(track, now) else { return None };
+        self.delay(late);
+        Some(at)
+    }
+
+    /// Delays all frames, so that one that is late is due now. Returns the delay.
+    fn delay(&mut self, late: Duration) -> Duration {
         self.supply = Supply::Steady;
-        let shift = if late > LATE { late.div_f64(self.transmission.speed) } else { Duration::ZERO };
+        let shift = late.div_f64(self.transmission.speed);
         self.began = self.began.map(|began| began + shift);
         shift
     }
