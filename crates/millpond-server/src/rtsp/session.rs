@@ -3,6 +3,7 @@
 use super::{
     interleaved::Interleaved,
     medium::Medium,
+    patch_speed::patch_speed,
     record::{End, Record},
     shift::{CannotPlay, Shift, Wanted},
     signalling::{Asked, Course, Signs, Viewer},
@@ -38,15 +39,6 @@ pub(super) fn stored_demand(media: &Arc<StoredMedia>, place: Option<Arc<str>>, t
         length: Duration::try_from_secs_f64(media.duration()).ok(),
         is_read_only: false,
     }
-}
-
-/// Speed at which a viewer by TCP catches up with a phase. TCP slows the sender down where the viewer takes less.
-const PATCH_SPEED: f64 = 2.0;
-
-/// Returns the speed at which a viewer catches up with a phase: the speed that was asked for. Viewers by UDP can't slow the sender
-/// down, so they get a higher one only if they ask.
-fn patch_speed(asked: f64, is_interleaved: bool) -> f64 {
-    if is_interleaved && asked == 1.0 { PATCH_SPEED } else { asked }
 }
 
 /// A session that several connections may ask for something.

@@ -1,7 +1,7 @@
 //! Periodic broadcast: a title that loops in several phases, and viewers that catch up with one of them.
 //!
 //! [`Stagger`] tells when phases begin, and [`nearest`] chooses the phase of a viewer. A [`Patch`] is the beginning that the viewer
-//! missed. These three are pure. A [`Broadcast`] knows where the phases of a title are that run.
+//! missed. These three are pure. The engine keeps a `Broadcast` for each channel: it knows where the phases are.
 
 mod broadcasts;
 mod patch;
