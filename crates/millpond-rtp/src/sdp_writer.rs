@@ -49,20 +49,27 @@ pub fn repeat_type(payload_type: u8) -> u8 {
 /// Last dynamic payload type (RFC 3551 6).
 const LAST_PAYLOAD_TYPE: u8 = 127;
 
-/// Describes an asset of `duration` seconds, or one without an end. `number` is the version of the description. `kept` is a
-/// second range of a live stream, such as the range of its past.
+/// Times of a session description.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SessionTimes<'a> {
+    /// Seconds of the asset; `None` for one without an end.
+    pub duration: Option<f64>,
+    /// A second range of a live stream, such as the range of its past.
+    pub kept: Option<&'a str>,
+    /// The phase of a periodic broadcast that a receiver may join, as the attribute `x-phase` tells it.
+    pub phase: Option<&'a str>,
+}
+
+/// Describes an asset. `number` is the version of the description.
 #[must_use]
-pub fn describe(
-    title: &str,
-    number: u64,
-    (duration, kept): (Option<f64>, Option<&str>),
-    tracks: &[Described<'_>],
-) -> String {
+pub fn describe(title: &str, number: u64, times: &SessionTimes<'_>, tracks: &[Described<'_>]) -> String {
+    let SessionTimes { duration, kept, phase } = *times;
     let any = Connection { nettype: NetType::In, addrtype: AddrType::Ip4, connection_address: "0.0.0.0".to_owned() };
     // RFC 2326 C.1.5.
     let range = duration.map_or_else(|| "npt=now-".to_owned(), |duration| format!("npt=0-{duration:.3}"));
     let ranges = [Some(&*range), kept].into_iter().flatten();
     let ranges = ranges.map(|range| Attribute::with_value("range", range));
+    let phase = phase.map(|phase| Attribute::with_value("x-phase", phase));
     let session = Session {
         origin: Origin {
             username: None,
@@ -82,7 +89,7 @@ pub fn describe(
         times: vec![sdp_types::Time { start_time: 0, stop_time: 0, repeats: Vec::new() }],
         time_zones: Vec::new(),
         key: None,
-        attributes: std::iter::once(Attribute::with_value("control", "*")).chain(ranges).collect(),
+        attributes: std::iter::once(Attribute::with_value("control", "*")).chain(ranges).chain(phase).collect(),
         medias: tracks.iter().map(media).collect(),
     };
     let mut text = Vec::new();
@@ -219,6 +226,8 @@ mod tests {
     use crate::{payload::Depacketizer, sdp_reader::SessionDescription};
     use millpond_media::{SampleTable, codec::OpusConfig, units::Timescale};
 
+    const WHOLE: SessionTimes<'_> = SessionTimes { duration: Some(12.5), kept: None, phase: None };
+
     fn sound(codec: Codec, channels: u16, sample_rate: u32) -> Track {
         Track {
             id: 1,
@@ -262,7 +271,7 @@ mod tests {
                 keys: None,
                 repeats: None,
             };
-            let text = describe("a.mov", 7, (Some(12.5), None), &[described]);
+            let text = describe("a.mov", 7, &WHOLE, &[described]);
             assert!(text.contains(&format!("a=rtpmap:{payload_type} {expected}\r\n")), "{text}");
             let read = SessionDescription::read(text.as_bytes(), "rtsp://host/a.mov/").unwrap();
             let stream = &read.streams[0];
@@ -291,7 +300,7 @@ mod tests {
             keys: None,
             repeats: None,
         };
-        let text = describe("films/a\r\nb.mp4", 7, (Some(12.5), None), &[described]);
+        let text = describe("films/a\r\nb.mp4", 7, &WHOLE, &[described]);
         let session = Session::parse(text.as_bytes()).unwrap();
         assert_eq!(session.session_name, "films/ab.mp4", "no line of its own");
         let media = &session.medias[0];
@@ -300,7 +309,9 @@ mod tests {
         assert_eq!(media.get_first_attribute_value("fmtp"), Some(Some("97 sprop-stereo=1")));
         assert_eq!(media.get_first_attribute_value("control"), Some(Some("a1")));
         assert!(text.contains("a=range:npt=0-12.500\r\n") && text.contains("b=AS:65\r\n"), "{text}");
-        assert!(describe("a", 7, (None, None), &[described]).contains("a=range:npt=now-\r\n"));
+        assert!(describe("a", 7, &SessionTimes::default(), &[described]).contains("a=range:npt=now-\r\n"));
+        let phased = describe("a", 7, &SessionTimes { phase: Some("/a/phase-2"), ..WHOLE }, &[described]);
+        assert!(phased.contains("a=range:npt=0-12.500\r\na=x-phase:/a/phase-2\r\n"), "{phased}");
         let read = SessionDescription::read(text.as_bytes(), "rtsp://host/films/a.mp4/").unwrap();
         let stream = &read.streams[0];
         assert_eq!((stream.control.as_str(), stream.bandwidth), ("rtsp://host/films/a.mp4/a1", Some(65_000)));
@@ -308,7 +319,7 @@ mod tests {
         assert_eq!(stream.feedback.retransmission, None);
         for is_avpf in [false, true] {
             let repeats = Some(Repeats { time: Duration::from_millis(1500), is_avpf });
-            let text = describe("a", 7, (None, None), &[Described { repeats, ..described }]);
+            let text = describe("a", 7, &SessionTimes::default(), &[Described { repeats, ..described }]);
             let read = SessionDescription::read(text.as_bytes(), "rtsp://host/films/a.mp4/").unwrap();
             let feedback = &read.streams[0].feedback;
             let offer = feedback.retransmission.unwrap();

@@ -9,6 +9,7 @@
 //! configuration file. [`Options`] are its own.
 
 pub mod admission;
+pub mod broadcast;
 mod cannot_open;
 pub mod clock;
 mod counters;
@@ -59,8 +60,8 @@ pub use live::{
     ShiftOptions, ShiftReport, Titles, Viewing, WindowOptions,
 };
 pub use manager::{
-    Beginning, Group, GroupAddress, KeepAlive, LiveCollector, Manager, Opened, Options, Played, PlayedPart, Playing,
-    Request, Start, Stopped, Subscriber,
+    Beginning, Group, GroupAddress, KeepAlive, LiveCollector, Manager, Opened, Options, Phases, Played, PlayedPart,
+    Playing, Request, Start, Stopped, Subscriber,
 };
 pub use modules::{
     AttachableKind, BadOption, CannotRecord, MadeModule, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions,

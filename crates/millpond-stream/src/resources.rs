@@ -2,6 +2,7 @@
 
 use crate::{
     Counters,
+    broadcast::Broadcasts,
     stored::{Intervals, MediaReader},
 };
 use std::sync::Arc;
@@ -13,6 +14,8 @@ pub struct Resources {
     pub(crate) reader: MediaReader,
     /// Blocks that sessions close to each other share.
     pub(crate) intervals: Arc<Intervals>,
+    /// Titles that loop in phases.
+    pub(crate) broadcasts: Arc<Broadcasts>,
     /// Counts frames, packets and reports.
     pub(crate) counters: Arc<Counters>,
 }

@@ -16,6 +16,7 @@ const ROWS: Rows = &[
     &["cannot_open", "counters", "epoch", "lead", "transport_stream"],
     &[
         "admission",
+        "broadcast",
         "cues",
         "dropping",
         "format",

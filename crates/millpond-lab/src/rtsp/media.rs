@@ -280,7 +280,10 @@ mod tests {
 
     impl Play {
         fn new(tracks: usize) -> Self {
-            Self { media: Media::new(&vec![90_000; tracks], (millis(10_000), millis(4_000)), None), figures: MediaFigures::default() }
+            Self {
+                media: Media::new(&vec![90_000; tracks], (millis(10_000), millis(4_000)), None),
+                figures: MediaFigures::default(),
+            }
         }
 
         fn packet(&mut self, track: usize, sequence: u16, timestamp: u32, at: u64) -> Option<Event> {

@@ -7,6 +7,7 @@
 //! `millpond_store::schedule`.
 
 mod belady;
+mod broadcast;
 pub mod cluster;
 mod compare;
 mod generate;
@@ -24,9 +25,11 @@ pub mod trace;
 mod workload;
 
 pub use belady::byte_miss_ratio;
+pub use broadcast::{BroadcastRow, BroadcastSetting, Load, broadcast};
 pub use compare::{Row, compare, head};
 pub use generate::{ZipfOptions, sproxy, zipf};
 pub use link_model::LinkModel;
+pub use millpond_stream::broadcast::MOST_PHASES;
 pub use mixes::{MIXES, mix};
 pub use outcome::{Outcome, Setting};
 pub use plot::{Axis, Plot};

@@ -19,6 +19,6 @@ pub(crate) use ladder_viewers::CannotFollow;
 pub(crate) use ladders::{LadderAt, Ladders};
 pub(crate) use relay::{LaterSources, OwnerRelay};
 pub use settings::LiveSettings;
-pub(crate) use sources::{LivePlace, NoTitle, Sources, window_options};
+pub(crate) use sources::{LivePlace, NoPhases, NoTitle, PhasedTitle, Sources, window_options};
 pub(crate) use stream_path::{PlaceOffset, StreamPath};
 pub(crate) use sweep::sweep;

@@ -12,7 +12,7 @@ use crate::{
 use millpond_place::{LiveKind, LiveLocation, LiveSourceError, SourceSettings};
 use millpond_store::ring::RingLimits;
 use millpond_stream::{
-    Linger, LiveRequest, Manager, Source, StoredMedia,
+    CannotOpen, Linger, LiveRequest, Manager, Phases, Source, StoredMedia,
     live::{LadderId, ShiftOptions, WindowOptions},
     reception::{SourceError, SourceTransport},
     remote::RemoteTitle,
@@ -28,6 +28,29 @@ pub(crate) enum NoTitle {
     /// The server refuses the path.
     #[error(transparent)]
     Source(#[from] Arc<SourceError>),
+}
+
+/// A title whose phases run.
+#[derive(Clone, Debug)]
+pub(crate) struct PhasedTitle {
+    pub(crate) media: Arc<StoredMedia>,
+    /// Path of the channel.
+    pub(crate) channel: Arc<str>,
+    pub(crate) phases: Arc<Phases>,
+}
+
+/// Why the phases of a channel can't be watched.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoPhases {
+    /// The asset can't be opened.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    /// Too many streams run.
+    #[error(transparent)]
+    Stream(#[from] CannotOpen),
+    /// The asset has no duration.
+    #[error("{0} has no duration, so that it can't play in phases")]
+    Endless(String),
 }
 
 /// Finds what the engine plays at a path.
@@ -314,6 +337,24 @@ impl Sources {
     /// Returns an asset as the engine plays it.
     pub(crate) fn media(&self, asset: &Asset) -> Arc<StoredMedia> {
         titles::media(&self.manager, asset)
+    }
+
+    /// Returns the path of the asset that plays in phases at `path`.
+    pub(crate) fn phased_asset(&self, path: &str) -> Option<&str> {
+        Some(&self.channels.phased(path.trim_matches('/'))?.asset)
+    }
+
+    /// Opens the asset that plays in phases at `path`, and starts its phases. `None` where the path is no channel with phases.
+    ///
+    /// # Errors
+    /// Those of the library for the asset; too many streams run.
+    pub(crate) async fn phased(&self, path: &str) -> Result<Option<PhasedTitle>, NoPhases> {
+        let Some(channel) = self.channels.phased(path.trim_matches('/')) else { return Ok(None) };
+        let (asset, _) = self.shelf.open(&channel.asset).await?;
+        let media = self.media(&asset);
+        let phases = self.manager.phases(&channel.name, &media, self.channels.requests(channel))?;
+        let phases = Arc::new(phases.ok_or_else(|| NoPhases::Endless(channel.asset.to_string()))?);
+        Ok(Some(PhasedTitle { media, channel: channel.name.clone(), phases }))
     }
 
     /// Tells whether there are channels.

@@ -3,7 +3,7 @@
 use super::Rtsp;
 use crate::{
     library::LibraryError,
-    live::{CannotFollow, NoTitle, StreamPath},
+    live::{CannotFollow, NoPhases, NoTitle, PhasedTitle, StreamPath},
 };
 use millpond_stream::{
     CannotOpen, Feed, Format, Program, SourceErrorKind, StoredMedia, reception::SourceError, remote::RemoteTitle,
@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(super) enum Medium {
     /// A stored title.
     Stored(Arc<StoredMedia>),
+    /// A stored title that plays in phases.
+    Phased(PhasedTitle),
     /// A stored title of an RTSP server.
     Remote(Arc<RemoteTitle>),
     /// A channel, or a live stream.
@@ -33,6 +35,8 @@ pub(super) enum NoMedium {
     Stream(#[from] CannotOpen),
     #[error(transparent)]
     Source(#[from] Arc<SourceError>),
+    #[error("{0}")]
+    Phases(NoPhases),
     #[error("the connection is for another stream")]
     Other,
 }
@@ -42,6 +46,16 @@ impl From<NoTitle> for NoMedium {
         match error {
             NoTitle::Library(error) => Self::Library(error),
             NoTitle::Source(error) => Self::Source(error),
+        }
+    }
+}
+
+impl From<NoPhases> for NoMedium {
+    fn from(error: NoPhases) -> Self {
+        match error {
+            NoPhases::Library(error) => Self::Library(error),
+            NoPhases::Stream(error) => Self::Stream(error),
+            endless @ NoPhases::Endless(_) => Self::Phases(endless),
         }
     }
 }
@@ -60,7 +74,7 @@ impl Medium {
     /// The feed that frames come from.
     pub(super) fn feed(&self) -> &dyn Feed {
         match self {
-            Self::Stored(media) => &**media,
+            Self::Stored(media) | Self::Phased(PhasedTitle { media, .. }) => &**media,
             Self::Remote(title) => &**title,
             Self::Program(program) => program.feed(),
         }
@@ -69,7 +83,7 @@ impl Medium {
     /// The title, unless it plays as a channel.
     pub(super) fn stored(&self) -> Option<&Arc<StoredMedia>> {
         match self {
-            Self::Stored(media) => Some(media),
+            Self::Stored(media) | Self::Phased(PhasedTitle { media, .. }) => Some(media),
             Self::Remote(_) | Self::Program(_) => None,
         }
     }
@@ -77,7 +91,7 @@ impl Medium {
     /// Seconds of a title; `None` of a channel or live stream.
     pub(super) fn duration(&self) -> Option<f64> {
         match self {
-            Self::Stored(media) => Some(media.duration()),
+            Self::Stored(media) | Self::Phased(PhasedTitle { media, .. }) => Some(media.duration()),
             Self::Remote(title) => Some(title.length().as_secs_f64()),
             Self::Program(_) => None,
         }
@@ -86,15 +100,25 @@ impl Medium {
     /// The channel or the live stream.
     pub(super) fn program(&self) -> Option<&Program> {
         match self {
-            Self::Stored(_) | Self::Remote(_) => None,
+            Self::Stored(_) | Self::Phased(_) | Self::Remote(_) => None,
             Self::Program(program) => Some(program),
+        }
+    }
+
+    /// The title that plays in phases.
+    pub(super) fn phased(&self) -> Option<&PhasedTitle> {
+        match self {
+            Self::Phased(phased) => Some(phased),
+            Self::Stored(_) | Self::Remote(_) | Self::Program(_) => None,
         }
     }
 
     /// The index of the track of a name. Tracks of a title without frames have one too.
     pub(super) fn track(&self, name: &str) -> Option<usize> {
         match self {
-            Self::Stored(media) => media.presentation().tracks().iter().position(|track| track.name() == name),
+            Self::Stored(media) | Self::Phased(PhasedTitle { media, .. }) => {
+                media.presentation().tracks().iter().position(|track| track.name() == name)
+            }
             Self::Remote(title) => {
                 title.formats().iter().position(|format| format.as_ref().is_some_and(|format| format.name == name))
             }
@@ -109,7 +133,7 @@ impl Medium {
     pub(super) fn codecs(&self) -> Vec<String> {
         let of = |(_, format): (u16, &Format)| format!("{} ({})", format.name, format.track.codec.parameter());
         match self {
-            Self::Stored(media) => {
+            Self::Stored(media) | Self::Phased(PhasedTitle { media, .. }) => {
                 let tracks = media.presentation().tracks().iter();
                 tracks.map(|track| format!("{} ({})", track.name(), track.codec_and_encryption())).collect()
             }
@@ -123,6 +147,9 @@ impl Rtsp {
     /// The medium of a path, and the rendition that its last part names, where it does. A live stream is opened; waits until its
     /// formats are known. That of a ladder is for one viewer. Where another node `is_asking`, only streams that this node receives itself count.
     pub(super) async fn medium(&self, path: &str, is_asking: bool) -> Result<(Medium, Option<String>), NoMedium> {
+        if let Some(phased) = self.sources.phased(path).await? {
+            return Ok((Medium::Phased(phased), None));
+        }
         let at = self.sources.find(path);
         if let Some(program) = self.sources.follow(&at).await? {
             return Ok((Medium::Program(program), None));

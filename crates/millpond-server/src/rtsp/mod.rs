@@ -17,6 +17,7 @@ mod listen;
 mod medium;
 mod metrics;
 mod party;
+mod patch_speed;
 mod publisher;
 mod record;
 mod reply;

@@ -3,12 +3,16 @@
 use super::{
     interleaved::Interleaved,
     medium::Medium,
+    patch_speed::patch_speed,
     record::{End, Record},
     shift::{CannotPlay, Shift, Wanted},
     signalling::{Asked, Course, Signs, Viewer},
     wire::Wire,
 };
-use crate::cluster::{Booked, Cluster};
+use crate::{
+    cluster::{Booked, Cluster},
+    live::PhasedTitle,
+};
 use millpond_access::{ClientHold, Pass};
 use millpond_cluster::{Bitrate, Demand, Shortage};
 use millpond_rtp::{play::NptRange, sdp_writer::Described};
@@ -257,6 +261,7 @@ impl Session {
         let request = match &self.medium {
             Medium::Program(program) => self.live(program, wanted, (stays, asked.speed)),
             Medium::Stored(media) => self.request(media, asked),
+            Medium::Phased(phased) => self.phased(phased, asked),
             Medium::Remote(title) => {
                 let NptRange { from, to } = asked.range.npt().unwrap_or_default();
                 let from = self.course.start(from, 1.0, title.length().as_secs_f64());
@@ -286,6 +291,18 @@ impl Session {
         self.course = Course::Playing(opened.start());
         self.admitted.play();
         self.record.plays(self.transport());
+    }
+
+    /// A title that plays in phases. A part with an end is the patch of a receiver of multicast, and is sent as it is.
+    fn phased(&self, phased: &PhasedTitle, asked: Asked) -> Request {
+        let PhasedTitle { media, phases, .. } = phased;
+        let NptRange { from, to } = asked.range.npt().unwrap_or_default();
+        if to.is_some() || self.subscriber.scale(media, asked.scale) != 1.0 {
+            return self.request(media, asked);
+        }
+        let from = self.course.start(from, 1.0, media.duration());
+        let (media, phases) = (media.clone(), phases.clone());
+        Request::Phased { media, from, speed: patch_speed(asked.speed, self.is_interleaved()), phases }
     }
 
     fn request(&self, media: &Arc<StoredMedia>, asked: Asked) -> Request {

@@ -9,6 +9,7 @@ use millpond_settings::{
 };
 use millpond_stream::{
     Bounds, Groups, Lateness, NoGroups, Options, ROUND, RateRule,
+    broadcast::JOINED,
     reception::{Connector, Relay},
 };
 use std::{
@@ -57,6 +58,8 @@ const SESSION_TIMEOUT: (Duration, Duration) = (Duration::from_secs(10), Duration
 /// The longest `rtsp-round`. Packets leave late by one round at most, and receivers that buffer 52 ms (AMPS) see no gap.
 const LONGEST_ROUND: Duration = Duration::from_millis(40);
 
+/// The shortest caching window with which viewers can join the phase of a channel.
+const LEAST_WINDOW: Duration = Duration::from_secs(2 * JOINED.as_secs());
 /// The longest caching window.
 const WINDOW: Duration = Duration::from_secs(600);
 
@@ -94,6 +97,7 @@ impl Settings for RtspSettings {
         }
         let mut errors = self.read_users(sources);
         errors.extend(self.multicast_conflict().map(|reason| sources.conflict("rtsp-multicast", reason)));
+        errors.extend(self.window_conflict().map(|reason| sources.conflict("rtsp-window", reason)));
         if self.rate_rule == RateRule::Tfrc && !cfg!(feature = "tfrc") {
             errors.push(sources.absent("rtsp-rate-control", "tfrc"));
         }
@@ -230,7 +234,8 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::List,
         default: "none",
         help: "Channels: assets that play in a loop, at the same position for all viewers. A channel is the path of \
-               an asset, or a named list such as news=films/a.mp4 films/b.mp4",
+               an asset, or a named list such as news=films/a.mp4 films/b.mp4. A name with one asset and a number of \
+               phases, such as movie=films/a.mp4 phases=4, plays the title several times, at equal distances",
         applied: At::Reload,
         apply: |rtsp, text| channels(text).map(|v| rtsp.channels = v),
         show: |rtsp| Some(rtsp.channels.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
@@ -265,12 +270,12 @@ fn rate_rule(text: &str) -> Result<RateRule, BadValue> {
 }
 
 fn channels(text: &str) -> Result<Vec<ChannelConfig>, BadValue> {
-    let bad = || BadValue::new("paths of assets, and lists such as \"news=films/a.mp4 films/b.mp4\", each name once");
     let parse = |text: String| ChannelConfig::parse(&text);
-    let channels: Vec<_> = value::list(text).into_iter().map(parse).collect::<Option<_>>().ok_or_else(bad)?;
+    let channels: Vec<_> = value::list(text).into_iter().map(parse).collect::<Result<_, _>>()?;
     let mut names = HashSet::new();
-    channels.iter().all(|channel| names.insert(&*channel.name)).then_some(()).ok_or_else(bad)?;
-    Ok(channels)
+    let phased = channels.iter().filter(|channel| channel.phases.is_some()).map(|channel| channel.name.clone());
+    let mut all = channels.iter().flat_map(ChannelConfig::streams).chain(phased);
+    all.all(|name| names.insert(name)).then_some(channels).ok_or_else(ChannelConfig::expected)
 }
 
 fn groups(text: &str) -> Result<Groups, BadValue> {
@@ -304,7 +309,7 @@ impl RtspSettings {
             window: self.window,
             lateness: self.lateness,
             rate_rule: self.rate_rule,
-            channels: self.channels.iter().map(|channel| channel.name.clone()).collect(),
+            channels: self.channels.iter().flat_map(ChannelConfig::streams).collect(),
             max_streams: limits.max_streams,
             stream_memory: limits.stream_memory,
             viewer_queue: limits.viewer_queue,
@@ -327,9 +332,21 @@ impl RtspSettings {
         }
     }
 
+    fn window_conflict(&self) -> Option<String> {
+        let phased = self.channels.iter().find(|channel| channel.phases.is_some())?;
+        let why = || {
+            format!(
+                "viewers of {} join a phase within rtsp-window: at least {}",
+                phased.name,
+                show_duration(LEAST_WINDOW)
+            )
+        };
+        (self.window < LEAST_WINDOW).then(why)
+    }
+
     fn multicast_conflict(&self) -> Option<String> {
         let groups = self.multicast?;
-        let channels = self.channels.len();
+        let channels: usize = self.channels.iter().map(|channel| channel.streams().len()).sum();
         match channels.checked_sub(1) {
             _ if self.address.is_ipv6() => Some(format!("rtsp-multicast is over IPv4, but rtsp is {}", self.address)),
             None => Some("rtsp-multicast is for channels: name assets in rtsp-channels".to_owned()),

@@ -110,6 +110,7 @@ impl Group {
                 position: begins,
                 to: Duration::MAX,
                 speed: 1.0,
+                catch_up: None,
                 lateness: Lateness::All,
                 origin: None,
                 arrival: Some(Arrival::new(shared.id(), span)),

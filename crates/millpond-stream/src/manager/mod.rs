@@ -10,6 +10,7 @@ mod observe;
 mod opened;
 mod opening;
 mod options;
+mod phases;
 mod senders;
 mod stored_titles;
 mod subscriber;
@@ -18,6 +19,7 @@ pub use group::{Group, GroupAddress};
 pub use metrics::LiveCollector;
 pub use opened::{Beginning, KeepAlive, Opened, Played, PlayedPart, Playing, Request, Start, Stopped};
 pub use options::Options;
+pub use phases::Phases;
 pub use subscriber::Subscriber;
 
 use crate::{
@@ -84,7 +86,8 @@ impl Manager {
         let memory = LiveMemory::new(Holds::of(store.memory(), "live"), Arc::default(), options.stream_memory);
         let reader = MediaReader::new(store, heavy);
         let admission = Admission::new(options.bounds, reader.holds.clone());
-        let (resources, registry) = (Resources { reader, intervals, counters: counters.clone() }, Registry::default());
+        let (broadcasts, counters, registry) = (Arc::default(), counters.clone(), Registry::default());
+        let resources = Resources { reader, intervals, broadcasts, counters };
         let means = Means::new(&registry, (&options.connector, options.relay.as_ref()), &resources, memory);
         Ok(Self {
             origins: Origins::new(places, options.bounds.origin_bandwidth),

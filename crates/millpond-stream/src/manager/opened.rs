@@ -1,6 +1,6 @@
 //! Requests to play, and what becomes of them.
 
-use super::{Group, Subscriber};
+use super::{Group, Phases, Subscriber};
 use crate::{
     Feed, StoredMedia,
     graph::{Running, Shared},
@@ -26,6 +26,17 @@ pub enum Request {
         scale: f64,
         /// Speed of sending, as a multiple of the pace of playing.
         speed: f64,
+    },
+    /// The rest of a stored title whose phases run. The viewer catches up with the nearest phase that is ahead, and joins it.
+    Phased {
+        /// The title.
+        media: Arc<StoredMedia>,
+        /// Where it begins.
+        from: Start,
+        /// Speed of the part before the viewer joins, as a multiple of the pace of playing. A viewer at 1 or less never joins.
+        speed: f64,
+        /// The phases.
+        phases: Arc<Phases>,
     },
     /// A part of a stored title of an RTSP server.
     Remote {
@@ -115,6 +126,8 @@ pub(super) enum Source {
         keys: Option<KeyFrames>,
         /// Duration of the title.
         end: Duration,
+        /// Phases of the title, where it has some.
+        _phases: Option<Arc<Phases>>,
     },
     /// A graph that others use too.
     Shared {
@@ -143,7 +156,7 @@ pub enum Stopped {
 
 /// Keeps a shared graph running.
 #[derive(Debug)]
-pub struct KeepAlive(#[expect(dead_code, reason = "keeps the graph")] Arc<Shared>);
+pub struct KeepAlive(#[expect(dead_code, reason = "keeps the graph")] pub(super) Arc<Shared>);
 
 impl Opened {
     /// The part that will be played.
@@ -175,7 +188,7 @@ impl Playing {
     /// them back.
     pub async fn stop(mut self, subscriber: &mut Subscriber) -> Stopped {
         match self.source.take() {
-            Some(Source::Loader { _module, keys, end }) => {
+            Some(Source::Loader { _module, keys, end, _phases }) => {
                 drop(_module);
                 let position = subscriber.stop(end).await;
                 keys.map_or(Stopped::Before(position), |keys| Stopped::At(keys.position(position)))

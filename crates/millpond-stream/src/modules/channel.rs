@@ -97,6 +97,7 @@ impl Channel {
             sleep_until(moment).await;
             let soon = first.due + moment.elapsed().min(LATE) + TOGETHER;
             let given = rest.iter().take_while(|frame| frame.due <= soon).count().max(1);
+            self.schedule.reach(first.due, moment.into_std());
             self.give(&rest[..given], output).await?;
             rest = &rest[given..];
         }

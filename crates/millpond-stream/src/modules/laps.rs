@@ -54,6 +54,9 @@ impl Laps {
                 .ok_or_else(|| error(SourceErrorKind::NoMedia, "it has no track that can be sent by RTP".to_owned()))?,
         };
         let is_same = self.last == Some(media.id());
+        if !(is_same && self.schedule.has_seat()) {
+            self.take_seat(&media).await.map_err(|words| error(SourceErrorKind::NoMedia, words.to_owned()))?;
+        }
         let number = if is_same { self.number } else { self.number.wrapping_add(1) };
         let lap = match joint.lap(&media, number) {
             Ok(lap) => lap,
@@ -66,6 +69,7 @@ impl Laps {
             self.schedule.add(AssetTurn { number, from: lap.begin(), formats: lap.formats().clone() });
             (self.last, self.number) = (Some(media.id()), number);
         }
+        self.schedule.begin_lap(lap.begin());
         let loaded = self.loader(&media, &lap).load(output, &|run| lap.shift(run)).await;
         joint.end(lap, loaded.is_ok().then(|| media.duration()));
         self.joint = Some(joint);
@@ -74,6 +78,20 @@ impl Laps {
             Ok(given) => Ok(given.is_some()),
             Err(why) => Err(error(SourceErrorKind::Unreachable, why.to_string())),
         }
+    }
+
+    /// Waits until the phase of the channel begins, where it is one.
+    ///
+    /// # Errors
+    /// The title can't be played in phases.
+    async fn take_seat(&self, media: &StoredMedia) -> Result<(), &'static str> {
+        let Some(phase) = self.source.phase() else { return Ok(()) };
+        let seat = self.resources.broadcasts.seat(phase, (media.id(), media.duration()));
+        let seat = seat.ok_or("it has no duration, so that it can't play in phases")?;
+        let begins = seat.next_begin(Instant::now().into_std());
+        sleep_until(begins.into()).await;
+        self.schedule.set_seat(Some(seat));
+        Ok(())
     }
 
     fn loader(&self, media: &Arc<StoredMedia>, lap: &Lap) -> Loader {
@@ -103,6 +121,8 @@ impl Laps {
                 Ok(true) => (has_played, *rest) = (true, None),
                 Ok(false) => return false,
                 Err(why) => {
+                    // A phase that failed begins again at its next turn.
+                    self.schedule.set_seat(None);
                     tracing::warn!(asset = %asset, why = why.words, "a channel skips an asset");
                     *rest = Some(Instant::now() + if self.last.is_some() { REST } else { FIRST_REST });
                     has_played |= self.last != before;

@@ -45,9 +45,9 @@ pub use rtsp::connector::{Connection, ConnectionEnds, Connector, Relay, TcpConne
 pub(crate) use rtsp::playback::{Faster, Playback};
 pub(crate) use rtsp::played_track::PlayedFrame;
 pub(crate) use rtsp::turns::Turns;
+pub(crate) use source::LONGEST_TITLE;
 pub use source::{
     AfterEnd, AfterLoss, RtpInfoPolicy, RtspSource, SourcePolicies, SourceTransport, StoredPolicy, TeardownPolicy,
 };
-pub(crate) use source::LONGEST_TITLE;
 pub(crate) use transport::KIND as TRANSPORT;
 pub use transport::{TransportReception, TransportSource, TransportUrlError};

@@ -27,7 +27,7 @@ pub use stream::{LiveStream, StreamReport};
 
 use crate::{
     cannot_open::CannotOpen,
-    graph::{Fork, LiveMemory},
+    graph::{Fork, LiveMemory, Shared},
     live::{Found, LiveFeed, LiveWindow, NewWindow, Program, WindowOptions, Windows},
     modules::Segmenter,
     reception::{Publication, PublicationEnd},
@@ -163,6 +163,12 @@ impl Streams {
         // Names without a source get no folder.
         self.keep_past(stream).await;
         Ok(feed)
+    }
+
+    /// Opens a stream, unless it runs, without waiting for its formats. The stream stays open while the share exists. `None` where
+    /// its source failed just now.
+    pub(crate) fn hold(&self, stream: &LiveStream) -> Option<Arc<Shared>> {
+        stream.hold(&self.means)
     }
 
     /// Begins a publication.

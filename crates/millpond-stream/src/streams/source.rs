@@ -5,7 +5,10 @@ use crate::{
     graph::{Module, SourceModules},
     live::{ChannelSource, Schedule, ShiftOptions},
     modules::{Channel, Laps},
-    reception::{ADDRESS, Alternatives, Desk, PublishedReception, RtspReception, StoredPolicy, TransportReception, TransportSource},
+    reception::{
+        ADDRESS, Alternatives, Desk, PublishedReception, RtspReception, StoredPolicy, TransportReception,
+        TransportSource,
+    },
     report::Reporter,
 };
 use std::{fmt, sync::Arc, time::Duration};

@@ -304,6 +304,11 @@ impl LiveStream {
         Ok(Opened { id, reporter, shared, desk })
     }
 
+    /// Opens it without waiting for its formats. `None` where its source failed just now.
+    pub(super) fn hold(&self, means: &Means) -> Option<Arc<Shared>> {
+        self.open(means).ok().map(|opened| opened.shared)
+    }
+
     /// Opens it, and waits until its formats are known.
     ///
     /// # Errors

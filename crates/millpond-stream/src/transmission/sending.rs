@@ -1,12 +1,15 @@
 //! Sends the frames of one subscriber when they are due.
 
 use super::{
-    Arrival, Epochs, Lateness, Now, Pace, Progress, TrackSender, ntp, pace,
+    Arrival, Epochs, Lateness, Now, Pace, Progress, TrackSender,
+    allowance::Allowance,
+    ntp, pace,
     packets::{Packetizing, Sent},
     track::octets,
 };
 use crate::{
     admission::OriginLoad,
+    broadcast::CatchUp,
     graph::{Closed, PipeReader},
     registry::NodeGuard,
     stored::PERIOD,
@@ -41,6 +44,8 @@ pub(crate) struct Transmission {
     pub(crate) to: Duration,
     /// Speed of sending, as a multiple of the natural pace: above 0.
     pub(crate) speed: f64,
+    /// The phase that `speed` catches up with. After that frames are sent at the pace of playing.
+    pub(crate) catch_up: Option<CatchUp>,
     pub(crate) lateness: Lateness,
     /// The origin that is told of late frames.
     pub(crate) origin: Option<Arc<OriginLoad>>,
@@ -60,6 +65,8 @@ pub(super) struct Sending {
     pub(super) transmission: Transmission,
     /// Time at which `position` was due; `None` before the first frames arrived.
     began: Option<Instant>,
+    /// Beginning of a transmission that catches up: the moment, and its due time.
+    caught_up_from: Option<(Instant, Duration)>,
     reported: Option<Instant>,
     /// Due time of the last frame.
     pub(super) last: Duration,
@@ -99,7 +106,8 @@ impl Sending {
     pub(super) fn new(transmission: Transmission) -> Self {
         let last = transmission.position;
         let supply = Supply::Steady;
-        Self { transmission, began: None, reported: None, last, sent: 0, supply, told: None, ends: None }
+        let (began, caught_up_from) = (None, None);
+        Self { transmission, began, caught_up_from, reported: None, last, sent: 0, supply, told: None, ends: None }
     }
 
     /// Sends the frames that are due.
@@ -113,6 +121,7 @@ impl Sending {
         }
         let began = *self.began.get_or_insert(now.at);
         let mut position = self.position(began, now.at);
+        self.catch_up(position, now.at);
         self.report_in_time(position, now, packets);
         loop {
             let due = match self.due(position, now, packets) {
@@ -128,12 +137,19 @@ impl Sending {
             }
             self.last = due;
             let late = position - due;
+            if let Some(at) = self.waits_for_receiver(late, now.at) {
+                return Next::At(at);
+            }
             let is_held = self.transmission.pace.as_mut().is_some_and(|pace| pace.holds(late, LATE));
             if is_held && self.sent == 0 && self.drops(late, packets) {
                 continue;
             }
             if !is_held {
-                let shift = self.judge(late, packets);
+                let shift = match self.transmission.catch_up {
+                    Some(_) if late > LATE => self.delay(late),
+                    Some(_) => Duration::ZERO,
+                    None => self.judge(late, packets),
+                };
                 position = position.saturating_sub(shift.mul_f64(self.transmission.speed));
             }
             match self.send(now.at, packets) {
@@ -281,6 +297,44 @@ impl Sending {
         }
     }
 
+    /// Slows down to the pace of playing, once the phase ahead is reached.
+    fn catch_up(&mut self, position: Duration, now: Instant) {
+        let Some(catch_up) = &self.transmission.catch_up else { return };
+        self.caught_up_from.get_or_insert((now, position));
+        if catch_up.is_over(position, now) {
+            let Transmission { catch_up, speed, position: from, .. } = &mut self.transmission;
+            (*catch_up, *speed, *from) = (None, 1.0, position);
+            self.began = Some(now);
+        }
+    }
+
+    /// Returns the time of the next visit if the receiver takes frames more slowly than it could catch up. No frame is dropped for
+    /// that: the clock waits.
+    fn waits_for_receiver(&mut self, late: Duration, now: Instant) -> Option<Instant> {
+        let Transmission { catch_up: Some(_), frames, tracks, .. } = &mut self.transmission else { return None };
+        let frame = frames.peek().ok().flatten()?;
+        let track = tracks.iter().find(|track| track.track == frame.track)?;
+        let Allowance::Later(at) = Allowance::of(track, now) else { return None };
+        self.delay(late);
+        Some(at)
+    }
+
+    /// Delays all frames, so that one that is late is due now. Returns the delay.
+    fn delay(&mut self, late: Duration) -> Duration {
+        self.supply = Supply::Steady;
+        let shift = late.div_f64(self.transmission.speed);
+        self.began = self.began.map(|began| began + shift);
+        shift
+    }
+
+    /// Returns the time by which the media is ahead of the clock, since it was sent faster than it plays. Reports tell wall times
+    /// that are later by this: receivers take them for the pace of the media (RFC 3550 6.4.1).
+    fn ahead(&self, position: Duration, now: Instant) -> Duration {
+        self.caught_up_from.map_or(Duration::ZERO, |(began, from)| {
+            position.saturating_sub(from).saturating_sub(now.saturating_duration_since(began))
+        })
+    }
+
     /// The due time that has been reached.
     fn position(&self, began: Instant, now: Instant) -> Duration {
         self.transmission.position + now.saturating_duration_since(began).mul_f64(self.transmission.speed)
@@ -307,12 +361,13 @@ impl Sending {
     }
 
     fn report(&mut self, position: Duration, now: Now, packets: &mut Packetizing, ends: Option<&str>) {
+        let wall = now.wall + self.ahead(position, now.at);
         let Transmission { tracks, pace, .. } = &mut self.transmission;
         for track in tracks.iter_mut().filter(|track| !track.has_ended) {
-            if let Some(bytes) = track.rtcp(position, now.wall, ends) {
+            if let Some(bytes) = track.rtcp(position, wall, ends) {
                 track.outlet.send_reports(&mut packets.datagrams, &bytes);
                 if let Some(pace) = pace {
-                    pace.reported(track.ssrc, (ntp(now.wall) >> 16) as u32, now.at);
+                    pace.reported(track.ssrc, (ntp(wall) >> 16) as u32, now.at);
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! A sending thread's state machine beside a simulated network, on a virtual clock.
 
+mod catching_up;
 mod live;
 #[cfg(feature = "tfrc")]
 mod paced;
@@ -8,6 +9,7 @@ mod repeats;
 use super::{rounds::Rounds, sending::ROUND, transmitter::Command, *};
 use crate::{
     Counters, Frame, Run,
+    broadcast::CatchUp,
     graph::{PipeWriter, pipe},
     outlet::{Backlog, Datagrams, Outlet, Packets},
     registry::Registry,
@@ -76,6 +78,8 @@ struct Simulation {
     wall: SystemTime,
     gone: Duration,
     pace: Option<Box<Pace>>,
+    /// The phase that the next transmission catches up with, at twice the pace.
+    catch_up: Option<CatchUp>,
     progress: Arc<Progress>,
     writer: Option<PipeWriter>,
     got: Vec<Got>,
@@ -97,6 +101,7 @@ impl Simulation {
             wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
             gone: Duration::ZERO,
             pace: None,
+            catch_up: None,
             progress: Arc::default(),
             writer: None,
             got: Vec::new(),
@@ -130,7 +135,8 @@ impl Simulation {
             frames,
             position,
             to: Duration::MAX,
-            speed: 1.0,
+            speed: if self.catch_up.is_some() { 2.0 } else { 1.0 },
+            catch_up: self.catch_up.take(),
             lateness,
             origin: None,
             arrival,

@@ -1,5 +1,6 @@
 //! `millpond simulate`: the effect of another policy, mode or size of the cache on a workload.
 
+mod broadcast;
 mod cluster;
 mod dispensers;
 mod lists;
@@ -25,6 +26,7 @@ pub(crate) fn command() -> Command {
     };
     Command::new("simulate")
         .args_conflicts_with_subcommands(true)
+        .subcommand(broadcast::command())
         .subcommand(cluster::command())
         .subcommand(dispensers::command())
         .about("Simulates a workload with the cache's own policies and prefetch modes")
@@ -80,6 +82,7 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run_command(matches: &ArgMatches) -> Done {
     match matches.subcommand() {
+        Some(("broadcast", matches)) => return broadcast::run_command(matches),
         Some(("cluster", matches)) => return cluster::run_command(matches),
         Some(("dispensers", matches)) => return dispensers::run_command(matches),
         _ => {}

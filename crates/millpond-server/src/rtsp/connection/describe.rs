@@ -1,19 +1,29 @@
 //! DESCRIBE: the tracks of a medium, and how they can be received (RFC 2326 10.2).
 
 use super::{Connection, failed, found, refused};
-use crate::rtsp::{
-    medium::Medium,
-    reply::Reply,
-    signalling::{Outcome, clock},
-    srtp::Promises,
+use crate::{
+    live::PhasedTitle,
+    rtsp::{
+        medium::Medium,
+        reply::Reply,
+        signalling::{Outcome, clock},
+        srtp::Promises,
+    },
 };
 use millpond_rtp::{
     message::{StatusCode, headers::CONTENT_TYPE},
-    sdp_writer::{self, Repeats},
+    sdp_writer::{self, Repeats, SessionTimes},
     setup::RtpProfile,
 };
-use millpond_stream::{PACKETS_KEPT, ntp};
-use std::{io, time::SystemTime};
+use millpond_stream::{
+    PACKETS_KEPT,
+    broadcast::{Ahead, Phase},
+    ntp,
+};
+use std::{
+    io,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
 
 /// The reply for a medium of which no track can be sent, with the reason of each.
 fn unsupported(medium: &Medium) -> Outcome<'static> {
@@ -21,6 +31,17 @@ fn unsupported(medium: &Medium) -> Outcome<'static> {
     let (path, found) = (medium.feed().path(), medium.codecs().join(", "));
     reply.body = format!("{path}: no track can be sent by RTP: {found}\r\n").into_bytes();
     Outcome::Refused(reply)
+}
+
+/// Describes the phase that a viewer who begins now may join: its path, the wall time at which its lap began, and the seconds of the
+/// title that it has sent since.
+fn phase(phased: &PhasedTitle) -> Option<String> {
+    let Ahead { phase, lead } = phased.phases.nearest(Duration::ZERO, Instant::now())?;
+    let phase = Phase { channel: phased.channel.clone(), number: phase, of: phased.phases.count() };
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(lead)?;
+    let began = clock(began, None);
+    let began = began.trim_start_matches("clock=").trim_end_matches('-');
+    Some(format!("/{} began={began} sent={:.3}", phase.path(), lead.as_secs_f64()))
 }
 
 /// Whether a client asks for lost packets only where the description names AVPF. Others, such as live555, leave out streams of a
@@ -43,10 +64,11 @@ impl Connection<'_> {
             Err(error) => return failed(&error),
         };
         // A live stream stays open until the client has set it up.
-        self.described = medium.program().cloned();
+        let runs = medium.program().is_some() || medium.phased().is_some();
+        self.described = runs.then(|| medium.clone());
         let stored = medium.stored();
         let feed = medium.feed();
-        let chosen = feed.chosen(rendition.as_deref(), most.filter(|_| stored.is_some()));
+        let chosen = feed.chosen(rendition.as_deref(), most.filter(|_| stored.is_some() && !runs));
         let (numbers, mut all): (Vec<usize>, Vec<_>) =
             chosen.iter().filter_map(|(number, format)| Some((*number, format.described(*number)?))).unzip();
         if all.is_empty() {
@@ -73,7 +95,9 @@ impl Connection<'_> {
         // Players that join the live edge look at the first range only.
         let kept = medium.program().and_then(|program| self.rtsp.manager.kept(program.path()));
         let kept = kept.map(|(from, _)| clock(from, None));
-        Outcome::Described(sdp_writer::describe(feed.path(), feed.id(), (duration, kept.as_deref()), &all))
+        let phase = medium.phased().and_then(phase);
+        let times = SessionTimes { duration, kept: kept.as_deref(), phase: phase.as_deref() };
+        Outcome::Described(sdp_writer::describe(feed.path(), feed.id(), &times, &all))
     }
 
     /// Makes keys for tracks, where the connection can carry them in secret.

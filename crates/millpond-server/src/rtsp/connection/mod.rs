@@ -27,7 +27,7 @@ use millpond_rtp::{
     message::{StatusCode, headers::LOCATION},
     setup::Mode,
 };
-use millpond_stream::{Full, Program, reception::SourceErrorKind};
+use millpond_stream::{Full, reception::SourceErrorKind};
 use std::{
     io,
     net::SocketAddr,
@@ -100,8 +100,8 @@ struct Connection<'a> {
     shared: Option<SharedStream>,
     /// Whether a medium was described here: its tracks are set up here.
     has_described: bool,
-    /// The channel or live stream that was described last, until it is set up.
-    described: Option<Program>,
+    /// The channel, its phases, or the live stream that was described last, until it is set up.
+    described: Option<Medium>,
     /// The stream that was announced last, until it is set up.
     announced: Option<Announced>,
 }
@@ -273,6 +273,7 @@ fn failed(error: &NoMedium) -> Outcome<'static> {
     let status = match error {
         NoMedium::Library(error) => of_library(error),
         NoMedium::Stream(_) => StatusCode::ServiceUnavailable,
+        NoMedium::Phases(_) => StatusCode::UnsupportedMediaType,
         NoMedium::Other => StatusCode::NotFound,
         NoMedium::Source(error) => match error.kind {
             SourceErrorKind::NotFound | SourceErrorKind::Unpublished => StatusCode::NotFound,

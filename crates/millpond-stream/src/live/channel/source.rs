@@ -1,6 +1,6 @@
 //! The assets of a channel.
 
-use crate::{StoredMedia, source_health::SourceError};
+use crate::{StoredMedia, broadcast::Phase, source_health::SourceError};
 use futures_util::future::BoxFuture;
 use std::{fmt, sync::Arc};
 
@@ -20,18 +20,26 @@ pub struct ChannelSource {
     assets: Arc<[Box<str>]>,
     /// Name of the rendition that plays; `None` for the best one.
     rendition: Option<Box<str>>,
+    /// The phase that plays, where the channel has phases.
+    phase: Option<Phase>,
 }
 
 impl ChannelSource {
     /// Makes that of some assets, by their paths.
     pub fn new(titles: Arc<dyn Titles>, assets: impl IntoIterator<Item = impl Into<Box<str>>>) -> Self {
-        Self { titles, assets: assets.into_iter().map(Into::into).collect(), rendition: None }
+        Self { titles, assets: assets.into_iter().map(Into::into).collect(), rendition: None, phase: None }
     }
 
     /// Plays the rendition of a name instead of the best one.
     #[must_use]
     pub fn with_rendition(self, name: &str) -> Self {
         Self { rendition: Some(name.into()), ..self }
+    }
+
+    /// Plays one of several phases. It begins when its turn comes.
+    #[must_use]
+    pub fn with_phase(self, phase: Phase) -> Self {
+        Self { phase: Some(phase), ..self }
     }
 
     /// The assets, by their paths.
@@ -44,16 +52,21 @@ impl ChannelSource {
         self.rendition.as_deref()
     }
 
+    /// The phase that plays, where the channel has phases.
+    pub(crate) fn phase(&self) -> Option<&Phase> {
+        self.phase.as_ref()
+    }
+
     /// Opens the title of an asset.
     pub(crate) async fn open(&self, asset: &str) -> Result<Arc<StoredMedia>, SourceError> {
         self.titles.open(asset).await
     }
 }
 
-/// Sources with the same assets are the same.
+/// Sources with the same assets and phase are the same.
 impl PartialEq for ChannelSource {
     fn eq(&self, other: &Self) -> bool {
-        (&self.assets, &self.rendition) == (&other.assets, &other.rendition)
+        (&self.assets, &self.rendition, &self.phase) == (&other.assets, &other.rendition, &other.phase)
     }
 }
 
@@ -61,6 +74,7 @@ impl Eq for ChannelSource {}
 
 impl fmt::Display for ChannelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "channel:{}", self.assets.join(" "))
+        write!(f, "channel:{}", self.assets.join(" "))?;
+        self.phase.as_ref().map_or(Ok(()), |phase| write!(f, " ({phase})"))
     }
 }

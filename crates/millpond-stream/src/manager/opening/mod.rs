@@ -41,7 +41,10 @@ impl Opening<'_> {
         subscriber.recover();
         match request {
             Request::Stored { media, from, to, scale, speed } => {
-                self.open_stored(subscriber, media, (from, to), (scale, speed))
+                self.open_stored(subscriber, media, (from, to), (scale, speed), None)
+            }
+            Request::Phased { media, from, speed, phases } => {
+                self.open_stored(subscriber, media, (from, None), (1.0, speed), Some(phases))
             }
             Request::Remote { title, from, to, speed } => self.open_remote(subscriber, title, (from, to), speed).await,
             Request::Channel(program) => self.open_channel(subscriber, &program).await,

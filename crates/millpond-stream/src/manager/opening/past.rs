@@ -55,6 +55,7 @@ impl Opening<'_> {
             position: begun.due,
             to: Duration::MAX,
             speed,
+            catch_up: None,
             lateness: Lateness::All,
             origin: None,
             arrival: None,

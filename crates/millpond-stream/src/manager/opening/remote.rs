@@ -83,6 +83,7 @@ impl Opening<'_> {
             position,
             to: to.map_or(Duration::MAX, |_| end),
             speed,
+            catch_up: None,
             lateness: Lateness::All,
             origin: None,
             arrival: None,
@@ -90,7 +91,7 @@ impl Opening<'_> {
             progress: subscriber.progress.clone(),
             _node: sending,
         };
-        let source = Source::Loader { _module: module, keys: None, end: length };
+        let source = Source::Loader { _module: module, keys: None, end: length, _phases: None };
         let playing = Playing { id, transmitter, source: Some(source) };
         let played = Played { part, scale: 1.0, speed, tracks };
         Ok(Opened { played, transmission: Some(transmission), playing })

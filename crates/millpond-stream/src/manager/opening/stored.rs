@@ -8,23 +8,28 @@ use crate::{
     cannot_open::CannotOpen,
     graph::{Module, Output, pipe, start},
     manager::{
-        Start, Subscriber,
+        Phases, Start, Subscriber,
         opened::{Opened, Played, PlayedPart, Playing, Source},
     },
     modules::{KeyFrameLoader, KeyFrames, Loader},
     stored::StoredMedia,
     transmission::{self, Transmission},
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 impl Opening<'_> {
-    /// Begins to load a title from a start, up to a time in seconds.
+    /// Begins to load a title from a start, up to a time in seconds. With `phases` it is sent at `speed` only until the viewer has
+    /// joined one of them.
     pub(super) fn open_stored(
         self,
         subscriber: &mut Subscriber,
         media: Arc<StoredMedia>,
         (begin, to): (Start, Option<f64>),
         (scale, speed): (f64, f64),
+        phases: Option<Arc<Phases>>,
     ) -> Result<Opened, CannotOpen> {
         let duration = media.duration();
         let at = match begin {
@@ -51,6 +56,10 @@ impl Opening<'_> {
             (None, Start::Next(due)) => (at, due),
             (None, Start::At(at)) => (seek(&media, &mut subscriber.tracks, at), first_due(&media, &subscriber.tracks)),
         };
+        let catch_up = phases.as_ref().filter(|_| speed > 1.0);
+        let catch_up = catch_up.and_then(|phases| phases.broadcast.catch_up(position, Instant::now()));
+        // A viewer that has joined plays at the pace of the phase.
+        let speed = if phases.is_some() && catch_up.is_none() { 1.0 } else { speed };
         let until = to.filter(|_| keys.is_none()).map_or(Duration::MAX, Duration::from_secs_f64);
         let (id, transmitter) = (subscriber.id, subscriber.transmitter.clone());
         let look = {
@@ -79,6 +88,7 @@ impl Opening<'_> {
             position,
             to: until,
             speed,
+            catch_up,
             lateness: self.options.lateness,
             origin: self.origin_of(&media),
             arrival: None,
@@ -88,7 +98,7 @@ impl Opening<'_> {
         };
         let tracks = beginnings(&media, &subscriber.tracks, from);
         let played = Played { part: PlayedPart::Title(from, end), scale, speed, tracks };
-        let source = Source::Loader { _module: module, keys, end: Duration::from_secs_f64(duration) };
+        let source = Source::Loader { _module: module, keys, end: Duration::from_secs_f64(duration), _phases: phases };
         let playing = Playing { id, transmitter, source: Some(source) };
         Ok(Opened { played, transmission: Some(transmission), playing })
     }

@@ -9,7 +9,7 @@ use millpond_rtp::{
     packet::Header,
     payload::Packetizer,
     sdp_reader::SessionDescription,
-    sdp_writer::{Described, describe},
+    sdp_writer::{Described, SessionTimes, describe},
 };
 
 const NOW: Duration = Duration::from_secs(1);
@@ -97,7 +97,7 @@ fn what_the_server_describes_is_read_back() {
             keys: None,
             repeats: None,
         };
-        let text = describe("film", 7, (None, None), &[described]);
+        let text = describe("film", 7, &SessionTimes::default(), &[described]);
         let stream = SessionDescription::read(text.as_bytes(), "rtsp://h/film/").unwrap().streams.remove(0);
         let mut read = StreamFormat::new(&stream, 1, 1).unwrap();
         if let Some(frame) = frame {

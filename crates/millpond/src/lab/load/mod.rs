@@ -14,8 +14,19 @@ use std::{fmt::Display, time::Duration};
 /// Options that mean nothing to RTSP.
 const HTTP_ONLY: &[&str] = &["pace", "buffer", "abr", "ranges", "trace", "block", "http2", "plain", "live", "insecure"];
 /// Options that mean nothing to HTTP.
-const RTSP_ONLY: &[&str] =
-    &["rate", "watch", "watch-distribution", "zipf", "transport", "mute", "seeks", "pauses", "reports", "once", "silence"];
+const RTSP_ONLY: &[&str] = &[
+    "rate",
+    "watch",
+    "watch-distribution",
+    "zipf",
+    "transport",
+    "mute",
+    "seeks",
+    "pauses",
+    "reports",
+    "once",
+    "silence",
+];
 
 pub(crate) fn command() -> Command {
     let command = Command::new("load").about("Loads any HLS, DASH or RTSP server with many simulated clients").arg(

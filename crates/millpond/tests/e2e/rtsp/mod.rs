@@ -7,6 +7,7 @@ mod clients;
 mod intercept;
 pub(crate) mod limits;
 mod load;
+mod phases;
 mod retransmission;
 mod secure;
 pub(crate) mod sessions;

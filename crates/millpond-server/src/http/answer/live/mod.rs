@@ -5,6 +5,7 @@ mod clock;
 mod ladder;
 mod long;
 mod past;
+mod phased;
 mod playlist;
 mod segment;
 mod title;
@@ -48,6 +49,9 @@ pub(super) async fn answer(
 ) -> Result<Reply, AnswerError> {
     let front = context.front;
     front.attribute(live.place, Kind::Stream, info);
+    if let Some(asset) = front.sources.phased_asset(&live.stream) {
+        return phased::answer(context.request, live, asset);
+    }
     match of_title_or_live(context, live, info).await {
         // A server described the path as that of a stored title.
         Err(AnswerError::Source { error, .. }) if error.kind == SourceErrorKind::StoredTitle && live.is_source => {

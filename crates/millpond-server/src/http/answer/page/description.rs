@@ -39,6 +39,8 @@ fn pictures(asset: &Asset, path: &str) -> Option<Value> {
 /// Describes an asset and its URLs.
 pub(super) async fn asset(front: &Front, path: &str) -> Result<String, LibraryError> {
     let path = path.trim_matches('/');
+    // A title that plays in phases is the stored title for HTTP.
+    let path = front.sources.phased_asset(path).unwrap_or(path);
     if let Some(stream) = streams::stream(front, path)? {
         return Ok(stream.to_string());
     }
