@@ -27,9 +27,9 @@ pub fn range(text: &str) -> Option<Clip> {
 fn clock(text: &str) -> Option<Duration> {
     let (minutes, seconds) = text.rsplit_once(':')?;
     let (hours, minutes) = minutes.split_once(':').unwrap_or(("0", minutes));
-    let below_60 = |text: &str| (text.len() == 2).then(|| whole(text)).flatten().filter(|number| *number < 60);
+    let below_60 = |text: &str| whole(text).filter(|number| text.len() <= 2 && *number < 60);
     let (digits, _) = seconds.split_once('.').unwrap_or((seconds, ""));
-    below_60(digits)?;
+    below_60(digits).filter(|_| digits.len() == 2)?;
     let minutes = whole(hours)?.checked_mul(60)?.checked_add(below_60(minutes)?)?;
     Duration::from_secs(minutes.checked_mul(60)?).checked_add(decimal(seconds, 1_000_000_000)?)
 }
@@ -68,6 +68,7 @@ mod tests {
         for (text, expected) in [
             ("1:02:03.5", 3_723_500),
             ("02:03", 123_000),
+            ("2:03", 123_000),
             ("90", 90_000),
             ("npt=10s", 10_000),
             ("1.5min", 90_000),
