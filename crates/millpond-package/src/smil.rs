@@ -2,7 +2,8 @@
 //!
 //! The format is the IIS Smooth Streaming server manifest with the variations of other servers: `video`, `audio`,
 //! `textstream` and `ref` elements anywhere in `body`, each naming a file. Only elements and attributes that select
-//! files and tracks are read. Items of a `seq` play one after the other. Document type definitions are refused, so that XML's own entities are the only ones.
+//! files and tracks are read. Items of a `seq` play one after the other. Document type definitions are refused, so that
+//! XML's own entities are the only ones.
 
 mod clock;
 mod sequence;

@@ -12,8 +12,8 @@ use millpond_media::{
 use millpond_package::SourceObject;
 use std::sync::Arc;
 
-/// Steps that stitching one title may take, of some ten nanoseconds each.
-const MOST_STEPS: u64 = 1 << 26;
+/// Steps that stitching one title may take, of some ten nanoseconds each. Each item takes four for each sample of its file.
+const MOST_STEPS: u64 = 1 << 28;
 
 impl Library {
     /// Returns the one source that the items of a recipe become. `sources` are those of its members, and `shown` is the title's path.

@@ -3,6 +3,7 @@
 use super::{Attributes, EntryKind, Parser, clock, shown};
 use crate::PackageError;
 use millpond_media::stitch::Clip;
+use std::time::Duration;
 
 /// Attributes that change when an item plays. Players would expect their effect.
 const TIMING: [&str; 6] = ["begin", "end", "dur", "repeatCount", "repeatDur", "repeat"];
@@ -100,10 +101,10 @@ pub fn written(items: &[(String, Clip)]) -> String {
         out.push_str(&escaped);
         out.push('"');
         if !clip.from.is_zero() {
-            out.push_str(&format!(" clipBegin=\"{}s\"", clip.from.as_secs_f64()));
+            out.push_str(&format!(" clipBegin=\"{}s\"", seconds(clip.from)));
         }
         if let Some(to) = clip.to {
-            out.push_str(&format!(" clipEnd=\"{}s\"", to.as_secs_f64()));
+            out.push_str(&format!(" clipEnd=\"{}s\"", seconds(to)));
         }
         out.push_str("/>\n");
     }
@@ -111,11 +112,15 @@ pub fn written(items: &[(String, Clip)]) -> String {
     out
 }
 
+/// Returns a time as a decimal number of seconds, exactly.
+fn seconds(time: Duration) -> String {
+    let text = format!("{}.{:09}", time.as_secs(), time.subsec_nanos());
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
-    use super::*;
-    use std::time::Duration;
+    use super::{super::parse, *};
 
     fn items(body: &str) -> Result<Vec<(String, Clip)>, PackageError> {
         let manifest = parse(&format!("<smil>\n<head/>\n<body>\n{body}\n</body></smil>"))?;
@@ -126,10 +131,13 @@ mod tests {
     #[test]
     fn a_sequence_is_read_as_it_was_written() {
         let clip = Clip { from: Duration::from_millis(10_500), to: Some(Duration::from_secs(40)) };
+        let late = Duration::from_secs(359_999_999);
+        let fine = Clip { from: late + Duration::from_nanos(1), to: Some(late + Duration::from_nanos(2)) };
         let all = [
             ("a & \"b\".mp4".to_owned(), Clip::default()),
             ("ads/c.mp4".to_owned(), clip),
             ("a & \"b\".mp4".to_owned(), Clip { from: Duration::ZERO, ..clip }),
+            ("d.mp4".to_owned(), fine),
         ];
         let manifest = parse(&written(&all)).unwrap();
         assert!(manifest.is_sequence);
