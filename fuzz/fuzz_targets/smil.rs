@@ -2,7 +2,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use millpond_package::smil;
 
 fuzz_target!(|text: &str| {
-    let _ = millpond_package::smil::parse(text);
+    let Ok(manifest) = smil::parse(text) else { return };
+    if manifest.is_sequence {
+        let items: Vec<_> = manifest.entries.iter().map(|entry| (entry.src.clone(), entry.clip)).collect();
+        let again = smil::parse(&smil::written(&items)).expect("written sequences are read");
+        assert!(again.is_sequence && again.entries.len() == items.len());
+        assert!(again.entries.iter().zip(&items).all(|(entry, (src, _))| entry.src == *src));
+    }
+    let _ = smil::range(text);
 });

@@ -128,7 +128,9 @@ impl Asset {
         let listed = self.listed.iter().flat_map(|(_, entries)| entries);
         let listed: usize = listed.map(|entry| size_of::<Entry>() + entry.name.len()).sum();
         let left_out: usize = self.left_out.iter().map(String::len).sum();
-        (self.presentation.heap_bytes() + listed + left_out + self.made.len()) as u64 + 4096
+        (self.presentation.heap_bytes() + self.presentation.stitched_bytes() + listed + left_out + self.made.len())
+            as u64
+            + 4096
     }
 
     /// Returns the number of files that it keeps open.

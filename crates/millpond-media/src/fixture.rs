@@ -117,5 +117,6 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Movie {
         cut_short: false,
         outline: None,
         is_indivisible: true,
+        stitched: None,
     }
 }

@@ -19,6 +19,7 @@ mod index;
 pub mod movie;
 mod mp4;
 pub mod protection;
+pub mod stitch;
 pub mod ts;
 pub mod units;
 #[cfg(test)]
@@ -48,6 +49,7 @@ pub use movie::{
     outline::{FragmentTimes, Outline},
     purpose::{Purpose, Purposes},
     sample_table::{Sample, SampleTable, SampleTableBuilder, Samples},
+    stitched::Stitched,
 };
 pub use mp4::{dref, fragment_stream};
 pub use protection::{Protection, Scheme, SystemHeader, Uuid};

@@ -54,6 +54,9 @@ impl Timescale {
     /// A clock of milliseconds.
     pub const MILLIS: Self = Self(NonZeroU32::new(1_000).unwrap());
 
+    /// A clock of nanoseconds.
+    pub const NANOS: Self = Self(NonZeroU32::new(1_000_000_000).unwrap());
+
     /// Creates a timescale; `None` for zero.
     #[must_use]
     pub fn new(ticks_per_second: u32) -> Option<Self> {

@@ -4,6 +4,7 @@ use millpond_walls::{Rows, Walls};
 
 /// Rows of modules from the top to the ground. Modules of one row don't import each other.
 const ROWS: Rows = &[
+    &["stitch"],
     &["index"],
     &["mp4"],
     &["flv", "movie", "ts"],

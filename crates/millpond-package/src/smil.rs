@@ -2,14 +2,23 @@
 //!
 //! The format is the IIS Smooth Streaming server manifest with the variations of other servers: `video`, `audio`,
 //! `textstream` and `ref` elements anywhere in `body`, each naming a file. Only elements and attributes that select
-//! files and tracks are read. Document type definitions are refused, so that XML's own entities are the only ones.
+//! files and tracks are read. Items of a `seq` play one after the other. Document type definitions are refused, so that
+//! XML's own entities are the only ones.
+
+mod clock;
+mod sequence;
+
+pub use clock::range;
+pub use sequence::written;
 
 use crate::PackageError;
+use millpond_media::stitch::Clip;
 use quick_xml::{
     XmlVersion,
     events::{BytesStart, Event},
     reader::Reader,
 };
+use sequence::Order;
 
 /// Most bytes of a manifest.
 const MOST_BYTES: usize = 1 << 20;
@@ -25,6 +34,8 @@ const FORMAT_PREFIXES: [&str; 2] = ["mp4:", "m4a:"];
 pub struct ServerManifest {
     /// Entries in the order of the file.
     pub entries: Vec<ManifestEntry>,
+    /// Whether the entries play one after the other: they are the items of a `<seq>`. Otherwise they play at the same time.
+    pub is_sequence: bool,
 }
 
 /// Use of an entry.
@@ -54,6 +65,8 @@ pub struct ManifestEntry {
     pub track_id: Option<u32>,
     /// Name for menus.
     pub name: Option<String>,
+    /// The part of the file that is played, of an item of a `<seq>`.
+    pub clip: Clip,
 }
 
 /// Reads a server manifest.
@@ -63,8 +76,14 @@ pub struct ManifestEntry {
 /// below the manifest, or an invalid number. Each error names line and element.
 pub fn parse(text: &str) -> Result<ServerManifest, PackageError> {
     let text = text.trim_start_matches('\u{feff}');
-    let mut parser =
-        Parser { text, reader: Reader::from_str(text), open: Vec::new(), entry: None, entries: Vec::new() };
+    let mut parser = Parser {
+        text,
+        reader: Reader::from_str(text),
+        open: Vec::new(),
+        entry: None,
+        entries: Vec::new(),
+        order: Order::Together,
+    };
     if text.len() > MOST_BYTES {
         return Err(parser.error(format!("{} bytes", text.len()), "at most 1 MiB"));
     }
@@ -72,7 +91,7 @@ pub fn parse(text: &str) -> Result<ServerManifest, PackageError> {
     if parser.entries.is_empty() {
         return Err(parser.error("no entry".into(), "at least one video, audio, textstream or ref"));
     }
-    Ok(ServerManifest { entries: parser.entries })
+    Ok(ServerManifest { entries: parser.entries, is_sequence: parser.order != Order::Together })
 }
 
 struct Parser<'a> {
@@ -83,6 +102,7 @@ struct Parser<'a> {
     /// Current entry, and the depth of its element.
     entry: Option<(usize, ManifestEntry)>,
     entries: Vec<ManifestEntry>,
+    order: Order,
 }
 
 impl Parser<'_> {
@@ -102,11 +122,11 @@ impl Parser<'_> {
             }
             Event::Empty(element) => {
                 self.start(&element)?;
-                self.end();
+                self.end(element.local_name().as_ref())?;
             }
-            Event::End(_) => {
+            Event::End(element) => {
                 self.open.pop();
-                self.end();
+                self.end(element.local_name().as_ref())?;
             }
             Event::DocType(_) => return Err(self.error("a document type definition".into(), "none")),
             Event::Eof => match self.open.last() {
@@ -128,13 +148,14 @@ impl Parser<'_> {
                 return Err(self.error(format!("<{}>", shown(name)), "<smil> around everything"));
             }
             "param" => return self.param(&attributes),
-            "seq" => return Err(self.error("<seq>".into(), "entries that play at the same time, in <switch> or <par>")),
+            "seq" => return self.begin_sequence(),
             "video" => EntryKind::Video,
             "audio" => EntryKind::Audio,
             "textstream" | "text" => EntryKind::Text,
             "ref" => kind_of_file(attributes.get(&["src", "name"]).unwrap_or_default()),
-            _ => return Ok(()),
+            _ => return self.check_order(name, None),
         };
+        self.check_order(name, Some(kind))?;
         if self.entry.is_some() {
             return Err(self.error(format!("<{name}> in an entry"), "<param>"));
         }
@@ -167,6 +188,7 @@ impl Parser<'_> {
             language: text(&["systemLanguage", "system-language", "language"]),
             track_id: None,
             name,
+            clip: self.clip(element, attributes)?,
         })
     }
 
@@ -177,6 +199,9 @@ impl Parser<'_> {
         };
         let Some((depth, mut entry)) = self.entry.take() else { return Ok(()) };
         match name {
+            "trackID" if self.order == Order::InSequence => {
+                return Err(self.error("trackID in <seq>".into(), "whole files, of which all sound is played"));
+            }
             "trackID" => match value.trim().parse() {
                 Ok(id) if id > 0 => entry.track_id = Some(id),
                 _ => return Err(self.error(format!("trackID {:?}", shown(value)), "a number from 1")),
@@ -191,10 +216,14 @@ impl Parser<'_> {
     }
 
     /// Handles the end of an element, and of the current entry if it was the entry's element.
-    fn end(&mut self) {
+    fn end(&mut self, element: &str) -> Result<(), PackageError> {
+        if element == "seq" {
+            return self.end_sequence();
+        }
         if self.entry.as_ref().is_some_and(|(depth, _)| *depth == self.open.len()) {
             self.entries.extend(self.entry.take().map(|(_, entry)| entry));
         }
+        Ok(())
     }
 
     /// Returns the attributes with their references resolved.
@@ -279,7 +308,15 @@ mod tests {
     use super::*;
 
     fn entry(kind: EntryKind, src: &str) -> ManifestEntry {
-        ManifestEntry { kind, src: src.into(), bitrate: None, language: None, track_id: None, name: None }
+        ManifestEntry {
+            kind,
+            src: src.into(),
+            bitrate: None,
+            language: None,
+            track_id: None,
+            name: None,
+            clip: Clip::default(),
+        }
     }
 
     fn entries(body: &str) -> Result<Vec<ManifestEntry>, PackageError> {
@@ -369,7 +406,7 @@ mod tests {
             ("<video src=\"a\"\nsystemBitrate=\"fast\"/>", 6, "bitrate \"fast\""),
             ("<video src=\"a\">\n<param name=\"trackID\" value=\"0\"/></video>", 6, "trackID \"0\""),
             ("<video src=\"a\"><audio src=\"b\"/></video>", 5, "<audio> in an entry"),
-            ("<seq/>", 5, "<seq>"),
+            ("<seq/>", 5, "<seq> in <switch>"),
             ("<video src=\"&x;\"/>", 5, "x"),
             ("<video src=\"a\" src=\"b\"/>", 5, "duplicate"),
             ("\n\n</video>", 7, "video"),

@@ -7,7 +7,7 @@ use crate::{
     options::Titles,
     url_list::UrlList,
 };
-use millpond_media::Movie;
+use millpond_media::{Movie, stitch::Clip};
 use millpond_package::{NamedTrack, SourceObject, smil};
 use millpond_store::{Entry, ObjectPath};
 use std::sync::Arc;
@@ -24,6 +24,17 @@ pub(crate) struct Recipe {
     pub(crate) sidecars: Vec<SidecarFile>,
     /// Whether only their names make the members one title: their content has to agree.
     pub(crate) by_name: bool,
+    /// The items of a stitched title, which play one after the other; none where the members are renditions.
+    pub(crate) items: Vec<RecipeItem>,
+}
+
+/// An item of a stitched title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecipeItem {
+    /// Place of its file in the members.
+    pub(crate) member: usize,
+    /// The part of the file that is shown.
+    pub(crate) clip: Clip,
 }
 
 /// A file that holds tracks.
@@ -78,7 +89,7 @@ pub(crate) fn single(path: &ObjectPath, beside: &[Entry]) -> Result<Recipe, Libr
         .collect();
     bounded(&folder, "subtitle", sidecars.len())?;
     let sidecars = sidecars.iter().filter_map(|e| sidecar(&folder, &e.name, Some(title))).collect();
-    Ok(Recipe { members: vec![Member::whole(path.clone())], sidecars, by_name: false })
+    Ok(Recipe { members: vec![Member::whole(path.clone())], sidecars, ..Recipe::default() })
 }
 
 /// The recipe of a folder. Its media files are renditions of one title, and all of its subtitle files belong to it.
@@ -101,6 +112,7 @@ pub(crate) fn folder(path: &ObjectPath, entries: &[Entry], grouped: Titles) -> R
         by_name: members.len() > 1 && grouped == Titles::Alike,
         members: members.iter().filter_map(|name| path.join(name).ok().map(Member::whole)).collect(),
         sidecars: sidecars.iter().filter_map(|e| sidecar(path, &e.name, None)).collect(),
+        items: Vec::new(),
     })
 }
 
@@ -145,7 +157,7 @@ pub(crate) fn url_set(path: &ObjectPath) -> Result<Recipe, LibraryError> {
         let member = ObjectPath::parse(name).map_err(|e| bad(&e.to_string()))?;
         members.push(Member::whole(member));
     }
-    Ok(Recipe { members, sidecars: Vec::new(), by_name: false })
+    Ok(Recipe { members, ..Recipe::default() })
 }
 
 /// The recipe of a server manifest. Its paths are relative to the manifest's folder.
@@ -154,6 +166,9 @@ pub(crate) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryE
     let parsed = smil::parse(text).map_err(|e| wrong(e.to_string()))?;
     if parsed.entries.len() > MOST_ENTRIES {
         return Err(wrong(format!("it has {} entries, expected at most {MOST_ENTRIES}", parsed.entries.len())));
+    }
+    if parsed.is_sequence {
+        return sequence(path, &parsed.entries).map_err(wrong);
     }
     let any_audio = parsed.entries.iter().any(|e| e.kind == smil::EntryKind::Audio);
     let mut recipe = Recipe::default();
@@ -198,6 +213,29 @@ pub(crate) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryE
     Ok(recipe)
 }
 
+/// The recipe of a server manifest whose entries play one after the other.
+fn sequence(path: &ObjectPath, entries: &[smil::ManifestEntry]) -> Result<Recipe, String> {
+    if entries.len() > MOST_MEMBERS {
+        return Err(format!("found {} items in <seq>, expected at most {MOST_MEMBERS}", entries.len()));
+    }
+    let mut recipe = Recipe::default();
+    for (number, smil::ManifestEntry { src, clip, .. }) in (1..).zip(entries) {
+        if !is_media(src) {
+            return Err(format!(
+                "item {number}: found {src}, expected a media file: stitched titles don't contain others"
+            ));
+        }
+        let file = path.parent().join(src).map_err(|error| format!("item {number}: {src}: {error}"))?;
+        let known = recipe.members.iter().position(|member| member.path == file);
+        let member = known.unwrap_or(recipe.members.len());
+        if known.is_none() {
+            recipe.members.push(Member::whole(file));
+        }
+        recipe.items.push(RecipeItem { member, clip: *clip });
+    }
+    Ok(recipe)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,6 +267,28 @@ mod tests {
         assert!(matches!(folder(&films_folder, &texts, Titles::Alike), Err(LibraryError::TooMany { found: 300, .. })));
         assert!(matches!(single(&path("films/film.mp4"), &texts), Err(LibraryError::TooMany { found: 300, .. })));
         assert_eq!(single(&path("films/other.mp4"), &texts).unwrap().sidecars, []);
+    }
+
+    #[test]
+    fn a_sequence_opens_each_file_once() {
+        let text = "<smil><body><seq><video src='a.mp4'/><video src='b/c.mov' clipEnd='9s'/><video src='a.mp4'/></seq></body></smil>";
+        let recipe = manifest(&path("films/evening.smil"), text).unwrap();
+        assert_eq!(
+            recipe.members.iter().map(|m| m.path.as_str()).collect::<Vec<_>>(),
+            ["films/a.mp4", "films/b/c.mov"]
+        );
+        assert_eq!(recipe.items.iter().map(|item| item.member).collect::<Vec<_>>(), [0, 1, 0]);
+        let refused = |items: &str| {
+            let text = format!("<smil><body><seq>{items}</seq></body></smil>");
+            manifest(&path("evening.smil"), &text).unwrap_err().to_string()
+        };
+        let error = refused("<video src='a.mp4'/><video src='evening.smil'/>");
+        assert_eq!(
+            error,
+            "evening.smil: item 2: found evening.smil, expected a media file: stitched titles don't contain others"
+        );
+        let error = refused(&"<video src='a.mp4'/>".repeat(300));
+        assert_eq!(error, "evening.smil: found 300 items in <seq>, expected at most 256");
     }
 
     #[test]

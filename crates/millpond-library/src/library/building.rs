@@ -6,7 +6,7 @@ use crate::{
     error::LibraryError,
     folder::grouping::{Member, Recipe, SidecarFile},
     index_files::{SEED, fnv},
-    library::{Library, Purpose, folder_path, index::HEAD},
+    library::{Library, Purpose, folder_path, index::HEAD, stitching::missing},
     version::AssetVersion,
     work::{Charge, PoolError, WorkPool},
 };
@@ -54,7 +54,15 @@ impl Library {
         if recipe.members.is_empty() {
             return Err(LibraryError::NoAsset(shown));
         }
-        let mut sources = self.sources(place, &recipe.members, building).await?;
+        let is_stitched = !recipe.items.is_empty();
+        if is_stitched {
+            building.detail = Detail::Samples;
+        }
+        let sources = self.sources(place, &recipe.members, building).await;
+        let mut sources = sources.map_err(|error| if is_stitched { missing(&shown, error) } else { error })?;
+        if is_stitched {
+            sources = vec![self.stitched(&shown, &recipe, &sources, building).await?];
+        }
         let left_out = if recipe.by_name { building.one_title(&shown, &mut sources)? } else { Vec::new() };
         let mut sidecars = Vec::with_capacity(recipe.sidecars.len());
         for file in &recipe.sidecars {
@@ -240,7 +248,7 @@ impl Building {
         Self { purpose, detail, ..Self::default() }
     }
 
-    async fn charge(&mut self, pool: &WorkPool, bytes: u64) -> Result<(), PoolError> {
+    pub(super) async fn charge(&mut self, pool: &WorkPool, bytes: u64) -> Result<(), PoolError> {
         self.charges.push(pool.charge(bytes).await?);
         Ok(())
     }

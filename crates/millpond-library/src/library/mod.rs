@@ -5,6 +5,7 @@ mod former;
 pub(crate) mod index;
 mod loading;
 mod open_files;
+mod stitching;
 
 use crate::{
     asset::{Asset, AssetKey, Detail, TRUSTED},

@@ -198,6 +198,7 @@ fn bare(movie: &Movie) -> Movie {
         cut_short: false,
         outline: None,
         is_indivisible: false,
+        stitched: None,
     }
 }
 

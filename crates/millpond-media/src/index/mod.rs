@@ -2,7 +2,7 @@
 
 mod entry_look;
 mod entry_points;
-mod finer_clock;
+pub(crate) mod finer_clock;
 mod first_frames;
 pub(crate) mod fragment_loader;
 mod fragment_walk;

@@ -48,6 +48,20 @@ impl Descriptions {
         Self { entries, stretches }
     }
 
+    /// Returns the descriptions of the samples of a part, numbered from its first sample.
+    pub(crate) fn part(&self, samples: std::ops::Range<u32>) -> Self {
+        let first = self.place(samples.start);
+        let later = self.stretches.iter().filter(|(start, _)| samples.contains(start) && *start > samples.start);
+        let later = later.map(|(start, place)| (start - samples.start, *place));
+        let stretches = std::iter::once((0, first as u16)).chain(later).collect();
+        Self { entries: self.entries.clone(), stretches }
+    }
+
+    /// First sample of each stretch, and the place of its entry.
+    pub(crate) fn stretches(&self) -> &[(u32, u16)] {
+        &self.stretches
+    }
+
     /// The sample entries, in order of their first samples.
     #[must_use]
     pub fn entries(&self) -> &[Description] {

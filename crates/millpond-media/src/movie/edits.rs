@@ -39,17 +39,22 @@ pub struct Span {
 /// has one span of all samples with a shift of 0. A track without samples has none.
 #[must_use]
 pub fn spans(track: &Track, movie_timescale: Timescale) -> Vec<Span> {
+    spans_of(track, &track.edits, movie_timescale)
+}
+
+/// Returns the spans of `track` by other edits than its own.
+pub(crate) fn spans_of(track: &Track, edits: &[Edit], movie_timescale: Timescale) -> Vec<Span> {
     let table = &track.samples;
     if table.is_empty() {
         return Vec::new();
     }
     let end = media_end(table);
-    let media = (!track.edits.is_empty()).then(|| Media::new(track, end));
+    let media = (!edits.is_empty()).then(|| Media::new(track, end));
     let mut spans: Vec<Span> = Vec::new();
     // The sum is kept in movie ticks so that rounding errors of many edits don't add up.
     let mut elapsed = 0_i64;
-    let count = track.edits.len();
-    for (index, edit) in track.edits.iter().enumerate() {
+    let count = edits.len();
+    for (index, edit) in edits.iter().enumerate() {
         let duration = i64::try_from(edit.duration).unwrap_or(i64::MAX);
         let until = elapsed.saturating_add(duration);
         let times = movie_timescale.convert(elapsed, track.timescale)..movie_timescale.convert(until, track.timescale);
@@ -220,7 +225,7 @@ impl<'a> Shown<'a> {
 }
 
 /// Returns the least composition time at the start of the track.
-fn first_shown(table: &SampleTable) -> i64 {
+pub(crate) fn first_shown(table: &SampleTable) -> i64 {
     table.range(0..REORDER).map(|sample| sample.pts()).min().unwrap_or(0)
 }
 

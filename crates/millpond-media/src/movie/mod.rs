@@ -5,9 +5,11 @@ pub(crate) mod edits;
 pub(crate) mod outline;
 pub(crate) mod purpose;
 pub(crate) mod sample_table;
+pub(crate) mod stitched;
 
 /// The kind of a track is that of its codec.
 pub use crate::codec::TrackKind;
+pub use stitched::Stitched;
 
 use crate::{
     codec::{Codec, make::Made},
@@ -47,6 +49,9 @@ pub struct Movie {
     pub outline: Option<Box<Outline>>,
     /// Whether no outline can be made, so that every index of the object holds all samples.
     pub is_indivisible: bool,
+    /// The objects of its samples, where these are several. No index file holds such a movie.
+    #[serde(skip)]
+    pub stitched: Option<Box<Stitched>>,
 }
 
 /// One playable track.

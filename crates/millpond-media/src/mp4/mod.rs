@@ -12,5 +12,5 @@ mod fragmented;
 pub(crate) mod moov;
 mod pcm_units;
 mod progressive;
-mod sample_entries;
+pub(crate) mod sample_entries;
 mod trak;

@@ -67,7 +67,8 @@ impl SampleEntries {
         Self::of(place, first)
     }
 
-    fn of(place: (String, u64), first: StoredEntry) -> Self {
+    /// Creates the entries of a track whose first one was found at `place`, for messages.
+    pub(crate) fn of(place: (String, u64), first: StoredEntry) -> Self {
         let (refused, stretches, others) = (Vec::new(), Vec::new(), Vec::new());
         Self { place, kept: vec![first], alike: vec![0], refused, stretches, others }
     }
@@ -277,7 +278,7 @@ fn transfer(codec: &Codec) -> Option<u8> {
 }
 
 /// Returns the properties of an entry for messages.
-fn shown(entry: &StoredEntry) -> String {
+pub(crate) fn shown(entry: &StoredEntry) -> String {
     let codec = entry.codec.parameter();
     let encrypted = if entry.is_encrypted { ", encrypted" } else { "" };
     let elsewhere = if entry.location.is_some() { ", in another file" } else { "" };

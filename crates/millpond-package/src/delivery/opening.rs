@@ -38,21 +38,20 @@ impl Presentation {
     /// Returns the offset after the last sample of an object, in decode order of each track; `None` where it has no samples.
     #[must_use]
     pub fn media_end(&self, object: ObjectIndex) -> Option<u64> {
-        let of_object = self.tracks().iter().filter(|track| track.object() == Some(object));
         let last = |track: &PresentedTrack| {
             let count = track.sample_count();
-            track.samples_of(count.saturating_sub(1)..count).pop().map(|timed| timed.sample.range.end)
+            let place = track.place(&track.samples_of(count.saturating_sub(1)..count).pop()?.sample)?;
+            (place.object == object).then_some(place.range.end)
         };
-        of_object.filter_map(last).max()
+        self.tracks().iter().filter_map(last).max()
     }
 }
 
 fn of_track(track: &PresentedTrack, seconds: f64) -> Vec<ObjectRange> {
     let Some(object) = track.object() else { return Vec::new() };
-    let range = |range| ObjectRange { object, range };
     if track.sample_count() == 0 {
-        return vec![range(ByteRange::new(0, u64::MAX))];
+        return vec![ObjectRange { object, range: ByteRange::new(0, u64::MAX) }];
     }
     let end = track.ordinal_at(seconds).unwrap_or(u32::MAX);
-    track.samples_of(0..end).into_iter().map(|timed| range(timed.sample.range)).collect()
+    track.samples_of(0..end).into_iter().filter_map(|timed| track.place(&timed.sample)).collect()
 }

@@ -3,6 +3,7 @@
 use crate::{
     ObjectIndex,
     delivery::transport,
+    plan::ObjectRange,
     presentation::{
         Presentation,
         track::{MediaTrack, PresentedTrack},
@@ -42,13 +43,13 @@ impl PresentedTrack {
 
     fn stretch_of(&self, media: &MediaTrack, number: u32, samples: Range<u32>) -> Option<Stretch> {
         let info = self.segment(number)?;
-        let range = match self.fragments(number) {
-            Some(fragments) => fragments.range,
-            None => of_samples(media, samples)?,
+        let ObjectRange { object, range } = match self.fragments(number) {
+            Some(fragments) => ObjectRange { object: media.object, range: fragments.range },
+            None => media.place(of_samples(media, samples)?),
         };
         let seconds = |ticks| info.timescale.seconds(ticks);
         Some(Stretch {
-            object: media.object,
+            object,
             range,
             start: seconds(info.start),
             end: seconds(info.start.saturating_add(info.duration)),

@@ -199,7 +199,7 @@ pub fn key_frame(track: &PresentedTrack, number: u32) -> Option<KeyFrame<'_>> {
     let media = track.media().filter(|_| track.kind() == MediaKind::Video && track.protection().is_none())?;
     let (ordinal, _) = media.iframes(track.segments().end()).get(number)?;
     let sample = media.timeline.at(&media.track().samples, ordinal)?.sample;
-    let place = ObjectRange { object: media.object, range: sample.range };
+    let place = media.place(sample.range);
     Some(KeyFrame { place, codec: media.track().codec_of(sample.index) })
 }
 

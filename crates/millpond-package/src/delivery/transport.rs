@@ -63,9 +63,15 @@ fn muxed(presentation: &Presentation) -> Option<&MuxedAudio> {
     presentation.muxed.get_or_init(|| mux(presentation)).as_ref()
 }
 
-/// Whether the track has transport stream segments of its own.
+/// Whether the track has transport stream segments of its own. Tracks of stitched titles have none if an item carries other tracks,
+/// because the track itself lacks samples of items.
 #[must_use]
 pub fn is_carried(presentation: &Presentation, track: &PresentedTrack) -> bool {
+    (presentation.stitched().is_none() || is_alike(presentation)) && carries(presentation, track)
+}
+
+/// Whether the track has segments of its own, if its tracks are carried in the same way in all periods.
+fn carries(presentation: &Presentation, track: &PresentedTrack) -> bool {
     let is_muxed = || muxed_audio(presentation).is_some_and(|audio| audio.name == track.name);
     fits(track) && (track.kind != MediaKind::Audio || !is_muxed())
 }
@@ -73,14 +79,19 @@ pub fn is_carried(presentation: &Presentation, track: &PresentedTrack) -> bool {
 /// Returns the periods of transport streams. These are the asset's periods if each period carries the same tracks in the same
 /// way, else none.
 pub(crate) fn periods(presentation: &Presentation) -> &[Period] {
+    if is_alike(presentation) { &presentation.periods } else { &[] }
+}
+
+/// Whether each period carries the same tracks in the same way.
+fn is_alike(presentation: &Presentation) -> bool {
     let is_same = |period: &Period| {
-        let carriage = |of: &Presentation, track: &PresentedTrack| (fits(track), is_carried(of, track));
+        let carriage = |of: &Presentation, track: &PresentedTrack| (fits(track), carries(of, track));
         presentation.tracks.iter().filter(|track| track.kind != MediaKind::Text).all(|track| {
             let part = period.part_of(track);
             part.is_none_or(|part| carriage(&period.presentation, part) == carriage(presentation, track))
         })
     };
-    if presentation.periods.iter().all(is_same) { &presentation.periods } else { &[] }
+    presentation.periods.iter().all(is_same)
 }
 
 /// Returns segment `number` of a video or audio track as a transport stream; `None` where there is no such segment.
@@ -103,13 +114,18 @@ pub fn segment(presentation: &Presentation, track: &PresentedTrack, number: u32)
     ts::segment(streams, TableNumbers { counter, version: presentation.table_version }).map(Some)
 }
 
+/// Returns the stream of some samples, which lie in one object: those of a stitched title have periods.
 fn stream(media: &MediaTrack, ordinals: Range<u32>, first_counter: u8, role: Role) -> ElementaryStream {
+    let until = role.until(media, ordinals.end);
+    let mut units = units(media, ordinals);
+    let object = units.first().map_or(media.object, |unit| media.place(unit.range).object);
+    units.iter_mut().for_each(|unit| unit.range = media.place(unit.range).range);
     ElementaryStream {
         movie: media.movie.clone(),
         track: media.index,
-        object: media.object,
-        until: role.until(media, ordinals.end),
-        units: units(media, ordinals),
+        object,
+        until,
+        units,
         first_counter,
         continuity: Continuity::Counted,
     }

@@ -8,7 +8,7 @@ use super::{
     protection,
 };
 use crate::{
-    plan::{ObjectRange, Plan, PlanItem},
+    plan::{Plan, PlanItem},
     presentation::{
         Presentation,
         track::{MediaTrack, PresentedTrack},
@@ -98,11 +98,11 @@ fn rows(clock: &Clock<'_>, track: &Track, samples: &[Timed], end: i64) -> Vec<Fr
 /// Returns the samples as items, with parameter sets before those that need them. Samples that are consecutive in the
 /// object share a range.
 fn items(media: &MediaTrack, samples: &[Timed]) -> Vec<PlanItem> {
-    let (track, object) = (media.track(), media.object);
+    let track = media.track();
     let mut items: Vec<PlanItem> = Vec::new();
     let mut last_sets = Bytes::new();
     for sample in samples.iter().map(|timed| &timed.sample).filter(|sample| !sample.range.is_empty()) {
-        let (range, sets) = (sample.range, track.sets_of(sample));
+        let (place, sets) = (media.place(sample.range), track.sets_of(sample));
         if !sets.is_empty() {
             if last_sets != sets {
                 last_sets = Bytes::copy_from_slice(sets);
@@ -110,8 +110,10 @@ fn items(media: &MediaTrack, samples: &[Timed]) -> Vec<PlanItem> {
             items.push(PlanItem::Bytes(last_sets.clone()));
         }
         match items.last_mut() {
-            Some(PlanItem::Object(last)) if last.range.end == range.start => last.range.end = range.end,
-            _ => items.push(PlanItem::Object(ObjectRange { object, range })),
+            Some(PlanItem::Object(last)) if last.object == place.object && last.range.end == place.range.start => {
+                last.range.end = place.range.end;
+            }
+            _ => items.push(PlanItem::Object(place)),
         }
     }
     items

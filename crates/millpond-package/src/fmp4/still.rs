@@ -5,7 +5,7 @@ use super::{
     init::{TRACK_ID, TrackHeader, clip_init},
 };
 use crate::{
-    plan::{ObjectRange, Plan, PlanItem},
+    plan::{Plan, PlanItem},
     presentation::{
         Presentation,
         track::{MediaKind, PresentedTrack},
@@ -45,6 +45,6 @@ pub fn still(_presentation: &Presentation, presented: &PresentedTrack, number: u
         PlanItem::Bytes(clip_init(&[header], SHOWN)),
         PlanItem::Bytes(fragment_head(1, &[run])),
         PlanItem::Bytes(Bytes::copy_from_slice(track.sets_of(&shown))),
-        PlanItem::Object(ObjectRange { object: media.object, range: shown.range }),
+        PlanItem::Object(media.place(shown.range)),
     ]))
 }

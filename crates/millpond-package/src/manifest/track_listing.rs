@@ -103,7 +103,10 @@ impl<'a> TrackListing<'a> {
 
     /// Returns the codecs of all periods, that of most samples first; none for sidecars.
     pub(crate) fn codecs(&self) -> impl Iterator<Item = &'a Codec> {
-        self.codec().into_iter().chain(self.parts().filter_map(PresentedTrack::codec))
+        // The track of a stitched title may announce more than each item needs.
+        let is_stitched = self.source.and_then(PresentedTrack::movie).is_some_and(|movie| movie.stitched.is_some());
+        let own = self.codec().filter(|_| !is_stitched || self.periods.is_empty());
+        own.into_iter().chain(self.parts().filter_map(PresentedTrack::codec))
     }
 
     /// Returns the listings of the tracks of a presentation that `is_listed` chooses.

@@ -4,7 +4,10 @@ pub(crate) mod reads;
 
 use crate::{PackageError, object::ObjectIndex};
 use bytes::Bytes;
-use millpond_media::units::ByteRange;
+use millpond_media::{
+    movie::{Movie, Stitched},
+    units::ByteRange,
+};
 
 /// A byte range of one of the asset's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +16,17 @@ pub struct ObjectRange {
     pub object: ObjectIndex,
     /// Range in the object.
     pub range: ByteRange,
+}
+
+impl ObjectRange {
+    /// Returns the place of a sample of `movie`, which is the index of `object`, or that of a stitched title.
+    pub(crate) fn of_sample(movie: &Movie, object: ObjectIndex, range: ByteRange) -> Self {
+        if movie.stitched.is_none() {
+            return Self { object, range };
+        }
+        let (object, range) = Stitched::place(range);
+        Self { object: ObjectIndex(object), range }
+    }
 }
 
 /// One item of a plan.

@@ -22,7 +22,10 @@ use crate::{
     },
     text::Cue,
 };
-use millpond_media::{Work, movie::Movie};
+use millpond_media::{
+    Work,
+    movie::{Movie, Stitched},
+};
 use std::{
     ops::Range,
     sync::{Arc, OnceLock},
@@ -233,6 +236,23 @@ impl Presentation {
         let media = self.tracks.iter().filter(|track| is_text || track.kind != MediaKind::Text);
         let found: Vec<String> = media.map(PresentedTrack::codec_and_encryption).collect();
         PackageError::Container { container, found: found.join(", "), expected }
+    }
+
+    /// The objects of a stitched title; `None` for other assets.
+    #[must_use]
+    pub fn stitched(&self) -> Option<&Stitched> {
+        self.stitched_movie()?.stitched.as_deref()
+    }
+
+    /// Bytes of heap held by the index of a stitched title, which no object has; 0 for other assets.
+    #[must_use]
+    pub fn stitched_bytes(&self) -> usize {
+        self.stitched_movie().map_or(0, |movie| movie.heap_bytes())
+    }
+
+    fn stitched_movie(&self) -> Option<&Movie> {
+        let movie = self.tracks.iter().find_map(PresentedTrack::movie)?;
+        movie.stitched.is_some().then_some(movie)
     }
 
     /// Duration in seconds.

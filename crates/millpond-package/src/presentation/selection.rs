@@ -11,9 +11,10 @@ use crate::{
     timeline::{Timeline, outlined::Outlined},
 };
 use millpond_media::{
-    clip_spans,
+    Span, clip_spans,
     codec::Codec,
     movie::{Movie, Track, TrackKind},
+    spans,
     units::Timescale,
 };
 use std::{
@@ -242,7 +243,11 @@ fn pick(
 fn clips(movie: &Movie, track: &Track, origin: i64) -> Vec<(usize, Timeline)> {
     let places: Vec<usize> = movie.clips_of(track.id).collect();
     let tracks: Vec<&Track> = places.iter().map(|place| of_movie(movie, *place)).collect();
-    let spans = clip_spans(&tracks, movie.timescale);
+    // Clips of a stitched title have edit lists of their own.
+    let spans: Vec<Vec<Span>> = match &movie.stitched {
+        Some(_) => tracks.iter().map(|clip| spans(clip, movie.timescale)).collect(),
+        None => clip_spans(&tracks, movie.timescale).into_iter().map(|span| span.into_iter().collect()).collect(),
+    };
     let timelines = places.into_iter().zip(tracks).zip(spans).filter_map(|((place, clip), span)| {
         let origin = track.timescale.convert(origin, clip.timescale);
         let timeline = Timeline::of(clip, span, origin);

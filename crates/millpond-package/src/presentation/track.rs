@@ -2,6 +2,7 @@
 
 use crate::{
     object::ObjectIndex,
+    plan::ObjectRange,
     presentation::{Sidecar, counters::TsLayout, iframes::IFrames, selection::of_movie},
     timeline::{
         Timed, Timeline,
@@ -166,6 +167,11 @@ impl MediaTrack {
         Outlined::of(&self.movie, self.index, &self.timeline)
     }
 
+    /// Returns the object of a sample, and its range there.
+    pub(crate) fn place(&self, range: ByteRange) -> ObjectRange {
+        ObjectRange::of_sample(&self.movie, self.object, range)
+    }
+
     /// Returns the track in the index.
     pub(crate) fn track(&self) -> &Track {
         of_movie(&self.movie, self.index)
@@ -185,10 +191,23 @@ impl PresentedTrack {
         self.kind
     }
 
-    /// Object that contains the samples; `None` for sidecars.
+    /// Object that contains the samples, the first one of a stitched title; `None` for sidecars.
     #[must_use]
     pub fn object(&self) -> Option<ObjectIndex> {
         self.media().map(|m| m.object)
+    }
+
+    /// Objects that contain the samples; none for sidecars.
+    pub fn objects(&self) -> impl Iterator<Item = ObjectIndex> + use<> {
+        let stitched = self.media().and_then(|media| media.movie.stitched.as_deref());
+        let own = self.object().filter(|_| stitched.is_none());
+        own.into_iter().chain((0..stitched.map_or(0, |stitched| stitched.objects)).map(ObjectIndex))
+    }
+
+    /// Returns the object of one of its samples, and the sample's range there; `None` for sidecars.
+    #[must_use]
+    pub fn place(&self, sample: &Sample) -> Option<ObjectRange> {
+        Some(self.media()?.place(sample.range))
     }
 
     /// Index of that object.

@@ -162,6 +162,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Arc<Movie> {
         cut_short: false,
         outline: None,
         is_indivisible: false,
+        stitched: None,
     })
 }
 

@@ -67,6 +67,7 @@ pub(crate) fn movie_of(tracks: Vec<Track>) -> Arc<Movie> {
         cut_short: false,
         outline: None,
         is_indivisible: false,
+        stitched: None,
     })
 }
 

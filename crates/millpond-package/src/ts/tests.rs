@@ -94,6 +94,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         cut_short: false,
         outline: None,
         is_indivisible: false,
+        stitched: None,
     })
 }
 

@@ -25,11 +25,24 @@ impl Shelf {
         Self { library, places, manager: Arc::downgrade(manager) }
     }
 
-    /// Opens the asset of a path. Returns the rendition too, where the path's last part names one.
+    /// Opens the asset of a path, if one decoder plays all of it: a session has one description. Returns the rendition too, where the
+    /// path's last part names one.
     ///
     /// # Errors
     /// The library's.
     pub(super) async fn open(&self, path: &str) -> Result<(Arc<Asset>, Option<String>), LibraryError> {
+        let opened = self.find(path).await?;
+        match opened.0.presentation.stitched().and_then(|stitched| stitched.split.as_ref()) {
+            Some(split) => {
+                let why =
+                    format!("RTSP plays a title with one decoder for each track: {split}; play it by HLS or DASH");
+                Err(LibraryError::Manifest { manifest: opened.0.path.clone(), why })
+            }
+            None => Ok(opened),
+        }
+    }
+
+    async fn find(&self, path: &str) -> Result<(Arc<Asset>, Option<String>), LibraryError> {
         let none = || LibraryError::NoAsset(path.to_owned());
         let PlacePath { name: place, inside, .. } = self.places.find(path).ok_or_else(none)?;
         let inside = inside.trim_matches('/');

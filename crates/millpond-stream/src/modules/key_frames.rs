@@ -8,7 +8,7 @@ use crate::{
     stored::{LoadError, MediaReader, Planned, PlannedBlock, StoredMedia},
 };
 use futures_util::future::BoxFuture;
-use millpond_package::{ObjectRange, PresentedTrack, timeline::Timed};
+use millpond_package::{PresentedTrack, timeline::Timed};
 use millpond_rtp::payload::Conversion;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::oneshot;
@@ -124,13 +124,14 @@ impl KeyFrameLoader {
     async fn load(self, output: &Output) -> Result<(), LoadError> {
         let Self { reader, media, track, keys, mut on_first } = self;
         let Some(presented) = media.track(track) else { return Ok(()) };
-        let (Some(source), Some(object)) = (presented.source_track(), presented.object()) else { return Ok(()) };
+        let Some(source) = presented.source_track() else { return Ok(()) };
         let timescale = source.timescale.get();
         for (number, KeyFrame { timed, due }) in (0..).zip(list(&reader, &media, (track, keys)).await?) {
             if output.ready().await.is_err() {
                 return Ok(());
             }
-            let (pts, range) = (keys.shown(due, timescale), ObjectRange { object, range: timed.sample.range });
+            let Some(range) = presented.place(&timed.sample) else { continue };
+            let pts = keys.shown(due, timescale);
             let (conversion, sets) = (Conversion::None, presented.sets_of(&timed.sample));
             let planned = Planned { track, number, due, pts, is_sync: true, range, conversion, sets };
             let block = PlannedBlock::single(planned).read(&reader, &media).await?;

@@ -63,7 +63,6 @@ struct Lane<'a> {
     number: u16,
     timescale: u32,
     conversion: Conversion,
-    object: ObjectIndex,
     /// The next sample to look up.
     next: u32,
     waiting: VecDeque<Timed>,
@@ -84,9 +83,8 @@ impl<'a> Lanes<'a> {
             let track = media.track(*number)?;
             let source = track.source_track()?;
             let (timescale, conversion) = (source.timescale.get(), Conversion::of(&source.codec));
-            let object = track.object()?;
             let (number, next, waiting) = (*number, *next, VecDeque::new());
-            Some(Lane { track, number, timescale, conversion, object, next, waiting, taken: 0 })
+            Some(Lane { track, number, timescale, conversion, next, waiting, taken: 0 })
         };
         Self { lanes: tracks.iter().zip(next).filter_map(lane).collect(), length }
     }
@@ -121,7 +119,7 @@ impl<'a> Lanes<'a> {
                 left_out += 1;
                 continue;
             }
-            let range = ObjectRange { object: lane.object, range: timed.sample.range };
+            let Some(range) = lane.track.place(&timed.sample) else { continue };
             let sets = lane.track.sets_of(&timed.sample);
             bytes = bytes.saturating_add(range.range.len() + sets.len() as u64);
             if bytes > BYTES {

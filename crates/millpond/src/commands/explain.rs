@@ -118,6 +118,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         }
     }
     say!("  {} bytes would be asked from the origin now", number(&told["origin-bytes"]))?;
+    if let Some(efficiency) = told["efficiency"].as_f64() {
+        say!("  efficiency {efficiency:.2}: bytes of the reply for each of them")?;
+    }
     if let Some(first) = told["origin"]["first-byte-seconds"].as_f64() {
         let last = told["origin"]["last-byte-seconds"].as_f64().unwrap_or(first);
         let siblings = if told["origin"]["siblings-first"] == true { ", after sibling caches" } else { "" };

@@ -22,6 +22,7 @@ mod serve;
 mod sessions;
 mod settings;
 mod sign;
+mod stitch;
 mod streams;
 #[cfg(not(feature = "stripe"))]
 #[path = "no_stripe.rs"]
@@ -74,6 +75,7 @@ fn commands() -> Command {
             export::command(),
             stripe::command(),
             sign::command(),
+            stitch::command(),
             stripe::undo_command(),
             explain::command(),
             lab::load(),
@@ -111,6 +113,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("export", matches)) => export::run(matches),
         Some(("stripe", matches)) => stripe::run(matches),
         Some(("sign", matches)) => sign::run(matches),
+        Some(("stitch", matches)) => stitch::run(matches),
         Some(("unstripe", matches)) => stripe::undo(matches),
         Some(("explain", matches)) => explain::run(matches),
         Some((word @ ("load" | "simulate"), matches)) => lab::run(word, matches),

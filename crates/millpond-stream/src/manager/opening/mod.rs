@@ -16,6 +16,7 @@ use crate::{
     resources::Resources,
     stored::{StoredMedia, Subject},
 };
+use millpond_package::PresentedTrack;
 use std::{sync::Arc, time::Duration};
 
 /// Blocks between a loader and a transmission, beside the one that is being sent.
@@ -82,7 +83,7 @@ impl Opening<'_> {
         let origin = self.origin_of(media).filter(|origin| origin.is_scarce())?;
         let subject = Subject::of(media, tracks.clone());
         let position = Duration::try_from_secs_f64(at).unwrap_or_default();
-        let objects = tracks.iter().filter_map(|track| media.track(*track)?.object());
+        let objects = tracks.iter().filter_map(|track| media.track(*track)).flat_map(PresentedTrack::objects);
         let mut objects = objects.filter_map(|object| media.object(object));
         let Resources { reader, intervals, .. } = self.resources;
         let reads = !intervals.is_led(&subject, position)

@@ -8,14 +8,14 @@ use crate::support::{
 use std::{path::Path, process::Command};
 
 /// HEVC with sound of another rate and number of channels than the other clips.
-const HEVC: &str = "-f lavfi -i testsrc2=size=640x360:rate=25:duration=4 -f lavfi -i sine=880:sample_rate=44100:duration=4 \
+pub(super) const HEVC: &str = "-f lavfi -i testsrc2=size=640x360:rate=25:duration=4 -f lavfi -i sine=880:sample_rate=44100:duration=4 \
     -c:v libx265 -tag:v hvc1 -x265-params log-level=error:keyint=50 -c:a aac -ac 1 -aac_pns 0";
 
 /// One stretch of a media playlist without a discontinuity: the bytes of its map and segments.
-type Stretch = Vec<u8>;
+pub(super) type Stretch = Vec<u8>;
 
 /// Reads a media playlist below `name` as players do.
-fn stretches(server: &Server, name: &str, playlist: &str) -> Vec<Stretch> {
+pub(super) fn stretches(server: &Server, name: &str, playlist: &str) -> Vec<Stretch> {
     let text = server.get(&format!("{name}/{playlist}")).text();
     let folder = Path::new(name).join(playlist).parent().unwrap().to_path_buf();
     let get = |uri: &str| {
@@ -39,7 +39,7 @@ fn stretches(server: &Server, name: &str, playlist: &str) -> Vec<Stretch> {
     all
 }
 
-fn decoded<T>(folder: &Path, bytes: &[u8], decode: impl Fn(&[&str]) -> Result<T, String>) -> T {
+pub(super) fn decoded<T>(folder: &Path, bytes: &[u8], decode: impl Fn(&[&str]) -> Result<T, String>) -> T {
     let file = folder.join("stretch");
     std::fs::write(&file, bytes).unwrap();
     decode(&["-i", file.to_str().unwrap()]).unwrap_or_else(|error| panic!("{error}"))

@@ -11,5 +11,6 @@ mod library;
 mod made_anew;
 mod quicktime;
 mod random_access;
+mod stitched;
 mod trimmed;
 mod versions;

@@ -33,6 +33,9 @@ pub(crate) struct Explanation {
     parts_left_out: usize,
     /// Number of bytes that the origin would have to send now.
     origin_bytes: u64,
+    /// Bytes of the reply for each byte that the origin would have to send now; null where it would send none, or the length is
+    /// not known.
+    efficiency: Option<f64>,
     /// Estimated duration of fetching them, if there are any.
     origin: Option<OriginEstimate>,
     /// The nodes that serve its asset, their book and the homes; null where the server is no node of a cluster.
@@ -124,6 +127,7 @@ pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Exp
         parts,
         parts_left_out,
         origin_bytes,
+        efficiency: body.len().filter(|_| origin_bytes > 0).map(|bytes| bytes as f64 / origin_bytes as f64),
         origin,
         cluster: None,
     })

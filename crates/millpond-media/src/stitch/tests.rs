@@ -1,0 +1,102 @@
+use super::*;
+use crate::{
+    fixture::{AAC, AVC, HEVC, movie, track},
+    movie::{Edit, edits::spans, sample_table::SampleTable},
+};
+use std::time::Duration;
+
+/// A video of `seconds` at 25 pictures a second, a key frame each second, at offset `offset`.
+fn pictures(seconds: u32, offset: u64) -> SampleTable {
+    let mut table = SampleTable::builder();
+    for number in 0..seconds * 25 {
+        table.push(offset + u64::from(number) * 10, 10, 40, 0, number.is_multiple_of(25));
+    }
+    table.finish()
+}
+
+fn film(entry: &str, seconds: u32) -> Arc<Movie> {
+    let mut sound = SampleTable::builder();
+    for number in 0..seconds * 50 {
+        sound.push(1 << 20 | u64::from(number), 1, 20, 0, true);
+    }
+    let edits = vec![Edit { duration: 0, media_time: Some(0) }];
+    let mut video = track(1, AVC, edits.clone(), pictures(seconds, 100));
+    if entry == HEVC {
+        let hevc = crate::codec::parse_sample_entry(&crate::fixture::hex(HEVC), *b"vide", "stsd", 0).unwrap();
+        (video.codec, video.sample_entry) = (hevc.codec, crate::fixture::hex(HEVC));
+    }
+    Arc::new(movie(vec![video, track(2, AAC, edits, sound.finish())]))
+}
+
+fn item(movie: &Arc<Movie>, object: u16, clip: Option<(u64, Option<u64>)>) -> Item {
+    let clip = clip.map_or_else(Clip::default, |(from, to)| Clip {
+        from: Duration::from_millis(from),
+        to: to.map(Duration::from_millis),
+    });
+    Item { movie: movie.clone(), object, label: format!("{object}.mp4"), clip }
+}
+
+fn stitched(items: &[Item]) -> Result<Movie, String> {
+    stitch(items, &Work::unlimited()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn tracks_have_the_samples_of_all_items() {
+    let (a, b) = (film(AVC, 4), film(AVC, 10));
+    let movie = stitched(&[item(&a, 0, None), item(&b, 1, Some((2480, Some(5000)))), item(&a, 0, Some((3000, None)))]);
+    let movie = movie.unwrap();
+    assert_eq!(movie.duration, 7_520_000_000);
+    let stitched = movie.stitched.clone().unwrap();
+    assert_eq!((stitched.objects, stitched.split), (2, None));
+    assert_eq!((movie.tracks.len(), movie.clips.len()), (2, 6));
+    // The second item is decoded from its key frame at 2 s on.
+    let video = &movie.tracks[0];
+    assert_eq!(video.samples.len(), 100 + 75 + 25);
+    let places: Vec<_> = video.samples.iter().map(|sample| Stitched::place(sample.range)).collect();
+    assert_eq!((places[100].0, places[100].1.start), (1, 100 + 50 * 10));
+    assert_eq!((places[175].0, places[175].1.start), (0, 100 + 75 * 10));
+    let of_video = spans(video, movie.timescale);
+    let times: Vec<_> = of_video.iter().map(|span| (span.samples.clone(), span.start, span.end)).collect();
+    // The third item follows the second without a gap, as one span.
+    assert_eq!(times, [(0..100, 0, 4000), (100..200, 4000, 7520)]);
+    let second = &movie.clips[1];
+    let of_second = spans(second, movie.timescale);
+    assert_eq!((of_second.len(), of_second[0].start, of_second[0].end), (1, 4000, 6520));
+    let shown = second.samples.iter().filter(|s| (4000..6520).contains(&(s.pts() + of_second[0].shift))).count();
+    assert_eq!(shown, 63);
+}
+
+#[test]
+fn items_of_other_codecs_are_clips_only() {
+    let movie = stitched(&[item(&film(AVC, 4), 0, None), item(&film(HEVC, 4), 1, None)]).unwrap();
+    let split = movie.stitched.unwrap().split.unwrap();
+    assert!(split.starts_with("item 2 (1.mp4): found hvc1") && split.contains("expected avc1"), "{split}");
+    assert_eq!((movie.tracks[0].samples.len(), movie.tracks[1].samples.len()), (100, 400));
+    assert_eq!(movie.clips.len(), 4);
+}
+
+#[test]
+fn faults_name_the_item() {
+    let film = film(AVC, 4);
+    let refused = |clip| stitched(&[item(&film, 0, None), item(&film, 1, Some(clip))]).unwrap_err();
+    let beyond = "item 2 (1.mp4): found the range 1s-40s, expected one between 0s and 4.000s, where the file ends";
+    assert_eq!(refused((1000, Some(40_000))), beyond);
+    assert!(refused((5000, None)).contains("5s-"));
+    assert!(refused((3500, None)).contains("0.500 s to show, expected at least 1 s"));
+    let sound = Arc::new(Movie { tracks: film.tracks[1..].to_vec(), ..(*film).clone() });
+    let error = stitched(&[item(&film, 0, None), item(&sound, 1, None)]).unwrap_err();
+    assert_eq!(error, "item 2 (1.mp4): found no video, expected video, as item 1 (0.mp4) has");
+    assert_eq!(stitched(&[]).unwrap_err(), StitchError::Empty.to_string());
+    let bounded = stitch(&vec![item(&film, 0, None); 1000], &Work::new(10_000));
+    assert!(matches!(bounded, Err(StitchError::Work(_))));
+}
+
+#[test]
+fn memory_is_bounded_before_it_is_taken() {
+    let film = film(AVC, 400);
+    for clip in [None, Some((100_000, Some(300_000)))] {
+        let items = [item(&film, 0, clip), item(&film, 0, clip)];
+        let movie = stitched(&items).unwrap();
+        assert!(movie.heap_bytes() as u64 <= stitched_bytes(&items), "{clip:?}");
+    }
+}

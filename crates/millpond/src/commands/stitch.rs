@@ -1,0 +1,90 @@
+//! `millpond stitch`: writes a server manifest whose items play one after the other.
+
+use super::{Outcome, runtime};
+use crate::target;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use millpond_media::{
+    Movie, Stitched, Work,
+    stitch::{Clip, Item, stitch},
+};
+use millpond_package::smil;
+use millpond_terminal::{note, out};
+use std::{collections::HashMap, error::Error, path::Path, sync::Arc};
+
+pub(crate) fn command() -> Command {
+    Command::new("stitch")
+        .about(
+            "Writes a server manifest (SMIL) of files, or parts of them, that play one after the other as one title. It \
+                checks the files, and copies no media",
+        )
+        .arg(
+            Arg::new("item")
+                .value_name("FILE[@FROM-TO]")
+                .required(true)
+                .action(ArgAction::Append)
+                .num_args(1..)
+                .help("Paths below the manifest's folder, such as film.mp4@10s-40s, film.mp4@1:30- or film.mp4@-90s"),
+        )
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    let items: Vec<(String, Clip)> =
+        matches.get_many::<String>("item").into_iter().flatten().map(|text| item(text)).collect();
+    let text = smil::written(&items);
+    // The server reads it by the same rules.
+    smil::parse(&text)?;
+    let movie = runtime()?.block_on(checked(&items))?;
+    note!("{} items, {:.3} s", items.len(), movie.duration as f64 / 1e9);
+    if let Some(Stitched { split: Some(split), .. }) = movie.stitched.as_deref() {
+        note!("HLS and DASH play it; RTSP does not, as {split}");
+    }
+    for track in &movie.skipped {
+        note!("left out: {}", track.reason);
+    }
+    out::raw(text.as_bytes())
+}
+
+/// Splits an argument into its file and the part of it. A file whose name looks like both is the whole file.
+fn item(text: &str) -> (String, Clip) {
+    let parts = || text.rsplit_once('@').and_then(|(file, range)| Some((file.to_owned(), smil::range(range)?)));
+    match Path::new(text).exists() {
+        true => (text.to_owned(), Clip::default()),
+        false => parts().unwrap_or_else(|| (text.to_owned(), Clip::default())),
+    }
+}
+
+/// Indexes each file once, and stitches the items.
+async fn checked(items: &[(String, Clip)]) -> Result<Movie, Box<dyn Error>> {
+    let mut movies: HashMap<&str, (u16, Arc<Movie>)> = HashMap::new();
+    let mut all = Vec::with_capacity(items.len());
+    for (file, clip) in items {
+        if !movies.contains_key(file.as_str()) {
+            let opened = target::open(file)?;
+            if opened.path.is_root() {
+                return Err(format!("{file}: found a folder, expected a media file").into());
+            }
+            let object = opened.store.open("", &opened.path).await?;
+            let movie = Arc::new(target::index(&opened.store, &object).await?.movie);
+            movies.insert(file, (u16::try_from(movies.len())?, movie));
+        }
+        if let Some((object, movie)) = movies.get(file.as_str()) {
+            all.push(Item { movie: movie.clone(), object: *object, label: file.clone(), clip: *clip });
+        }
+    }
+    Ok(stitch(&all, &Work::unlimited())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn an_argument_may_name_a_part() {
+        let clip = Clip { from: Duration::from_secs(10), to: Some(Duration::from_secs(40)) };
+        assert_eq!(item("ads/b.mp4@10s-40s"), ("ads/b.mp4".to_owned(), clip));
+        for text in ["b.mp4", "b@home.mp4", "b.mp4@10s"] {
+            assert_eq!(item(text), (text.to_owned(), Clip::default()));
+        }
+    }
+}
