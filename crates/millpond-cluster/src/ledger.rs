@@ -332,15 +332,33 @@ impl Ledger {
         let rounded = needed.checked_next_multiple_of(block).unwrap_or(needed);
         let wanted = |written: u64| Line { needed, written: written.max(line.written), ..line };
         self.bound(&self.booking(&slot, &wanted(needed)));
-        // More than is needed only where there is enough.
-        let fits = |line: &Line| self.book.fits(&self.booking(&slot, line));
-        let new = match fits(&wanted(rounded)) {
+        // More than is needed only where there is enough: else no line has more than it needs.
+        let new = match self.book.fits(&self.booking(&slot, &wanted(rounded))) {
             Ok(()) => wanted(rounded),
-            Err(_) => fits(&wanted(needed)).map(|()| wanted(needed))?,
+            Err(_) => {
+                self.round_down(lines);
+                let exact = Line { needed, written: needed, ..line };
+                self.book.fits(&self.booking(&slot, &exact)).map(|()| exact)?
+            }
         };
         self.book.insert(self.booking(&slot, &new));
         lines.insert(slot.clone(), new);
         Ok(slot)
+    }
+
+    /// Takes what lines have and do not need. No stream [takes](Self::take) it any more.
+    fn round_down(&mut self, lines: &mut BTreeMap<Slot, Line>) {
+        for (slot, line) in lines.iter_mut().filter(|(_, line)| line.written > line.needed) {
+            line.written = line.needed;
+            if let Some(own) = self.own.get_mut(slot).filter(|own| own.written > line.written) {
+                (own.written, self.is_unwritten) = (line.written, true);
+            }
+            let booking = self.booking(slot, line);
+            match line.written {
+                0 => drop(self.book.remove(&booking.id)),
+                _ => self.book.insert(booking),
+            }
+        }
     }
 
     /// Replaces the node's own bookings in the book.
@@ -483,6 +501,20 @@ mod tests {
         assert!(writes < 120, "{writes} writes, of which 50 are refusals");
         let plan = ledger.plan(&[], NOW);
         assert!(plan.value.len() < 500 && !plan.is_changed, "{}", plan.value);
+    }
+
+    #[test]
+    fn streams_that_fit_are_admitted_whenever_they_end() {
+        for seconds in [1, 60, 400, 1000] {
+            let mut ledger = ledger("a", 29, 29);
+            let admitted = (0..20).filter(|stream| {
+                let now = NOW + Duration::from_secs(stream * seconds);
+                let demand =
+                    Demand { rate: Bitrate::from_bps(2_055_400), length: Some(Duration::from_secs(30_000)), ..film(0) };
+                ledger.take(&demand, now).is_some() || book(&mut ledger, &[demand], now)[0].is_ok()
+            });
+            assert_eq!(admitted.count(), 14, "one each {seconds} s: bookings that are rounded up leave no room unused");
+        }
     }
 
     #[test]
