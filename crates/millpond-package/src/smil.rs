@@ -12,7 +12,7 @@ pub use clock::range;
 pub use sequence::written;
 
 use crate::PackageError;
-use millpond_media::stitch::Clip;
+use millpond_media::stitch::StitchClip;
 use quick_xml::{
     XmlVersion,
     events::{BytesStart, Event},
@@ -66,7 +66,7 @@ pub struct ManifestEntry {
     /// Name for menus.
     pub name: Option<String>,
     /// The part of the file that is played, of an item of a `<seq>`.
-    pub clip: Clip,
+    pub clip: StitchClip,
 }
 
 /// Reads a server manifest.
@@ -315,7 +315,7 @@ mod tests {
             language: None,
             track_id: None,
             name: None,
-            clip: Clip::default(),
+            clip: StitchClip::default(),
         }
     }
 

@@ -33,22 +33,22 @@ pub struct BroadcastSetting {
 #[serde(rename_all = "kebab-case")]
 pub struct BroadcastRow {
     /// Viewers that watch at a time. By unicast without a cache, the origin and the network carry so many streams.
-    pub watching: Load,
+    pub watching: BroadcastLoad,
     /// Streams of the origin with interval caching. The network carries those of all viewers.
-    pub intervals: Load,
+    pub intervals: BroadcastLoad,
     /// Streams of the origin, and of the network to receivers of multicast: the phases alone.
     pub phases: f64,
     /// Patches of receivers of multicast. They come from the cache if that holds the beginning of the title.
-    pub patches: Load,
+    pub patches: BroadcastLoad,
     /// Streams of the network to viewers by unicast, which are sent patches at a higher speed.
-    pub unicast: Load,
+    pub unicast: BroadcastLoad,
     /// The longest part of the title that a receiver of multicast holds back, in seconds.
     pub held: f64,
 }
 
 /// A number of streams over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Load {
+pub struct BroadcastLoad {
     /// Mean.
     pub mean: f64,
     /// Highest number.
@@ -58,7 +58,7 @@ pub struct Load {
 /// A stream between two times, as a multiple of the rate of the title.
 type Stream = (f64, f64, f64);
 
-impl Load {
+impl BroadcastLoad {
     /// Counts streams between two times.
     fn of(streams: &[Stream], (from, to): (f64, f64)) -> Self {
         let inside: Vec<Stream> = streams
@@ -105,7 +105,7 @@ pub fn broadcast(setting: &BroadcastSetting) -> Option<BroadcastRow> {
         let rest = title - patch.length().unwrap_or(setting.title).as_secs_f64();
         unicast.extend([(at, joins, speed), (joins, joins + rest, 1.0)]);
     }
-    let load = |streams: &[Stream]| Load::of(streams, counted);
+    let load = |streams: &[Stream]| BroadcastLoad::of(streams, counted);
     Some(BroadcastRow {
         watching: load(&watching),
         intervals: load(&intervals),

@@ -25,7 +25,7 @@ pub mod trace;
 mod workload;
 
 pub use belady::byte_miss_ratio;
-pub use broadcast::{BroadcastRow, BroadcastSetting, Load, broadcast};
+pub use broadcast::{BroadcastLoad, BroadcastRow, BroadcastSetting, broadcast};
 pub use compare::{Row, compare, head};
 pub use generate::{ZipfOptions, sproxy, zipf};
 pub use link_model::LinkModel;

@@ -7,7 +7,7 @@ use crate::{
     options::Titles,
     url_list::UrlList,
 };
-use millpond_media::{Movie, stitch::Clip};
+use millpond_media::{Movie, stitch::StitchClip};
 use millpond_package::{NamedTrack, SourceObject, smil};
 use millpond_store::{Entry, ObjectPath};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct RecipeItem {
     /// Place of its file in the members.
     pub(crate) member: usize,
     /// The part of the file that is shown.
-    pub(crate) clip: Clip,
+    pub(crate) clip: StitchClip,
 }
 
 /// A file that holds tracks.

@@ -7,7 +7,7 @@ use crate::{
 };
 use millpond_media::{
     Work,
-    stitch::{Item, stitch, stitched_bytes},
+    stitch::{StitchItem, stitch, stitched_bytes},
 };
 use millpond_package::SourceObject;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ impl Library {
         let item = |RecipeItem { member, clip }: &RecipeItem| {
             let SourceObject { movie, label, .. } = sources.get(*member)?;
             let object = u16::try_from(*member).ok()?;
-            Some(Item { movie: movie.clone(), object, label: label.clone(), clip: *clip })
+            Some(StitchItem { movie: movie.clone(), object, label: label.clone(), clip: *clip })
         };
-        let items: Vec<Item> = recipe.items.iter().filter_map(item).collect();
+        let items: Vec<StitchItem> = recipe.items.iter().filter_map(item).collect();
         let refused = |error| LibraryError::Refused { asset: shown.to_owned(), error };
         building.charge(&self.pool, stitched_bytes(&items)).await.map_err(refused)?;
         let work = Work::new(MOST_STEPS);

@@ -1,6 +1,6 @@
 //! Errors of stitching: the item, the value found and the value expected.
 
-use super::Clip;
+use super::StitchClip;
 use crate::{MediaError, WorkError};
 
 /// The reason why items make no title. Numbers of items count from 1.
@@ -17,7 +17,7 @@ pub enum StitchError {
         /// Name of its file.
         label: String,
         /// The range.
-        clip: Clip,
+        clip: StitchClip,
         /// End of the file in seconds, as text.
         end: String,
     },

@@ -1,6 +1,6 @@
 //! One item: the spans of its tracks that it shows, and clips made of them.
 
-use super::{CLOCK, Item, StitchError};
+use super::{CLOCK, StitchError, StitchItem};
 use crate::{
     Movie, Work,
     codec::TrackKind,
@@ -37,7 +37,7 @@ pub(super) fn video(movie: &Movie) -> Option<&Track> {
 }
 
 /// Returns an upper bound of the heap bytes of the clips of an item, and of their copies in the tracks.
-pub(super) fn bytes(item: &Item) -> u64 {
+pub(super) fn bytes(item: &StitchItem) -> u64 {
     let of_track = |track: &Track| {
         let seconds = track.timescale.seconds(track.samples.end_dts().saturating_sub(track.samples.start_dts()));
         let end = item.clip.to.map_or(seconds, |to| to.as_secs_f64());
@@ -50,7 +50,7 @@ pub(super) fn bytes(item: &Item) -> u64 {
 }
 
 /// Returns the error of an item without video beside one with it.
-pub(super) fn without_video(items: &[Item], place: usize, other: usize) -> StitchError {
+pub(super) fn without_video(items: &[StitchItem], place: usize, other: usize) -> StitchError {
     let other =
         items.get(other).map_or(String::new(), |item| format!("video, as item {} ({}) has", other + 1, item.label));
     let label = items.get(place).map_or(String::new(), |item| item.label.clone());
@@ -59,7 +59,7 @@ pub(super) fn without_video(items: &[Item], place: usize, other: usize) -> Stitc
 
 /// The tracks of an item, and the time that it shows of them.
 pub(super) struct Shown<'a> {
-    item: &'a Item,
+    item: &'a StitchItem,
     place: usize,
     tracks: Vec<(Lane, &'a Track, Vec<Span>)>,
     /// Time of the file that is shown, in nanoseconds.
@@ -69,7 +69,7 @@ pub(super) struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    pub(super) fn of(item: &'a Item, place: usize, work: &Work) -> Result<Self, StitchError> {
+    pub(super) fn of(item: &'a StitchItem, place: usize, work: &Work) -> Result<Self, StitchError> {
         let movie = &*item.movie;
         let unfit = |found: &str, expected: &str| unfit(item, place, found, expected);
         if movie.outline.is_some() {
@@ -209,7 +209,7 @@ fn origin(movie: &Movie) -> i64 {
 }
 
 /// Returns the part of a file that an item shows, in nanoseconds. The file ends at `end`.
-fn range(item: &Item, place: usize, end: i64) -> Result<Range<i64>, StitchError> {
+fn range(item: &StitchItem, place: usize, end: i64) -> Result<Range<i64>, StitchError> {
     let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
     let (from, to) = (nanos(item.clip.from), item.clip.to.map_or(end, nanos));
     if from >= to || to.saturating_sub(end) > ROUNDING {
@@ -224,7 +224,7 @@ fn range(item: &Item, place: usize, end: i64) -> Result<Range<i64>, StitchError>
     Ok(from..to)
 }
 
-fn unfit(item: &Item, place: usize, found: &str, expected: &str) -> StitchError {
+fn unfit(item: &StitchItem, place: usize, found: &str, expected: &str) -> StitchError {
     let (label, found, expected) = (item.label.clone(), found.to_owned(), expected.to_owned());
     StitchError::Unfit { item: place + 1, label, found, expected }
 }

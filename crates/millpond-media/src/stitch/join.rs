@@ -1,6 +1,6 @@
 //! The track of a title: the samples of all clips that one decoder plays, in one table.
 
-use super::Item;
+use super::StitchItem;
 use crate::{
     movie::{
         Edit, Track,
@@ -14,7 +14,7 @@ use crate::{
 
 /// Returns the track of clips, each with the place of its item, and the reason why one decoder can't play some of them. Those are
 /// left out.
-pub(super) fn joined(clips: &[(usize, Track)], items: &[Item]) -> (Option<Track>, Option<String>) {
+pub(super) fn joined(clips: &[(usize, Track)], items: &[StitchItem]) -> (Option<Track>, Option<String>) {
     let Some((_, first)) = clips.first() else { return (None, None) };
     let Some(timescale) = clips.iter().map(|(_, clip)| clip.timescale).max() else { return (None, None) };
     let mut joining = Joining::new(timescale);

@@ -11,7 +11,7 @@ mod join;
 #[cfg(test)]
 mod tests;
 
-pub use clip::Clip;
+pub use clip::StitchClip;
 pub use error::StitchError;
 
 use crate::{
@@ -28,7 +28,7 @@ const CLOCK: Timescale = Timescale::NANOS;
 
 /// One item of a stitched title.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct StitchItem {
     /// Index of its file, with all samples.
     pub movie: Arc<Movie>,
     /// Number of the object of its media.
@@ -36,7 +36,7 @@ pub struct Item {
     /// Name of its file, for messages.
     pub label: String,
     /// The part of the file that is shown.
-    pub clip: Clip,
+    pub clip: StitchClip,
 }
 
 /// Returns the movie of items that play one after the other. Each sample and edit of an item's index is some steps of `work`.
@@ -46,7 +46,7 @@ pub struct Item {
 /// # Errors
 /// No item, one that shows less than a second, a range beyond the end, encrypted media, or the end of `work`. Where one item has
 /// video, all need video.
-pub fn stitch(items: &[Item], work: &Work) -> Result<Movie, StitchError> {
+pub fn stitch(items: &[StitchItem], work: &Work) -> Result<Movie, StitchError> {
     let pictured = items.iter().position(|item| item::video(&item.movie).is_some());
     let mut lanes: BTreeMap<Lane, Vec<(usize, Track)>> = BTreeMap::new();
     let (mut start, mut skipped) = (0_i64, Vec::new());
@@ -74,11 +74,11 @@ pub fn stitch(items: &[Item], work: &Work) -> Result<Movie, StitchError> {
 
 /// Returns an upper bound of the heap bytes of the movie of `items`.
 #[must_use]
-pub fn stitched_bytes(items: &[Item]) -> u64 {
+pub fn stitched_bytes(items: &[StitchItem]) -> u64 {
     items.iter().map(item::bytes).fold(0, u64::saturating_add)
 }
 
-fn composed(lanes: BTreeMap<Lane, Vec<(usize, Track)>>, items: &[Item], objects: u16) -> Movie {
+fn composed(lanes: BTreeMap<Lane, Vec<(usize, Track)>>, items: &[StitchItem], objects: u16) -> Movie {
     let (mut tracks, mut clips, mut split) = (Vec::new(), Vec::new(), None);
     for (id, parts) in (1..).zip(lanes.into_values()) {
         let parts: Vec<_> = parts.into_iter().map(|(place, track)| (place, Track { id, ..track })).collect();

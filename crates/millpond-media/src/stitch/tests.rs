@@ -28,15 +28,15 @@ fn film(entry: &str, seconds: u32) -> Arc<Movie> {
     Arc::new(movie(vec![video, track(2, AAC, edits, sound.finish())]))
 }
 
-fn item(movie: &Arc<Movie>, object: u16, clip: Option<(u64, Option<u64>)>) -> Item {
-    let clip = clip.map_or_else(Clip::default, |(from, to)| Clip {
+fn item(movie: &Arc<Movie>, object: u16, clip: Option<(u64, Option<u64>)>) -> StitchItem {
+    let clip = clip.map_or_else(StitchClip::default, |(from, to)| StitchClip {
         from: Duration::from_millis(from),
         to: to.map(Duration::from_millis),
     });
-    Item { movie: movie.clone(), object, label: format!("{object}.mp4"), clip }
+    StitchItem { movie: movie.clone(), object, label: format!("{object}.mp4"), clip }
 }
 
-fn stitched(items: &[Item]) -> Result<Movie, String> {
+fn stitched(items: &[StitchItem]) -> Result<Movie, String> {
     stitch(items, &Work::unlimited()).map_err(|error| error.to_string())
 }
 

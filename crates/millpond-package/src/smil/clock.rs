@@ -1,6 +1,6 @@
 //! Clock values of SMIL 3.0 (section 5.4.3), and ranges of them as command lines write them.
 
-use millpond_media::stitch::Clip;
+use millpond_media::stitch::StitchClip;
 use std::time::Duration;
 
 /// Longest time that is read: more than eleven years.
@@ -16,11 +16,11 @@ pub(super) fn time(text: &str) -> Option<Duration> {
 
 /// Reads a range of clock values, such as `10s-40s`, `10s-` or `-40s`.
 #[must_use]
-pub fn range(text: &str) -> Option<Clip> {
+pub fn range(text: &str) -> Option<StitchClip> {
     let (from, to) = text.split_once('-')?;
     let from = if from.is_empty() { Duration::ZERO } else { time(from)? };
     let to = if to.is_empty() { None } else { Some(time(to)?) };
-    Some(Clip { from, to })
+    Some(StitchClip { from, to })
 }
 
 /// Reads hours, minutes and seconds, or minutes and seconds.
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn ranges_may_be_open() {
         let seconds = Duration::from_secs;
-        let of = |from, to: Option<u64>| Some(Clip { from: seconds(from), to: to.map(seconds) });
+        let of = |from, to: Option<u64>| Some(StitchClip { from: seconds(from), to: to.map(seconds) });
         assert_eq!(range("10s-40s"), of(10, Some(40)));
         assert_eq!((range("10s-"), range("-1:00")), (of(10, None), of(0, Some(60))));
         assert_eq!((range("10s"), range("a-b"), range("1-2-3")), (None, None, None));

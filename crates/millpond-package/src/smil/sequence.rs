@@ -2,7 +2,7 @@
 
 use super::{Attributes, EntryKind, Parser, clock, shown};
 use crate::PackageError;
-use millpond_media::stitch::Clip;
+use millpond_media::stitch::StitchClip;
 use std::time::Duration;
 
 /// Attributes that change when an item plays. Players would expect their effect.
@@ -67,9 +67,9 @@ impl Parser<'_> {
     }
 
     /// Returns the part of its file that an entry plays.
-    pub(super) fn clip(&self, element: &str, attributes: &Attributes) -> Result<Clip, PackageError> {
+    pub(super) fn clip(&self, element: &str, attributes: &Attributes) -> Result<StitchClip, PackageError> {
         if self.order != Order::InSequence {
-            return Ok(Clip::default());
+            return Ok(StitchClip::default());
         }
         if let Some(name) = TIMING.into_iter().find(|name| attributes.get(&[name]).is_some()) {
             return Err(self.error(format!("<{element}> with {name}"), "clipBegin and clipEnd"));
@@ -87,13 +87,13 @@ impl Parser<'_> {
             let found = format!("clipEnd {}s", to.unwrap_or_default().as_secs_f64());
             return Err(self.error(found, "a time after clipBegin"));
         }
-        Ok(Clip { from, to })
+        Ok(StitchClip { from, to })
     }
 }
 
 /// Returns a manifest whose items, paths with the parts that are shown, play one after the other.
 #[must_use]
-pub fn written(items: &[(String, Clip)]) -> String {
+pub fn written(items: &[(String, StitchClip)]) -> String {
     let mut out = String::from("<smil>\n  <body>\n    <seq>\n");
     for (path, clip) in items {
         let escaped = quick_xml::escape::escape(path.as_str());
@@ -122,7 +122,7 @@ fn seconds(time: Duration) -> String {
 mod tests {
     use super::{super::parse, *};
 
-    fn items(body: &str) -> Result<Vec<(String, Clip)>, PackageError> {
+    fn items(body: &str) -> Result<Vec<(String, StitchClip)>, PackageError> {
         let manifest = parse(&format!("<smil>\n<head/>\n<body>\n{body}\n</body></smil>"))?;
         assert!(manifest.is_sequence);
         Ok(manifest.entries.into_iter().map(|entry| (entry.src, entry.clip)).collect())
@@ -130,13 +130,13 @@ mod tests {
 
     #[test]
     fn a_sequence_is_read_as_it_was_written() {
-        let clip = Clip { from: Duration::from_millis(10_500), to: Some(Duration::from_secs(40)) };
+        let clip = StitchClip { from: Duration::from_millis(10_500), to: Some(Duration::from_secs(40)) };
         let late = Duration::from_secs(359_999_999);
-        let fine = Clip { from: late + Duration::from_nanos(1), to: Some(late + Duration::from_nanos(2)) };
+        let fine = StitchClip { from: late + Duration::from_nanos(1), to: Some(late + Duration::from_nanos(2)) };
         let all = [
-            ("a & \"b\".mp4".to_owned(), Clip::default()),
+            ("a & \"b\".mp4".to_owned(), StitchClip::default()),
             ("ads/c.mp4".to_owned(), clip),
-            ("a & \"b\".mp4".to_owned(), Clip { from: Duration::ZERO, ..clip }),
+            ("a & \"b\".mp4".to_owned(), StitchClip { from: Duration::ZERO, ..clip }),
             ("d.mp4".to_owned(), fine),
         ];
         let manifest = parse(&written(&all)).unwrap();

@@ -5,7 +5,7 @@ use crate::library::{Places, live_name};
 use millpond_settings::value::BadValue;
 use millpond_stream::{
     ChannelSource, Linger, LiveRequest, Source,
-    broadcast::{MOST_PHASES, PHASES, Phase},
+    broadcast::{BroadcastPhase, MOST_PHASES, PHASES},
 };
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
@@ -62,9 +62,9 @@ impl ChannelConfig {
     }
 
     /// Its phases, in the order in which they begin.
-    fn phases(&self) -> impl Iterator<Item = Phase> {
+    fn phases(&self) -> impl Iterator<Item = BroadcastPhase> {
         let (channel, of): (Arc<str>, _) = (self.name.as_str().into(), self.phases.unwrap_or(0));
-        (1..=of).map(move |number| Phase { channel: channel.clone(), number, of })
+        (1..=of).map(move |number| BroadcastPhase { channel: channel.clone(), number, of })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The broadcasts of an engine, by the paths of their channels.
 
-use super::{Broadcast, Phase, PhaseSeat, Stagger};
+use super::{Broadcast, BroadcastPhase, PhaseSeat, Stagger};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -27,7 +27,7 @@ impl Broadcasts {
     }
 
     /// Returns the seat of a phase in the broadcast of its channel.
-    pub(crate) fn seat(&self, phase: &Phase, title: (u64, f64)) -> Option<PhaseSeat> {
+    pub(crate) fn seat(&self, phase: &BroadcastPhase, title: (u64, f64)) -> Option<PhaseSeat> {
         Some(PhaseSeat::new(self.find(&phase.channel, title, phase.of)?, phase.number))
     }
 }

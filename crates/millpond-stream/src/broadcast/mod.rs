@@ -12,4 +12,4 @@ pub(crate) use broadcasts::Broadcasts;
 pub(crate) use patch::CatchUp;
 pub use patch::{JOINED, Patch};
 pub(crate) use running::{Broadcast, PhaseSeat};
-pub use stagger::{Ahead, MOST_PHASES, PHASES, Phase, Stagger, nearest};
+pub use stagger::{Ahead, BroadcastPhase, MOST_PHASES, PHASES, Stagger, nearest};

@@ -9,7 +9,7 @@ pub const PHASES: RangeInclusive<u16> = 1..=MOST_PHASES;
 
 /// A phase of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Phase {
+pub struct BroadcastPhase {
     /// Path of the channel.
     pub channel: Arc<str>,
     /// Number of the phase, from 1.
@@ -18,7 +18,7 @@ pub struct Phase {
     pub of: u16,
 }
 
-impl Phase {
+impl BroadcastPhase {
     /// Returns the path of its stream.
     #[must_use]
     pub fn path(&self) -> String {
@@ -26,7 +26,7 @@ impl Phase {
     }
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for BroadcastPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "phase {} of {}", self.number, self.of)
     }

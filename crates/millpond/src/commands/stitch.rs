@@ -5,7 +5,7 @@ use crate::target;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_media::{
     Movie, Stitched, Work,
-    stitch::{Clip, Item, stitch},
+    stitch::{StitchClip, StitchItem, stitch},
 };
 use millpond_package::smil;
 use millpond_terminal::{note, out};
@@ -28,7 +28,7 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
-    let items: Vec<(String, Clip)> =
+    let items: Vec<(String, StitchClip)> =
         matches.get_many::<String>("item").into_iter().flatten().map(|text| item(text)).collect();
     let text = smil::written(&items);
     // The server reads it by the same rules.
@@ -45,16 +45,16 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 }
 
 /// Splits an argument into its file and the part of it. A file whose name looks like both is the whole file.
-fn item(text: &str) -> (String, Clip) {
+fn item(text: &str) -> (String, StitchClip) {
     let parts = || text.rsplit_once('@').and_then(|(file, range)| Some((file.to_owned(), smil::range(range)?)));
     match Path::new(text).exists() {
-        true => (text.to_owned(), Clip::default()),
-        false => parts().unwrap_or_else(|| (text.to_owned(), Clip::default())),
+        true => (text.to_owned(), StitchClip::default()),
+        false => parts().unwrap_or_else(|| (text.to_owned(), StitchClip::default())),
     }
 }
 
 /// Indexes each file once, and stitches the items.
-async fn checked(items: &[(String, Clip)]) -> Result<Movie, Box<dyn Error>> {
+async fn checked(items: &[(String, StitchClip)]) -> Result<Movie, Box<dyn Error>> {
     let mut movies: HashMap<&str, (u16, Arc<Movie>)> = HashMap::new();
     let mut all = Vec::with_capacity(items.len());
     for (file, clip) in items {
@@ -68,7 +68,7 @@ async fn checked(items: &[(String, Clip)]) -> Result<Movie, Box<dyn Error>> {
             movies.insert(file, (u16::try_from(movies.len())?, movie));
         }
         if let Some((object, movie)) = movies.get(file.as_str()) {
-            all.push(Item { movie: movie.clone(), object: *object, label: file.clone(), clip: *clip });
+            all.push(StitchItem { movie: movie.clone(), object: *object, label: file.clone(), clip: *clip });
         }
     }
     Ok(stitch(&all, &Work::unlimited())?)
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn an_argument_may_name_a_part() {
-        let clip = Clip { from: Duration::from_secs(10), to: Some(Duration::from_secs(40)) };
+        let clip = StitchClip { from: Duration::from_secs(10), to: Some(Duration::from_secs(40)) };
         assert_eq!(item("ads/b.mp4@10s-40s"), ("ads/b.mp4".to_owned(), clip));
         for text in ["b.mp4", "b@home.mp4", "b.mp4@10s"] {
-            assert_eq!(item(text), (text.to_owned(), Clip::default()));
+            assert_eq!(item(text), (text.to_owned(), StitchClip::default()));
         }
     }
 }

@@ -17,7 +17,7 @@ use millpond_rtp::{
 };
 use millpond_stream::{
     PACKETS_KEPT,
-    broadcast::{Ahead, Phase},
+    broadcast::{Ahead, BroadcastPhase},
     ntp,
 };
 use std::{
@@ -37,7 +37,7 @@ fn unsupported(medium: &Medium) -> Outcome<'static> {
 /// title that it has sent since.
 fn phase(phased: &PhasedTitle) -> Option<String> {
     let Ahead { phase, lead } = phased.phases.nearest(Duration::ZERO, Instant::now())?;
-    let phase = Phase { channel: phased.channel.clone(), number: phase, of: phased.phases.count() };
+    let phase = BroadcastPhase { channel: phased.channel.clone(), number: phase, of: phased.phases.count() };
     let began = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(lead)?;
     let began = clock(began, None);
     let began = began.trim_start_matches("clock=").trim_end_matches('-');

@@ -1,6 +1,6 @@
 //! The assets of a channel.
 
-use crate::{StoredMedia, broadcast::Phase, source_health::SourceError};
+use crate::{StoredMedia, broadcast::BroadcastPhase, source_health::SourceError};
 use futures_util::future::BoxFuture;
 use std::{fmt, sync::Arc};
 
@@ -21,7 +21,7 @@ pub struct ChannelSource {
     /// Name of the rendition that plays; `None` for the best one.
     rendition: Option<Box<str>>,
     /// The phase that plays, where the channel has phases.
-    phase: Option<Phase>,
+    phase: Option<BroadcastPhase>,
 }
 
 impl ChannelSource {
@@ -38,7 +38,7 @@ impl ChannelSource {
 
     /// Plays one of several phases. It begins when its turn comes.
     #[must_use]
-    pub fn with_phase(self, phase: Phase) -> Self {
+    pub fn with_phase(self, phase: BroadcastPhase) -> Self {
         Self { phase: Some(phase), ..self }
     }
 
@@ -53,7 +53,7 @@ impl ChannelSource {
     }
 
     /// The phase that plays, where the channel has phases.
-    pub(crate) fn phase(&self) -> Option<&Phase> {
+    pub(crate) fn phase(&self) -> Option<&BroadcastPhase> {
         self.phase.as_ref()
     }
 

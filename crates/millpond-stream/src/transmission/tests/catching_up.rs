@@ -1,7 +1,7 @@
 //! A viewer that catches up with a phase.
 
 use super::*;
-use crate::broadcast::{Broadcast, Broadcasts, JOINED, Phase};
+use crate::broadcast::{Broadcast, BroadcastPhase, Broadcasts, JOINED};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -9,7 +9,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn phase_ahead() -> (Simulation, impl Drop) {
     let (mut net, broadcasts) = (Simulation::new(), Broadcasts::default());
     let (channel, title): (Arc<str>, _) = ("movie".into(), (7, 100.0));
-    let seat = broadcasts.seat(&Phase { channel: channel.clone(), number: 1, of: 2 }, title).unwrap();
+    let seat = broadcasts.seat(&BroadcastPhase { channel: channel.clone(), number: 1, of: 2 }, title).unwrap();
     seat.begin_lap(Duration::ZERO);
     seat.reach(10 * SECOND, net.start);
     let broadcast: Arc<Broadcast> = broadcasts.find(&channel, title, 2).unwrap();
