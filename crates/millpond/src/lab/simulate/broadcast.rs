@@ -2,7 +2,7 @@
 
 use super::{Done, lists, write_json};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use millpond_lab::simulate::{Axis, BroadcastRow, BroadcastSetting, Load, MOST_PHASES, Plot, broadcast};
+use millpond_lab::simulate::{Axis, BroadcastLoad, BroadcastRow, BroadcastSetting, MOST_PHASES, Plot, broadcast};
 use millpond_settings::value;
 use millpond_terminal::say;
 use std::{path::Path, time::Duration};
@@ -84,7 +84,7 @@ pub(super) fn run_command(matches: &ArgMatches) -> Done {
 fn print(run: &Run) -> Done {
     let Run { viewers, phases, row } = run;
     let BroadcastRow { watching, intervals, patches, unicast, held, .. } = row;
-    let both = |load: &Load| format!("{:.1} ({:.0})", load.mean, load.peak);
+    let both = |load: &BroadcastLoad| format!("{:.1} ({:.0})", load.mean, load.peak);
     say!(
         "{phases:>6} {viewers:>7}  {:>15} {:>15} {:>13.0} {:>15} {:>15}  {held:.0} s",
         both(watching),
