@@ -50,7 +50,8 @@ fn until_nothing_runs(server: &Server) {
 pub(crate) fn watch(server: &Server, path: &str) -> Client {
     let mut client = Client::new(server, path);
     let described = client.ask("DESCRIBE", "", "");
-    assert!(described.status == 200 && described.body.contains("a=range:npt=now-"), "{}", described.body);
+    let is_live = described.status == 200 && described.body.contains("a=range:npt=now-");
+    assert!(is_live, "{} {}", described.status, described.body);
     assert_eq!(client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1").status, 200);
     assert_eq!(client.set_up("a1", "RTP/AVP/TCP;unicast;interleaved=2-3").status, 200);
     let reply = client.ask("PLAY", "", "");

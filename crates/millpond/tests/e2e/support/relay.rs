@@ -91,9 +91,10 @@ struct Ports {
 /// Two sockets with an even port and the next one.
 pub fn sockets() -> (u16, [UdpSocket; 2]) {
     loop {
-        // Both are given to nobody else.
-        let (port, next) = (super::free_port(), super::free_port());
-        if port % 2 != 0 || next != port + 1 {
+        // Both are given to nobody else. They come one after the other: two at a time would stay odd.
+        let first = super::free_port();
+        let port = if first % 2 == 0 { first } else { super::free_port() };
+        if port % 2 != 0 || super::free_port() != port + 1 {
             continue;
         }
         let bind = |port| {
@@ -102,7 +103,7 @@ pub fn sockets() -> (u16, [UdpSocket; 2]) {
             let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 4 << 20);
             std::io::Result::Ok(socket)
         };
-        if let (Ok(even), Ok(odd)) = (bind(port), bind(next)) {
+        if let (Ok(even), Ok(odd)) = (bind(port), bind(port + 1)) {
             return (port, [even, odd]);
         }
     }
