@@ -93,8 +93,8 @@ pub fn sockets() -> (u16, [UdpSocket; 2]) {
     loop {
         // Both are given to nobody else. They come one after the other: two at a time would stay odd.
         let first = super::free_port();
-        let port = if first % 2 == 0 { first } else { super::free_port() };
-        if port % 2 != 0 || super::free_port() != port + 1 {
+        let port = if first.is_multiple_of(2) { first } else { super::free_port() };
+        if !port.is_multiple_of(2) || super::free_port() != port + 1 {
             continue;
         }
         let bind = |port| {
