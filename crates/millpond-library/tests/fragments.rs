@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time from a request to its reply: so long that gaps of 250 kB are worth reading on a machine that carries 2.5 MB/s.
+/// Time from a request to its reply. With this delay a walk reads gaps of 250 kB, if the link carries 2.5 MB/s or more.
 const DELAY: Duration = Duration::from_millis(50);
 /// Samples in a fragment: two seconds.
 const SAMPLES: u32 = 50;

@@ -36,7 +36,7 @@ pub struct Options {
     pub once: bool,
     /// The longest time for a connection, a reply or the first packet. Default: 10 s.
     pub timeout: Duration,
-    /// A session whose packets stop coming for so long has ended. Default: 4 s.
+    /// The longest time between two packets; a session that is silent for longer counts as ended. Default: 4 s.
     pub silence: Duration,
     /// Longest interval of receiver reports, which are then feedback of rate control (RFC 5348): one also follows a loss.
     /// Default: `None`, a report every 5 s.

@@ -32,7 +32,7 @@ pub struct BroadcastSetting {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct BroadcastRow {
-    /// Viewers that watch at a time. By unicast without a cache, the origin and the network carry so many streams.
+    /// Viewers that watch at a time. Unicast without a cache takes one stream of the origin and the network for each viewer.
     pub watching: BroadcastLoad,
     /// Streams of the origin with interval caching. The network carries those of all viewers.
     pub intervals: BroadcastLoad,
@@ -69,7 +69,7 @@ impl BroadcastLoad {
         let sum: f64 = inside.iter().map(|(begin, end, rate)| (end - begin) * rate).sum();
         let mut changes: Vec<(f64, f64)> =
             inside.iter().flat_map(|(begin, end, rate)| [(*begin, *rate), (*end, -rate)]).collect();
-        // What ends makes room before what begins.
+        // At equal times, streams that end are counted before streams that begin.
         changes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let (mut now, mut peak) = (0.0_f64, 0.0_f64);
         for (_, change) in changes {

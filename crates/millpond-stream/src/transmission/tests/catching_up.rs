@@ -76,7 +76,7 @@ fn a_receiver_that_takes_less_sets_the_pace() {
     let frames = receiver.frames.lock().unwrap();
     let after = frames.len() - before;
     assert!(frames.windows(2).all(|two| two[1] == two[0] + 1), "no frame is dropped: {frames:?}");
-    // It goes on at twice the pace. What it did not take is not sent at once.
+    // The viewer is sent frames at twice the pace again. Frames that it did not take meanwhile do not come in a burst.
     assert!((40..60).contains(&after), "{after}");
     assert_eq!(net.count(|counters| &counters.late_frames), 0);
 }
