@@ -76,6 +76,11 @@ impl NamedOrigin {
         self.meter().measured()
     }
 
+    /// Returns the bandwidth that a start can be staked on, in bytes a second; `None` before the first measurement.
+    pub(crate) fn prudent_bandwidth(&self) -> Option<f64> {
+        self.meter().prudent()
+    }
+
     /// Whether the bandwidth of the link is known, and not only a lower bound of it.
     pub(crate) fn is_measured(&self) -> bool {
         self.meter().is_measured()

@@ -23,7 +23,7 @@ pub(crate) use answer::{
     objects_at, opening_at,
 };
 #[cfg(feature = "intercept")]
-pub(crate) use answer::{Intercepted, answer_intercepted};
+pub(crate) use answer::{Intercepted, TranslatedMedia, answer_intercepted};
 pub use lifetimes::Lifetimes;
 pub(crate) use metrics::Unfinished;
 pub use metrics::{HttpMetrics, Kind};

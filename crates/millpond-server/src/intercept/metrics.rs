@@ -79,6 +79,8 @@ pub(crate) struct InterceptMetrics {
     connections: [Counter; Outcome::ALL.len()],
     /// Connections that are open.
     pub(super) open: Gauge,
+    /// Connections that went to another server of their group.
+    pub(super) diverted: Counter,
     /// Bytes passed on from clients to servers.
     pub(super) to_servers: Counter,
     /// Bytes passed on from servers to clients.
@@ -93,6 +95,9 @@ impl InterceptMetrics {
         registry.register("intercepted_connections", help, outcomes.clone());
         let open = Gauge::default();
         registry.register("intercepted_open", "Intercepted connections that are open", open.clone());
+        let diverted = Counter::default();
+        let help = "Intercepted connections that were passed on to another server of their group";
+        registry.register("intercepted_diverted", help, diverted.clone());
         let bytes = Family::<DirectionLabels, Counter>::default();
         let help = "Bytes of intercepted connections that were passed on unchanged";
         registry.register_with_unit("intercepted", help, Unit::Bytes, bytes.clone());
@@ -100,6 +105,7 @@ impl InterceptMetrics {
         Self {
             connections: Outcome::ALL.map(|of| outcomes.get_or_create(&OutcomeLabels { outcome: of.label() }).clone()),
             open,
+            diverted,
             to_servers: direction("to_servers"),
             to_clients: direction("to_clients"),
         }

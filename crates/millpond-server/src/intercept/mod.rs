@@ -2,6 +2,7 @@
 //!
 //! The feature `intercept` builds the interceptor; without it, `intercept` is refused.
 
+mod groups;
 #[cfg(not(feature = "intercept"))]
 #[path = "absent.rs"]
 mod interceptor;

@@ -1,5 +1,6 @@
 //! Settings of interception.
 
+use super::groups::ServerGroups;
 use millpond_settings::{
     At, ConfigError, Host, Network, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
@@ -16,6 +17,8 @@ pub struct InterceptSettings {
     pub address: Option<SocketAddr>,
     /// Networks of the servers whose connections are taken.
     pub networks: Vec<Network>,
+    /// Servers of them that have the same content.
+    pub groups: ServerGroups,
     /// Port of RTSP on those servers.
     pub rtsp_port: u16,
     /// Whether servers see the client's address on connections that are passed on.
@@ -39,6 +42,7 @@ impl Settings for InterceptSettings {
         Self {
             address: None,
             networks: Vec::new(),
+            groups: ServerGroups::default(),
             rtsp_port: 554,
             keeps_client: true,
             mark: None,
@@ -53,13 +57,16 @@ impl Settings for InterceptSettings {
         if self.address.is_some() && !cfg!(feature = "intercept") {
             return vec![sources.absent("intercept", "intercept")];
         }
-        let reason = match (self.address, self.networks.is_empty()) {
-            (Some(_), true) => {
-                "intercept needs intercept-networks: the networks of the servers, such as \"10.2.0.0/16\""
-            }
-            _ => return Vec::new(),
-        };
-        vec![sources.conflict("intercept", reason)]
+        if self.address.is_none() {
+            return Vec::new();
+        }
+        if self.networks.is_empty() {
+            let reason = "intercept needs intercept-networks: the networks of the servers, such as \"10.2.0.0/16\"";
+            return vec![sources.conflict("intercept", reason)];
+        }
+        let outside = self.groups.outside(&self.networks);
+        let reason = outside.map(|server| format!("{server} is in none of intercept-networks"));
+        reason.map(|reason| sources.conflict("intercept-groups", reason)).into_iter().collect()
     }
 }
 
@@ -86,6 +93,16 @@ const LIST: &[Setting<InterceptSettings>] = &[
             let networks: Vec<_> = intercept.networks.iter().map(Network::to_string).collect();
             (!networks.is_empty()).then(|| networks.join(","))
         },
+    },
+    Setting {
+        name: "intercept-groups",
+        form: Form::List,
+        default: "none",
+        help: "Groups of servers that have the same content, such as \"10.2.0.2 10.2.0.3\". A connection to one of them goes \
+               to the one with the fewest connections, and past those that can't be reached",
+        applied: At::Restart(|new, old| new.groups.clone_from(&old.groups)),
+        apply: |intercept, text| ServerGroups::parse(text).map(|v| intercept.groups = v),
+        show: |intercept| intercept.groups.show(),
     },
     Setting {
         name: "intercept-rtsp-port",

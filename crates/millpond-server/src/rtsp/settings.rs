@@ -38,6 +38,8 @@ pub struct RtspSettings {
     pub window: Duration,
     /// How far deadlines move after a missed one.
     pub lateness: Lateness,
+    /// Longest time by which a stored title starts later, so that no frame is late over a slow link.
+    pub start_wait: Duration,
     /// Rule for the rate of RTP over UDP.
     pub rate_rule: RateRule,
     /// Interval between the rounds in which packets are sent.
@@ -58,6 +60,9 @@ const SESSION_TIMEOUT: (Duration, Duration) = (Duration::from_secs(10), Duration
 /// The longest `rtsp-round`. Packets leave late by one round at most, and receivers that buffer 52 ms (AMPS) see no gap.
 const LONGEST_ROUND: Duration = Duration::from_millis(40);
 
+/// The longest `rtsp-start`. GStreamer's source gives UDP up after 5 s without a packet, ffmpeg after 10 s.
+const START_WAIT: Duration = Duration::from_secs(60);
+
 /// The shortest caching window with which viewers can join the phase of a channel.
 const LEAST_WINDOW: Duration = Duration::from_secs(2 * JOINED.as_secs());
 /// The longest caching window.
@@ -76,6 +81,7 @@ impl Settings for RtspSettings {
             session_timeout: Duration::from_secs(60),
             window: Duration::from_secs(10),
             lateness: Lateness::default(),
+            start_wait: Duration::from_secs(4),
             rate_rule: RateRule::default(),
             round: ROUND,
             bounds: Bounds {
@@ -163,6 +169,16 @@ const LIST: &[Setting<RtspSettings>] = &[
         applied: At::Reload,
         apply: |rtsp, text| lateness(text).map(|v| rtsp.lateness = v),
         show: |rtsp| Some(rtsp.lateness.name().to_owned()),
+    },
+    Setting {
+        name: "rtsp-start",
+        form: Form::Duration,
+        default: "4s",
+        help: "Longest time by which an RTSP stream starts later, so that no frame is late over a slow link to its origin; \
+               0 starts at once",
+        applied: At::Reload,
+        apply: |rtsp, text| value::duration_in(text, Duration::ZERO, START_WAIT).map(|v| rtsp.start_wait = v),
+        show: |rtsp| Some(show_duration(rtsp.start_wait)),
     },
     Setting {
         name: "rtsp-rate-control",
@@ -308,6 +324,7 @@ impl RtspSettings {
             round: self.round,
             window: self.window,
             lateness: self.lateness,
+            start_wait: self.start_wait,
             rate_rule: self.rate_rule,
             channels: self.channels.iter().flat_map(ChannelConfig::streams).collect(),
             max_streams: limits.max_streams,

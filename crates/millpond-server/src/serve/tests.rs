@@ -36,6 +36,7 @@ const LASTING: &[(&str, &str, Probe)] = &[
     ("rtsp-origin-mbps", "77", |running| format!("{:?}", running.parts.manager.admission().bounds())),
     ("rtsp-channels", "\"sample\"", |running| format!("{:?}", running.parts.manager.options().channels)),
     ("rtsp-deadlines", "\"all\"", |running| format!("{:?}", running.parts.manager.options().lateness)),
+    ("rtsp-start", "\"7s\"", |running| format!("{:?}", running.parts.manager.options().start_wait)),
     ("rtsp-rate-control", "\"tfrc\"", |running| format!("{:?}", running.parts.manager.options().rate_rule)),
     ("max-streams", "77", |running| running.parts.manager.options().max_streams.to_string()),
     ("stream-memory", "\"48MiB\"", |running| running.parts.manager.options().stream_memory.to_string()),

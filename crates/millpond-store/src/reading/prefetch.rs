@@ -65,23 +65,38 @@ impl Watch {
         scheduler.changed.notify_one();
     }
 
-    /// Waits until the viewer can play from its position on without a late byte, but at most for the place's `stripe-start`. The
-    /// estimate uses the bytes that have arrived, and the measured rates of the stores. Returns at once if a single link carries
-    /// the object. Cancel safe.
-    pub async fn is_ready(&self) {
-        let source = self.object.source();
-        let course = source.scheduler.lock().planner.viewer(self.id).map(|viewer| viewer.course().clone());
-        let Some(course) = course else { return };
+    /// Waits until the viewer can play from its position on without a late byte. The estimate uses the bytes that have arrived, and
+    /// the measured rates. Where several stores send the object together, the place's `stripe-start` limits the wait. Over a single
+    /// link it is `longest`, and only [`Mode::Active`](crate::schedule::Mode::Active) waits. Cancel safe.
+    pub async fn is_ready(&self, longest: Duration) {
         let began = Instant::now();
-        while let Some(striping) = source.origin.striping(self.object.path()) {
-            let delay = striping.delay(&course, |range| self.object.missing(&self.slices, &range));
-            let left = striping.longest.saturating_sub(began.elapsed());
-            tracing::trace!(path = %self.object.path(), ?delay, stores = ?striping.stores, "start");
+        loop {
+            let (delay, longest) = self.delay(longest);
+            let left = longest.saturating_sub(began.elapsed());
+            tracing::trace!(path = %self.object.path(), ?delay, ?left, "start");
             if left.is_zero() || delay.is_some_and(|delay| delay <= 0.0) {
                 return;
             }
             let wait = Duration::try_from_secs_f64(delay.unwrap_or_default()).unwrap_or_default();
             tokio::time::sleep(wait.clamp(LOOK.0, LOOK.1).min(left)).await;
+        }
+    }
+
+    /// Returns the seconds after which the viewer can play without a late byte, as far as they are known, and the longest wait for
+    /// that.
+    fn delay(&self, longest: Duration) -> (Option<f64>, Duration) {
+        let source = self.object.source();
+        let missing = |range| self.object.missing(&self.slices, &range);
+        match source.origin.striping(self.object.path()) {
+            Some(striping) => {
+                let course = source.scheduler.lock().planner.viewer(self.id).map(|viewer| viewer.course().clone());
+                (course.map_or(Some(0.0), |course| striping.delay(&course, missing)), striping.longest)
+            }
+            None if longest.is_zero() => (Some(0.0), longest),
+            None => {
+                let bandwidth = source.prudent_bandwidth();
+                (source.scheduler.lock().planner.start(self.id, source.now(), bandwidth, missing), longest)
+            }
         }
     }
 

@@ -89,6 +89,16 @@ impl Course {
         self.points.last().map_or(0, |last| last.0)
     }
 
+    /// Returns the byte that is read at a time: the first one from it on. Outside of the course it is that of the nearer end.
+    pub(crate) fn byte_at(&self, time: Seconds) -> u64 {
+        let next = self.points.partition_point(|point| point.1 < time);
+        match (next.checked_sub(1).and_then(|last| self.points.get(last)), self.points.get(next)) {
+            (Some(a), Some(b)) => a.0 + ((b.0 - a.0) as f64 * (time - a.1) / (b.1 - a.1)) as u64,
+            (Some(end), None) | (None, Some(end)) => end.0,
+            (None, None) => 0,
+        }
+    }
+
     /// Returns the time at which a byte is read. Bytes outside of the course have the time of its nearer end.
     pub(crate) fn time_at(&self, byte: u64) -> Seconds {
         let next = self.points.partition_point(|point| point.0 <= byte);
@@ -111,7 +121,11 @@ mod tests {
         for (byte, time) in [(0, 2.0), (100, 2.0), (150, 2.5), (200, 3.0), (400, 4.0), (600, 5.0), (900, 5.0)] {
             assert_eq!(course.time_at(byte), time, "{byte}");
         }
+        for (time, byte) in [(1.0, 100), (2.0, 100), (2.5, 150), (3.0, 200), (4.0, 400), (5.0, 600), (9.0, 600)] {
+            assert_eq!(course.byte_at(time), byte, "{time}");
+        }
         assert_eq!(Course::constant(50, 250, 100.0).time_at(100), 0.5);
+        assert_eq!(Course::default().byte_at(7.0), 0);
         assert_eq!(Course::default().time_at(7), 0.0);
         let part = |(len, first, last)| CoursePart { len, first, last };
         assert_eq!(course.parts(150..400).collect::<Vec<_>>(), [part((250, 2.5, 4.0))]);

@@ -185,6 +185,14 @@ impl Meter {
         measured.map(|bandwidth| bandwidth.max(1.0))
     }
 
+    /// Returns a bandwidth that a start can be staked on; `None` before anything was measured. The first window counts by its own
+    /// rate where that is the lower one: a link may be slower than the unknown bandwidth, and a burst is no rate.
+    pub fn prudent(&self) -> Option<f64> {
+        let slow = || self.begun().filter(|_| self.time > 0.0).map(|begun| begun.min(self.bytes as f64 / self.time));
+        let measured = self.sustained().or_else(|| self.at_once()).or_else(slow);
+        measured.map(|bandwidth| bandwidth.max(1.0))
+    }
+
     /// Whether a window is full. Before that, what was measured is a lower bound.
     pub fn is_measured(&self) -> bool {
         !self.windows.is_empty()
@@ -250,6 +258,24 @@ mod tests {
             let after = meter.estimate().bandwidth;
             assert!((299e3..330e3).contains(&after), "{burst}: {after} after {now} s");
         }
+    }
+
+    #[test]
+    fn a_start_is_staked_on_the_lower_rate_of_the_first_window() {
+        let mut meter = Meter::default();
+        meter.requested(1 << 30);
+        meter.begins(0.0, None, 0);
+        assert_eq!(meter.prudent(), None);
+        // A slow link is known by its own rate, long before the window is full.
+        carries(&mut meter, 0.0, 45_000, 150e3);
+        let prudent = meter.prudent().unwrap();
+        assert!((140e3..160e3).contains(&prudent) && meter.estimate().bandwidth > 800e3, "{prudent}");
+        // A burst counts by its bytes.
+        let mut meter = Meter::default();
+        meter.requested(1 << 30);
+        meter.begins(0.0, None, 0);
+        meter.arrived(0.001, 256 << 10);
+        assert!(meter.prudent().unwrap() < 1.3e6);
     }
 
     #[test]

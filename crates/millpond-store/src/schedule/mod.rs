@@ -10,6 +10,7 @@ mod course;
 mod link;
 mod mode;
 mod planner;
+mod start;
 mod viewer;
 
 pub use course::Course;

@@ -39,9 +39,9 @@ struct Limits {
 
 /// A viewer, and the number of the object that it watches.
 #[derive(Debug)]
-struct Watching {
-    object: u64,
-    viewer: Viewer,
+pub(super) struct Watching {
+    pub(super) object: u64,
+    pub(super) viewer: Viewer,
 }
 
 /// Decides which slices to fetch ahead, for all viewers of one origin.
@@ -51,11 +51,12 @@ struct Watching {
 /// once.
 #[derive(Debug)]
 pub struct Planner {
-    mode: Mode,
+    pub(super) mode: Mode,
     slice: u64,
-    viewers: BTreeMap<ViewerId, Watching>,
+    pub(super) viewers: BTreeMap<ViewerId, Watching>,
     next: ViewerId,
-    wishes: Vec<Wish<ViewerId>>,
+    /// What the last plan by time found, by deadline.
+    pub(super) wishes: Vec<Wish<ViewerId>>,
     /// The viewer that needs a slice of an object first, by object and slice.
     owners: HashMap<(u64, u64), ViewerId>,
 }

@@ -103,14 +103,14 @@ impl Manager {
         })
     }
 
-    /// Changes settings while the engine runs, and the places that titles come from: limits of admission, lateness, rule of the
-    /// rate, channels, and limits of live streams. Playing sessions go on; new sessions and streams get the new values. Address,
+    /// Changes settings while the engine runs, and the places that titles come from: limits of admission, lateness, wait of
+    /// starts, rule of the rate, channels, and limits of live streams. Playing sessions go on; new sessions and streams get the new values. Address,
     /// threads, rounds, caching window, connector, relay and multicast groups stay as they are.
     ///
     /// A channel that stays keeps its multicast group. A new channel gets the group of a removed channel, or the next group.
     pub fn reconfigure(&self, options: Options, places: impl IntoIterator<Item = Arc<str>>) {
         let Options {
-            bounds, lateness, rate_rule, channels, max_streams, stream_memory, viewer_queue, dropping, ..
+            bounds, lateness, start_wait, rate_rule, channels, max_streams, stream_memory, viewer_queue, dropping, ..
         } = options;
         let mut current = self.options.write().unwrap_or_else(PoisonError::into_inner);
         let channels = self.groups.renumber(&current.channels, channels);
@@ -118,6 +118,7 @@ impl Manager {
         let new = Options {
             bounds,
             lateness,
+            start_wait,
             rate_rule,
             channels,
             max_streams,

@@ -24,6 +24,8 @@ pub struct Options {
     pub window: Duration,
     /// How far deadlines move after a missed one.
     pub lateness: Lateness,
+    /// Longest time by which a stored title starts later, so that no frame is late over a slow link to its origin.
+    pub start_wait: Duration,
     /// Rule for the rate of RTP over UDP.
     pub rate_rule: RateRule,
     /// Paths of the assets that play as channels.

@@ -5,10 +5,10 @@ use crate::{
     graph::{Inputs, Module, ModuleError, Output},
     kind::ModuleKind,
     resources::Resources,
-    stored::{Lanes, LoadError, MediaReader, PlannedBlock, PoolReader, StoredMedia, Subject},
+    stored::{Courses, Lanes, LoadError, MediaReader, PlannedBlock, PoolReader, StoredMedia, Subject},
 };
 use futures_util::future::{BoxFuture, join_all};
-use millpond_store::{Store, Watch, schedule::Course};
+use millpond_store::{Store, Watch};
 use std::{mem, sync::Arc, time::Duration};
 
 pub(super) const KIND: ModuleKind =
@@ -28,6 +28,7 @@ pub(crate) struct Loader {
     pub(super) to: Duration,
     pub(super) pool: PoolReader,
     pub(super) on_first: Option<OnFirst>,
+    pub(super) start_wait: Duration,
 }
 
 impl Loader {
@@ -40,7 +41,12 @@ impl Loader {
         on_first: Option<OnFirst>,
     ) -> Self {
         let pool = resources.intervals.enter(Subject::of(&media, tracks.clone()), from);
-        Self { reader: resources.reader.clone(), media, tracks, next, to, pool, on_first }
+        Self { reader: resources.reader.clone(), media, tracks, next, to, pool, on_first, start_wait: Duration::ZERO }
+    }
+
+    /// Lets the first frames wait for what a slow link lacks, for at most this time.
+    pub(crate) fn waits(self, start_wait: Duration) -> Self {
+        Self { start_wait, ..self }
     }
 
     /// Gives all frames to `output`, each block as `shift` returns it. Returns the number of frames; `None` if the reader of the
@@ -53,13 +59,13 @@ impl Loader {
         output: &Output,
         shift: &(dyn Fn(&Run) -> Run + Sync),
     ) -> Result<Option<usize>, LoadError> {
-        let Self { reader, media, tracks, mut next, to, mut pool, mut on_first } = self;
+        let Self { reader, media, tracks, mut next, to, mut pool, mut on_first, start_wait } = self;
         for object in media.objects() {
             reader.store.prepare(object).await?;
         }
         let length = pool.length();
         let mut lanes = Lanes::new(&media, length, &tracks, &next);
-        let mut watches = Vec::new();
+        let mut follower = Follower::default();
         let mut given = 0;
         let mut is_told = false;
         let mut following = lanes.following();
@@ -71,7 +77,7 @@ impl Loader {
             }
             let mut read = async |lanes: &mut Lanes<'_>| {
                 let planned = lanes.plan(number)?;
-                follow(&reader.store, &media, &planned, &mut watches);
+                follower.follow(&reader.store, &media, &tracks, length.begin_of(number), &planned);
                 if planned.left_out > 0 && !mem::replace(&mut is_told, true) {
                     tell(&media, length.begin_of(number), planned.left_out);
                 }
@@ -92,7 +98,7 @@ impl Loader {
             next.clone_from(&block.next);
             following = block.following;
             if given == 0 {
-                join_all(watches.iter().map(Watch::is_ready)).await;
+                join_all(follower.watches.iter().map(|watch| watch.is_ready(start_wait))).await;
             }
             given += block.frames.len();
             if output.send(shift(&block.frames)).await.is_err() {
@@ -125,20 +131,29 @@ fn tell(media: &StoredMedia, at: Duration, left_out: u64) {
     tracing::warn!(asset, at, left_out, "more than 20,480 frames of a track in a second: the rest is left out");
 }
 
-/// Tells the fetch scheduler the session's position in each object, so that the next slices arrive in time.
-fn follow(store: &Store, media: &StoredMedia, planned: &PlannedBlock, watches: &mut Vec<Watch>) {
-    for (index, span) in &planned.spans {
-        let Some(object) = media.object(*index).filter(|object| object.file().is_none()) else {
-            continue;
-        };
-        let rate = object.meta().len as f64 / media.duration().max(0.001);
-        let course = Course::constant(span.start, object.meta().len, rate);
-        match watches.iter().find(|watch| Arc::ptr_eq(watch.object(), object)) {
-            Some(watch) => watch.moves(course, span.end),
-            None => {
-                let watch = store.watch(object);
-                watch.moves(course, span.end);
-                watches.push(watch);
+/// Tells the fetch scheduler a session's position in each object, so that the next slices arrive in time.
+#[derive(Default)]
+struct Follower {
+    courses: Courses,
+    watches: Vec<Watch>,
+}
+
+impl Follower {
+    /// Moves to a block that begins at a time of the title.
+    fn follow(&mut self, store: &Store, media: &StoredMedia, tracks: &[u16], at: Duration, planned: &PlannedBlock) {
+        for (index, span) in &planned.spans {
+            let Some(object) = media.object(*index).filter(|object| object.file().is_none()) else { continue };
+            self.courses.moves(media, tracks, at);
+            let length = object.meta().len;
+            let rate = length as f64 / media.duration().max(0.001);
+            let course = self.courses.course(*index, span.start, at, (length, rate));
+            match self.watches.iter().find(|watch| Arc::ptr_eq(watch.object(), object)) {
+                Some(watch) => watch.moves(course, span.end),
+                None => {
+                    let watch = store.watch(object);
+                    watch.moves(course, span.end);
+                    self.watches.push(watch);
+                }
             }
         }
     }

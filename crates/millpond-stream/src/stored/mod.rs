@@ -2,11 +2,13 @@
 
 mod block;
 mod block_length;
+mod courses;
 mod intervals;
 mod reader;
 
 pub(crate) use block::{Block, Lanes, LoadError, Planned, PlannedBlock, seconds};
 pub(crate) use block_length::{BlockLength, PERIOD};
+pub(crate) use courses::Courses;
 pub(crate) use intervals::{Intervals, PoolReader, Subject};
 pub use reader::HeavyWork;
 pub(crate) use reader::{MediaReader, held};

@@ -1,13 +1,12 @@
 //! Replies on intercepted connections, each of which has one request.
 
-use super::{Front, Target, exchange::Exchange, live::answer_translated};
+use super::{Front, Target, exchange::Exchange, live::{TranslatedMedia, answer_translated}};
 use crate::http::AnswerError;
 use millpond_http::{
     request::head::RequestHead,
     wire::{Exchange as _, LastReply, Protocol, Service},
 };
 use millpond_package::hls::Container;
-use millpond_stream::Program;
 use std::{net::SocketAddr, time::Instant};
 use tokio::net::TcpStream;
 
@@ -25,10 +24,10 @@ pub(crate) struct Intercepted {
     pub(crate) container: Container,
 }
 
-/// Answers a GET with a stream, or with the reason why there is none, and ends the connection.
+/// Answers a GET with media, or with the reason why there is none, and ends the connection.
 pub(crate) async fn answer_intercepted(
     intercepted: Intercepted,
-    program: Result<Program, AnswerError>,
+    media: Result<TranslatedMedia, AnswerError>,
     service: &Service<Front>,
 ) {
     let Intercepted { stream, peer, head, started, container } = intercepted;
@@ -40,7 +39,7 @@ pub(crate) async fn answer_intercepted(
     let mut exchange = Exchange::begin(front.clone(), (head.request, target), client, started, last.meter());
     let (reply, info) = tokio::select! {
         biased;
-        answer = answer_translated(&front, program, container, &asset) => answer,
+        answer = answer_translated(&front, media, container, &asset) => answer,
         () = last.closed() => return,
     };
     let reply = reply.into();

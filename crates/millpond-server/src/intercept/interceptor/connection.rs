@@ -9,12 +9,11 @@ use super::{
     translation::{Translated, Unfound},
 };
 use crate::{
-    http::{AnswerError, Intercepted, answer_intercepted},
+    http::{AnswerError, Intercepted, TranslatedMedia, answer_intercepted},
     rtsp::{FirstRequest, SharedStream, first_request},
 };
 use bytes::BytesMut;
 use millpond_http::{request::head::RequestHead, wire::closed};
-use millpond_stream::Program;
 use socket2::SockRef;
 use std::{
     io,
@@ -89,8 +88,8 @@ impl Connection<'_> {
         };
         let started = Instant::now();
         match Box::pin(self.intercept.translate(&self.stream, self.server.ip(), &head.request)).await {
-            Translated::Found(program) => {
-                self.answer(*head, started, Ok(program)).await;
+            Translated::Found(media) => {
+                self.answer(*head, started, Ok(media)).await;
                 Outcome::Translated
             }
             Translated::Failed(error) => {
@@ -166,29 +165,24 @@ impl Connection<'_> {
         }
     }
 
-    async fn answer(self, head: RequestHead, started: Instant, program: Result<Program, AnswerError>) {
+    async fn answer(self, head: RequestHead, started: Instant, media: Result<TranslatedMedia, AnswerError>) {
         let container = container(head.request.split().0, &head.request.headers);
         let intercepted = Intercepted { stream: self.stream, peer: self.peer, head, started, container };
         // The box keeps the task of a connection that is passed on small.
-        Box::pin(answer_intercepted(intercepted, program, &self.intercept.service)).await;
+        Box::pin(answer_intercepted(intercepted, media, &self.intercept.service)).await;
     }
 
-    /// Passes the connection on to its server. Where that can't be reached, the client gets what RTSP said of its request, or a
-    /// reset as it would without this server.
+    /// Passes the connection on to its server, or to another one of its group. Where none can be reached, the client gets what RTSP
+    /// said of its request, or a reset as it would without this server.
     async fn pass(self, outcome: Outcome, unfound: Option<Unfound>) -> Outcome {
         let (peer, server, intercept) = (self.peer, self.server, self.intercept);
-        let client = intercept.settings.keeps_client.then_some(peer.ip());
-        let mut upstream = match intercept.upstream.connect(server, client).await {
-            Ok(upstream) => upstream,
-            Err(error) => {
-                tracing::debug!(%peer, %server, %error, "the server of an intercepted connection can't be reached");
-                if let Some(Unfound { head, started, error }) = unfound {
-                    self.answer(*head, started, Err(error)).await;
-                    return Outcome::Failed;
-                }
-                let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
-                return Outcome::Unreachable;
+        let Some((mut upstream, _passage)) = intercept.reach(server, peer).await else {
+            if let Some(Unfound { head, started, error }) = unfound {
+                self.answer(*head, started, Err(error)).await;
+                return Outcome::Failed;
             }
+            let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+            return Outcome::Unreachable;
         };
         let idle = intercept.settings.idle;
         let passed = Passed { to_server: &intercept.metrics.to_servers, to_client: &intercept.metrics.to_clients };

@@ -2,14 +2,16 @@
 //!
 //! `listen` accepts them; their local address is the original destination. `connection` decides what becomes of each. A GET
 //! becomes a live stream of the server's RTSP port (`translation`), which HTTP answers with one long response. All else is
-//! passed on by `relay`. Destinations outside of `intercept-networks` are closed, and so are loops.
+//! passed on by `relay`, to one server of a group (`spread`). Destinations outside of `intercept-networks` are closed, and so are loops.
 
 mod connection;
 mod knowledge;
 mod listen;
 mod own_addresses;
+mod reach;
 mod relay;
 mod request;
+mod spread;
 mod translation;
 mod upstream;
 
@@ -23,6 +25,7 @@ use millpond_http::wire::Service;
 use millpond_stream::{ClientAddress, Manager};
 use own_addresses::OwnAddresses;
 use relay::FastThreads;
+use spread::Spread;
 use std::{
     hash::{BuildHasher as _, RandomState},
     net::IpAddr,
@@ -54,6 +57,8 @@ pub(crate) struct Intercept {
     /// Hashes paths. Its keys are random, so that nobody can choose paths with one hash.
     hasher: RandomState,
     upstream: Upstream,
+    /// Connections of groups of servers.
+    spread: Spread,
     /// Threads of fast connections that are passed on.
     threads: FastThreads,
     /// How streams of servers are received.
@@ -86,6 +91,7 @@ impl Intercept {
             knowledge: Mutex::new(Knowledge::new(settings.memory)),
             hasher: RandomState::new(),
             upstream: Upstream { mark: settings.mark, limit: live.timeout },
+            spread: Spread::default(),
             threads: FastThreads::new(),
             sources: SourceOptions::new(live),
             access_log,

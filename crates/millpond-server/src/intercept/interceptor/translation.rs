@@ -1,15 +1,18 @@
-//! From a GET to a live stream of the server's RTSP port.
+//! From a GET to a live stream or a stored title of the server's RTSP port.
 
-use super::{Fact, Intercept};
-use crate::http::AnswerError;
+use super::{super::groups::SameServers, Fact, Intercept, request::container};
+use crate::http::{AnswerError, TranslatedMedia};
 use crate::live::LiveSettings;
 use millpond_http::{
     request::{Request, head::RequestHead},
     wire::closed,
 };
+use millpond_package::hls::Container;
+use millpond_store::ObjectPath;
 use millpond_stream::{
     Linger, LiveRequest, Program, Source,
-    reception::{AfterEnd, RtspSource, SourceError, SourceErrorKind, SourceTransport, StoredPolicy},
+    reception::{AfterEnd, Alternatives, RtspSource, SourceError, SourceErrorKind, SourceTransport, StoredPolicy},
+    remote::RemoteTitle,
 };
 use std::{
     net::{IpAddr, SocketAddr},
@@ -23,6 +26,8 @@ use tokio::net::TcpStream;
 const PROBE: Duration = Duration::from_secs(2);
 /// Longest wait for the formats of a stream. Its source has time limits of its own for each step before.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Place of the stored titles of intercepted servers in the cache. No place of the configuration has such a name.
+const TITLES: &str = "~titles";
 /// Port that a URL of RTSP need not name.
 const RTSP: u16 = 554;
 
@@ -32,18 +37,20 @@ pub(super) struct SourceOptions {
     transport: SourceTransport,
     retransmission: bool,
     timeout: Duration,
+    /// Least duration of the segments of stored titles.
+    segment: Duration,
 }
 
 impl SourceOptions {
     pub(super) fn new(live: &LiveSettings) -> Self {
-        Self { transport: live.transport, retransmission: live.retransmission, timeout: live.timeout }
+        Self { transport: live.transport, retransmission: live.retransmission, timeout: live.timeout, segment: live.segment }
     }
 }
 
 /// Outcome of a GET.
 pub(super) enum Translated {
-    /// The server has the stream.
-    Found(Program),
+    /// The server has it.
+    Found(TranslatedMedia),
     /// The server has it, but it can't be played.
     Failed(AnswerError),
     /// The server has no RTSP, or not that path. With the reason where RTSP gave one just now.
@@ -63,23 +70,37 @@ pub(super) struct Unfound {
 impl Intercept {
     /// Opens the stream that a GET to a server is for. `client` is the connection of the GET.
     pub(super) async fn translate(&self, client: &TcpStream, server: IpAddr, request: &Request) -> Translated {
-        let unknown = self.no_path(server, &request.target);
-        if self.knows(Fact::NoRtsp(server)) || self.knows(unknown) {
+        let servers = self.settings.groups.of(server);
+        let unknown = self.no_path(servers.first, &request.target);
+        if servers.iter().all(|server| self.knows(Fact::NoRtsp(server))) || self.knows(unknown) {
             return Translated::NotFound(None);
         }
         tokio::select! {
             biased;
             translated = async {
-                if !self.has_rtsp(server).await {
+                if !self.have_rtsp(servers).await {
                     return Translated::NotFound(None);
                 }
-                match self.play(server, &request.target, StoredPolicy::Play).await {
-                    Ok(program) => Translated::Found(program),
-                    Err(error) => self.failed(server, unknown, error),
+                match self.media(servers, request).await {
+                    Ok(media) => Translated::Found(media),
+                    Err(error) => self.failed(servers, unknown, error),
                 }
             } => translated,
             () = closed(client) => Translated::Left,
         }
+    }
+
+    /// Tells whether one of the servers accepts connections of RTSP.
+    async fn have_rtsp(&self, servers: SameServers<'_>) -> bool {
+        if servers.iter().any(|server| self.knows(Fact::HasRtsp(server))) {
+            return true;
+        }
+        for server in servers.iter() {
+            if !self.knows(Fact::NoRtsp(server)) && self.has_rtsp(server).await {
+                return true;
+            }
+        }
+        false
     }
 
     /// Tells whether a server accepts connections of RTSP.
@@ -94,13 +115,47 @@ impl Intercept {
         probe.is_ok()
     }
 
+    /// Opens what servers have for a request. A stored title is sent to each client from its beginning, a stream to all at once.
+    async fn media(&self, servers: SameServers<'_>, request: &Request) -> Result<TranslatedMedia, AnswerError> {
+        let is_title = |error: &AnswerError| {
+            matches!(error, AnswerError::Source { error, .. } if error.kind == SourceErrorKind::StoredTitle)
+        };
+        let target = &request.target;
+        match self.play(servers, target, StoredPolicy::Refuse).await {
+            Err(error) if is_title(&error) => {}
+            played => return played.map(TranslatedMedia::Stream),
+        }
+        // Transport streams are made of titles as of live streams.
+        let is_fmp4 = container(request.split().0, &request.headers) == Container::Fmp4;
+        let title = if is_fmp4 { self.title(servers, target).await? } else { None };
+        match title {
+            Some(title) => Ok(TranslatedMedia::Title(title)),
+            None => self.play(servers, target, StoredPolicy::Play).await.map(TranslatedMedia::Stream),
+        }
+    }
+
+    /// Opens a stored title; `None` where it can only be played as a stream.
+    async fn title(&self, servers: SameServers<'_>, target: &str) -> Result<Option<Arc<RemoteTitle>>, AnswerError> {
+        let server = servers.iter().find(|server| self.knows(Fact::HasRtsp(*server))).unwrap_or(servers.first);
+        let name = |rest: &str| format!("{TITLES}/{}/{rest}", self.authority(server));
+        let plain = target.trim_matches('/');
+        let readable = Some(name(plain)).filter(|name| !plain.contains('?') && ObjectPath::parse(name).is_ok());
+        let path = readable.unwrap_or_else(|| name(&format!("{:016x}", self.hash(target))));
+        let failed = |error| AnswerError::Source { path: path.clone(), error };
+        let source = self.source(server, target, StoredPolicy::Play).map_err(|error| failed(Arc::new(error)))?;
+        self.manager.add_remote_place(&TITLES.into());
+        let titles = self.manager.remote_titles();
+        titles.find((&path, TITLES.len()), &source.into(), self.sources.segment).await.map_err(failed)
+    }
+
     /// Opens a live stream of a server that clients of RTSP share; `None` where it has none of that path.
     pub(super) async fn share(&self, server: IpAddr, target: &str) -> Option<Program> {
-        let unknown = Fact::NotShared(server, self.hash(target));
+        let servers = self.settings.groups.of(server);
+        let unknown = Fact::NotShared(servers.first, self.hash(target));
         if self.knows(unknown) {
             return None;
         }
-        let played = self.play(server, target, StoredPolicy::Refuse).await;
+        let played = self.play(servers, target, StoredPolicy::Refuse).await;
         if let Err(error) = &played {
             tracing::debug!(%server, %error, "connections of RTSP for this path are passed on");
             self.note(unknown);
@@ -108,8 +163,8 @@ impl Intercept {
         played.ok()
     }
 
-    async fn play(&self, server: IpAddr, target: &str, stored: StoredPolicy) -> Result<Program, AnswerError> {
-        let request = self.request(server, target, stored)?;
+    async fn play(&self, servers: SameServers<'_>, target: &str, stored: StoredPolicy) -> Result<Program, AnswerError> {
+        let request = self.request(servers, target, stored)?;
         let path = request.path.clone();
         let named = || path.to_string();
         let stream = self.manager.live(request).map_err(|error| AnswerError::NotStarted { path: named(), error })?;
@@ -117,42 +172,61 @@ impl Intercept {
         Ok(Program::live(&feed.map_err(|error| AnswerError::Source { path: named(), error })?))
     }
 
-    /// Returns the stream of a server's path. All clients that ask for it share it.
-    fn request(&self, server: IpAddr, target: &str, stored: StoredPolicy) -> Result<LiveRequest, AnswerError> {
-        let authority = match (SocketAddr::new(server, self.settings.rtsp_port), server) {
+    /// Returns the stream of a path that servers have. All clients that ask for it share it, whichever of the servers they know.
+    fn request(
+        &self,
+        servers: SameServers<'_>,
+        target: &str,
+        stored: StoredPolicy,
+    ) -> Result<LiveRequest, AnswerError> {
+        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let kind = if stored == StoredPolicy::Refuse { "~" } else { "~title~" };
+        // No place has such a name. Queries may contain passwords, and names are shown.
+        let query = query.map(|query| format!("?{:016x}", self.hash(query))).unwrap_or_default();
+        let name: Arc<str> = format!("{kind}{}{path}{query}", self.authority(servers.first)).into();
+        let source = |server| {
+            self.source(server, target, stored)
+                .map_err(|error| AnswerError::Source { path: name.to_string(), error: Arc::new(error) })
+        };
+        let others = servers.others.iter().map(|server| source(*server)).collect::<Result<_, _>>()?;
+        let source = Source::Rtsp(Alternatives::new(source(servers.first)?, others));
+        let linger = Linger::For(Duration::ZERO);
+        Ok(LiveRequest { path: name, source, relayed: None, linger, shift: None })
+    }
+
+    /// Returns a server as URLs of RTSP name it.
+    fn authority(&self, server: IpAddr) -> String {
+        match (SocketAddr::new(server, self.settings.rtsp_port), server) {
             (address, _) if address.port() != RTSP => address.to_string(),
             (_, IpAddr::V4(address)) => address.to_string(),
             (_, IpAddr::V6(address)) => format!("[{address}]"),
-        };
-        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        // Clients of HTTP share stored titles too, those of RTSP do not.
-        let kind = if stored == StoredPolicy::Refuse { "~rtsp~" } else { "~" };
-        // No place has such a name. Queries may contain passwords, and names are shown.
-        let query = query.map(|query| format!("?{:016x}", self.hash(query))).unwrap_or_default();
-        let name: Arc<str> = format!("{kind}{authority}{path}{query}").into();
-        let mut source = RtspSource::new(&format!("rtsp://{authority}{target}")).map_err(|error| {
+        }
+    }
+
+    /// Returns the source of a request target of a server.
+    fn source(&self, server: IpAddr, target: &str, stored: StoredPolicy) -> Result<RtspSource, SourceError> {
+        let address = self.authority(server);
+        let mut source = RtspSource::new(&format!("rtsp://{address}{target}")).map_err(|error| {
             let words = error.to_string();
-            let error = SourceError { kind: SourceErrorKind::NotFound, address: authority, words };
-            AnswerError::Source { path: name.to_string(), error: Arc::new(error) }
+            SourceError { kind: SourceErrorKind::NotFound, address, words }
         })?;
         source.transport = self.sources.transport;
         source.retransmission = self.sources.retransmission;
         source.timeout = self.sources.timeout;
         source.policies.after_end = AfterEnd::Close;
         source.policies.stored = stored;
-        let linger = Linger::For(Duration::ZERO);
-        Ok(LiveRequest { path: name, source: Source::Rtsp(source.into()), relayed: None, linger, shift: None })
+        Ok(source)
     }
 
     /// Decides whether a request whose stream can't be played is for the HTTP server.
-    fn failed(&self, server: IpAddr, unknown: Fact, error: AnswerError) -> Translated {
+    fn failed(&self, servers: SameServers<'_>, unknown: Fact, error: AnswerError) -> Translated {
         use SourceErrorKind::{NoMedia, NotFound, Protocol, Refused, Unauthorized, Unreachable};
         let AnswerError::Source { error: source, .. } = &error else { return Translated::Failed(error) };
         match source.kind {
             // Cameras demand a password before they look for the path.
             NotFound | Unauthorized | NoMedia | Refused(400 | 403 | 405 | 501) => self.note(unknown),
-            Protocol => self.note(Fact::NoRtsp(server)),
-            Unreachable => self.knowledge().remove(Fact::HasRtsp(server)),
+            Protocol => servers.iter().for_each(|server| self.note(Fact::NoRtsp(server))),
+            Unreachable => servers.iter().for_each(|server| self.knowledge().remove(Fact::HasRtsp(server))),
             _ => return Translated::Failed(error),
         }
         Translated::NotFound(Some(error))

@@ -72,7 +72,8 @@ impl Opening<'_> {
             }
             _ => {
                 let (cursors, part) = (cursors(&subscriber.tracks), (position, until));
-                Box::new(Loader::new(self.resources, media.clone(), cursors, part, Some(look)))
+                let loader = Loader::new(self.resources, media.clone(), cursors, part, Some(look));
+                Box::new(loader.waits(self.options.start_wait))
             }
         };
         let label = format!("{} {id:x}", media.path());

@@ -228,6 +228,7 @@ pub(super) fn manager() -> Arc<Manager> {
         round: ROUND,
         window: Duration::ZERO,
         lateness: Lateness::None,
+        start_wait: Duration::ZERO,
         rate_rule: RateRule::Off,
         channels: Vec::new(),
         max_streams: 2,

@@ -38,7 +38,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(('10.2.0.3', 80), Handler).serve_forever()
 ";
 
-/// What runs in the server's namespace: RTSP at every address, nginx at 10.2.0.2 and fd00:2::2, HTTP that replies to POST at 10.2.0.3.
+/// What runs in the server's namespace: RTSP at every address, nginx at 10.2.0.2, 10.2.0.5 and fd00:2::2, HTTP that replies to POST at 10.2.0.3.
 struct Servers {
     namespace: Namespace,
     _running: Vec<Running>,
@@ -73,7 +73,7 @@ impl Servers {
             "daemon off; master_process off; pid {root}/pid; error_log stderr; user root;\nevents {{}}\n\
              http {{ access_log off; root {root}; client_body_temp_path {root}/temp; proxy_temp_path {root}/temp; \
              fastcgi_temp_path {root}/temp; uwsgi_temp_path {root}/temp; scgi_temp_path {root}/temp; \
-             server {{ listen 10.2.0.2:80; listen [fd00:2::2]:80; }} }}\n"
+             server {{ listen 10.2.0.2:80; listen 10.2.0.5:80; listen [fd00:2::2]:80; add_header X-Server $server_addr; }} }}\n"
         );
         std::fs::write(&config, text).unwrap();
         let nginx = namespace.command("nginx").arg("-c").arg(&config).arg("-p").arg(folder).spawn().unwrap();
@@ -291,4 +291,58 @@ fn clients_of_rtsp_share_a_live_stream_and_have_stored_titles_for_themselves() {
     assert!(!none.status.success() && String::from_utf8_lossy(&none.stderr).contains("404"), "{none:?}");
     until_ended(3.0, asked + 1.0);
     watch.end(By::Intercepted, &edge);
+}
+
+#[test]
+fn a_dead_or_loaded_server_hands_its_connections_to_another_one_of_its_group() {
+    if !is_alone(
+        (module_path!(), "a_dead_or_loaded_server_hands_its_connections_to_another_one_of_its_group"),
+        &["nft", "nginx", "ffmpeg", "curl"],
+    ) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file: Vec<u8> = (0..3_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    std::fs::write(folder.path().join("file.bin"), &file).unwrap();
+    let (client, server) = routed();
+    client.command("ip").args(["addr", "add", "10.1.0.3/24", "dev", "eth0"]).status().unwrap();
+    let servers = Servers::start(server, folder.path());
+    // 10.2.0.4 has no HTTP, 10.2.0.3 no RTSP.
+    let edge = edge(&["--intercept-groups", "10.2.0.4 10.2.0.2, 10.2.0.3 10.2.0.5"]);
+
+    // A dead port, of HTTP and of RTSP, passed on and translated.
+    let got = folder.path().join("got.bin");
+    let got_path = got.to_str().unwrap();
+    let from = curl(&client, &["http://10.2.0.4/file.bin", "-o", got_path, "-w", "%{http_code} %header{x-server}"]);
+    assert_eq!(from, "200 10.2.0.2", "{}", edge.log_text());
+    assert!(std::fs::read(&got).unwrap() == file, "the file differs");
+    for url in ["rtsp://10.2.0.3/door", "http://10.2.0.3/door"] {
+        let played = player(&client, &["-rtsp_transport", "tcp"][..if url.starts_with("rtsp") { 2 } else { 0 }], url, 25);
+        let played = { played }.output().unwrap();
+        assert!(hashes(&played).len() >= 20, "{url}: {}", edge.log_text());
+    }
+    assert!(edge.log_text().contains("a server of a group can't be reached"), "{}", edge.log_text());
+    assert_eq!(edge.metric("millpond_intercepted_connections_total", "outcome=\"unreachable\""), 0.0);
+
+    // A loaded server. A client that has a connection keeps its server.
+    let slow = ["http://10.2.0.5/file.bin", "-o", "/dev/null", "-sS", "--limit-rate", "100k", "--interface", "10.1.0.2"];
+    let slow = Running(client.command("curl").args(slow).spawn().unwrap());
+    let began = Instant::now();
+    while edge.metric("millpond_intercepted_open", "") < 1.0 {
+        assert!(began.elapsed() < Duration::from_secs(40), "{}", edge.log_text());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let server = |from: &str| {
+        let answer = ["http://10.2.0.5/file.bin", "-o", got_path, "--interface", from, "-w", "%{size_download}"];
+        curl(&client, &answer)
+    };
+    let began = Instant::now();
+    // The slow connection counts once it has reached its server.
+    while server("10.1.0.3") != "plain".len().to_string() {
+        assert!(began.elapsed() < Duration::from_secs(20), "the other server answers: {}", edge.log_text());
+    }
+    assert_eq!(server("10.1.0.2"), file.len().to_string());
+    drop(slow);
+    assert!(edge.metric("millpond_intercepted_diverted_total", "") >= 3.0);
+    drop(servers);
 }

@@ -85,7 +85,7 @@ pub fn routed() -> (Namespace, Namespace) {
            ip route add default via 10.1.0.1; ip -6 route add default via fd00:1::1'
          nsenter -t {of_server} -n sh -ec '
            ip link set lo up; ip link set eth0 up; ip addr add fd00:2::2/64 dev eth0 nodad
-           for n in 2 3 4; do ip addr add 10.2.0.$n/16 dev eth0; done
+           for n in 2 3 4 5; do ip addr add 10.2.0.$n/16 dev eth0; done
            ip route add default via 10.2.0.1; ip -6 route add default via fd00:2::1'"
     ));
     (client, server)

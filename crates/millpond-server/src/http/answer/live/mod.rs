@@ -14,7 +14,7 @@ mod translated;
 
 pub(super) use ladder::Openings;
 #[cfg(feature = "intercept")]
-pub(crate) use translated::answer_translated;
+pub(crate) use translated::{TranslatedMedia, answer_translated};
 
 use super::{Context, Front, Reply, ReplyInfo, target::LiveTarget};
 use crate::{

@@ -89,7 +89,7 @@ pub(super) async fn answer(
             let text = listing.media(track(live, &listing, name)?, title.version()).ok_or_else(unlisted)?;
             Some(text_reply(context, "application/vnd.apple.mpegurl", text))
         }
-        LiveResource::Long(_) => Some(long(context, &title, &listing)),
+        LiveResource::Long(_) => Some(long(front, &context.request.method, &title, &listing)),
         LiveResource::OfRun { run, .. } if run != title.version() => None,
         LiveResource::OfRun { run, track, media } => {
             info.kind = Kind::Segment;
@@ -157,15 +157,15 @@ async fn segment(
 }
 
 /// Makes the reply with the whole title in one response, whose length is not known before all of it was fetched.
-fn long(context: &Context<'_>, title: &Arc<RemoteTitle>, listing: &TitleListing) -> Reply {
+pub(super) fn long(front: &Front, method: &Method, title: &Arc<RemoteTitle>, listing: &TitleListing) -> Reply {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("video/mp4"));
-    let body = match context.request.method == Method::HEAD {
+    let body = match *method == Method::HEAD {
         true => Body::unmade(),
         false => {
-            let stream = TitleStream::new(context.front.store.clone(), title.clone(), listing.long_init());
+            let stream = TitleStream::new(front.store.clone(), title.clone(), listing.long_init());
             Body::stream(Box::new(stream))
         }
     };

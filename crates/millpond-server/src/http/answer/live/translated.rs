@@ -6,22 +6,34 @@ use super::{
         reply::{add_common_fields, failure},
     },
     long::{of_program, unfit},
+    title,
 };
 use crate::http::{AnswerError, Kind, render::Muxer};
 use millpond_package::hls::Container;
-use millpond_stream::Program;
+use http::Method;
+use millpond_stream::{Program, remote::RemoteTitle};
+use std::sync::Arc;
 
-/// Answers with the stream of a program, in `container` or in the other one where that can't carry it. `asset` is the path
+/// What a GET of an intercepted connection is answered with.
+pub(crate) enum TranslatedMedia {
+    /// A stream, which its viewers share.
+    Stream(Program),
+    /// A stored title, from its beginning.
+    Title(Arc<RemoteTitle>),
+}
+
+/// Answers with the media of an RTSP server. A stream is in `container` or in the other one where that can't carry it. `asset` is the path
 /// that was asked for.
 pub(crate) async fn answer_translated(
     front: &Front,
-    program: Result<Program, AnswerError>,
+    media: Result<TranslatedMedia, AnswerError>,
     container: Container,
     asset: &str,
 ) -> (Reply, ReplyInfo) {
     let mut info = front.info(Kind::Stream);
-    let reply = match program {
-        Ok(program) => stream_of(front, &program, container, &mut info).await,
+    let reply = match media {
+        Ok(TranslatedMedia::Title(title)) => Ok(title::long(front, &Method::GET, &title, &title.listing())),
+        Ok(TranslatedMedia::Stream(program)) => stream_of(front, &program, container, &mut info).await,
         Err(error) => Err(error),
     };
     let mut reply = reply.unwrap_or_else(|error| failure(info.id, asset, &error));

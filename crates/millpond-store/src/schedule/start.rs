@@ -1,0 +1,117 @@
+//! When a viewer can begin to play: later by what a slow link lacks. The delay lies before the first picture, where none is lost.
+
+use super::{Mode, Planner, Seconds, ViewerId, viewer::Wish};
+use std::ops::Range;
+
+/// The time of playing that is looked at.
+const HORIZON: Seconds = 60.0;
+/// Time between two deadlines of it.
+const STEP: Seconds = 0.25;
+/// Bytes must arrive this much earlier than the bandwidth says.
+const SPARE: Seconds = 0.1;
+
+impl Planner {
+    /// Returns the seconds from now after which a viewer can begin its course without a late byte, over a link of `bandwidth` bytes
+    /// a second. The result is 0 if it can begin now, and in modes that do not plan by time. It is `None` if bytes are missing
+    /// whose link was not measured.
+    ///
+    /// `missing` counts the bytes of a range that have not arrived. What the last plan wishes for other objects shares the link.
+    pub fn start(
+        &self,
+        id: ViewerId,
+        now: Seconds,
+        bandwidth: Option<f64>,
+        missing: impl Fn(Range<u64>) -> u64,
+    ) -> Option<Seconds> {
+        let Some(watching) = self.viewers.get(&id).filter(|_| self.mode == Mode::Active) else { return Some(0.0) };
+        let course = watching.viewer.course();
+        let begin = course.time_at(course.start());
+        let object = |viewer| self.viewers.get(&viewer).map(|other| other.object);
+        let is_other = |wish: &&Wish<ViewerId>| object(wish.viewer).is_some_and(|object| object != watching.object);
+        let mut others = self.wishes.iter().filter(is_other).peekable();
+        let (mut from, mut carried, mut delay) = (course.start(), 0, 0.0_f64);
+        for step in 1..=(HORIZON / STEP) as u32 {
+            let played = f64::from(step) * STEP;
+            let to = course.byte_at(begin + played);
+            let lacks = if to > from { missing(from..to) } else { 0 };
+            from = from.max(to);
+            carried += lacks;
+            while let Some(wish) = others.next_if(|wish| wish.last <= now + played) {
+                carried += wish.bytes;
+            }
+            if lacks > 0 {
+                delay = delay.max(carried as f64 / bandwidth? + SPARE - played);
+            }
+        }
+        Some(delay)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::{Course, LinkEstimate, LinkState};
+
+    /// 1.6 times 100 B/s for 15 s, then 75 B/s.
+    fn varying() -> Course {
+        Course::new([(0, 0.0), (2400, 15.0), (6000, 63.0)])
+    }
+
+    fn planner(course: Course) -> (Planner, ViewerId) {
+        let mut planner = Planner::new(Mode::Active, 1000);
+        let id = planner.join(1);
+        planner.viewer(id).unwrap().moves(course, 100, 0.0);
+        (planner, id)
+    }
+
+    #[test]
+    fn a_start_waits_for_what_the_link_lacks() {
+        let (planner, id) = planner(varying());
+        let start = |bandwidth| planner.start(id, 0.0, Some(bandwidth), |range| range.end - range.start).unwrap();
+        // 2400 bytes take 20 s over 120 B/s, and play for 15.
+        assert!((start(120.0) - 5.1).abs() < 0.01, "{}", start(120.0));
+        assert!((start(150.0) - 1.1).abs() < 0.01, "{}", start(150.0));
+        assert!(start(161.0) < 0.1, "{}", start(161.0));
+        assert_eq!(start(1e9), 0.0);
+    }
+
+    #[test]
+    fn bytes_that_are_there_are_not_waited_for() {
+        let (planner, id) = planner(varying());
+        let there = |until: u64| move |range: Range<u64>| range.end - range.start.clamp(until.min(range.end), range.end);
+        let start = |until| planner.start(id, 0.0, Some(120.0), there(until)).unwrap();
+        assert!((start(360) - 2.1).abs() < 0.01, "{}", start(360));
+        assert_eq!([start(720), start(6000)], [0.0, 0.0]);
+        assert_eq!(planner.start(id, 0.0, None, there(100)), None, "nothing was measured");
+        assert_eq!(planner.start(id, 0.0, None, there(6000)), Some(0.0), "nothing is missing");
+    }
+
+    #[test]
+    fn other_viewers_share_the_link_and_viewers_of_the_same_object_do_not() {
+        let missing = |range: Range<u64>| range.end - range.start;
+        let state = LinkState {
+            estimate: LinkEstimate { bandwidth: 120.0, delay: 0.0 },
+            busy: 0.0,
+            least_delay: 0.0,
+            lanes: None,
+        };
+        for (object, expected) in [(1, 0.1..0.2), (2, 40.0..60.0)] {
+            let mut planner = Planner::new(Mode::Active, 1000);
+            let [other, id] = [planner.join(object), planner.join(1)];
+            planner.viewer(other).unwrap().moves(Course::constant(0, 60_000, 100.0), 0, 0.0);
+            planner.viewer(id).unwrap().moves(Course::constant(0, 60_000, 100.0), 100, 0.0);
+            planner.plan(0.0, state, 0, |_, _| false);
+            let start = planner.start(id, 0.0, Some(120.0), missing).unwrap();
+            assert!(expected.contains(&start), "object {object}: {start}");
+        }
+    }
+
+    #[test]
+    fn modes_that_do_not_plan_by_time_begin_at_once() {
+        let (mut planner, id) = planner(varying());
+        for mode in [Mode::OnDemand, Mode::Window(4.0), Mode::Full] {
+            planner.set_mode(mode);
+            assert_eq!(planner.start(id, 0.0, Some(1.0), |range| range.end - range.start), Some(0.0));
+        }
+    }
+}
