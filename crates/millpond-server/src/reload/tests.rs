@@ -31,6 +31,7 @@ fn values(form: Form) -> Vec<&'static str> {
         Form::Output => vec!["off"],
         Form::Path | Form::Text | Form::List => vec![
             "10.0.0.0/8",
+            "10.0.0.1 10.0.0.2",
             "films/a.mp4",
             "http://10.0.0.1:1/",
             "rtsp://10.0.0.1:1/",

@@ -53,8 +53,9 @@ fn flood(once: Vec<u8>, again: Vec<u8>, pause: Duration) -> Flood {
 
 /// Bytes on their way between a server and its reader: both buffers of the connection, at most.
 const ON_THE_WAY: u64 = 16 << 20;
-/// Bytes that are read before other tasks have a turn.
-const BETWEEN_TURNS: u64 = 64 << 10;
+/// Most bytes that are read between two turns of another task, on a busy machine too. A reader without pauses gives it no turn in
+/// 60 MB.
+const BETWEEN_TURNS: u64 = 8 << 20;
 /// Time after which a reply counts as endless, on a busy machine too.
 const ENDLESS: Duration = Duration::from_secs(30);
 
