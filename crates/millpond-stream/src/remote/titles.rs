@@ -5,15 +5,15 @@ use crate::{
     reception::{Alternatives, Connector, Playback},
     source_health::{SourceError, SourceErrorKind},
 };
+use millpond_store::Cache;
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 
 /// Most paths that are remembered.
-const MOST: usize = 1024;
+const MOST: u64 = 1024;
 /// Time for which a title is used before the server is asked whether it has changed.
 const TRUSTED: Duration = Duration::from_secs(60);
 /// Time for which a path counts as that of a live stream.
@@ -25,8 +25,8 @@ const FAILED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct RemoteTitles {
     connector: Arc<dyn Connector>,
-    /// A lock: taken for a look-up.
-    by_path: Mutex<BTreeMap<Arc<str>, Arc<Entry>>>,
+    /// Those that were not used for long are forgotten. The lock is held while one is made.
+    by_path: Mutex<Cache<Arc<str>, Arc<Entry>>>,
 }
 
 #[derive(Debug)]
@@ -52,10 +52,10 @@ enum Found {
 impl RemoteTitles {
     /// Creates an empty registry.
     pub(crate) fn new(connector: Arc<dyn Connector>) -> Self {
-        Self { connector, by_path: Mutex::default() }
+        Self { connector, by_path: Mutex::new(Cache::new(MOST)) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Entry>>> {
+    fn lock(&self) -> MutexGuard<'_, Cache<Arc<str>, Arc<Entry>>> {
         self.by_path.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,26 +90,25 @@ impl RemoteTitles {
 
     /// Returns the known title of a path without asking the server.
     pub async fn known(&self, path: &str) -> Option<Arc<RemoteTitle>> {
-        let entry = self.lock().get(path).cloned()?;
+        let entry = self.lock().get(path)?;
         let found = entry.found.lock().await;
         found.as_ref().and_then(|(found, _)| found.title())
     }
 
     /// Returns whether it is known that a path has a stored title, or none that can be opened as such.
     pub async fn is_known(&self, path: &str) -> bool {
-        let Some(entry) = self.lock().get(path).cloned() else { return false };
+        let Some(entry) = self.lock().get(path) else { return false };
         let found = entry.found.lock().await;
         matches!(&*found, Some((Found::Title(_) | Found::Live | Found::Unopened, _)))
     }
 
     fn entry(&self, path: &str, source: &Alternatives, least: Duration) -> Arc<Entry> {
-        let mut entries = self.lock();
+        let entries = self.lock();
         if let Some(known) = entries.get(path).filter(|entry| entry.source == *source && entry.least == least) {
-            return known.clone();
+            return known;
         }
-        while entries.len() >= MOST && entries.pop_first().is_some() {}
         let entry = Arc::new(Entry { source: source.clone(), least, found: AsyncMutex::default() });
-        entries.insert(path.into(), entry.clone());
+        entries.insert(path.into(), entry.clone(), 1);
         entry
     }
 

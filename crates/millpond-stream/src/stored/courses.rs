@@ -1,12 +1,16 @@
 //! When the bytes of a title's objects are due: what the fetch scheduler is told of a session's position.
 
-use super::StoredMedia;
-use millpond_package::ObjectIndex;
+use super::{StoredMedia, seconds};
+use millpond_package::{ObjectIndex, PresentedTrack};
 use millpond_store::schedule::Course;
 use std::{iter, time::Duration};
 
-/// Seconds of media that are looked up at once, one point a second. The scheduler plans a minute ahead.
-const REACH: u32 = 75;
+/// Time of media that is looked up at once. The scheduler plans a minute ahead.
+const REACH: Duration = Duration::from_secs(75);
+/// Samples within this time count as due together, at its beginning. A key frame of some hundred kilobytes is due at once.
+const TOGETHER: Duration = Duration::from_millis(200);
+/// Most samples of a track that are looked up at once, and in one piece of them.
+const SAMPLES: (u32, u32) = (16_384, 256);
 /// Seconds of media after which they are looked up again.
 const RENEWED: Duration = Duration::from_secs(10);
 /// Samples of one time that are no further apart in an object are interleaved there. Others are regions of their own.
@@ -20,9 +24,10 @@ pub(crate) struct Courses {
     points: Vec<Point>,
 }
 
-/// A sample that is due at a time, in seconds of the title. Sorted by time, then by offset.
+/// Samples of a track that are due at a time, in seconds of the title. Sorted by time, then by offset.
 struct Point {
     time: f64,
+    /// Offset behind the last of them.
     offset: u64,
     object: ObjectIndex,
 }
@@ -34,33 +39,50 @@ impl Courses {
             return;
         }
         self.from = Some(at);
-        let point = |number: &u16, time: f64| {
-            let track = media.track(*number)?;
-            let ordinal = track.ordinal_at(time)?;
-            let timed = track.samples_of(ordinal..ordinal.saturating_add(1)).pop()?;
-            let place = track.place(&timed.sample)?;
-            Some(Point { time, offset: place.range.start, object: place.object })
-        };
-        let times = (0..REACH).map(|second| at.as_secs_f64() + f64::from(second));
-        self.points = times.flat_map(|time| tracks.iter().filter_map(move |track| point(track, time))).collect();
+        self.points.clear();
+        for track in tracks.iter().filter_map(|number| media.track(*number)) {
+            self.add(track, at);
+        }
         self.points.sort_by(|a, b| a.time.total_cmp(&b.time).then(a.offset.cmp(&b.offset)));
+    }
+
+    /// Adds the samples of a track from a time on.
+    fn add(&mut self, track: &PresentedTrack, at: Duration) {
+        let Some(timescale) = track.source_track().map(|source| source.timescale.get()) else { return };
+        let Some(first) = track.ordinal_at(at.as_secs_f64()) else { return };
+        let end = first.saturating_add(SAMPLES.0);
+        let pieces = (first..end).step_by(SAMPLES.1 as usize);
+        let samples = pieces.map(|from| track.samples_of(from..from.saturating_add(SAMPLES.1)));
+        let mut last: Option<u128> = None;
+        for timed in samples.take_while(|samples| !samples.is_empty()).flatten() {
+            let due = seconds(timed.dts, timescale);
+            if due > at + REACH {
+                return;
+            }
+            let Some(place) = track.place(&timed.sample) else { continue };
+            let (number, offset) = (due.as_nanos() / TOGETHER.as_nanos(), place.range.end);
+            match self.points.last_mut().filter(|point| last == Some(number) && point.object == place.object) {
+                Some(point) => point.offset = point.offset.max(offset),
+                None => self.points.push(Point { time: due.as_secs_f64(), offset, object: place.object }),
+            }
+            last = Some(number);
+        }
     }
 
     /// The course of an object of `length` bytes from a byte on that is due at a time. Behind the points its bytes are due at `rate`,
     /// in bytes a second.
     pub(crate) fn course(&self, object: ObjectIndex, byte: u64, at: Duration, (length, rate): (u64, f64)) -> Course {
         let begin = (byte, at.as_secs_f64());
-        let ahead = |point: &&Point| point.object == object && point.offset > byte && point.time > begin.1;
+        let ahead = |point: &&Point| point.object == object && point.offset > byte && point.time >= begin.1;
         let mut points = self.points.iter().filter(ahead).peekable();
         let moments = iter::from_fn(|| {
-            let Point { time, offset, .. } = points.next()?;
-            let mut furthest = *offset;
-            while let Some(other) = points.next_if(|other| other.time == *time) {
-                if other.offset - offset <= INTERLEAVED {
-                    furthest = other.offset;
-                }
-            }
-            Some((furthest, *time))
+            let first = points.next()?;
+            let is_together = |other: &&Point| other.time < first.time + TOGETHER.as_secs_f64();
+            let others: Vec<u64> = iter::from_fn(|| points.next_if(is_together)).map(|other| other.offset).collect();
+            let nearest = others.iter().copied().fold(first.offset, u64::min);
+            let all = others.into_iter().chain([first.offset]);
+            let furthest = all.filter(|offset| offset - nearest <= INTERLEAVED).max()?;
+            Some((furthest, first.time))
         });
         let mut known: Vec<_> = iter::once(begin).chain(moments).collect();
         let last = known.iter().copied().max_by_key(|point| point.0).unwrap_or(begin);
@@ -82,9 +104,9 @@ mod tests {
 
     #[test]
     fn interleaved_tracks_are_due_up_to_the_furthest_one() {
-        let courses = courses(&[(0.0, 10), (0.0, 40), (1.0, 1000), (1.0, 1040), (2.0, 1500), (2.0, 1540)]);
-        let course = courses.course(OBJECT, 10, Duration::ZERO, (2540, 100.0));
-        assert_eq!(course, Course::new([(10, 0.0), (1040, 1.0), (1540, 2.0), (2540, 12.0)]));
+        let courses = courses(&[(0.0, 10), (0.0, 40), (1.0, 1040), (1.1, 1000), (2.0, 1500), (2.0, 1540)]);
+        let course = courses.course(OBJECT, 5, Duration::ZERO, (2540, 100.0));
+        assert_eq!(course, Course::new([(5, 0.0), (40, 0.0), (1040, 1.0), (1540, 2.0), (2540, 12.0)]));
         let later = courses.course(OBJECT, 1200, Duration::from_millis(1400), (2540, 100.0));
         assert_eq!(later, Course::new([(1200, 1.4), (1540, 2.0), (2540, 12.0)]));
         let other = courses.course(ObjectIndex(1), 0, Duration::ZERO, (100, 50.0));
@@ -94,7 +116,7 @@ mod tests {
     #[test]
     fn tracks_in_regions_of_their_own_are_due_each_by_itself() {
         let far = 10 * INTERLEAVED;
-        let courses = courses(&[(0.0, 0), (0.0, far), (1.0, 900), (1.0, far + 20), (2.0, 1700), (2.0, far + 40)]);
+        let courses = courses(&[(1.0, far + 20), (1.1, 900), (2.0, 1700), (2.0, far + 40)]);
         let pictures = courses.course(OBJECT, 0, Duration::ZERO, (far + 60, 1e6));
         let rest = (far + 60, 2.0 + (far + 60 - 1700) as f64 / 1e6);
         assert_eq!(pictures, Course::new([(0, 0.0), (900, 1.0), (1700, 2.0), rest]));

@@ -287,6 +287,12 @@ fn clients_of_rtsp_share_a_live_stream_and_have_stored_titles_for_themselves() {
         }
     };
     assert_eq!(hashes(&played), hashes(&itself));
+    // By HTTP too: each client from the beginning, and the second one from the cache.
+    for _ in 0..2 {
+        let translated = player(&client, &[], "http://10.2.0.2/film", 75).output().unwrap();
+        assert_eq!(hashes(&translated)[..50], hashes(&itself)[..]);
+        assert_eq!(hashes(&translated).len(), 75, "all of it");
+    }
     let none = player(&client, &["-rtsp_transport", "tcp"], "rtsp://10.2.0.2/none", 1).output().unwrap();
     assert!(!none.status.success() && String::from_utf8_lossy(&none.stderr).contains("404"), "{none:?}");
     until_ended(3.0, asked + 1.0);

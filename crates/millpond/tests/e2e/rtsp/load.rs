@@ -1,6 +1,6 @@
 //! The RTSP load generator against a server of this build, and against none.
 
-use crate::support::{self, Server, clips};
+use crate::support::{self, Server, clips, origins, thin};
 use serde_json::Value;
 use std::{
     io::Write as _,
@@ -220,4 +220,33 @@ fn rate_control_holds_nothing_back_from_a_healthy_viewer() {
     // Two tracks of five clients, every 50 ms: far more than one in 5 s.
     assert!(server.metric("millpond_rtcp_reports_total", "") > 200.0);
     assert_nobody_is_left(&server);
+}
+
+/// Plays a title whose first six seconds have a much higher rate than the rest, over a link of little more than its mean rate. Returns
+/// the seconds of startup, and the share of late packets.
+fn over_a_thin_link(port: u16, rate: f64, arguments: &[&str]) -> (f64, f64) {
+    let place = format!("http://127.0.0.1:{}", thin::link(port, rate));
+    let server = Server::start(&[&[place.as_str(), "--slice", "256KiB"], arguments].concat());
+    let url = format!("rtsp://127.0.0.1:{}/varying.mp4", server.rtsp);
+    let (report, passed) = load(&url, "--clients 1 --once --transport tcp --silence 60s --duration 60s");
+    assert!(passed, "{report:#}");
+    (number(&report, "/startup/p50") / 1e3, number(&report, "/media/late-percent"))
+}
+
+#[test]
+fn a_stream_begins_later_by_what_its_link_lacks() {
+    let (folder, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let film = folder.path().join("varying.mp4");
+    clips::make(
+        &film,
+        "-f lavfi -i testsrc2=size=320x180:rate=25:duration=20,noise=alls=20:allf=t -c:v libx264 -preset veryfast -b:v 600k -g 50 \
+         -x264-params keyint=50:scenecut=0:zones=0,149,b=2/150,500,b=0.6 -bf 0 -movflags +faststart",
+    );
+    let Some((_origin, port)) = origins::nginx(folder.path(), scratch.path(), "") else { return };
+    let mean = std::fs::metadata(&film).unwrap().len() as f64 / 20.0;
+    let (waited, _) = over_a_thin_link(port, 1.2 * mean, &[]);
+    let (at_once, late) = over_a_thin_link(port, 1.2 * mean, &["--rtsp-start", "0s"]);
+    // Its first six seconds take more than eight.
+    assert!(waited > at_once + 1.0, "{waited} s, {at_once} s at once");
+    assert!(late > 5.0, "without the wait packets are late: {late} %");
 }

@@ -13,6 +13,7 @@ pub mod origins;
 pub mod relay;
 pub mod rtsp;
 pub mod small_disk;
+pub mod thin;
 pub mod wire;
 
 use socket2::{Domain, Socket, Type};
