@@ -70,13 +70,17 @@ impl Watch {
     /// link it is `longest`, and only [`Mode::Active`](crate::schedule::Mode::Active) waits. Cancel safe.
     pub async fn is_ready(&self, longest: Duration) {
         let began = Instant::now();
+        let mut was_idle = false;
         loop {
             let (delay, longest) = self.delay(longest);
             let left = longest.saturating_sub(began.elapsed());
             tracing::trace!(path = %self.object.path(), ?delay, ?left, "start");
-            if left.is_zero() || delay.is_some_and(|delay| delay <= 0.0) {
+            // Where nothing is on its way, a wait brings nothing.
+            let is_idle = self.object.source().link().busy <= 0.0;
+            if left.is_zero() || delay.is_some_and(|delay| delay <= 0.0) || (is_idle && was_idle) {
                 return;
             }
+            was_idle = is_idle;
             let wait = Duration::try_from_secs_f64(delay.unwrap_or_default()).unwrap_or_default();
             tokio::time::sleep(wait.clamp(LOOK.0, LOOK.1).min(left)).await;
         }

@@ -9,6 +9,9 @@ const HORIZON: Seconds = 60.0;
 const STEP: Seconds = 0.25;
 /// Bytes must arrive this much earlier than the bandwidth says.
 const SPARE: Seconds = 0.1;
+/// How much earlier over a link that the object takes all of. A lost packet of TCP holds up all bytes behind it for about this time,
+/// and such a link does not make up for it soon.
+const GAP: Seconds = 0.6;
 
 impl Planner {
     /// Returns the seconds from now after which a viewer can begin its course without a late byte, over a link of `bandwidth` bytes
@@ -40,7 +43,9 @@ impl Planner {
                 carried += wish.bytes;
             }
             if lacks > 0 {
-                delay = delay.max(carried as f64 / bandwidth? + SPARE - played);
+                let bandwidth = bandwidth?;
+                let share = (to - course.start()) as f64 / bandwidth / played;
+                delay = delay.max(carried as f64 / bandwidth + SPARE + GAP * share.min(1.0) - played);
             }
         }
         Some(delay)
@@ -69,9 +74,9 @@ mod tests {
         let (planner, id) = planner(varying());
         let start = |bandwidth| planner.start(id, 0.0, Some(bandwidth), |range| range.end - range.start).unwrap();
         // 2400 bytes take 20 s over 120 B/s, and play for 15.
-        assert!((start(120.0) - 5.1).abs() < 0.01, "{}", start(120.0));
-        assert!((start(150.0) - 1.1).abs() < 0.01, "{}", start(150.0));
-        assert!(start(161.0) < 0.1, "{}", start(161.0));
+        assert!((start(120.0) - 5.7).abs() < 0.01, "{}", start(120.0));
+        assert!((start(150.0) - 1.7).abs() < 0.01, "{}", start(150.0));
+        assert!(start(320.0) < 0.4, "{}", start(320.0));
         assert_eq!(start(1e9), 0.0);
     }
 
@@ -80,7 +85,7 @@ mod tests {
         let (planner, id) = planner(varying());
         let there = |until: u64| move |range: Range<u64>| range.end - range.start.clamp(until.min(range.end), range.end);
         let start = |until| planner.start(id, 0.0, Some(120.0), there(until)).unwrap();
-        assert!((start(360) - 2.1).abs() < 0.01, "{}", start(360));
+        assert!((start(360) - 2.7).abs() < 0.01, "{}", start(360));
         assert_eq!([start(720), start(6000)], [0.0, 0.0]);
         assert_eq!(planner.start(id, 0.0, None, there(100)), None, "nothing was measured");
         assert_eq!(planner.start(id, 0.0, None, there(6000)), Some(0.0), "nothing is missing");
@@ -95,7 +100,7 @@ mod tests {
             least_delay: 0.0,
             lanes: None,
         };
-        for (object, expected) in [(1, 0.0..0.2), (2, 40.0..60.0)] {
+        for (object, expected) in [(1, 0.5..0.7), (2, 40.0..60.0)] {
             let mut planner = Planner::new(Mode::Active, 1000);
             let [other, id] = [planner.join(object), planner.join(1)];
             planner.viewer(other).unwrap().moves(Course::constant(0, 60_000, 100.0), 0, 0.0);
