@@ -20,7 +20,8 @@ impl ServerGroups {
         let groups: Option<Vec<Vec<IpAddr>>> = value::list(text).iter().map(group).collect();
         let mut names = HashSet::new();
         let is_group = |group: &Vec<IpAddr>| {
-            group.len() > 1 && group.iter().all(|server| server.is_ipv4() == group[0].is_ipv4() && names.insert(*server))
+            group.len() > 1
+                && group.iter().all(|server| server.is_ipv4() == group[0].is_ipv4() && names.insert(*server))
         };
         groups.filter(|groups| groups.iter().all(is_group)).map(Self).ok_or_else(|| {
             BadValue::new(
@@ -52,7 +53,6 @@ impl ServerGroups {
 
 /// Servers that have the same content, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "intercept"), expect(dead_code, reason = "nothing is intercepted"))]
 pub(super) struct SameServers<'a> {
     /// The first one, which stands for all.
     pub(super) first: IpAddr,
@@ -82,7 +82,9 @@ mod tests {
         let networks = |texts: &[&str]| texts.iter().map(|text| Network::parse(text).unwrap()).collect::<Vec<_>>();
         assert_eq!(groups.outside(&networks(&["10.2.0.0/24", "fd00::/64"])), None);
         assert_eq!(groups.outside(&networks(&["10.2.0.0/24"])), Some(address("fd00::1")));
-        for text in ["10.2.0.2", "10.2.0.2 10.2.0.2", "10.2.0.2 fd00::1", "10.2.0.2 b", "10.0.0.1 10.0.0.2,10.0.0.2 10.0.0.3"] {
+        for text in
+            ["10.2.0.2", "10.2.0.2 10.2.0.2", "10.2.0.2 fd00::1", "10.2.0.2 b", "10.0.0.1 10.0.0.2,10.0.0.2 10.0.0.3"]
+        {
             assert!(ServerGroups::parse(text).is_err(), "{text}");
         }
         assert_eq!(ServerGroups::default().show(), None);

@@ -83,7 +83,8 @@ mod tests {
     #[test]
     fn bytes_that_are_there_are_not_waited_for() {
         let (planner, id) = planner(varying());
-        let there = |until: u64| move |range: Range<u64>| range.end - range.start.clamp(until.min(range.end), range.end);
+        let there =
+            |until: u64| move |range: Range<u64>| range.end - range.start.clamp(until.min(range.end), range.end);
         let start = |until| planner.start(id, 0.0, Some(120.0), there(until)).unwrap();
         assert!((start(360) - 2.7).abs() < 0.01, "{}", start(360));
         assert_eq!([start(720), start(6000)], [0.0, 0.0]);

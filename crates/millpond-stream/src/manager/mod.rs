@@ -110,7 +110,16 @@ impl Manager {
     /// A channel that stays keeps its multicast group. A new channel gets the group of a removed channel, or the next group.
     pub fn reconfigure(&self, options: Options, places: impl IntoIterator<Item = Arc<str>>) {
         let Options {
-            bounds, lateness, start_wait, rate_rule, channels, max_streams, stream_memory, viewer_queue, dropping, ..
+            bounds,
+            lateness,
+            start_wait,
+            rate_rule,
+            channels,
+            max_streams,
+            stream_memory,
+            viewer_queue,
+            dropping,
+            ..
         } = options;
         let mut current = self.options.write().unwrap_or_else(PoisonError::into_inner);
         let channels = self.groups.renumber(&current.channels, channels);

@@ -1,6 +1,10 @@
 //! Replies on intercepted connections, each of which has one request.
 
-use super::{Front, Target, exchange::Exchange, live::{TranslatedMedia, answer_translated}};
+use super::{
+    Front, Target,
+    exchange::Exchange,
+    live::{TranslatedMedia, answer_translated},
+};
 use crate::http::AnswerError;
 use millpond_http::{
     request::head::RequestHead,

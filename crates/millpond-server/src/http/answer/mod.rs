@@ -45,6 +45,7 @@ pub(crate) use context::Context;
 pub(crate) use front::{Front, FrontOptions};
 #[cfg(feature = "intercept")]
 pub(crate) use intercepted::{Intercepted, answer_intercepted};
+#[cfg(feature = "intercept")]
 pub(crate) use live::TranslatedMedia;
 pub(crate) use operator::{AssetFilter, Explanation, assets_of, explanation_of, objects_at, opening_at};
 pub(crate) use page::Served;

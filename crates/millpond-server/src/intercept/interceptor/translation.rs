@@ -43,7 +43,12 @@ pub(super) struct SourceOptions {
 
 impl SourceOptions {
     pub(super) fn new(live: &LiveSettings) -> Self {
-        Self { transport: live.transport, retransmission: live.retransmission, timeout: live.timeout, segment: live.segment }
+        Self {
+            transport: live.transport,
+            retransmission: live.retransmission,
+            timeout: live.timeout,
+            segment: live.segment,
+        }
     }
 }
 
@@ -117,9 +122,7 @@ impl Intercept {
 
     /// Opens what servers have for a request. A stored title is sent to each client from its beginning, a stream to all at once.
     async fn media(&self, servers: SameServers<'_>, request: &Request) -> Result<TranslatedMedia, AnswerError> {
-        let is_title = |error: &AnswerError| {
-            matches!(error, AnswerError::Source { error, .. } if error.kind == SourceErrorKind::StoredTitle)
-        };
+        let is_title = |error: &AnswerError| matches!(error, AnswerError::Source { error, .. } if error.kind == SourceErrorKind::StoredTitle);
         let target = &request.target;
         match self.play(servers, target, StoredPolicy::Refuse).await {
             Err(error) if is_title(&error) => {}

@@ -323,15 +323,16 @@ fn a_dead_or_loaded_server_hands_its_connections_to_another_one_of_its_group() {
     assert_eq!(from, "200 10.2.0.2", "{}", edge.log_text());
     assert!(std::fs::read(&got).unwrap() == file, "the file differs");
     for url in ["rtsp://10.2.0.3/door", "http://10.2.0.3/door"] {
-        let played = player(&client, &["-rtsp_transport", "tcp"][..if url.starts_with("rtsp") { 2 } else { 0 }], url, 25);
-        let played = { played }.output().unwrap();
+        let options: &[&str] = if url.starts_with("rtsp") { &["-rtsp_transport", "tcp"] } else { &[] };
+        let played = player(&client, options, url, 25).output().unwrap();
         assert!(hashes(&played).len() >= 20, "{url}: {}", edge.log_text());
     }
     assert!(edge.log_text().contains("a server of a group can't be reached"), "{}", edge.log_text());
     assert_eq!(edge.metric("millpond_intercepted_connections_total", "outcome=\"unreachable\""), 0.0);
 
     // A loaded server. A client that has a connection keeps its server.
-    let slow = ["http://10.2.0.5/file.bin", "-o", "/dev/null", "-sS", "--limit-rate", "100k", "--interface", "10.1.0.2"];
+    let slow =
+        ["http://10.2.0.5/file.bin", "-o", "/dev/null", "-sS", "--limit-rate", "100k", "--interface", "10.1.0.2"];
     let slow = Running(client.command("curl").args(slow).spawn().unwrap());
     let began = Instant::now();
     while edge.metric("millpond_intercepted_open", "") < 1.0 {

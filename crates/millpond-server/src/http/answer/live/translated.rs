@@ -9,8 +9,8 @@ use super::{
     title,
 };
 use crate::http::{AnswerError, Kind, render::Muxer};
-use millpond_package::hls::Container;
 use http::Method;
+use millpond_package::hls::Container;
 use millpond_stream::{Program, remote::RemoteTitle};
 use std::sync::Arc;
 
