@@ -17,7 +17,7 @@ pub struct InterceptSettings {
     pub address: Option<SocketAddr>,
     /// Networks of the servers whose connections are taken.
     pub networks: Vec<Network>,
-    /// Servers of them that have the same content.
+    /// Groups of servers in those networks that have the same content.
     pub groups: ServerGroups,
     /// Port of RTSP on those servers.
     pub rtsp_port: u16,

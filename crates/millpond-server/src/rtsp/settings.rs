@@ -60,7 +60,7 @@ const SESSION_TIMEOUT: (Duration, Duration) = (Duration::from_secs(10), Duration
 /// The longest `rtsp-round`. Packets leave late by one round at most, and receivers that buffer 52 ms (AMPS) see no gap.
 const LONGEST_ROUND: Duration = Duration::from_millis(40);
 
-/// The longest `rtsp-start`. GStreamer's source gives UDP up after 5 s without a packet, ffmpeg after 10 s.
+/// The longest `rtsp-start`.
 const START_WAIT: Duration = Duration::from_secs(60);
 
 /// The shortest caching window with which viewers can join the phase of a channel.
@@ -81,6 +81,7 @@ impl Settings for RtspSettings {
             session_timeout: Duration::from_secs(60),
             window: Duration::from_secs(10),
             lateness: Lateness::default(),
+            // GStreamer's source gives UDP up after 5 s without a packet, FFmpeg after 10 s.
             start_wait: Duration::from_secs(4),
             rate_rule: RateRule::default(),
             round: ROUND,

@@ -14,7 +14,7 @@ use crate::{
         flight::Ending,
         object::Object,
     },
-    schedule::{Course, Fetch, SPACING, ViewerId},
+    schedule::{Beginning, Course, Fetch, PlaySpan, SPACING, ViewerId},
     scheduler::{Ahead, Schedule, Watched},
     slices::SliceCache,
 };
@@ -68,11 +68,11 @@ impl Watch {
     /// Waits until the viewer can play from its position on without a late byte. The estimate uses the bytes that have arrived, and
     /// the measured rates. Where several stores send the object together, the place's `stripe-start` limits the wait. Over a single
     /// link it is `longest`, and only [`Mode::Active`](crate::schedule::Mode::Active) waits. Cancel safe.
-    pub async fn is_ready(&self, longest: Duration) {
+    pub async fn is_ready(&self, playing: PlaySpan, longest: Duration) {
         let began = Instant::now();
         let mut was_idle = false;
         loop {
-            let (delay, longest) = self.delay(longest);
+            let (delay, longest) = self.delay(playing, longest);
             let left = longest.saturating_sub(began.elapsed());
             tracing::trace!(path = %self.object.path(), ?delay, ?left, "start");
             // Where nothing is on its way, a wait brings nothing.
@@ -88,7 +88,7 @@ impl Watch {
 
     /// Returns the seconds after which the viewer can play without a late byte, as far as they are known, and the longest wait for
     /// that.
-    fn delay(&self, longest: Duration) -> (Option<f64>, Duration) {
+    fn delay(&self, playing: PlaySpan, longest: Duration) -> (Option<f64>, Duration) {
         let source = self.object.source();
         let missing = |range| self.object.missing(&self.slices, &range);
         match source.origin.striping(self.object.path()) {
@@ -98,8 +98,9 @@ impl Watch {
             }
             None if longest.is_zero() => (Some(0.0), longest),
             None => {
-                let bandwidth = source.prudent_bandwidth();
-                (source.scheduler.lock().planner.start(self.id, source.now(), bandwidth, missing), longest)
+                let beginning = source.scheduler.lock().planner.beginning(self.id, source.now());
+                let delay = |beginning: Beginning| beginning.delay(playing, source.prudent_bandwidth(), missing);
+                (beginning.map_or(Some(0.0), delay), longest)
             }
         }
     }

@@ -18,6 +18,8 @@ pub(crate) use course::CoursePart;
 pub use link::{LinkEstimate, LinkLanes, LinkState, Meter};
 pub use mode::{BadMode, Mode};
 pub use planner::{Fetch, Planner, SPACING, ViewerId};
+pub(crate) use start::Beginning;
+pub use start::PlaySpan;
 pub use viewer::Viewer;
 
 /// Seconds since a fixed moment, or between two moments.

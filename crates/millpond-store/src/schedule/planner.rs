@@ -52,10 +52,10 @@ pub(super) struct Watching {
 #[derive(Debug)]
 pub struct Planner {
     pub(super) mode: Mode,
-    slice: u64,
+    pub(super) slice: u64,
     pub(super) viewers: BTreeMap<ViewerId, Watching>,
     next: ViewerId,
-    /// What the last plan by time found, by deadline.
+    /// Slices that the last plan by time found missing, by deadline.
     pub(super) wishes: Vec<Wish<ViewerId>>,
     /// The viewer that needs a slice of an object first, by object and slice.
     owners: HashMap<(u64, u64), ViewerId>,

@@ -8,8 +8,12 @@ use crate::{
     stored::{Courses, Lanes, LoadError, MediaReader, PlannedBlock, PoolReader, StoredMedia, Subject},
 };
 use futures_util::future::{BoxFuture, join_all};
-use millpond_store::{Store, Watch};
-use std::{mem, sync::Arc, time::Duration};
+use millpond_store::{Store, Watch, schedule::PlaySpan};
+use std::{
+    mem,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 pub(super) const KIND: ModuleKind =
     ModuleKind { name: "loader", about: "loads the frames of a stored title", inputs: 0, outputs: 1 };
@@ -28,7 +32,18 @@ pub(crate) struct Loader {
     pub(super) to: Duration,
     pub(super) pool: PoolReader,
     pub(super) on_first: Option<OnFirst>,
-    pub(super) start_wait: Duration,
+    pub(super) begins: Begins,
+}
+
+/// How a session begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begins {
+    /// The moment at which it was asked for.
+    asked: Instant,
+    /// Longest wait of its first frames for what a slow link lacks.
+    longest: Duration,
+    /// Seconds of media in a second.
+    speed: f64,
 }
 
 impl Loader {
@@ -41,12 +56,21 @@ impl Loader {
         on_first: Option<OnFirst>,
     ) -> Self {
         let pool = resources.intervals.enter(Subject::of(&media, tracks.clone()), from);
-        Self { reader: resources.reader.clone(), media, tracks, next, to, pool, on_first, start_wait: Duration::ZERO }
+        Self {
+            reader: resources.reader.clone(),
+            media,
+            tracks,
+            next,
+            to,
+            pool,
+            on_first,
+            begins: Begins { asked: Instant::now(), longest: Duration::ZERO, speed: 1.0 },
+        }
     }
 
-    /// Lets the first frames wait for what a slow link lacks, for at most this time.
-    pub(crate) fn waits(self, start_wait: Duration) -> Self {
-        Self { start_wait, ..self }
+    /// Lets the first frames wait for what a slow link lacks at a speed: for at most this time, from now on.
+    pub(crate) fn waits(self, longest: Duration, speed: f64) -> Self {
+        Self { begins: Begins { asked: Instant::now(), longest, speed }, ..self }
     }
 
     /// Gives all frames to `output`, each block as `shift` returns it. Returns the number of frames; `None` if the reader of the
@@ -59,7 +83,7 @@ impl Loader {
         output: &Output,
         shift: &(dyn Fn(&Run) -> Run + Sync),
     ) -> Result<Option<usize>, LoadError> {
-        let Self { reader, media, tracks, mut next, to, mut pool, mut on_first, start_wait } = self;
+        let Self { reader, media, tracks, mut next, to, mut pool, mut on_first, begins } = self;
         for object in media.objects() {
             reader.store.prepare(object).await?;
         }
@@ -95,11 +119,22 @@ impl Loader {
                 Arc::new(read(&mut lanes).await?)
             };
             is_shared = true;
+            if given == 0 {
+                // Where another session has read the block, the watches of this one end with the wait.
+                let mut led = Follower::default();
+                if follower.watches.is_empty()
+                    && let Ok(planned) = Lanes::new(&media, length, &tracks, &next).plan(number)
+                {
+                    led.follow(&reader.store, &media, &tracks, length.begin_of(number), &planned);
+                }
+                let lasts = to.saturating_sub(length.begin_of(number)).as_secs_f64();
+                let playing = PlaySpan { speed: begins.speed, lasts };
+                let left = begins.longest.saturating_sub(begins.asked.elapsed());
+                let watches = follower.watches.iter().chain(&led.watches);
+                join_all(watches.map(|watch| watch.is_ready(playing, left))).await;
+            }
             next.clone_from(&block.next);
             following = block.following;
-            if given == 0 {
-                join_all(follower.watches.iter().map(|watch| watch.is_ready(start_wait))).await;
-            }
             given += block.frames.len();
             if output.send(shift(&block.frames)).await.is_err() {
                 return Ok(None);

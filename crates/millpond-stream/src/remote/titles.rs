@@ -25,7 +25,7 @@ const FAILED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct RemoteTitles {
     connector: Arc<dyn Connector>,
-    /// Those that were not used for long are forgotten. The lock is held while one is made.
+    /// Entries that were not used for long are forgotten. The lock is held while one is made.
     by_path: Mutex<Cache<Arc<str>, Arc<Entry>>>,
 }
 
@@ -113,17 +113,28 @@ impl RemoteTitles {
     }
 
     async fn opened(&self, (path, place): (&str, usize), entry: &Entry) -> Found {
-        let playback = match Playback::describe(entry.source.first(), &self.connector).await {
-            Ok(playback) => playback,
-            // Another server may have the stream.
-            Err(_) if entry.source.iter().nth(1).is_some() => return Found::Unopened,
-            Err(error) if matches!(error.kind, SourceErrorKind::Refused(_)) => return Found::Failed(Arc::new(error)),
-            Err(error) => {
-                tracing::debug!(%path, %error, "whether a server has a stored title is not known");
-                return Found::Unanswered;
+        let (mut described, mut refused) = (None, None);
+        for source in entry.source.iter() {
+            match Playback::describe(source, &self.connector).await {
+                Ok(playback) => {
+                    described = Some((source.clone(), playback));
+                    break;
+                }
+                Err(error) => {
+                    tracing::debug!(%path, %error, "whether a server has a stored title is not known");
+                    refused = Some(error);
+                }
             }
+        }
+        let Some((source, playback)) = described else {
+            return match refused {
+                // Another server may still have the stream.
+                _ if entry.source.iter().nth(1).is_some() => Found::Unopened,
+                Some(error) if matches!(error.kind, SourceErrorKind::Refused(_)) => Found::Failed(Arc::new(error)),
+                _ => Found::Unanswered,
+            };
         };
-        let (source, connector) = (entry.source.first().clone(), self.connector.clone());
+        let connector = self.connector.clone();
         match RemoteTitle::open((path.into(), place), (source, connector), playback, entry.least).await {
             Ok(Some(title)) => Found::Title(title),
             Ok(None) => Found::Live,

@@ -3,7 +3,7 @@
 use super::{StoredMedia, seconds};
 use millpond_package::{ObjectIndex, PresentedTrack};
 use millpond_store::schedule::Course;
-use std::{iter, time::Duration};
+use std::time::Duration;
 
 /// Time of media that is looked up at once. The scheduler plans a minute ahead.
 const REACH: Duration = Duration::from_secs(75);
@@ -73,18 +73,17 @@ impl Courses {
     /// in bytes a second.
     pub(crate) fn course(&self, object: ObjectIndex, byte: u64, at: Duration, (length, rate): (u64, f64)) -> Course {
         let begin = (byte, at.as_secs_f64());
-        let ahead = |point: &&Point| point.object == object && point.offset > byte && point.time >= begin.1;
-        let mut points = self.points.iter().filter(ahead).peekable();
-        let moments = iter::from_fn(|| {
-            let first = points.next()?;
-            let is_together = |other: &&Point| other.time < first.time + TOGETHER.as_secs_f64();
-            let others: Vec<u64> = iter::from_fn(|| points.next_if(is_together)).map(|other| other.offset).collect();
-            let nearest = others.iter().copied().fold(first.offset, u64::min);
-            let all = others.into_iter().chain([first.offset]);
-            let furthest = all.filter(|offset| offset - nearest <= INTERLEAVED).max()?;
-            Some((furthest, first.time))
-        });
-        let mut known: Vec<_> = iter::once(begin).chain(moments).collect();
+        let mut points = &self.points[self.points.partition_point(|point| point.time < begin.1)..];
+        let mut known = vec![begin];
+        while let Some(first) = points.first() {
+            let count = points.partition_point(|point| point.time < first.time + TOGETHER.as_secs_f64());
+            let (together, later) = points.split_at(count.max(1));
+            let ahead = || together.iter().filter(|point| point.object == object && point.offset > byte);
+            let nearest = ahead().map(|point| point.offset).min();
+            let near = ahead().map(|point| point.offset).filter(|offset| offset - nearest.unwrap_or(0) <= INTERLEAVED);
+            known.extend(near.max().map(|furthest| (furthest, first.time)));
+            points = later;
+        }
         let last = known.iter().copied().max_by_key(|point| point.0).unwrap_or(begin);
         known.push((length, last.1 + length.saturating_sub(last.0) as f64 / rate.max(1e-9)));
         Course::new(known)

@@ -1,7 +1,7 @@
 //! The interceptor: the state that all intercepted connections share.
 //!
 //! `listen` accepts them; their local address is the original destination. `connection` decides what becomes of each. A GET
-//! becomes a live stream of the server's RTSP port (`translation`), which HTTP answers with one long response. All else is
+//! becomes a live stream or a stored title of the server's RTSP port (`translation`), which HTTP answers with one long response. All else is
 //! passed on by `relay`, to one server of a group (`spread`). Destinations outside of `intercept-networks` are closed, and so are loops.
 
 mod connection;

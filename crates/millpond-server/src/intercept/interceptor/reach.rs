@@ -2,6 +2,7 @@
 
 use super::{Intercept, Upstream, spread::Passage};
 use std::{
+    io,
     net::SocketAddr,
     time::{Duration, Instant},
 };
@@ -24,23 +25,34 @@ impl Intercept {
             let limit = if servers.peek().is_some() { PATIENCE.min(self.upstream.limit) } else { self.upstream.limit };
             match (Upstream { limit, ..self.upstream }).connect(chosen, from).await {
                 Ok(stream) => {
+                    self.spread.reached(chosen);
                     if chosen != server {
                         self.metrics.diverted.inc();
                         tracing::debug!(peer = %client, %server, %chosen, "intercepted connection goes to another server of its group");
                     }
                     return Some((stream, Some(self.spread.passes(client.ip(), chosen.ip()))));
                 }
-                Err(error) => {
-                    if self.spread.failed(chosen, Instant::now()) {
-                        tracing::warn!(server = %chosen, %error, "a server of a group can't be reached: others get its connections");
-                    }
+                Err(error) if is_of_server(&error) && self.spread.failed(chosen, Instant::now()) => {
+                    tracing::warn!(server = %chosen, %error, "a server of a group can't be reached: others get its connections");
                 }
+                Err(error) => unreachable(client, chosen, &error),
             }
         }
         None
     }
 }
 
-fn unreachable(client: SocketAddr, server: SocketAddr, error: &std::io::Error) {
+/// Whether a connection failed because of the server or the network, and not for want of descriptors or permissions here.
+fn is_of_server(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable, TimedOut,
+    };
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable | TimedOut
+    )
+}
+
+fn unreachable(client: SocketAddr, server: SocketAddr, error: &io::Error) {
     tracing::debug!(peer = %client, %server, %error, "the server of an intercepted connection can't be reached");
 }

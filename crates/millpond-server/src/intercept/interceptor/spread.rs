@@ -7,8 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time for which a port that could not be reached is the last choice.
+/// Time for which a port that could not be reached is the last choice. Then one connection tries it again.
 const AVOIDED: Duration = Duration::from_secs(10);
+/// Most ports that are remembered as not reachable.
+const MOST: usize = 1024;
 
 /// The open connections and the failures of the servers of groups. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +23,7 @@ pub(super) struct Spread {
 struct State {
     /// Open connections of servers.
     open: HashMap<IpAddr, usize>,
-    /// Times before which ports are avoided.
+    /// Times before which ports that could not be reached are avoided.
     avoided: HashMap<SocketAddr, Instant>,
     /// Open connections of clients with servers. Protocols with several connections need one server for all of them.
     clients: HashMap<(IpAddr, IpAddr), usize>,
@@ -49,24 +51,37 @@ impl Spread {
         client: IpAddr,
         now: Instant,
     ) -> Vec<SocketAddr> {
-        let state = self.lock();
+        let mut state = self.lock();
+        let port = |server: IpAddr| SocketAddr::new(server, destination.port());
         let rank = |server: &IpAddr| {
-            let until = state.avoided.get(&SocketAddr::new(*server, destination.port()));
+            let until = state.avoided.get(&port(*server));
             let is_new = !state.clients.contains_key(&(client, *server));
             let open = state.open.get(server).copied().unwrap_or(0);
             (until.is_some_and(|until| *until > now), is_new, open, *server != destination.ip())
         };
         let mut servers: Vec<_> = group.collect();
-        servers.sort_by_key(rank);
+        servers.sort_by_cached_key(rank);
+        // Other connections avoid it until this one has tried it.
+        if let Some(until) = servers.first().and_then(|first| state.avoided.get_mut(&port(*first))) {
+            *until = now + AVOIDED;
+        }
         servers.into_iter().map(|server| SocketAddr::new(server, destination.port())).collect()
     }
 
-    /// Notes that a server's port could not be reached. Returns whether it was not avoided before.
+    /// Notes that a server's port could not be reached. Returns whether all ports of that server could be reached before.
     pub(super) fn failed(&self, server: SocketAddr, now: Instant) -> bool {
         let mut state = self.lock();
-        // Bounded: only the ports of groups are noted, for a short time.
-        state.avoided.retain(|_, until| *until > now);
-        state.avoided.insert(server, now + AVOIDED).is_none()
+        let is_first = !state.avoided.keys().any(|port| port.ip() == server.ip());
+        if state.avoided.len() >= MOST {
+            state.avoided.clear();
+        }
+        state.avoided.insert(server, now + AVOIDED);
+        is_first
+    }
+
+    /// Notes that a server's port was reached.
+    pub(super) fn reached(&self, server: SocketAddr) {
+        self.lock().avoided.remove(&server);
     }
 
     /// Counts a connection of a client with a server.
@@ -146,7 +161,15 @@ mod tests {
         assert_eq!(order(&spread, 2, 101, now), [3, 4, 2].map(address));
         let rtsp = SocketAddr::new(address(2), 554);
         assert_eq!(spread.order([2, 3].map(address).into_iter(), rtsp, address(101), now)[0], rtsp, "another port");
-        assert_eq!(order(&spread, 2, 101, now + AVOIDED)[0], address(2));
-        assert!(spread.failed(dead, now + AVOIDED), "it is told again");
+        let later = now + AVOIDED;
+        assert_eq!(order(&spread, 2, 101, later)[0], address(2), "one connection tries it again");
+        assert_eq!(order(&spread, 2, 102, later)[0], address(3), "and no other one");
+        spread.reached(dead);
+        assert_eq!(order(&spread, 2, 102, later)[0], address(2));
+        assert!(spread.failed(dead, later), "it is told again");
+        for port in 0..3 * MOST as u16 {
+            spread.failed(SocketAddr::new(address(3), port), later);
+        }
+        assert!(spread.lock().avoided.len() <= MOST);
     }
 }

@@ -120,35 +120,51 @@ impl Intercept {
         probe.is_ok()
     }
 
-    /// Opens what servers have for a request. A stored title is sent to each client from its beginning, a stream to all at once.
+    /// Opens the media that servers have for a request. Each client gets a stored title from its beginning; a stream is shared.
     async fn media(&self, servers: SameServers<'_>, request: &Request) -> Result<TranslatedMedia, AnswerError> {
-        let is_title = |error: &AnswerError| matches!(error, AnswerError::Source { error, .. } if error.kind == SourceErrorKind::StoredTitle);
         let target = &request.target;
-        match self.play(servers, target, StoredPolicy::Refuse).await {
-            Err(error) if is_title(&error) => {}
-            played => return played.map(TranslatedMedia::Stream),
-        }
         // Transport streams are made of titles as of live streams.
         let is_fmp4 = container(request.split().0, &request.headers) == Container::Fmp4;
-        let title = if is_fmp4 { self.title(servers, target).await? } else { None };
+        let path = self.title_path(servers, target);
+        if is_fmp4
+            && self.manager.remote_titles().known(&path).await.is_some()
+            && let Some(title) = self.title(&path, servers, target).await?
+        {
+            return Ok(TranslatedMedia::Title(title));
+        }
+        match self.play(servers, target, StoredPolicy::Refuse).await {
+            Err(AnswerError::Source { error, .. }) if error.kind == SourceErrorKind::StoredTitle => {}
+            played => return played.map(TranslatedMedia::Stream),
+        }
+        let title = if is_fmp4 { self.title(&path, servers, target).await? } else { None };
         match title {
             Some(title) => Ok(TranslatedMedia::Title(title)),
             None => self.play(servers, target, StoredPolicy::Play).await.map(TranslatedMedia::Stream),
         }
     }
 
-    /// Opens a stored title; `None` where it can only be played as a stream.
-    async fn title(&self, servers: SameServers<'_>, target: &str) -> Result<Option<Arc<RemoteTitle>>, AnswerError> {
-        let server = servers.iter().find(|server| self.knows(Fact::HasRtsp(*server))).unwrap_or(servers.first);
-        let name = |rest: &str| format!("{TITLES}/{}/{rest}", self.authority(server));
+    /// Returns the path of a title in the cache. Targets that are no plain path have a hash: they may contain passwords, and names are
+    /// shown.
+    fn title_path(&self, servers: SameServers<'_>, target: &str) -> String {
+        let name = |rest: &str| format!("{TITLES}/{}/{rest}", self.authority(servers.first));
         let plain = target.trim_matches('/');
-        let readable = Some(name(plain)).filter(|name| !plain.contains('?') && ObjectPath::parse(name).is_ok());
-        let path = readable.unwrap_or_else(|| name(&format!("{:016x}", self.hash(target))));
-        let failed = |error| AnswerError::Source { path: path.clone(), error };
-        let source = self.source(server, target, StoredPolicy::Play).map_err(|error| failed(Arc::new(error)))?;
+        let readable = Some(name(plain)).filter(|name| {
+            target.strip_prefix('/') == Some(plain) && !plain.contains('?') && ObjectPath::parse(name).is_ok()
+        });
+        readable.unwrap_or_else(|| name(&format!("{:016x}", self.hash(target))))
+    }
+
+    /// Opens a stored title; `None` where it can only be played as a stream.
+    async fn title(
+        &self,
+        path: &str,
+        servers: SameServers<'_>,
+        target: &str,
+    ) -> Result<Option<Arc<RemoteTitle>>, AnswerError> {
+        let failed = |error| AnswerError::Source { path: path.to_owned(), error };
+        let sources = self.sources(servers, target, StoredPolicy::Play).map_err(|error| failed(Arc::new(error)))?;
         self.manager.add_remote_place(&TITLES.into());
-        let titles = self.manager.remote_titles();
-        titles.find((&path, TITLES.len()), &source.into(), self.sources.segment).await.map_err(failed)
+        self.manager.remote_titles().find((path, TITLES.len()), &sources, self.sources.segment).await.map_err(failed)
     }
 
     /// Opens a live stream of a server that clients of RTSP share; `None` where it has none of that path.
@@ -187,12 +203,9 @@ impl Intercept {
         // No place has such a name. Queries may contain passwords, and names are shown.
         let query = query.map(|query| format!("?{:016x}", self.hash(query))).unwrap_or_default();
         let name: Arc<str> = format!("{kind}{}{path}{query}", self.authority(servers.first)).into();
-        let source = |server| {
-            self.source(server, target, stored)
-                .map_err(|error| AnswerError::Source { path: name.to_string(), error: Arc::new(error) })
-        };
-        let others = servers.others.iter().map(|server| source(*server)).collect::<Result<_, _>>()?;
-        let source = Source::Rtsp(Alternatives::new(source(servers.first)?, others));
+        let sources = self.sources(servers, target, stored);
+        let failed = |error| AnswerError::Source { path: name.to_string(), error: Arc::new(error) };
+        let source = Source::Rtsp(sources.map_err(failed)?);
         let linger = Linger::For(Duration::ZERO);
         Ok(LiveRequest { path: name, source, relayed: None, linger, shift: None })
     }
@@ -204,6 +217,18 @@ impl Intercept {
             (_, IpAddr::V4(address)) => address.to_string(),
             (_, IpAddr::V6(address)) => format!("[{address}]"),
         }
+    }
+
+    /// Returns the sources of a request target, in the order of the servers.
+    fn sources(
+        &self,
+        servers: SameServers<'_>,
+        target: &str,
+        stored: StoredPolicy,
+    ) -> Result<Alternatives, SourceError> {
+        let source = |server| self.source(server, target, stored);
+        let others = servers.others.iter().map(|server| source(*server)).collect::<Result<_, _>>()?;
+        Ok(Alternatives::new(source(servers.first)?, others))
     }
 
     /// Returns the source of a request target of a server.
@@ -228,7 +253,9 @@ impl Intercept {
         match source.kind {
             // Cameras demand a password before they look for the path.
             NotFound | Unauthorized | NoMedia | Refused(400 | 403 | 405 | 501) => self.note(unknown),
-            Protocol => servers.iter().for_each(|server| self.note(Fact::NoRtsp(server))),
+            // Of a group, another server may have RTSP.
+            Protocol if servers.others.is_empty() => self.note(Fact::NoRtsp(servers.first)),
+            Protocol => {}
             Unreachable => servers.iter().for_each(|server| self.knowledge().remove(Fact::HasRtsp(server))),
             _ => return Translated::Failed(error),
         }

@@ -73,7 +73,7 @@ impl Opening<'_> {
             _ => {
                 let (cursors, part) = (cursors(&subscriber.tracks), (position, until));
                 let loader = Loader::new(self.resources, media.clone(), cursors, part, Some(look));
-                Box::new(loader.waits(self.options.start_wait))
+                Box::new(loader.waits(self.options.start_wait, speed))
             }
         };
         let label = format!("{} {id:x}", media.path());

@@ -244,9 +244,9 @@ fn a_stream_begins_later_by_what_its_link_lacks() {
     );
     let Some((_origin, port)) = origins::nginx(folder.path(), scratch.path(), "") else { return };
     let mean = std::fs::metadata(&film).unwrap().len() as f64 / 20.0;
-    let (waited, _) = over_a_thin_link(port, 1.2 * mean, &[]);
+    let (waited, later) = over_a_thin_link(port, 1.2 * mean, &[]);
     let (at_once, late) = over_a_thin_link(port, 1.2 * mean, &["--rtsp-start", "0s"]);
     // Its first six seconds take more than eight.
     assert!(waited > at_once + 1.0, "{waited} s, {at_once} s at once");
-    assert!(late > 5.0, "without the wait packets are late: {late} %");
+    assert!(late > 5.0 && later <= late, "late packets: {late} % without the wait, {later} % with it");
 }

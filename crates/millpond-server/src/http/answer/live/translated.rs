@@ -14,7 +14,7 @@ use millpond_package::hls::Container;
 use millpond_stream::{Program, remote::RemoteTitle};
 use std::sync::Arc;
 
-/// What a GET of an intercepted connection is answered with.
+/// The media in the answer to a GET of an intercepted connection.
 pub(crate) enum TranslatedMedia {
     /// A stream, which its viewers share.
     Stream(Program),
