@@ -316,6 +316,7 @@ fn a_dead_or_loaded_server_hands_its_connections_to_another_one_of_its_group() {
     let servers = Servers::start(server, folder.path());
     // 10.2.0.4 has no HTTP, 10.2.0.3 no RTSP.
     let edge = edge(&["--intercept-groups", "10.2.0.4 10.2.0.2, 10.2.0.3 10.2.0.5"]);
+    let watch = Watch::begin(&edge);
 
     // A dead port, of HTTP and of RTSP, passed on and translated.
     let got = folder.path().join("got.bin");
@@ -352,5 +353,6 @@ fn a_dead_or_loaded_server_hands_its_connections_to_another_one_of_its_group() {
     assert_eq!(server("10.1.0.2"), file.len().to_string());
     drop(slow);
     assert!(edge.metric("millpond_intercepted_diverted_total", "") >= 3.0);
+    watch.end(By::Diverted, &edge);
     drop(servers);
 }

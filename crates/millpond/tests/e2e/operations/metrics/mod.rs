@@ -74,6 +74,8 @@ pub(crate) enum By {
     SlowRecording,
     /// Intercepted connections (`intercept`).
     Intercepted,
+    /// Intercepted connections of groups of servers (`intercept-groups`).
+    Diverted,
     /// A place that asks for tokens (`access`).
     Access,
     /// Limits of clients and tokens (`access_limits`).
@@ -156,6 +158,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_index_read_bytes_total", By::Web),
     ("millpond_intercepted_bytes_total", By::Intercepted),
     ("millpond_intercepted_connections_total", By::Intercepted),
+    ("millpond_intercepted_diverted_total", By::Diverted),
     ("millpond_intercepted_open", By::Intercepted),
     ("millpond_live_asked_packets_total", By::Repairs),
     ("millpond_live_broken_frames_total", By::BadSource),
