@@ -3,7 +3,7 @@
 use super::{Course, Mode, Planner, Seconds, ViewerId, viewer::Wish};
 use std::ops::Range;
 
-/// The time of playing that is looked at.
+/// Seconds of playback, from the start on, whose bytes must all arrive before their deadlines.
 const HORIZON: Seconds = 60.0;
 /// Time between two deadlines of it.
 const STEP: Seconds = 0.25;

@@ -5,7 +5,7 @@ use millpond_package::{ObjectIndex, PresentedTrack};
 use millpond_store::schedule::Course;
 use std::time::Duration;
 
-/// Time of media that is looked up at once. The scheduler plans a minute ahead.
+/// Media time of the samples that one look-up in the sample tables covers. The fetch scheduler plans a minute ahead.
 const REACH: Duration = Duration::from_secs(75);
 /// Samples within this time count as due together, at its beginning. A key frame of some hundred kilobytes is due at once.
 const TOGETHER: Duration = Duration::from_millis(200);
