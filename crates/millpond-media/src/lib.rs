@@ -16,6 +16,7 @@ pub(crate) mod fixture;
 pub mod flv;
 pub mod foreign;
 mod index;
+mod matroska;
 pub mod movie;
 mod mp4;
 pub mod protection;

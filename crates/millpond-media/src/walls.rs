@@ -6,7 +6,7 @@ use millpond_walls::{Rows, Walls};
 const ROWS: Rows = &[
     &["stitch"],
     &["index"],
-    &["mp4"],
+    &["matroska", "mp4"],
     &["flv", "movie", "ts"],
     &["codec"],
     &["protection"],

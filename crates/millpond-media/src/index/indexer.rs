@@ -11,6 +11,7 @@ use crate::{
         lane::{Arrived, Here, Lane},
         outline_search::{OutlineSearch, Outlined},
     },
+    matroska::{self, MatroskaIndexer, MatroskaStep},
     movie::{Movie, sample_table::SampleTable},
     mp4::moov::MovieDraft,
     units::{ByteRange, Timescale},
@@ -74,6 +75,8 @@ pub struct Indexer {
 enum Stage {
     /// Searching for the movie box.
     Boxes(Lane, Rounds),
+    /// Reading a Matroska file.
+    Matroska(Box<MatroskaIndexer>),
     /// Searching for a table of fragments.
     Outline(Box<OutlineSearch>),
     /// Searching for fragments.
@@ -159,6 +162,12 @@ impl Indexer {
         matches!(self.stage, Stage::Fragments(_))
     }
 
+    /// Whether bytes that were supplied are not held any more when the next ones are needed.
+    #[must_use]
+    pub fn is_scanning(&self) -> bool {
+        matches!(&self.stage, Stage::Matroska(indexer) if indexer.is_at_blocks())
+    }
+
     /// Passes in the bytes of one range that the last [`poll`](Self::poll) returned. Fewer bytes than the range has
     /// make the next poll fail. A range that was not requested is ignored.
     pub fn supply(&mut self, range: ByteRange, bytes: Bytes) {
@@ -176,6 +185,7 @@ impl Indexer {
     fn advance(&mut self) -> Result<Step, MediaError> {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Boxes(lane, rounds) => self.find_moov(lane, rounds),
+            Stage::Matroska(indexer) => self.read_matroska(indexer),
             Stage::Outline(search) => self.find_outline(search),
             Stage::Fragments(parts) => self.find_fragments(*parts),
             Stage::Frames(mut movie) => {
@@ -191,6 +201,12 @@ impl Indexer {
     fn find_moov(&mut self, mut lane: Lane, mut rounds: Rounds) -> Result<Step, MediaError> {
         rounds.begin(1, lane.at(), &self.work)?;
         if let Some(bytes) = self.arrived.take_from(lane.held_to()) {
+            if lane.at() == 0 && bytes.starts_with(&matroska::MAGIC) {
+                let (most, work) = (self.limits.max_metadata, self.work.clone());
+                let indexer = MatroskaIndexer::new(self.object_len, most, self.limits.head, work);
+                self.arrived.put(ByteRange::at(0, bytes.len() as u64), bytes);
+                return self.read_matroska(Box::new(indexer));
+            }
             lane.append(bytes);
         }
         let moov = match self.walk(&mut lane)? {
@@ -219,6 +235,22 @@ impl Indexer {
         }
         let walk = self.walk_of(lane, moov.len());
         self.find_fragments((draft, walk))
+    }
+
+    /// Reads a Matroska file as far as the bytes allow.
+    fn read_matroska(&mut self, mut indexer: Box<MatroskaIndexer>) -> Result<Step, MediaError> {
+        loop {
+            match indexer.step()? {
+                MatroskaStep::Done(movie) => return Ok(Step::Done(*movie)),
+                MatroskaStep::Needs(range) => match self.arrived.take_from(range.start) {
+                    Some(bytes) => indexer.supply(bytes),
+                    None => {
+                        self.stage = Stage::Matroska(indexer);
+                        return Ok(Step::Need(vec![range]));
+                    }
+                },
+            }
+        }
     }
 
     /// Begins the walk over all fragments behind a movie box of `header` bytes.

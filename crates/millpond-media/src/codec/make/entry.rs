@@ -44,13 +44,35 @@ pub(super) fn visual(kind: &FourCc, picture: &Picture, configuration: (&FourCc, 
     body.extend([0, 0x18, 0xff, 0xff]);
     from_quicktime::put(&mut body, configuration.0, &[configuration.1]);
     if let Some(color) = picture.color {
-        let codes = [0, color.primaries, 0, color.transfer, 0, color.matrix, u8::from(color.full_range) << 7];
-        from_quicktime::put(&mut body, b"colr", &[b"nclx", &codes]);
+        from_quicktime::put(&mut body, b"colr", &[&self::color(color)]);
     }
-    if let Some((horizontal, vertical)) = picture.pixel_aspect {
-        from_quicktime::put(&mut body, b"pasp", &[&horizontal.to_be_bytes(), &vertical.to_be_bytes()]);
+    if let Some(ratio) = picture.pixel_aspect {
+        from_quicktime::put(&mut body, b"pasp", &[&aspect(ratio)]);
     }
     from_quicktime::boxed(*kind, &body)
+}
+
+/// The body of `colr` (12.1.5) of type `nclx`.
+pub(super) fn color(color: Color) -> Vec<u8> {
+    let codes = [0, color.primaries, 0, color.transfer, 0, color.matrix, u8::from(color.full_range) << 7];
+    [&b"nclx"[..], &codes].concat()
+}
+
+/// The body of `pasp` (12.1.4): horizontal and vertical spacing.
+pub(super) fn aspect((horizontal, vertical): (u32, u32)) -> Vec<u8> {
+    [horizontal.to_be_bytes(), vertical.to_be_bytes()].concat()
+}
+
+/// Appends boxes to a sample entry.
+pub(super) fn with_boxes(mut entry: Vec<u8>, boxes: &[(FourCc, Vec<u8>)]) -> Vec<u8> {
+    for (kind, body) in boxes {
+        from_quicktime::put(&mut entry, kind, &[body]);
+    }
+    let size = u32::try_from(entry.len()).unwrap_or(u32::MAX).to_be_bytes();
+    if let Some(field) = entry.first_chunk_mut() {
+        *field = size;
+    }
+    entry
 }
 
 /// Writes an `AudioSampleEntry` of version 0 (ISO/IEC 14496-12 12.2.3) with a configuration box. A rate of more than 16

@@ -2,7 +2,7 @@
 
 use super::{Made, PATH, entry};
 use crate::{
-    codec::{ByteOrder, PcmCoding, PcmConfig, audio::pcm, parse_sample_entry},
+    codec::{PcmCoding, PcmConfig, audio::pcm, parse_sample_entry},
     error::MediaError,
     units::Timescale,
 };
@@ -17,8 +17,11 @@ pub fn pcm(coding: PcmCoding, channels: u16, sample_rate: Timescale) -> Result<M
         PcmCoding::MuLaw => (*b"ulaw", 16),
         PcmCoding::ALaw => (*b"alaw", 16),
         PcmCoding::Unsigned8 => (*b"raw ", 8),
-        PcmCoding::Signed16(ByteOrder::Big) => (*b"ipcm", 16),
-        PcmCoding::Signed24(ByteOrder::Big) => (*b"ipcm", 24),
+        PcmCoding::Signed16(_) => (*b"ipcm", 16),
+        PcmCoding::Signed24(_) => (*b"ipcm", 24),
+        PcmCoding::Signed32(_) => (*b"ipcm", 32),
+        PcmCoding::Float32(_) => (*b"fpcm", 32),
+        PcmCoding::Float64(_) => (*b"fpcm", 64),
         other => return Err(MediaError::unsupported(PATH, 0, format!("PCM as {other:?}"))),
     };
     let config = PcmConfig { fourcc: kind, coding, channels, sample_rate: rate };

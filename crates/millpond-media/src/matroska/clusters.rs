@@ -1,0 +1,378 @@
+//! Walks clusters (RFC 9559 5.1.3) and finds their blocks, without I/O.
+
+use super::{
+    block,
+    ebml::{Header, LONGEST_HEADER},
+    ids,
+    window::{Here, Window},
+};
+use crate::{error::MediaError, units::ByteRange, work::Work};
+use bytes::Bytes;
+use std::collections::BTreeSet;
+
+/// Bytes of a block that are read first: its head, and most lists of laced frames.
+const BLOCK_HEAD: u64 = 64;
+/// Most bytes of a first frame that tell its codec.
+const FIRST_FRAME: u64 = 4096;
+/// Most damaged places that a walk passes.
+const MOST_DAMAGES: u32 = 1024;
+
+/// A block.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub(super) track: u64,
+    /// Time in ticks of the segment.
+    pub(super) time: i64,
+    pub(super) is_key: bool,
+    /// `BlockDuration` in ticks of the segment.
+    pub(super) duration: Option<u64>,
+    /// Beginning of its first frame, where [`Clusters::show_first_of`] asked for it.
+    pub(super) first: Option<Bytes>,
+}
+
+/// Result of one step.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// The bytes of this range are needed.
+    Needs(ByteRange),
+    /// A block, whose frames are [`Clusters::frames`].
+    Block(Block),
+    End,
+}
+
+/// The walk over a stretch of a segment.
+#[derive(Debug)]
+pub(super) struct Clusters {
+    window: Window,
+    cluster: Option<Cluster>,
+    group: Option<Group>,
+    /// Frames of the last block.
+    frames: Vec<ByteRange>,
+    /// Tracks whose next frame is shown.
+    shown: BTreeSet<u64>,
+    places: Vec<(u64, u64)>,
+    damages: u32,
+    is_searching: bool,
+    is_cut_short: bool,
+    work: Work,
+}
+
+#[derive(Debug)]
+struct Cluster {
+    /// `None` where the size is unknown.
+    end: Option<u64>,
+    time: Option<i64>,
+}
+
+/// A `BlockGroup` that is being read.
+#[derive(Debug)]
+struct Group {
+    end: u64,
+    block: Option<Block>,
+    duration: Option<u64>,
+    has_reference: bool,
+}
+
+impl Clusters {
+    /// Creates a walk over `range`, which begins with an element of the segment. Requests have `read_size` bytes at least.
+    pub(super) fn new(range: ByteRange, read_size: u64, work: Work) -> Self {
+        Self {
+            window: Window::new(range.start, range.end, read_size),
+            cluster: None,
+            group: None,
+            frames: Vec::new(),
+            shown: BTreeSet::new(),
+            places: Vec::new(),
+            damages: 0,
+            is_searching: false,
+            is_cut_short: false,
+            work,
+        }
+    }
+
+    /// Shows the beginning of the next frame of a track.
+    pub(super) fn show_first_of(&mut self, track: u64) {
+        self.shown.insert(track);
+    }
+
+    /// Frames of the block that was returned last.
+    pub(super) fn frames(&self) -> &[ByteRange] {
+        &self.frames
+    }
+
+    /// Whether the stretch ends within an element.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.is_cut_short
+    }
+
+    /// Position of the walk.
+    pub(super) fn at(&self) -> u64 {
+        self.window.at()
+    }
+
+    /// Takes the bytes of the range that was needed.
+    pub(super) fn supply(&mut self, bytes: Bytes) {
+        self.window.append(bytes);
+    }
+
+    /// Extends or cuts the stretch.
+    pub(super) fn set_end(&mut self, end: u64) {
+        self.window.set_end(end);
+    }
+
+    /// Walks to the next block.
+    ///
+    /// # Errors
+    /// The job has ended, or too many places are damaged.
+    pub(super) fn next(&mut self) -> Result<Event, MediaError> {
+        loop {
+            let at = self.window.at();
+            self.work.spend(1).map_err(|error| MediaError::work("Cluster", at, error))?;
+            if let Some(group) = self.group.take_if(|group| at >= group.end) {
+                if let Some(block) = group.block {
+                    let is_key = !group.has_reference;
+                    return Ok(Event::Block(Block { is_key, duration: group.duration, ..block }));
+                }
+                continue;
+            }
+            if self.is_searching {
+                match self.search() {
+                    Some(range) => return Ok(Event::Needs(range)),
+                    None => continue,
+                }
+            }
+            self.cluster.take_if(|cluster| cluster.end.is_some_and(|end| at >= end));
+            let header = match self.window.here() {
+                Here::End if self.group.is_some() => {
+                    self.is_cut_short = true;
+                    self.group = None;
+                    return Ok(Event::End);
+                }
+                Here::End => return Ok(Event::End),
+                Here::Unknown => return Ok(Event::Needs(self.window.want(LONGEST_HEADER))),
+                Here::Garbage => {
+                    self.damaged()?;
+                    continue;
+                }
+                Here::Element(header) => header,
+            };
+            let step = if self.group.is_some() {
+                self.in_group(&header)?
+            } else if self.cluster.is_some() {
+                self.in_cluster(&header)?
+            } else {
+                self.at_top(&header)?
+            };
+            if let Some(event) = step {
+                return Ok(event);
+            }
+        }
+    }
+
+    fn at_top(&mut self, header: &Header) -> Result<Option<Event>, MediaError> {
+        match (header.id, header.body) {
+            (ids::CLUSTER, body) => {
+                self.window.advance(header.length);
+                let end = body.map(|body| self.window.at().saturating_add(body));
+                self.cluster = Some(Cluster { end, time: None });
+                Ok(None)
+            }
+            // Files may be joined: another segment is read as a part of this one.
+            (ids::SEGMENT, _) => {
+                self.window.advance(header.length);
+                Ok(None)
+            }
+            (_, Some(_)) => self.skip(header),
+            (_, None) => {
+                self.damaged()?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn in_cluster(&mut self, header: &Header) -> Result<Option<Event>, MediaError> {
+        match header.id {
+            id if ids::is_top_level(id) => {
+                self.cluster = None;
+                Ok(None)
+            }
+            ids::TIMESTAMP => {
+                let Some(body) = header.body.filter(|body| *body <= 8) else {
+                    self.damaged()?;
+                    return Ok(None);
+                };
+                let Some(bytes) = self.window.bytes(header.length + body) else {
+                    return Ok(Some(self.wants(header.length + body)));
+                };
+                let value = bytes.iter().skip(header.length as usize).fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+                if let Some(cluster) = &mut self.cluster {
+                    cluster.time = i64::try_from(value).ok();
+                }
+                self.skip(header)
+            }
+            ids::SIMPLE_BLOCK => self.block(header),
+            ids::BLOCK_GROUP => {
+                let Some(body) = header.body else {
+                    self.damaged()?;
+                    return Ok(None);
+                };
+                self.window.advance(header.length);
+                let end = self.window.at().saturating_add(body);
+                self.group = Some(Group { end, block: None, duration: None, has_reference: false });
+                Ok(None)
+            }
+            _ => self.skip(header),
+        }
+    }
+
+    fn in_group(&mut self, header: &Header) -> Result<Option<Event>, MediaError> {
+        let Some(group) = &mut self.group else { return Ok(None) };
+        let fits = header.whole().is_some_and(|whole| self.window.at().saturating_add(whole) <= group.end);
+        if !fits {
+            self.group = None;
+            self.damaged()?;
+            return Ok(None);
+        }
+        match (header.id, header.body.unwrap_or(0)) {
+            (ids::BLOCK, _) => self.block(header),
+            (ids::REFERENCE_BLOCK, _) => {
+                group.has_reference = true;
+                self.skip(header)
+            }
+            (ids::BLOCK_DURATION, body @ ..=8) => {
+                let Some(bytes) = self.window.bytes(header.length + body) else {
+                    return Ok(Some(self.wants(header.length + body)));
+                };
+                let value = bytes.iter().skip(header.length as usize).fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+                group.duration = Some(value);
+                self.skip(header)
+            }
+            _ => self.skip(header),
+        }
+    }
+
+    /// Reads the head of a block, and skips it. A block without group is returned.
+    fn block(&mut self, header: &Header) -> Result<Option<Event>, MediaError> {
+        let (Some(size), Some(whole)) = (header.body, header.whole()) else {
+            self.damaged()?;
+            return Ok(None);
+        };
+        if whole > self.window.left() {
+            return Ok(Some(self.cut()));
+        }
+        let start = header.length as usize;
+        let held = self.window.held();
+        let available = held.len().saturating_sub(start);
+        let body = held.get(start..).unwrap_or_default();
+        let body = &body[..body.len().min(usize::try_from(size).unwrap_or(usize::MAX))];
+        let head = match block::read(body, size, &mut self.places) {
+            block::Read::Head(head) => head,
+            block::Read::Needs(bytes) => {
+                let wanted = (bytes as u64).max(BLOCK_HEAD).min(size);
+                return Ok(Some(self.wants(header.length + wanted)));
+            }
+            block::Read::Garbage => {
+                // Only this block is lost: its size is known.
+                self.count_damage()?;
+                return self.skip(header);
+            }
+        };
+        let mut first = None;
+        if self.shown.contains(&head.track)
+            && let Some((place, length)) = self.places.first().copied()
+        {
+            let until = place + length.min(FIRST_FRAME);
+            if (available as u64) < until {
+                return Ok(Some(self.wants(header.length + until)));
+            }
+            first = Some(Bytes::copy_from_slice(&body[place as usize..until as usize]));
+            self.shown.remove(&head.track);
+        }
+        let offset = self.window.at() + header.length;
+        self.frames.clear();
+        self.frames.extend(self.places.iter().map(|(place, length)| ByteRange::at(offset + place, *length)));
+        let time = self.cluster.as_ref().and_then(|cluster| cluster.time?.checked_add(i64::from(head.time)));
+        self.window.advance(whole);
+        let Some(time) = time else {
+            self.count_damage()?;
+            return Ok(None);
+        };
+        let block = Block { track: head.track, time, is_key: head.is_key, duration: None, first };
+        match &mut self.group {
+            Some(group) => {
+                group.block = Some(block);
+                Ok(None)
+            }
+            None => Ok(Some(Event::Block(block))),
+        }
+    }
+
+    /// Skips an element whose size is known.
+    fn skip(&mut self, header: &Header) -> Result<Option<Event>, MediaError> {
+        match header.whole() {
+            Some(whole) if whole <= self.window.left() => {
+                self.window.advance(whole);
+                Ok(None)
+            }
+            Some(_) if self.cluster.is_some() => Ok(Some(self.cut())),
+            _ => {
+                self.damaged()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Ends the walk within an element.
+    fn cut(&mut self) -> Event {
+        self.is_cut_short = true;
+        self.group = None;
+        self.window.set_end(self.window.at());
+        Event::End
+    }
+
+    fn wants(&self, size: u64) -> Event {
+        Event::Needs(self.window.want(size))
+    }
+
+    /// Leaves a damaged cluster: by its size, or by searching for the next one.
+    fn damaged(&mut self) -> Result<(), MediaError> {
+        self.count_damage()?;
+        self.group = None;
+        let end = self.cluster.take().and_then(|cluster| cluster.end);
+        match end.filter(|end| *end > self.window.at() && *end <= self.window.end()) {
+            Some(end) => self.window.advance(end - self.window.at()),
+            None => self.is_searching = true,
+        }
+        Ok(())
+    }
+
+    fn count_damage(&mut self) -> Result<(), MediaError> {
+        self.damages += 1;
+        if self.damages > MOST_DAMAGES {
+            let (found, most) = (u64::from(self.damages), u64::from(MOST_DAMAGES));
+            return Err(MediaError::too_large("Cluster", self.window.at(), found, most, "damaged places"));
+        }
+        Ok(())
+    }
+
+    /// Searches for the identifier of a cluster, behind the first byte. Returns the range that is needed.
+    fn search(&mut self) -> Option<ByteRange> {
+        let held = self.window.held();
+        let id = ids::CLUSTER.to_be_bytes();
+        let found = held.get(1..).and_then(|rest| rest.windows(id.len()).position(|four| four == id));
+        if let Some(place) = found {
+            self.window.advance(place as u64 + 1);
+            self.is_searching = false;
+            return None;
+        }
+        // The last bytes may be the beginning of an identifier.
+        let passed = (held.len() as u64).saturating_sub(id.len() as u64);
+        if self.window.held_to() >= self.window.end() {
+            self.window.advance(self.window.left());
+            self.is_searching = false;
+            return None;
+        }
+        self.window.advance(passed);
+        Some(self.window.want(LONGEST_HEADER + id.len() as u64))
+    }
+}

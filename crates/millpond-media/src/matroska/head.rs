@@ -1,0 +1,286 @@
+//! Reads what stands before the clusters of a segment, and what its `SeekHead` names.
+
+use super::{
+    cues::{self, Cue},
+    ebml::{self, Header, LONGEST_HEADER},
+    ids,
+    segment::{self, Info},
+    track_entry::TrackEntry,
+    window::{Here, Window},
+};
+use crate::{error::MediaError, units::ByteRange, work::Work};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Most elements before the first cluster.
+const MOST_ELEMENTS: u32 = 1024;
+/// Most elements that a `SeekHead` leads to.
+const MOST_SEEKS: usize = 8;
+/// Bytes read at an element that a `SeekHead` names.
+const NAMED: u64 = 64 << 10;
+
+/// What a segment tells of its clusters.
+#[derive(Debug)]
+pub(super) struct Head {
+    object_len: u64,
+    most: u64,
+    wants_cues: bool,
+    window: Window,
+    stage: Stage,
+    /// Beginning and end of the segment's body.
+    segment: (u64, u64),
+    first_cluster: Option<u64>,
+    info: Option<Info>,
+    tracks: Option<Vec<TrackEntry>>,
+    cues: Option<Vec<Cue>>,
+    /// Elements that `SeekHead` names, by their offsets.
+    named: BTreeMap<u64, u32>,
+    seeks: usize,
+    elements: u32,
+    work: Work,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Before the segment.
+    Top,
+    /// In the segment, before its clusters.
+    Front,
+    /// At an element that `SeekHead` names.
+    Named,
+}
+
+/// A head that was read.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) info: Info,
+    pub(super) tracks: Vec<TrackEntry>,
+    /// Cues of all tracks; `None` where there are none, or they weren't wanted.
+    pub(super) cues: Option<Vec<Cue>>,
+    /// Beginning and end of the segment's body.
+    pub(super) segment: (u64, u64),
+    pub(super) first_cluster: u64,
+}
+
+/// Result of one step.
+#[derive(Debug)]
+pub(super) enum Step {
+    Needs(ByteRange),
+    Found(Box<Found>),
+}
+
+impl Head {
+    /// Begins at the first byte of an object. Elements have at most `most` bytes; a request has `read_size`.
+    pub(super) fn new(object_len: u64, most: u64, read_size: u64, wants_cues: bool, work: Work) -> Self {
+        Self {
+            object_len,
+            most,
+            wants_cues,
+            window: Window::new(0, object_len, read_size),
+            stage: Stage::Top,
+            segment: (0, object_len),
+            first_cluster: None,
+            info: None,
+            tracks: None,
+            cues: None,
+            named: BTreeMap::new(),
+            seeks: 0,
+            elements: 0,
+            work,
+        }
+    }
+
+    /// Takes the bytes of the range that was needed.
+    pub(super) fn supply(&mut self, bytes: Bytes) {
+        self.window.append(bytes);
+    }
+
+    /// Reads as far as the bytes allow.
+    ///
+    /// # Errors
+    /// The file is no Matroska, has no tracks or clusters, or an element is damaged or too large.
+    pub(super) fn step(&mut self) -> Result<Step, MediaError> {
+        loop {
+            let at = self.window.at();
+            self.work.spend(1).map_err(|error| MediaError::work("Segment", at, error))?;
+            self.elements += 1;
+            if self.elements > MOST_ELEMENTS {
+                let (found, most) = (u64::from(self.elements), u64::from(MOST_ELEMENTS));
+                return Err(MediaError::too_large("Segment", at, found, most, "elements before the first cluster"));
+            }
+            let header = match self.window.here() {
+                Here::Unknown => return Ok(Step::Needs(self.window.want(LONGEST_HEADER))),
+                Here::Element(header) => header,
+                Here::End | Here::Garbage if self.stage == Stage::Top => {
+                    return Err(MediaError::invalid("the file", at, "no segment", "a Matroska segment"));
+                }
+                // Files that are still written, or damaged, may end anywhere.
+                Here::End | Here::Garbage => match self.next_named()? {
+                    Some(found) => return Ok(Step::Found(Box::new(found))),
+                    None => continue,
+                },
+            };
+            let done = match self.stage {
+                Stage::Top => self.at_top(&header)?,
+                Stage::Front => self.in_segment(&header)?,
+                Stage::Named => self.at_named(&header)?,
+            };
+            match done {
+                Next::Needs(size) => return Ok(Step::Needs(self.window.want(size))),
+                Next::On => {}
+                Next::Seek => {
+                    if let Some(found) = self.next_named()? {
+                        return Ok(Step::Found(Box::new(found)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn at_top(&mut self, header: &Header) -> Result<Next, MediaError> {
+        let at = self.window.at();
+        match header.id {
+            ids::SEGMENT => {
+                self.window.advance(header.length);
+                let start = self.window.at();
+                let end = header.body.map_or(self.object_len, |body| start.saturating_add(body).min(self.object_len));
+                self.segment = (start, end);
+                self.window.set_end(end);
+                self.stage = Stage::Front;
+                Ok(Next::On)
+            }
+            ids::EBML => {
+                let Some(bytes) = self.whole(header)? else { return Ok(Next::Needs(self.needed(header))) };
+                if let Some(element) = segment::element(&bytes, at) {
+                    segment::check_header(&element)?;
+                }
+                self.window.advance(bytes.len() as u64);
+                Ok(Next::On)
+            }
+            _ => self.pass(header),
+        }
+    }
+
+    fn in_segment(&mut self, header: &Header) -> Result<Next, MediaError> {
+        if header.id == ids::CLUSTER {
+            self.first_cluster = Some(self.window.at());
+            return Ok(Next::Seek);
+        }
+        self.take(header)
+    }
+
+    fn at_named(&mut self, header: &Header) -> Result<Next, MediaError> {
+        match self.take(header)? {
+            Next::On => Ok(Next::Seek),
+            next => Ok(next),
+        }
+    }
+
+    /// Reads an element of the segment, if it is of use, and passes it.
+    fn take(&mut self, header: &Header) -> Result<Next, MediaError> {
+        let at = self.window.at();
+        let is_wanted = match header.id {
+            ids::SEEK_HEAD => true,
+            ids::INFO => self.info.is_none(),
+            ids::TRACKS => self.tracks.is_none(),
+            ids::CUES => self.wants_cues && self.cues.is_none(),
+            _ => false,
+        };
+        self.named.remove(&at);
+        if !is_wanted {
+            return self.pass(header);
+        }
+        let Some(bytes) = self.whole(header)? else { return Ok(Next::Needs(self.needed(header))) };
+        if let Some(element) = segment::element(&bytes, at) {
+            match header.id {
+                ids::SEEK_HEAD => {
+                    let start = self.segment.0;
+                    let seeks = segment::seeks(&element).into_iter();
+                    let found = seeks.map(|(id, place)| (start.saturating_add(place), id));
+                    self.named.extend(found.filter(|(place, _)| *place > at).take(MOST_SEEKS));
+                }
+                ids::INFO => self.info = Some(Info::read(&element)?),
+                ids::TRACKS => self.tracks = Some(segment::tracks(&element)?),
+                _ => self.cues = Some(cues::read(&element, &self.work)?),
+            }
+        }
+        self.window.advance(bytes.len() as u64);
+        Ok(Next::On)
+    }
+
+    /// Passes an element.
+    fn pass(&mut self, header: &Header) -> Result<Next, MediaError> {
+        match header.whole() {
+            Some(whole) if whole <= self.window.left() => {
+                self.window.advance(whole);
+                Ok(Next::On)
+            }
+            _ if self.stage == Stage::Top => {
+                let (left, whole) = (self.window.left(), header.whole().unwrap_or(u64::MAX));
+                Err(MediaError::truncated(ebml::name(header.id), self.window.at(), left, whole))
+            }
+            _ => Ok(Next::Seek),
+        }
+    }
+
+    /// Returns the whole element at the position, if it is there.
+    fn whole(&self, header: &Header) -> Result<Option<Bytes>, MediaError> {
+        let (name, at) = (ebml::name(header.id), self.window.at());
+        let Some(whole) = header.whole() else {
+            return Err(MediaError::invalid(name, at, "an unknown size", "a size"));
+        };
+        if whole > self.most {
+            return Err(MediaError::too_large(name, at, whole, self.most, "bytes of metadata"));
+        }
+        if whole > self.window.left() {
+            return Err(MediaError::truncated(name, at, self.window.left(), whole));
+        }
+        Ok(self.window.bytes(whole))
+    }
+
+    fn needed(&self, header: &Header) -> u64 {
+        header.whole().unwrap_or(0)
+    }
+
+    /// Goes to the next element that is needed and named. Returns the head when there is none.
+    fn next_named(&mut self) -> Result<Option<Found>, MediaError> {
+        while let Some((place, id)) = self.named.pop_first() {
+            let is_wanted = match id {
+                ids::SEEK_HEAD => true,
+                ids::INFO => self.info.is_none(),
+                ids::TRACKS => self.tracks.is_none(),
+                ids::CUES => self.wants_cues && self.cues.is_none(),
+                ids::CLUSTER => {
+                    self.first_cluster.get_or_insert(place);
+                    false
+                }
+                _ => false,
+            };
+            self.seeks += 1;
+            if is_wanted && self.seeks <= MOST_SEEKS && place < self.segment.1 {
+                self.window = Window::new(place, self.segment.1, NAMED);
+                self.stage = Stage::Named;
+                return Ok(None);
+            }
+        }
+        let missing = |what: &str| Err(MediaError::invalid("Segment", self.segment.0, format!("no {what}"), "one"));
+        let Some(tracks) = self.tracks.take() else { return missing("Tracks") };
+        let Some(first_cluster) = self.first_cluster else { return missing("Cluster") };
+        Ok(Some(Found {
+            info: self.info.take().unwrap_or_default(),
+            tracks,
+            cues: self.cues.take(),
+            segment: self.segment,
+            first_cluster,
+        }))
+    }
+}
+
+/// What follows an element.
+enum Next {
+    /// This many bytes from the position on are needed.
+    Needs(u64),
+    On,
+    /// The next element is elsewhere.
+    Seek,
+}

@@ -1,0 +1,178 @@
+//! A track that is being read: its entry, its codec once that is known, and its samples.
+
+use super::{
+    codecs::{self, FirstFrame, Way},
+    clusters::Block,
+    samples::{Clock, Course, Samples},
+    segment::Info,
+    track_entry::{EntryKind, TrackEntry},
+};
+use crate::{
+    codec::{Codec, PictureSequence, TrackKind, make::Made},
+    error::MediaError,
+    movie::{Edit, Track},
+    units::{ByteRange, Timescale},
+};
+
+/// Finest clock of pictures: the fields of their durations have 32 bits.
+const FINEST: u32 = 1_000_000;
+const NANOSECONDS: u64 = 1_000_000_000;
+/// Nanoseconds of a picture of a track that states none.
+const USUAL: u64 = 41_708_333;
+/// Pictures that H.264 may present later than it decodes them, where the parameter sets state no number.
+const USUAL_DEPTH: u8 = 2;
+/// Ticks by which rounded times of pictures may differ.
+const ROUNDED: i64 = 2;
+/// `alternate_group` of tracks of pictures and of sound.
+const GROUPS: (u16, u16) = (1, 2);
+
+/// A track.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) entry: TrackEntry,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The next frame tells the codec.
+    Waiting(FirstFrame),
+    Read(Box<(Made, Samples, Course)>),
+    /// The track can't be played.
+    Left(MediaError),
+}
+
+impl Lane {
+    pub(super) fn new(entry: TrackEntry, info: &Info) -> Self {
+        let state = match codecs::way(&entry) {
+            Ok(Way::Made(made)) => State::read(made, &entry, info),
+            Ok(Way::FirstFrame(first)) => State::Waiting(first),
+            Err(error) => State::Left(error),
+        };
+        Self { entry, state }
+    }
+
+    /// Whether the beginning of the next frame is needed.
+    pub(super) fn waits(&self) -> bool {
+        matches!(self.state, State::Waiting(_))
+    }
+
+    /// Whether the track can be played, as far as is known.
+    pub(super) fn plays(&self) -> bool {
+        !matches!(self.state, State::Left(_))
+    }
+
+    /// Adds the frames of a block.
+    pub(super) fn push(&mut self, block: &Block, frames: &[ByteRange], info: &Info) {
+        if let State::Waiting(first) = self.state {
+            // Decoding begins with a key frame.
+            let Some(bytes) = block.first.as_ref().filter(|_| block.is_key) else { return };
+            self.state = match first.made(bytes, &self.entry) {
+                Ok(made) => State::read(made, &self.entry, info),
+                Err(error) => State::Left(error),
+            };
+        }
+        if let State::Read(parts) = &mut self.state {
+            parts.1.push(block.time, block.is_key, block.duration, frames);
+        }
+    }
+
+    /// Least time of a frame, in ticks of the segment.
+    pub(super) fn first(&self) -> Option<i64> {
+        match &self.state {
+            State::Read(parts) => parts.1.first(),
+            _ => None,
+        }
+    }
+
+    /// Returns the track, whose presentation begins at `base` ticks of the segment.
+    ///
+    /// # Errors
+    /// It can't be played, or has no frames.
+    pub(super) fn finish(self, id: u32, base: i64, info: &Info) -> Result<Track, MediaError> {
+        let entry = self.entry;
+        let (made, samples, course) = match self.state {
+            State::Read(parts) => *parts,
+            State::Left(error) => return Err(error),
+            State::Waiting(_) => return Err(no_frames(&entry)),
+        };
+        let clock = clock(&made, info);
+        let delay = match course {
+            Course::Pictures { delay } => delay,
+            _ => Timescale::NANOS.convert(i64::try_from(entry.codec_delay).unwrap_or(0), clock.timescale),
+        };
+        let samples = samples.finish();
+        if samples.is_empty() {
+            return Err(no_frames(&entry));
+        }
+        let group = if matches!(made.kind, TrackKind::Video { .. }) { GROUPS.0 } else { GROUPS.1 };
+        let Made { codec, kind, sample_entry } = made;
+        Ok(Track {
+            id,
+            kind,
+            timescale: clock.timescale,
+            language: entry.language,
+            name: entry.name,
+            enabled: entry.is_default,
+            alternate_group: group,
+            purposes: entry.purposes,
+            codec,
+            sample_entry,
+            edits: vec![Edit { duration: 0, media_time: Some(clock.ticks(base).saturating_add(delay)) }],
+            samples,
+            descriptions: None,
+            protection: None,
+        })
+    }
+}
+
+impl State {
+    fn read(made: Made, entry: &TrackEntry, info: &Info) -> Self {
+        let clock = clock(&made, info);
+        let course = course(&made, entry, clock);
+        let frame = entry.default_duration.unwrap_or(USUAL);
+        let usual = match course {
+            Course::Even { length } => length,
+            _ => u32::try_from(Timescale::NANOS.convert(frame as i64, clock.timescale)).unwrap_or(1),
+        };
+        Self::Read(Box::new((made, Samples::new(clock, course, usual), course)))
+    }
+}
+
+fn no_frames(entry: &TrackEntry) -> MediaError {
+    MediaError::invalid("Tracks/TrackEntry", entry.offset, "no frames of the track", "one")
+}
+
+/// Returns the clock of a track: samples of sound, and ticks of the segment for pictures.
+fn clock(made: &Made, info: &Info) -> Clock {
+    let of_segment = if NANOSECONDS % info.scale == 0 { NANOSECONDS / info.scale } else { u64::from(FINEST) };
+    let ticks = u32::try_from(of_segment).unwrap_or(FINEST).min(FINEST);
+    let rate = match made.kind {
+        TrackKind::Audio { sample_rate, .. } => sample_rate,
+        _ => ticks,
+    };
+    Clock { scale: info.scale, timescale: Timescale::new(rate).unwrap_or(Timescale::MILLIS) }
+}
+
+fn course(made: &Made, entry: &TrackEntry, clock: Clock) -> Course {
+    match (&made.codec, made.codec.samples_per_frame()) {
+        (Codec::Avc(_) | Codec::Hevc(_), _) => {
+            let depth = PictureSequence::of(&made.codec).map_or(USUAL_DEPTH, |set| set.reorder_depth.unwrap_or(USUAL_DEPTH));
+            if depth == 0 {
+                return Course::Pictures { delay: 0 };
+            }
+            let frame = i64::try_from(entry.default_duration.unwrap_or(USUAL)).unwrap_or(0);
+            let delay = Timescale::NANOS.convert(frame.saturating_mul(i64::from(depth)), clock.timescale);
+            Course::Pictures { delay: delay.saturating_add(clock.ticks(ROUNDED)) }
+        }
+        _ if matches!(made.kind, TrackKind::Video { .. }) => Course::Pictures { delay: 0 },
+        (Codec::Pcm(config), _) => Course::Pcm { bytes: config.frame_bytes(), most: config.frames_per_unit() },
+        (_, Some(length)) => Course::Even { length },
+        _ => Course::Stated,
+    }
+}
+
+/// Whether the track is one of pictures or sound.
+pub(super) fn is_media(entry: &TrackEntry) -> bool {
+    matches!(entry.kind, EntryKind::Video(_) | EntryKind::Audio(_))
+}
