@@ -43,7 +43,7 @@ impl IndexError {
     #[must_use]
     pub fn explained(name: &str, format: Foreign) -> String {
         let made = format.command(name).map_or_else(String::new, |command| format!("; to make one: {command}"));
-        format!("is {}, expected an ISO base media file (MP4, MOV, 3GP ...){made}", format.name())
+        format!("is {}, expected an ISO base media file or Matroska (MP4, MOV, MKV, WebM ...){made}", format.name())
     }
 
     /// Whether further bytes could cure it, given that the object has `object_len` bytes now.

@@ -1,12 +1,12 @@
 //! File names: kind, media type and language of a file.
 
-/// Extensions of ISO base media files with video, or with any kind of track.
+/// Extensions of ISO base media files and of Matroska with video, or with any kind of track.
 const MEDIA: &[&str] = &[
     "mp4", "m4v", "mov", "qt", "mp4v", "3gp", "3gpp", "3g2", "3gpp2", "f4v", "mj2", "cmfv", "cmft", "ismv", "ismt",
-    "lrv", "insv",
+    "lrv", "insv", "mkv", "mk3d", "webm",
 ];
-/// Extensions of ISO base media files with sound alone.
-const SOUND: &[&str] = &["m4a", "m4b", "m4r", "f4a", "f4b", "mp4a", "cmfa", "isma"];
+/// Extensions of such files with sound alone.
+const SOUND: &[&str] = &["m4a", "m4b", "m4r", "f4a", "f4b", "mp4a", "cmfa", "isma", "mka", "weba"];
 
 fn extension(name: &str) -> Option<String> {
     let (stem, extension) = name.rsplit_once('.')?;
@@ -113,7 +113,10 @@ pub fn content_type(name: &str) -> &'static str {
         Some("mp3") => "audio/mpeg",
         Some("aac") => "audio/aac",
         Some("webm") => "video/webm",
+        Some("weba") => "audio/webm",
         Some("mkv") => "video/matroska",
+        Some("mk3d") => "video/matroska-3d",
+        Some("mka") => "audio/matroska",
         _ => "application/octet-stream",
     }
 }

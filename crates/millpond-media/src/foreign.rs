@@ -1,12 +1,8 @@
-//! Recognises files in formats other than ISO base media, and suggests a command that converts them.
+//! Recognises files in formats other than ISO base media and Matroska, and suggests a command that converts them.
 
 /// A format that is recognised but not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Foreign {
-    /// Matroska (`.mkv`, `.mka`).
-    Matroska,
-    /// WebM, a profile of Matroska.
-    WebM,
     /// AVI (RIFF).
     Avi,
     /// MPEG-2 transport stream, plain or with time codes (`.ts`, `.m2ts`).
@@ -56,8 +52,6 @@ impl Foreign {
             return None;
         }
         Some(match extension.to_ascii_lowercase().as_str() {
-            "mkv" | "mka" | "mk3d" => Self::Matroska,
-            "webm" | "weba" => Self::WebM,
             "avi" | "divx" => Self::Avi,
             "ts" | "m2ts" | "mts" | "m2t" | "trp" => Self::MpegTs,
             "mpg" | "mpeg" | "m2p" | "vob" => Self::MpegPs,
@@ -82,7 +76,6 @@ impl Foreign {
         let at = |offset: usize, text: &[u8]| head.get(offset..).is_some_and(|rest| rest.starts_with(text));
         let riff = |kind: &[u8]| at(0, b"RIFF") && at(8, kind);
         Some(match head {
-            _ if at(0, b"\x1a\x45\xdf\xa3") => ebml(head),
             _ if riff(b"AVI ") => Self::Avi,
             _ if riff(b"WAVE") => Self::Wave,
             _ if riff(b"WEBP") => Self::Image,
@@ -113,8 +106,6 @@ impl Foreign {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Matroska => "Matroska",
-            Self::WebM => "WebM",
             Self::Avi => "AVI",
             Self::MpegTs => "an MPEG transport stream",
             Self::MpegPs => "an MPEG program stream",
@@ -143,7 +134,7 @@ impl Foreign {
     #[must_use]
     pub fn command(self, file: &str) -> Option<String> {
         let codecs = match self {
-            Self::Matroska | Self::WebM | Self::MpegTs | Self::Flv => "-map '0:V?' -map '0:a?' -c copy",
+            Self::MpegTs | Self::Flv => "-map '0:V?' -map '0:a?' -c copy",
             Self::MpegAudio | Self::Adts | Self::Ac3 => "-map 0:a -c copy",
             // ffmpeg calls FLAC in MP4 experimental before version 6.
             Self::Flac => "-map 0:a -c copy -strict -2",
@@ -158,12 +149,6 @@ impl Foreign {
         let target = if file.ends_with(".mp4") { format!("{stem}.new.mp4") } else { format!("{stem}.mp4") };
         Some(format!("ffmpeg -i {} {codecs} -movflags +faststart {}", quoted(file), quoted(&target)))
     }
-}
-
-/// Reads the document type of an EBML header (RFC 8794 11.2.4), which is near its beginning.
-fn ebml(head: &[u8]) -> Foreign {
-    let header = head.get(..64).unwrap_or(head);
-    if header.windows(4).any(|four| four == b"webm") { Foreign::WebM } else { Foreign::Matroska }
 }
 
 /// Whether at least two packets follow one another: of 188 bytes (ISO/IEC 13818-1 2.4.3.2), or of 192 bytes with a time
@@ -212,10 +197,8 @@ mod tests {
         (ts[0], ts[188], ts[376]) = (0x47, 0x47, 0x47);
         let mut m2ts = vec![0; 400];
         (m2ts[4], m2ts[196], m2ts[388]) = (0x47, 0x47, 0x47);
-        let table: [(&str, &[u8], Foreign); 14] = [
-            ("a.mkv", b"\x1a\x45\xdf\xa3\xa3\x42\x86\x81\x01\x42\x82\x88matroska", Foreign::Matroska),
-            ("a.WebM", b"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\x82\x84webm", Foreign::WebM),
-            ("a.avi", b"RIFF\0\0\0\0AVI LIST", Foreign::Avi),
+        let table: [(&str, &[u8], Foreign); 12] = [
+            ("a.AVI", b"RIFF\0\0\0\0AVI LIST", Foreign::Avi),
             ("a.wav", b"RIFF\0\0\0\0WAVEfmt ", Foreign::Wave),
             ("a.ts", &ts, Foreign::MpegTs),
             ("a.m2ts", &m2ts, Foreign::MpegTs),
@@ -242,7 +225,7 @@ mod tests {
         ] {
             assert_eq!(Foreign::of_bytes(bytes), Some(format));
         }
-        assert_eq!([Foreign::of_name("mkv"), Foreign::of_name(".mkv"), Foreign::of_name("a.mp4")], [None; 3]);
+        assert_eq!([Foreign::of_name("avi"), Foreign::of_name(".avi"), Foreign::of_name("a.mp4")], [None; 3]);
         for bytes in [&b""[..], b"\xff", b"\0\0\0\x20ftypisom", b"\x47 text", b"plain\0text"] {
             assert_eq!(Foreign::of_bytes(bytes), None, "{bytes:?}");
         }
@@ -250,9 +233,9 @@ mod tests {
 
     #[test]
     fn commands_are_of_one_word_a_name() {
-        let command = Foreign::Matroska.command("it's a film.mkv").unwrap();
-        assert!(command.starts_with(r"ffmpeg -i 'it'\''s a film.mkv' ") && command.ends_with(r"'it'\''s a film.mp4'"));
-        assert!(Foreign::WebM.command("-y.webm").unwrap().contains("-i ./-y.webm "));
+        let command = Foreign::Flv.command("it's a film.flv").unwrap();
+        assert!(command.starts_with(r"ffmpeg -i 'it'\''s a film.flv' ") && command.ends_with(r"'it'\''s a film.mp4'"));
+        assert!(Foreign::MpegTs.command("-y.ts").unwrap().contains("-i ./-y.ts "));
         assert!(Foreign::Avi.command("a.mp4").unwrap().ends_with(" a.new.mp4"));
         assert_eq!(Foreign::Html.command("a.mp4"), None);
     }

@@ -18,6 +18,8 @@ use tracing::Instrument as _;
 const MOST_STEPS: u64 = 1 << 26;
 /// Bytes of memory for each byte of metadata: the byte, and the tables made of it.
 const MEMORY_A_BYTE: u64 = 2;
+/// Reads of a scan whose memory stays charged until its end: those before its first block, and one for the tables.
+const SCANNED: usize = 2;
 /// Bytes that tell the format of a file.
 const FORMAT: u64 = 1024;
 /// Bytes of the first read of a file: what a server sends before it waits for an acknowledgement (RFC 6928), and more than the
@@ -263,6 +265,10 @@ impl Indexes {
                 Err(error) => return Err(self.unreadable(object, error).await),
             };
             let wanted: u64 = ranges.iter().map(|range| range.len()).sum();
+            // A scan passes its bytes on; only the tables that it makes grow, by less than these bytes.
+            if indexer.is_scanning() {
+                charges.truncate(SCANNED);
+            }
             let charge = self.pool.charge(wanted.saturating_mul(MEMORY_A_BYTE)).await;
             charges.push(charge.map_err(|error| refused(object, error))?);
             let ranges = ranges.into_iter().map(|range| range.start..range.end).collect();

@@ -358,7 +358,7 @@ impl Indexer {
             };
             if at == 0 && !FIRST.contains(&&header.kind) {
                 let found = format!("a box of type {}", show(header.kind));
-                return Err(MediaError::invalid("the file", 0, found, "ftyp: an ISO base media file"));
+                return Err(MediaError::invalid("the file", 0, found, "ftyp: an ISO base media file, or Matroska"));
             }
             if &header.kind == b"moov" {
                 if size > lane.left() {

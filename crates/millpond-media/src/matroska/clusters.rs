@@ -2,7 +2,7 @@
 
 use super::{
     block,
-    ebml::{Header, LONGEST_HEADER},
+    ebml::{self, Header, LONGEST_HEADER},
     ids,
     window::{Here, Window},
 };
@@ -14,6 +14,10 @@ use std::collections::BTreeSet;
 const BLOCK_HEAD: u64 = 64;
 /// Most bytes of a first frame that tell its codec.
 const FIRST_FRAME: u64 = 4096;
+/// Bytes by which a cluster is recognised.
+const BEGINNING: usize = LONGEST_HEADER as usize + 1;
+/// First bytes of elements which clusters begin with: time, checksum, padding, position, size of the one before.
+const FIRST: [u8; 5] = [0xe7, 0xbf, 0xec, 0xa7, 0xab];
 /// Most damaged places that a walk passes.
 const MOST_DAMAGES: u32 = 1024;
 
@@ -191,11 +195,16 @@ impl Clusters {
     }
 
     fn in_cluster(&mut self, header: &Header) -> Result<Option<Event>, MediaError> {
+        if ids::is_top_level(header.id) {
+            self.cluster = None;
+            return Ok(None);
+        }
+        let end = self.cluster.as_ref().and_then(|cluster| cluster.end).unwrap_or(u64::MAX);
+        if header.whole().is_some_and(|whole| self.window.at().saturating_add(whole) > end) {
+            self.damaged()?;
+            return Ok(None);
+        }
         match header.id {
-            id if ids::is_top_level(id) => {
-                self.cluster = None;
-                Ok(None)
-            }
             ids::TIMESTAMP => {
                 let Some(body) = header.body.filter(|body| *body <= 8) else {
                     self.damaged()?;
@@ -258,7 +267,7 @@ impl Clusters {
             return Ok(None);
         };
         if whole > self.window.left() {
-            return Ok(Some(self.cut()));
+            return self.cut();
         }
         let start = header.length as usize;
         let held = self.window.held();
@@ -314,7 +323,7 @@ impl Clusters {
                 self.window.advance(whole);
                 Ok(None)
             }
-            Some(_) if self.cluster.is_some() => Ok(Some(self.cut())),
+            Some(_) if self.cluster.is_some() => self.cut(),
             _ => {
                 self.damaged()?;
                 Ok(None)
@@ -322,12 +331,11 @@ impl Clusters {
         }
     }
 
-    /// Ends the walk within an element.
-    fn cut(&mut self) -> Event {
+    /// Passes an element that exceeds the stretch: it is cut, or its size is damaged and another cluster follows.
+    fn cut(&mut self) -> Result<Option<Event>, MediaError> {
         self.is_cut_short = true;
-        self.group = None;
-        self.window.set_end(self.window.at());
-        Event::End
+        self.damaged()?;
+        Ok(None)
     }
 
     fn wants(&self, size: u64) -> Event {
@@ -358,21 +366,27 @@ impl Clusters {
     /// Searches for the identifier of a cluster, behind the first byte. Returns the range that is needed.
     fn search(&mut self) -> Option<ByteRange> {
         let held = self.window.held();
-        let id = ids::CLUSTER.to_be_bytes();
-        let found = held.get(1..).and_then(|rest| rest.windows(id.len()).position(|four| four == id));
+        let found = held.get(1..).and_then(|rest| rest.windows(BEGINNING).position(begins_cluster));
         if let Some(place) = found {
             self.window.advance(place as u64 + 1);
             self.is_searching = false;
             return None;
         }
-        // The last bytes may be the beginning of an identifier.
-        let passed = (held.len() as u64).saturating_sub(id.len() as u64);
+        // The last bytes may be the beginning of one.
+        let passed = (held.len() as u64).saturating_sub(BEGINNING as u64);
         if self.window.held_to() >= self.window.end() {
             self.window.advance(self.window.left());
             self.is_searching = false;
             return None;
         }
         self.window.advance(passed);
-        Some(self.window.want(LONGEST_HEADER + id.len() as u64))
+        Some(self.window.want(2 * BEGINNING as u64))
     }
+}
+
+/// Whether bytes are the header of a cluster, and that of an element which clusters begin with.
+fn begins_cluster(bytes: &[u8]) -> bool {
+    let ebml::Read::Header(header) = Header::read(bytes) else { return false };
+    let first = usize::try_from(header.length).ok().and_then(|length| bytes.get(length));
+    header.id == ids::CLUSTER && first.is_some_and(|first| FIRST.contains(first))
 }

@@ -10,15 +10,15 @@ use crate::{
     budget::MOST_SKIPPED,
     error::MediaError,
     movie::{Movie, SkippedTrack, Track},
-    units::{ByteRange, Timescale},
+    units::ByteRange,
     work::Work,
 };
 use bytes::Bytes;
 
 /// Bytes of a request while blocks are read.
 const READ: u64 = 1 << 20;
-/// Nanoseconds of a tick of the movie's clock.
-const MILLISECOND: f64 = 1e6;
+/// Nanoseconds of a second.
+const SECOND: f64 = 1e9;
 
 /// Reads the index of one file.
 #[derive(Debug)]
@@ -156,10 +156,10 @@ impl Blocks {
             let found = skipped.into_iter().map(|track| track.reason).collect();
             return Err(MediaError::NoPlayableTrack { path: "Tracks".to_owned(), offset: clusters.at(), found, cut_short });
         }
-        let duration = info.duration.map_or(0.0, |ticks| ticks * info.scale as f64 / MILLISECOND);
+        let duration = info.duration.map_or(0.0, |ticks| ticks * info.scale as f64 / SECOND);
         Ok(Movie {
-            timescale: Timescale::MILLIS,
-            duration: duration as u64,
+            timescale: lane::MOVIE,
+            duration: (duration * f64::from(lane::MOVIE.get())) as u64,
             fragmented: false,
             tracks,
             clips: Vec::new(),

@@ -97,6 +97,7 @@ impl Lane {
             State::Waiting(_) => return Err(no_frames(&entry)),
         };
         let clock = clock(&made, info);
+        let first = samples.first().unwrap_or(base);
         let delay = match course {
             Course::Pictures { delay } => delay,
             _ => Timescale::NANOS.convert(i64::try_from(entry.codec_delay).unwrap_or(0), clock.timescale),
@@ -118,12 +119,25 @@ impl Lane {
             purposes: entry.purposes,
             codec,
             sample_entry,
-            edits: vec![Edit { duration: 0, media_time: Some(clock.ticks(base).saturating_add(delay)) }],
+            edits: edits(clock, delay, base, first),
             samples,
             descriptions: None,
             protection: None,
         })
     }
+}
+
+/// Clock of a movie's edits: finer than ticks of segments mostly are.
+pub(super) const MOVIE: Timescale = Timescale::MPEG;
+
+/// Returns the edits of a track whose first frame is stated at `first`, in a presentation that begins at `base`: nothing is presented
+/// until then. `delay` is in ticks of the track.
+fn edits(clock: Clock, delay: i64, base: i64, first: i64) -> Vec<Edit> {
+    let waits = clock.timescale.convert(clock.ticks(first).saturating_sub(clock.ticks(base)), MOVIE);
+    let empty = u64::try_from(waits).ok().filter(|duration| *duration > 0);
+    let empty = empty.map(|duration| Edit { duration, media_time: None });
+    let shown = Edit { duration: 0, media_time: Some(clock.ticks(first).saturating_add(delay)) };
+    empty.into_iter().chain([shown]).collect()
 }
 
 impl State {

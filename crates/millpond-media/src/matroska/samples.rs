@@ -13,6 +13,8 @@ use crate::{
 const MOST_PICTURES: usize = 1 << 16;
 /// Ticks of the segment by which a stated time may differ from the end of the frame before.
 const ROUNDED: i64 = 1;
+/// Longest overlap of a frame of sound with those before, as a part of a second, by which it is only moved.
+const OVERLAP: i64 = 10;
 
 /// Ticks of a segment to ticks of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,11 +79,14 @@ impl Samples {
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
         match self.course {
             Course::Pictures { .. } => {
-                for range in frames.iter().take(1).copied() {
+                let mut time = start;
+                for (number, range) in frames.iter().copied().enumerate() {
+                    let is_key = is_key && number == 0;
                     if !self.group.is_empty() && (is_key || self.group.len() >= MOST_PICTURES) {
                         self.end_group();
                     }
-                    self.group.push(Picture { time: start, range, is_key });
+                    self.group.push(Picture { time, range, is_key });
+                    time = time.saturating_add(i64::from(self.usual));
                 }
             }
             Course::Even { length } => {
@@ -120,11 +125,16 @@ impl Samples {
     }
 
     /// Returns when a frame of sound is decoded that is stated at `start`: at the end of the frame before, if rounding explains
-    /// the difference.
+    /// the difference, or if the frames overlap by little.
     fn follow(&self, start: i64) -> i64 {
         let next = self.table.next_dts();
-        let tolerance = self.clock.ticks(ROUNDED).saturating_add(1);
-        if !self.table.is_empty() && start.abs_diff(next) <= tolerance.unsigned_abs() { next } else { start }
+        let overlap = match self.course {
+            Course::Pcm { .. } => i64::MAX,
+            _ => i64::from(self.clock.timescale.get()) / OVERLAP,
+        };
+        let late = start.saturating_sub(next);
+        let follows = late <= self.clock.ticks(ROUNDED).saturating_add(1) && late.saturating_neg() <= overlap;
+        if !self.table.is_empty() && follows { next } else { start }
     }
 
     fn sound(&mut self, at: i64, range: ByteRange, length: u32) {

@@ -130,7 +130,7 @@ fn is_unlisted(error: &OriginError) -> bool {
 async fn first_media(origin: &Arc<dyn Origin>) -> Result<Option<ObjectPath>, OriginError> {
     let is_media = |name: &str| {
         let name = name.to_ascii_lowercase();
-        [".mp4", ".m4v", ".m4a", ".mov", ".ts"].iter().any(|end| name.ends_with(end))
+        [".mp4", ".m4v", ".m4a", ".mov", ".mkv", ".webm", ".ts"].iter().any(|end| name.ends_with(end))
     };
     let mut folders = VecDeque::from([ObjectPath::root()]);
     for _ in 0..MOST_FOLDERS {

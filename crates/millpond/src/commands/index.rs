@@ -3,6 +3,7 @@
 use super::{Outcome, runtime};
 use crate::target::{self, Opened};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use millpond_library::is_media;
 use millpond_media::dref;
 use millpond_store::ObjectPath;
 use millpond_terminal::{
@@ -58,7 +59,7 @@ async fn write_all(matches: &ArgMatches) -> Outcome {
     std::fs::create_dir_all(&output).map_err(|e| format!("{}: {e}", output.display()))?;
     let paths = media(&opened).await?;
     if paths.is_empty() {
-        return Err(format!("{target}: no .mp4, .m4v, .m4a or .mov file there").into());
+        return Err(format!("{target}: no media file there (MP4, MOV, MKV, WebM ...)").into());
     }
     if let [only] = paths.as_slice() {
         return write_one(&opened, only, &output, text("location").unwrap_or(""), matches.get_flag("url")).await;
@@ -89,10 +90,7 @@ async fn media(opened: &Opened) -> Result<Vec<ObjectPath>, Box<dyn Error>> {
     if !opened.path.is_root() {
         return Ok(vec![opened.path.clone()]);
     }
-    let wanted = |name: &str| {
-        let lower = name.to_ascii_lowercase();
-        [".mp4", ".m4v", ".m4a", ".mov"].iter().any(|e| lower.ends_with(e)) && !lower.ends_with(".dref.mp4")
-    };
+    let wanted = |name: &str| is_media(name) && !name.to_ascii_lowercase().ends_with(".dref.mp4");
     let entries = opened.store.list("", &opened.path).await?;
     let names = entries.iter().filter(|e| !e.folder && wanted(&e.name));
     names.map(|e| Ok(ObjectPath::parse(&e.name)?)).collect()

@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn mistakes_of_clients_are_no_faults() {
-        let object = || "films/a.mkv".to_owned();
-        let foreign = IndexError::Foreign { object: object(), format: millpond_media::Foreign::Matroska };
+        let object = || "films/a.flv".to_owned();
+        let foreign = IndexError::Foreign { object: object(), format: millpond_media::Foreign::Flv };
         let (path, offset, found, expected) = ("moov".to_owned(), 8, 1, 2);
         let cut = millpond_media::MediaError::Truncated { path, offset, found, expected };
         let media = IndexError::Media { object: object(), error: cut };

@@ -72,7 +72,7 @@ fn place(text: &mut String, survey: &Survey) -> fmt::Result {
     if let Some(why) = &survey.failed {
         writeln!(text, "  {name}can't be listed, assets play by their paths: {why}")?;
     } else if survey.assets.is_empty() && survey.copying.is_empty() {
-        writeln!(text, "  {name}found no media that is served (MP4, MOV, 3GP ...), {}", rest(survey))?;
+        writeln!(text, "  {name}found no media that is served (MP4, MOV, MKV, WebM ...), {}", rest(survey))?;
     }
     Ok(())
 }
@@ -116,17 +116,17 @@ mod tests {
             text
         };
         let empty = lines(Survey { place: "films".into(), ..Survey::default() });
-        assert_eq!(empty, "  films: found no media that is served (MP4, MOV, 3GP ...), and nothing else\n");
+        assert_eq!(empty, "  films: found no media that is served (MP4, MOV, MKV, WebM ...), and nothing else\n");
         let nested = lines(Survey { folders: 3, others: 1, ..Survey::default() });
         assert!(nested.ends_with("but 1 other file, 3 folders that were not looked into\n"), "{nested}");
         let film = Survey { assets: vec!["a film.mp4".into()], more: 2, ..Survey::default() };
         let film = lines(film);
         assert!(film.contains("  a film.mp4\n") && film.contains("http://h/a%20film.mp4/index.m3u8"), "{film}");
         assert!(film.ends_with("  and 2 more assets: http://h/\n"), "{film}");
-        let left_out = BTreeMap::from([(millpond_media::Foreign::Matroska, (3, "x/a.mkv".to_owned()))]);
+        let left_out = BTreeMap::from([(millpond_media::Foreign::Flv, (3, "x/a.flv".to_owned()))]);
         let left_out = lines(Survey { left_out, ..Survey::default() });
-        assert!(left_out.contains("left out: x/a.mkv and 2 files more are Matroska\n"), "{left_out}");
-        assert!(left_out.contains("ffmpeg -i a.mkv ") && left_out.contains("but 3 media files in another format"));
+        assert!(left_out.contains("left out: x/a.flv and 2 files more are Flash video (FLV)\n"), "{left_out}");
+        assert!(left_out.contains("ffmpeg -i a.flv ") && left_out.contains("but 3 media files in another format"));
         let first = film.matches("a%20film").count();
         assert_eq!(first, 4, "{film}");
         let whole = lines(Survey { assets: vec![String::new()], ..Survey::default() });

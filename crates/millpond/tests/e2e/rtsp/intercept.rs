@@ -334,11 +334,14 @@ fn a_dead_or_loaded_server_hands_its_connections_to_another_one_of_its_group() {
 
     // A loaded server. A client that has a connection keeps its server.
     let slow =
-        ["http://10.2.0.5/file.bin", "-o", "/dev/null", "-sS", "--limit-rate", "100k", "--interface", "10.1.0.2"];
-    let slow = Running(client.command("curl").args(slow).spawn().unwrap());
+        ["http://10.2.0.5/file.bin", "-o", "/dev/null", "-sSv", "--limit-rate", "100k", "--interface", "10.1.0.2"];
+    let told = folder.path().join("slow.txt");
+    let stderr = std::fs::File::create(&told).unwrap();
+    let slow = Running(client.command("curl").args(slow).stderr(stderr).spawn().unwrap());
     let began = Instant::now();
     while edge.metric("millpond_intercepted_open", "") < 1.0 {
-        assert!(began.elapsed() < Duration::from_secs(40), "{}", edge.log_text());
+        let told = || std::fs::read_to_string(&told).unwrap_or_default();
+        assert!(began.elapsed() < Duration::from_secs(40), "{}\n{}", told(), edge.log_text());
         std::thread::sleep(Duration::from_millis(20));
     }
     let server = |from: &str| {
