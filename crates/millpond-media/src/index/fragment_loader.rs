@@ -10,7 +10,8 @@ use crate::{
         in_band,
         span_walk::SpanWalk,
     },
-    movie::{Movie, Track, sample_table::Sample},
+    matroska::BlockLoader,
+    movie::{Movie, Track, outline::Form, sample_table::Sample},
     mp4::moov::MovieDraft,
     units::ByteRange,
     work::Work,
@@ -48,6 +49,8 @@ pub struct FragmentLoader {
 #[derive(Debug)]
 enum Stage {
     Walk(SpanWalk),
+    /// Reading the blocks of a Matroska file.
+    Blocks(Box<BlockLoader>),
     /// Examining first pictures.
     Pictures(Box<Movie>, Vec<Check>),
     Done,
@@ -67,7 +70,10 @@ impl FragmentLoader {
     #[must_use]
     pub fn new(movie: Arc<Movie>, fragments: Range<u32>, work: Work) -> Option<Self> {
         let range = movie.outline.as_ref()?.range(&fragments)?;
-        let stage = Stage::Walk(SpanWalk::new(range, MOST_METADATA, work.clone()));
+        let stage = match &movie.outline.as_ref()?.form {
+            Form::Boxes(_) => Stage::Walk(SpanWalk::new(range, MOST_METADATA, work.clone())),
+            Form::Clusters(_) => Stage::Blocks(Box::new(BlockLoader::new(&movie, &fragments, work.clone())?)),
+        };
         Some(Self { movie, range, fragments, stage, asked: None, work })
     }
 
@@ -88,7 +94,13 @@ impl FragmentLoader {
             let checks = checks(&loaded, codecs);
             self.stage = Stage::Pictures(Box::new(loaded), checks);
         }
+        if let Stage::Blocks(blocks) = &mut self.stage {
+            if let Some(range) = blocks.step()? {
+                return Ok(self.ask(range));
+            }
+        }
         match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Blocks(blocks) => Ok(LoadStep::Done(Box::new(Movie { tracks: blocks.finish(), ..bare(&self.movie) }))),
             Stage::Pictures(movie, checks) => match checks.last().map(Check::range) {
                 None => Ok(LoadStep::Done(movie)),
                 Some(range) => {
@@ -107,6 +119,7 @@ impl FragmentLoader {
         }
         match &mut self.stage {
             Stage::Walk(walk) => walk.supply(bytes),
+            Stage::Blocks(blocks) => blocks.supply(bytes),
             Stage::Pictures(_, checks) => {
                 let passes = match checks.pop() {
                     None => true,
@@ -155,14 +168,14 @@ fn parsed(
     moofs: &[(u64, Bytes)],
     work: Work,
 ) -> Result<(Movie, Vec<Codec>), MediaError> {
-    let Some(outline) = &movie.outline else {
+    let Some(Form::Boxes(boxes)) = movie.outline.as_ref().map(|outline| &outline.form) else {
         return Err(MediaError::invalid("moov", 0, "no table of fragments", "one"));
     };
-    let at = outline.header_offset;
-    let node = Node::new(&outline.header, at, "moov")
-        .ok_or_else(|| MediaError::truncated("moov", at, outline.header.len() as u64, 8))?;
-    let draft = MovieDraft::parse(&node, outline.object_len, work)?;
-    let keeps = fragments.start == 0 && outline.has_header_samples;
+    let at = boxes.header_offset;
+    let node = Node::new(&boxes.header, at, "moov")
+        .ok_or_else(|| MediaError::truncated("moov", at, boxes.header.len() as u64, 8))?;
+    let draft = MovieDraft::parse(&node, boxes.object_len, work)?;
+    let keeps = fragments.start == 0 && boxes.has_header_samples;
     let draft = with_fragments(if keeps { draft } else { draft.without_samples() }, moofs)?;
     if !draft.is_regular() {
         let found = "fragments without samples of a track, or with irregular ones";

@@ -203,7 +203,7 @@ impl Indexer {
         if let Some(bytes) = self.arrived.take_from(lane.held_to()) {
             if lane.at() == 0 && bytes.starts_with(&matroska::MAGIC) {
                 let (most, work) = (self.limits.max_metadata, self.work.clone());
-                let indexer = MatroskaIndexer::new(self.object_len, most, self.limits.head, work);
+                let indexer = MatroskaIndexer::new(self.object_len, most, self.limits.head, self.outlining, work);
                 self.arrived.put(ByteRange::at(0, bytes.len() as u64), bytes);
                 return self.read_matroska(Box::new(indexer));
             }
@@ -240,15 +240,18 @@ impl Indexer {
     /// Reads a Matroska file as far as the bytes allow.
     fn read_matroska(&mut self, mut indexer: Box<MatroskaIndexer>) -> Result<Step, MediaError> {
         loop {
-            match indexer.step()? {
-                MatroskaStep::Done(movie) => return Ok(Step::Done(*movie)),
-                MatroskaStep::Needs(range) => match self.arrived.take_from(range.start) {
-                    Some(bytes) => indexer.supply(bytes),
-                    None => {
-                        self.stage = Stage::Matroska(indexer);
-                        return Ok(Step::Need(vec![range]));
-                    }
-                },
+            let ranges = match indexer.step()? {
+                MatroskaStep::Done(movie) => return Ok(self.done(*movie)),
+                MatroskaStep::Needs(ranges) => ranges,
+            };
+            let arrived: Vec<_> =
+                ranges.iter().filter_map(|range| Some((*range, self.arrived.take_from(range.start)?))).collect();
+            if arrived.is_empty() {
+                self.stage = Stage::Matroska(indexer);
+                return Ok(Step::Need(ranges));
+            }
+            for (range, bytes) in arrived {
+                indexer.supply(range, bytes);
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::{
     movie::{
         Movie, Track,
         edits::{media_end, spans},
-        outline::{FragmentTimes, Outline, share},
+        outline::{Boxes, Form, FragmentTimes, Outline, share},
         sample_table::SampleTable,
     },
     mp4::{
@@ -128,10 +128,12 @@ impl Ends {
         let Some(tail) = self.samples_of(last, false, &self.offsets[ends..])? else { return Ok(None) };
         let Some(tracks) = self.times(&head, &tail) else { return Ok(None) };
         let outline = Outline {
-            header: self.plan.moov.1.to_vec(),
-            header_offset: self.plan.moov.0,
-            object_len: self.plan.object_len,
-            has_header_samples: self.plan.has_header_samples,
+            form: Form::Boxes(Boxes {
+                header: self.plan.moov.1.to_vec(),
+                header_offset: self.plan.moov.0,
+                object_len: self.plan.object_len,
+                has_header_samples: self.plan.has_header_samples,
+            }),
             offsets: self.offsets.clone(),
             tracks,
         };

@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 
 /// Bytes of a block that are read first: its head, and most lists of laced frames.
 const BLOCK_HEAD: u64 = 64;
+/// Bytes of a frame that tell how long it lasts.
+const OPENING: u64 = 2;
 /// Most bytes of a first frame that tell its codec.
 const FIRST_FRAME: u64 = 4096;
 /// Bytes by which a cluster is recognised.
@@ -30,6 +32,8 @@ pub(super) struct Block {
     pub(super) is_key: bool,
     /// `BlockDuration` in ticks of the segment.
     pub(super) duration: Option<u64>,
+    /// First two bytes of its first frame; zeros where it has fewer.
+    pub(super) opening: [u8; 2],
     /// Beginning of its first frame, where [`Clusters::show_first_of`] asked for it.
     pub(super) first: Option<Bytes>,
 }
@@ -109,9 +113,9 @@ impl Clusters {
         self.is_cut_short
     }
 
-    /// Position of the walk.
-    pub(super) fn at(&self) -> u64 {
-        self.window.at()
+    /// End of the stretch.
+    pub(super) fn end(&self) -> u64 {
+        self.window.end()
     }
 
     /// Takes the bytes of the range that was needed.
@@ -119,9 +123,9 @@ impl Clusters {
         self.window.append(bytes);
     }
 
-    /// Extends or cuts the stretch.
-    pub(super) fn set_end(&mut self, end: u64) {
-        self.window.set_end(end);
+    /// Extends the stretch.
+    pub(super) fn extend(&mut self, end: u64) {
+        self.window.extend(end);
     }
 
     /// Walks to the next block.
@@ -286,10 +290,17 @@ impl Clusters {
                 return self.skip(header);
             }
         };
+        let (place, length) = self.places.first().copied().unwrap_or((0, 0));
+        let until = place + length.min(OPENING);
+        if (available as u64) < until {
+            return Ok(Some(self.wants(header.length + until.max(BLOCK_HEAD.min(size)))));
+        }
+        let mut opening = [0; OPENING as usize];
+        for (byte, found) in opening.iter_mut().zip(&body[place as usize..until as usize]) {
+            *byte = *found;
+        }
         let mut first = None;
-        if self.shown.contains(&head.track)
-            && let Some((place, length)) = self.places.first().copied()
-        {
+        if self.shown.contains(&head.track) {
             let until = place + length.min(FIRST_FRAME);
             if (available as u64) < until {
                 return Ok(Some(self.wants(header.length + until)));
@@ -306,7 +317,7 @@ impl Clusters {
             self.count_damage()?;
             return Ok(None);
         };
-        let block = Block { track: head.track, time, is_key: head.is_key, duration: None, first };
+        let block = Block { track: head.track, time, is_key: head.is_key, duration: None, opening, first };
         match &mut self.group {
             Some(group) => {
                 group.block = Some(block);

@@ -24,7 +24,6 @@ const NAMED: u64 = 64 << 10;
 pub(super) struct Head {
     object_len: u64,
     most: u64,
-    wants_cues: bool,
     window: Window,
     stage: Stage,
     /// Beginning and end of the segment's body.
@@ -55,7 +54,7 @@ enum Stage {
 pub(super) struct Found {
     pub(super) info: Info,
     pub(super) tracks: Vec<TrackEntry>,
-    /// Cues of all tracks; `None` where there are none, or they weren't wanted.
+    /// Cues of all tracks; `None` where there are none.
     pub(super) cues: Option<Vec<Cue>>,
     /// Beginning and end of the segment's body.
     pub(super) segment: (u64, u64),
@@ -71,11 +70,10 @@ pub(super) enum Step {
 
 impl Head {
     /// Begins at the first byte of an object. Elements have at most `most` bytes; a request has `read_size`.
-    pub(super) fn new(object_len: u64, most: u64, read_size: u64, wants_cues: bool, work: Work) -> Self {
+    pub(super) fn new(object_len: u64, most: u64, read_size: u64, work: Work) -> Self {
         Self {
             object_len,
             most,
-            wants_cues,
             window: Window::new(0, object_len, read_size),
             stage: Stage::Top,
             segment: (0, object_len),
@@ -183,7 +181,7 @@ impl Head {
             ids::SEEK_HEAD => true,
             ids::INFO => self.info.is_none(),
             ids::TRACKS => self.tracks.is_none(),
-            ids::CUES => self.wants_cues && self.cues.is_none(),
+            ids::CUES => self.cues.is_none(),
             _ => false,
         };
         self.named.remove(&at);
@@ -249,7 +247,7 @@ impl Head {
                 ids::SEEK_HEAD => true,
                 ids::INFO => self.info.is_none(),
                 ids::TRACKS => self.tracks.is_none(),
-                ids::CUES => self.wants_cues && self.cues.is_none(),
+                ids::CUES => self.cues.is_none(),
                 ids::CLUSTER => {
                     self.first_cluster.get_or_insert(place);
                     false

@@ -1,22 +1,23 @@
-//! Reads the index of a Matroska or WebM file: its head, and then all blocks.
+//! Reads the index of a Matroska or WebM file: its head, and then all blocks, or those of the first and the last fragment.
 
 use super::{
-    clusters::{Clusters, Event},
+    clusters::Event,
+    fragments::Fragments,
     head::{self, Found, Head},
     lane::{self, Lane},
+    outliner::{self, Outliner},
     segment::Info,
+    stretch::Stretch,
 };
 use crate::{
     budget::MOST_SKIPPED,
     error::MediaError,
-    movie::{Movie, SkippedTrack, Track},
+    movie::{Movie, SkippedTrack, Track, outline::Outline},
     units::ByteRange,
     work::Work,
 };
 use bytes::Bytes;
 
-/// Bytes of a request while blocks are read.
-const READ: u64 = 1 << 20;
 /// Nanoseconds of a second.
 const SECOND: f64 = 1e9;
 
@@ -24,56 +25,57 @@ const SECOND: f64 = 1e9;
 #[derive(Debug)]
 pub(crate) struct MatroskaIndexer {
     stage: Stage,
-    asked: Option<ByteRange>,
+    outlining: bool,
     work: Work,
 }
 
 #[derive(Debug)]
 enum Stage {
     Head(Box<Head>),
+    /// Comparing the cues with the first and the last fragment.
+    Outline(Box<(Found, Outliner)>),
     Blocks(Box<Blocks>),
     Done,
 }
 
+/// All blocks of a segment.
 #[derive(Debug)]
 struct Blocks {
     info: Info,
     lanes: Vec<Lane>,
-    clusters: Clusters,
+    stretch: Stretch,
+    start: u64,
+    /// Whether the cues name fragments.
+    has_fragments: bool,
 }
 
 /// Result of one step.
 #[derive(Debug)]
 pub(crate) enum MatroskaStep {
-    /// The bytes of this range are needed.
-    Needs(ByteRange),
+    /// The bytes of these ranges are needed.
+    Needs(Vec<ByteRange>),
     Done(Box<Movie>),
 }
 
 impl MatroskaIndexer {
     /// Creates an indexer for an object of `object_len` bytes. Elements of its head have at most `most` bytes; the first requests
-    /// have `read_size`.
-    pub(crate) fn new(object_len: u64, most: u64, read_size: u64, work: Work) -> Self {
-        let head = Head::new(object_len, most, read_size, false, work.clone());
-        Self { stage: Stage::Head(Box::new(head)), asked: None, work }
+    /// have `read_size`. With `outlining` the cues become an outline, where there are any.
+    pub(crate) fn new(object_len: u64, most: u64, read_size: u64, outlining: bool, work: Work) -> Self {
+        let head = Head::new(object_len, most, read_size, work.clone());
+        Self { stage: Stage::Head(Box::new(head)), outlining, work }
     }
 
-    /// Whether blocks are read, each request behind the one before.
+    /// Whether all blocks are read, each request behind the one before.
     pub(crate) fn is_at_blocks(&self) -> bool {
         matches!(self.stage, Stage::Blocks(_))
     }
 
-    /// The range that was needed last.
-    pub(crate) fn asked(&self) -> Option<ByteRange> {
-        self.asked
-    }
-
-    /// Takes the bytes of the range that was needed.
-    pub(crate) fn supply(&mut self, bytes: Bytes) {
-        self.asked = None;
+    /// Takes the bytes of a range that was needed.
+    pub(crate) fn supply(&mut self, range: ByteRange, bytes: Bytes) {
         match &mut self.stage {
             Stage::Head(head) => head.supply(bytes),
-            Stage::Blocks(blocks) => blocks.clusters.supply(bytes),
+            Stage::Outline(parts) => parts.1.supply(range, &bytes),
+            Stage::Blocks(blocks) => blocks.stretch.supply(bytes),
             Stage::Done => {}
         }
     }
@@ -83,38 +85,58 @@ impl MatroskaIndexer {
     /// # Errors
     /// The file is damaged beyond reading, or none of its tracks can be played.
     pub(crate) fn step(&mut self) -> Result<MatroskaStep, MediaError> {
-        if let Stage::Head(head) = &mut self.stage {
-            match head.step()? {
-                head::Step::Needs(range) => return Ok(self.needs(range)),
-                head::Step::Found(found) => self.stage = Stage::Blocks(Box::new(Blocks::new(*found, self.work.clone()))),
+        loop {
+            match std::mem::replace(&mut self.stage, Stage::Done) {
+                Stage::Head(mut head) => match head.step()? {
+                    head::Step::Needs(range) => return Ok(self.needs(Stage::Head(head), vec![range])),
+                    head::Step::Found(found) => {
+                        let outliner = self.outlining.then(|| Outliner::new(&found, &self.work)).flatten();
+                        self.stage = match outliner {
+                            Some(outliner) => Stage::Outline(Box::new((*found, outliner))),
+                            None => Stage::Blocks(Box::new(Blocks::new(*found, self.work.clone()))),
+                        };
+                    }
+                },
+                Stage::Outline(mut parts) => match parts.1.step()? {
+                    outliner::Step::Needs(ranges) => return Ok(self.needs(Stage::Outline(parts), ranges)),
+                    outliner::Step::Refused => {
+                        self.stage = Stage::Blocks(Box::new(Blocks::new(parts.0, self.work.clone())));
+                    }
+                    outliner::Step::Outlined(tracks, left, outline) => {
+                        let skipped = left.into_iter().map(|(id, error)| SkippedTrack { id, reason: error.to_string() });
+                        let movie = movie(&parts.0.info, tracks, skipped.collect());
+                        let outline: Option<Box<Outline>> = Some(outline);
+                        return Ok(MatroskaStep::Done(Box::new(Movie { fragmented: true, outline, ..movie })));
+                    }
+                },
+                Stage::Blocks(mut blocks) => match blocks.step()? {
+                    Some(range) => return Ok(self.needs(Stage::Blocks(blocks), vec![range])),
+                    None => return Ok(MatroskaStep::Done(Box::new(blocks.finish()?))),
+                },
+                Stage::Done => {
+                    return Err(MediaError::invalid("the object", 0, "a poll after the movie was handed out", "none"));
+                }
             }
-        }
-        if let Stage::Blocks(blocks) = &mut self.stage {
-            if let Some(range) = blocks.step()? {
-                return Ok(self.needs(range));
-            }
-        }
-        match std::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Blocks(blocks) => Ok(MatroskaStep::Done(Box::new(blocks.finish()?))),
-            _ => Err(MediaError::invalid("the object", 0, "a poll after the movie was handed out", "none")),
         }
     }
 
-    fn needs(&mut self, range: ByteRange) -> MatroskaStep {
-        self.asked = Some(range);
-        MatroskaStep::Needs(range)
+    fn needs(&mut self, stage: Stage, ranges: Vec<ByteRange>) -> MatroskaStep {
+        self.stage = stage;
+        MatroskaStep::Needs(ranges)
     }
 }
 
 impl Blocks {
     fn new(found: Found, work: Work) -> Self {
-        let Found { info, tracks, segment, first_cluster, .. } = found;
-        let lanes: Vec<Lane> = tracks.into_iter().map(|entry| Lane::new(entry, &info)).collect();
-        let mut clusters = Clusters::new(ByteRange::new(first_cluster, segment.1), READ, work);
+        let lanes: Vec<Lane> = found.tracks.iter().map(|entry| Lane::new(entry.clone(), &found.info)).collect();
+        let plays = |number: u64| lanes.iter().any(|lane| lane.entry.number == number && lane.plays());
+        let has_fragments = Fragments::of(&found, |entry| plays(entry.number)).is_some();
+        let range = ByteRange::new(found.first_cluster, found.segment.1);
+        let mut stretch = Stretch::new(range, (None, None), range.end, work);
         for lane in lanes.iter().filter(|lane| lane.waits()) {
-            clusters.show_first_of(lane.entry.number);
+            stretch.show_first_of(lane.entry.number);
         }
-        Self { info, lanes, clusters }
+        Self { info: found.info, lanes, stretch, start: range.start, has_fragments }
     }
 
     /// Reads blocks. Returns the range that is needed; `None` at the end.
@@ -123,14 +145,14 @@ impl Blocks {
             return Ok(None);
         }
         loop {
-            match self.clusters.next()? {
+            match self.stretch.next()? {
                 Event::Needs(range) => return Ok(Some(range)),
                 Event::End => return Ok(None),
                 Event::Block(block) => {
                     let Some(lane) = self.lanes.iter_mut().find(|lane| lane.entry.number == block.track) else { continue };
-                    lane.push(&block, self.clusters.frames(), &self.info);
+                    lane.push(&block, self.stretch.frames(), &self.info);
                     if lane.waits() {
-                        self.clusters.show_first_of(block.track);
+                        self.stretch.show_first_of(block.track);
                     }
                 }
             }
@@ -138,39 +160,43 @@ impl Blocks {
     }
 
     fn finish(self) -> Result<Movie, MediaError> {
-        let Self { info, lanes, clusters } = self;
-        let cut_short = clusters.is_cut_short();
+        let Self { info, lanes, stretch, start, has_fragments } = self;
+        let cut_short = stretch.is_cut_short();
         let base = lanes.iter().filter_map(Lane::first).min().unwrap_or(0);
         let mut tracks: Vec<Track> = Vec::new();
         let mut skipped = Vec::new();
         for lane in lanes {
             let id = u32::try_from(lane.entry.number).unwrap_or(u32::MAX);
             match lane.finish(id, base, &info) {
-                Ok(track) if tracks.iter().all(|other| other.id != id) => tracks.push(track),
+                Ok((track, _)) if tracks.iter().all(|other| other.id != id) => tracks.push(track),
                 Ok(_) => skipped.push(SkippedTrack { id, reason: format!("track number {id} was used before") }),
                 Err(error) => skipped.push(SkippedTrack { id, reason: error.to_string() }),
             }
         }
-        skipped.truncate(MOST_SKIPPED);
         if tracks.is_empty() {
             let found = skipped.into_iter().map(|track| track.reason).collect();
-            return Err(MediaError::NoPlayableTrack { path: "Tracks".to_owned(), offset: clusters.at(), found, cut_short });
+            return Err(MediaError::NoPlayableTrack { path: "Tracks".to_owned(), offset: start, found, cut_short });
         }
-        let duration = info.duration.map_or(0.0, |ticks| ticks * info.scale as f64 / SECOND);
-        Ok(Movie {
-            timescale: lane::MOVIE,
-            duration: (duration * f64::from(lane::MOVIE.get())) as u64,
-            fragmented: false,
-            tracks,
-            clips: Vec::new(),
-            skipped,
-            external_media: None,
-            system_headers: Vec::new(),
-            fragment_headers: Vec::new(),
-            cut_short,
-            outline: None,
-            is_indivisible: true,
-            stitched: None,
-        })
+        Ok(Movie { fragmented: has_fragments, cut_short, ..movie(&info, tracks, skipped) })
+    }
+}
+
+fn movie(info: &Info, tracks: Vec<Track>, mut skipped: Vec<SkippedTrack>) -> Movie {
+    skipped.truncate(MOST_SKIPPED);
+    let duration = info.duration.map_or(0.0, |ticks| ticks * info.scale as f64 / SECOND);
+    Movie {
+        timescale: lane::MOVIE,
+        duration: (duration * f64::from(lane::MOVIE.get())) as u64,
+        fragmented: false,
+        tracks,
+        clips: Vec::new(),
+        skipped,
+        external_media: None,
+        system_headers: Vec::new(),
+        fragment_headers: Vec::new(),
+        cut_short: false,
+        outline: None,
+        is_indivisible: false,
+        stitched: None,
     }
 }

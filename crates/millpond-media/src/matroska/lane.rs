@@ -37,7 +37,7 @@ pub(super) struct Lane {
 enum State {
     /// The next frame tells the codec.
     Waiting(FirstFrame),
-    Read(Box<(Made, Samples, Course)>),
+    Read(Box<Parts>),
     /// The track can't be played.
     Left(MediaError),
 }
@@ -73,31 +73,32 @@ impl Lane {
             };
         }
         if let State::Read(parts) = &mut self.state {
-            parts.1.push(block.time, block.is_key, block.duration, frames);
+            parts.samples.push(block, frames);
         }
     }
 
     /// Least time of a frame, in ticks of the segment.
     pub(super) fn first(&self) -> Option<i64> {
         match &self.state {
-            State::Read(parts) => parts.1.first(),
+            State::Read(parts) => parts.samples.first(),
             _ => None,
         }
     }
 
-    /// Returns the track, whose presentation begins at `base` ticks of the segment.
+    /// Returns the track, whose presentation begins at `base` ticks of the segment, and the course of its frames.
     ///
     /// # Errors
     /// It can't be played, or has no frames.
-    pub(super) fn finish(self, id: u32, base: i64, info: &Info) -> Result<Track, MediaError> {
+    pub(super) fn finish(self, id: u32, base: i64, info: &Info) -> Result<(Track, Course), MediaError> {
         let entry = self.entry;
-        let (made, samples, course) = match self.state {
+        let Parts { made, samples } = match self.state {
             State::Read(parts) => *parts,
             State::Left(error) => return Err(error),
             State::Waiting(_) => return Err(no_frames(&entry)),
         };
-        let clock = clock(&made, info);
+        let clock = clock(&made.kind, info.scale);
         let first = samples.first().unwrap_or(base);
+        let course = samples.course();
         let delay = match course {
             Course::Pictures { delay } => delay,
             _ => Timescale::NANOS.convert(i64::try_from(entry.codec_delay).unwrap_or(0), clock.timescale),
@@ -108,7 +109,7 @@ impl Lane {
         }
         let group = if matches!(made.kind, TrackKind::Video { .. }) { GROUPS.0 } else { GROUPS.1 };
         let Made { codec, kind, sample_entry } = made;
-        Ok(Track {
+        let track = Track {
             id,
             kind,
             timescale: clock.timescale,
@@ -123,7 +124,8 @@ impl Lane {
             samples,
             descriptions: None,
             protection: None,
-        })
+        };
+        Ok((track, course))
     }
 }
 
@@ -142,15 +144,21 @@ fn edits(clock: Clock, delay: i64, base: i64, first: i64) -> Vec<Edit> {
 
 impl State {
     fn read(made: Made, entry: &TrackEntry, info: &Info) -> Self {
-        let clock = clock(&made, info);
-        let course = course(&made, entry, clock);
-        let frame = entry.default_duration.unwrap_or(USUAL);
-        let usual = match course {
-            Course::Even { length } => length,
-            _ => u32::try_from(Timescale::NANOS.convert(frame as i64, clock.timescale)).unwrap_or(1),
-        };
-        Self::Read(Box::new((made, Samples::new(clock, course, usual), course)))
+        let samples = samples(&made.codec, &made.kind, entry.default_duration, info.scale);
+        Self::Read(Box::new(Parts { made, samples }))
     }
+}
+
+/// Returns an empty table of a track's samples. `frame` are the nanoseconds of a frame, where these are stated.
+pub(super) fn samples(codec: &Codec, kind: &TrackKind, frame: Option<u64>, scale: u64) -> Samples {
+    let clock = clock(kind, scale);
+    let frame = i64::try_from(frame.unwrap_or(USUAL)).unwrap_or(i64::MAX);
+    let course = course(codec, kind, frame, clock);
+    let usual = match course {
+        Course::Even { length } => length,
+        _ => u32::try_from(Timescale::NANOS.convert(frame, clock.timescale)).unwrap_or(1),
+    };
+    Samples::new(clock, course, usual)
 }
 
 fn no_frames(entry: &TrackEntry) -> MediaError {
@@ -158,32 +166,40 @@ fn no_frames(entry: &TrackEntry) -> MediaError {
 }
 
 /// Returns the clock of a track: samples of sound, and ticks of the segment for pictures.
-fn clock(made: &Made, info: &Info) -> Clock {
-    let of_segment = if NANOSECONDS % info.scale == 0 { NANOSECONDS / info.scale } else { u64::from(FINEST) };
+fn clock(kind: &TrackKind, scale: u64) -> Clock {
+    let of_segment = if NANOSECONDS % scale == 0 { NANOSECONDS / scale } else { u64::from(FINEST) };
     let ticks = u32::try_from(of_segment).unwrap_or(FINEST).min(FINEST);
-    let rate = match made.kind {
-        TrackKind::Audio { sample_rate, .. } => sample_rate,
+    let rate = match kind {
+        TrackKind::Audio { sample_rate, .. } => *sample_rate,
         _ => ticks,
     };
-    Clock { scale: info.scale, timescale: Timescale::new(rate).unwrap_or(Timescale::MILLIS) }
+    Clock { scale, timescale: Timescale::new(rate).unwrap_or(Timescale::MILLIS) }
 }
 
-fn course(made: &Made, entry: &TrackEntry, clock: Clock) -> Course {
-    match (&made.codec, made.codec.samples_per_frame()) {
+fn course(codec: &Codec, kind: &TrackKind, frame: i64, clock: Clock) -> Course {
+    match (codec, codec.samples_per_frame()) {
         (Codec::Avc(_) | Codec::Hevc(_), _) => {
-            let depth = PictureSequence::of(&made.codec).map_or(USUAL_DEPTH, |set| set.reorder_depth.unwrap_or(USUAL_DEPTH));
+            let stated = PictureSequence::of(codec).and_then(|set| set.reorder_depth);
+            let depth = stated.unwrap_or(USUAL_DEPTH);
             if depth == 0 {
                 return Course::Pictures { delay: 0 };
             }
-            let frame = i64::try_from(entry.default_duration.unwrap_or(USUAL)).unwrap_or(0);
             let delay = Timescale::NANOS.convert(frame.saturating_mul(i64::from(depth)), clock.timescale);
             Course::Pictures { delay: delay.saturating_add(clock.ticks(ROUNDED)) }
         }
-        _ if matches!(made.kind, TrackKind::Video { .. }) => Course::Pictures { delay: 0 },
+        _ if matches!(kind, TrackKind::Video { .. }) => Course::Pictures { delay: 0 },
         (Codec::Pcm(config), _) => Course::Pcm { bytes: config.frame_bytes(), most: config.frames_per_unit() },
+        (Codec::Opus(_), _) => Course::Opus,
         (_, Some(length)) => Course::Even { length },
         _ => Course::Stated,
     }
+}
+
+/// A track whose codec is known.
+#[derive(Debug)]
+struct Parts {
+    made: Made,
+    samples: Samples,
 }
 
 /// Whether the track is one of pictures or sound.

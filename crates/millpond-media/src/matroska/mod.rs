@@ -1,21 +1,26 @@
 //! Matroska and WebM (RFC 9559), on EBML (RFC 8794): tracks, cues and blocks become the index of an object.
 //!
-//! [`indexer`] reads an object, [`loader`] the samples of some of its fragments. Both drive [`clusters`], which names the bytes
+//! [`indexer`] reads an object, [`block_loader`] the samples of some of its fragments. Both drive [`clusters`], which names the bytes
 //! that it needs next. A fragment begins with a key frame that the cues name, and ends where the next one begins.
 
 mod block;
+mod block_loader;
 mod clusters;
 mod codecs;
 mod cues;
 mod ebml;
+mod fragments;
 mod head;
 mod ids;
 mod indexer;
 mod lane;
+mod outliner;
 mod samples;
 mod segment;
+mod stretch;
 mod track_entry;
 mod window;
 
+pub(crate) use block_loader::BlockLoader;
 pub(crate) use ebml::MAGIC;
 pub(crate) use indexer::{MatroskaIndexer, MatroskaStep};

@@ -4,7 +4,9 @@
 //! group of pictures are decoded at its presentation times in rising order, and presented a fixed delay later. The frames
 //! of sound follow one another without gaps as long as the stated times allow that.
 
+use super::clusters::Block;
 use crate::{
+    codec::audio::opus,
     movie::sample_table::{SampleTable, SampleTableBuilder},
     units::{ByteRange, Timescale},
 };
@@ -42,6 +44,8 @@ pub(super) enum Course {
     Even { length: u32 },
     /// PCM: frames of `bytes` each, one tick long, of which a sample has `most`.
     Pcm { bytes: u32, most: u32 },
+    /// Packets of Opus, which tell how long they last.
+    Opus,
     /// Frames of any length.
     Stated,
 }
@@ -74,7 +78,8 @@ impl Samples {
     }
 
     /// Adds the frames of a block.
-    pub(super) fn push(&mut self, time: i64, is_key: bool, duration: Option<u64>, frames: &[ByteRange]) {
+    pub(super) fn push(&mut self, block: &Block, frames: &[ByteRange]) {
+        let (time, is_key) = (block.time, block.is_key);
         let start = self.clock.ticks(time);
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
         match self.course {
@@ -89,13 +94,8 @@ impl Samples {
                     time = time.saturating_add(i64::from(self.usual));
                 }
             }
-            Course::Even { length } => {
-                let mut at = self.follow(start);
-                for range in frames {
-                    self.sound(at, *range, length);
-                    at += i64::from(length);
-                }
-            }
+            Course::Even { length } => self.even(start, frames, length),
+            Course::Opus => self.even(start, frames, opus::samples(&block.opening).unwrap_or(self.usual)),
             Course::Pcm { bytes, most } => {
                 let mut at = self.follow(start);
                 for range in frames {
@@ -111,7 +111,7 @@ impl Samples {
                 }
             }
             Course::Stated => {
-                let stated = duration.and_then(|ticks| i64::try_from(ticks).ok()).map(|ticks| self.clock.ticks(ticks));
+                let stated = block.duration.and_then(|ticks| i64::try_from(ticks).ok()).map(|ticks| self.clock.ticks(ticks));
                 let count = i64::try_from(frames.len().max(1)).unwrap_or(1);
                 let each = stated.and_then(|all| u32::try_from(all / count).ok()).filter(|each| *each > 0);
                 let each = each.unwrap_or(self.usual);
@@ -121,6 +121,15 @@ impl Samples {
                     at += i64::from(each);
                 }
             }
+        }
+    }
+
+    /// Adds frames that last `length` ticks each.
+    fn even(&mut self, start: i64, frames: &[ByteRange], length: u32) {
+        let mut at = self.follow(start);
+        for range in frames {
+            self.sound(at, *range, length);
+            at = at.saturating_add(i64::from(length));
         }
     }
 
@@ -176,6 +185,22 @@ impl Samples {
         }
     }
 
+    pub(super) fn course(&self) -> Course {
+        self.course
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Ends the last frame at `end` ticks of the track, where that is later than its beginning.
+    pub(super) fn end_at(&mut self, end: i64) {
+        self.end_group();
+        if end > self.table.last_dts() {
+            self.table.set_start_dts(end);
+        }
+    }
+
     /// Least time of a frame, in ticks of the segment; `None` before the first.
     pub(super) fn first(&self) -> Option<i64> {
         self.first
@@ -192,6 +217,10 @@ impl Samples {
 mod tests {
     use super::*;
 
+    fn block(time: i64, is_key: bool) -> Block {
+        Block { track: 1, time, is_key, duration: None, opening: [0; 2], first: None }
+    }
+
     fn clock(timescale: u32) -> Clock {
         Clock { scale: 1_000_000, timescale: Timescale::new(timescale).unwrap() }
     }
@@ -204,7 +233,7 @@ mod tests {
     fn pictures_are_decoded_at_the_times_of_their_group_in_order() {
         let mut samples = Samples::new(clock(1000), Course::Pictures { delay: 80 }, 40);
         for (place, (time, key)) in [(0, true), (120, false), (40, false), (80, false), (160, true)].iter().enumerate() {
-            samples.push(*time, *key, None, &[ByteRange::at(place as u64 * 10, 10)]);
+            samples.push(&block(*time, *key), &[ByteRange::at(place as u64 * 10, 10)]);
         }
         let expected = [(0, 80, true), (40, 200, false), (80, 120, false), (120, 160, false), (160, 240, true)];
         assert_eq!(times(&samples.finish()), expected);
@@ -214,7 +243,7 @@ mod tests {
     fn a_picture_is_never_presented_before_it_is_decoded() {
         let mut samples = Samples::new(clock(1000), Course::Pictures { delay: 0 }, 40);
         for (time, key) in [(0, true), (120, false), (40, false), (80, false)] {
-            samples.push(time, key, None, &[ByteRange::at(0, 10)]);
+            samples.push(&block(time, key), &[ByteRange::at(0, 10)]);
         }
         let table = samples.finish();
         assert!(table.iter().all(|sample| sample.composition >= 0));
@@ -225,7 +254,7 @@ mod tests {
     fn sound_follows_without_gaps_where_rounding_explains_the_difference() {
         let mut samples = Samples::new(clock(48_000), Course::Even { length: 1024 }, 1024);
         for time in [0, 21, 43, 200, 221] {
-            samples.push(time, true, None, &[ByteRange::at(0, 10)]);
+            samples.push(&block(time, true), &[ByteRange::at(0, 10)]);
         }
         let decoded: Vec<i64> = samples.finish().iter().map(|sample| sample.dts).collect();
         assert_eq!(decoded, [0, 1024, 2048, 9600, 10_624]);
@@ -234,7 +263,7 @@ mod tests {
     #[test]
     fn pcm_is_cut_into_units() {
         let mut samples = Samples::new(clock(8000), Course::Pcm { bytes: 2, most: 160 }, 1);
-        samples.push(0, true, None, &[ByteRange::at(50, 801)]);
+        samples.push(&block(0, true), &[ByteRange::at(50, 801)]);
         let found: Vec<_> = samples.finish().iter().map(|sample| (sample.range, sample.dts, sample.duration)).collect();
         let at = ByteRange::at;
         assert_eq!(found, [(at(50, 320), 0, 160), (at(370, 320), 160, 160), (at(690, 160), 320, 80)]);

@@ -1,7 +1,7 @@
 //! Elements of a segment that stand before its clusters, or that its `SeekHead` names (RFC 9559 5.1).
 
 use super::{
-    ebml::{self, Element, Elements},
+    ebml::{Element, Elements},
     ids,
     track_entry::TrackEntry,
 };
@@ -88,7 +88,3 @@ pub(super) fn element(bytes: &[u8], offset: u64) -> Option<Element<'_>> {
     Elements::new(bytes, offset).next()
 }
 
-/// Returns the error for an element that ends behind the object.
-pub(super) fn cut(id: u32, offset: u64, found: u64, expected: u64) -> MediaError {
-    MediaError::truncated(ebml::name(id), offset, found, expected)
-}

@@ -49,6 +49,11 @@ impl Window {
         self.at + self.held.len() as u64
     }
 
+    /// Moves the end forward.
+    pub(super) fn extend(&mut self, end: u64) {
+        self.end = end.max(self.end);
+    }
+
     /// Moves the end. Bytes behind it are dropped.
     pub(super) fn set_end(&mut self, end: u64) {
         self.end = end.max(self.at);

@@ -7,20 +7,53 @@ use std::ops::Range;
 /// Denominator of [`FragmentTimes::share`].
 const WHOLE: u64 = 1 << 16;
 
-/// A table of the fragments of an object, made of its index of fragments (`sidx`, `mfra`). The samples of a fragment are
-/// read together with its bytes, by a [`FragmentLoader`](crate::FragmentLoader).
+/// A table of the fragments of an object, made of its index of fragments (`sidx`, `mfra`) or of its cues (Matroska). The samples of
+/// a fragment are read together with its bytes, by a [`FragmentLoader`](crate::FragmentLoader).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outline {
-    /// The box with the track headers (`moov`), by which fragments are read.
+    /// Facts by which fragments are read.
+    pub(crate) form: Form,
+    /// Offset of each fragment, and of the end of the last.
+    pub(crate) offsets: Vec<u64>,
+    /// Times of each track of the movie, in the same order.
+    pub(crate) tracks: Vec<FragmentTimes>,
+}
+
+/// The form of fragments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Form {
+    Boxes(Boxes),
+    Clusters(Clusters),
+}
+
+/// Facts of a file in ISO base media format.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Boxes {
+    /// The box with the track headers (`moov`).
     pub(crate) header: Vec<u8>,
     pub(crate) header_offset: u64,
     pub(crate) object_len: u64,
     /// Whether the header describes the samples of the first fragment.
     pub(crate) has_header_samples: bool,
-    /// Offset of each fragment, and of the end of the last.
-    pub(crate) offsets: Vec<u64>,
-    /// Times of each track of the movie, in the same order.
-    pub(crate) tracks: Vec<FragmentTimes>,
+}
+
+/// Facts of a Matroska file. A fragment begins with a frame that a cue names, and a cluster before it or at it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Clusters {
+    /// Nanoseconds of a tick of the segment.
+    pub(crate) scale: u64,
+    /// Number of the track whose frames the cues name.
+    pub(crate) track: u64,
+    /// Time of the first frame of each fragment, in ticks of the segment.
+    pub(crate) cues: Vec<i64>,
+    /// Offset of the cluster with the first frame of each fragment. It may begin with frames of the fragment before.
+    pub(crate) starts: Vec<u64>,
+    /// Bytes behind the place of a first frame in which it is found.
+    pub(crate) margin: u64,
+    /// End of the segment.
+    pub(crate) end: u64,
+    /// Number of each track of the movie, and nanoseconds of a frame where these are stated.
+    pub(crate) tracks: Vec<(u64, Option<u64>)>,
 }
 
 /// Times of the fragments of one track, in ticks of the track, before edits.
@@ -51,12 +84,26 @@ impl Outline {
         self.len() == 0
     }
 
-    /// Returns the bytes of consecutive fragments; `None` where there are no such ones.
+    /// Returns the bytes that are read for consecutive fragments; `None` where there are no such ones.
     #[must_use]
     pub fn range(&self, fragments: &Range<u32>) -> Option<ByteRange> {
         let at = |fragment: u32| self.offsets.get(fragment as usize).copied();
         (fragments.start < fragments.end).then_some(())?;
-        Some(ByteRange::new(at(fragments.start)?, at(fragments.end)?))
+        match &self.form {
+            Form::Boxes(_) => Some(ByteRange::new(at(fragments.start)?, at(fragments.end)?)),
+            Form::Clusters(clusters) => {
+                let start = *clusters.starts.get(fragments.start as usize)?;
+                Some(ByteRange::new(start, at(fragments.end)?.saturating_add(clusters.margin).min(clusters.end)))
+            }
+        }
+    }
+
+    /// Number of bytes of consecutive fragments; 0 where there are no such ones.
+    #[must_use]
+    pub fn bytes(&self, fragments: &Range<u32>) -> u64 {
+        let at = |fragment: u32| self.offsets.get(fragment as usize).copied();
+        let (start, end) = (at(fragments.start), at(fragments.end));
+        start.zip(end).map_or(0, |(start, end)| end.saturating_sub(start))
     }
 
     /// Returns the times of the track at `place` in the movie.
@@ -72,7 +119,13 @@ impl Outline {
             size_of::<FragmentTimes>() + track.times.capacity() * 8 + track.no_entries.capacity() * 4
         };
         let tracks: usize = self.tracks.iter().map(of_track).sum();
-        size_of::<Self>() + self.header.capacity() + self.offsets.capacity() * 8 + tracks
+        let form = match &self.form {
+            Form::Boxes(boxes) => boxes.header.capacity(),
+            Form::Clusters(clusters) => {
+                (clusters.cues.capacity() + clusters.starts.capacity()) * 8 + clusters.tracks.capacity() * 24
+            }
+        };
+        size_of::<Self>() + form + self.offsets.capacity() * 8 + tracks
     }
 }
 
@@ -136,10 +189,7 @@ mod tests {
     #[test]
     fn fragments_have_ranges() {
         let outline = Outline {
-            header: Vec::new(),
-            header_offset: 0,
-            object_len: 400,
-            has_header_samples: false,
+            form: Form::Boxes(Boxes { header: Vec::new(), header_offset: 0, object_len: 400, has_header_samples: false }),
             offsets: vec![100, 200, 300],
             tracks: vec![times(1)],
         };

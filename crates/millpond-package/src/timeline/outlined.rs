@@ -93,6 +93,6 @@ impl<'a> Outlined<'a> {
     }
 
     fn bytes(&self, fragments: &Range<u32>) -> u64 {
-        self.range(fragments).map_or(0, |range| self.times.share(range.len()))
+        self.times.share(self.outline.bytes(fragments))
     }
 }

@@ -10,6 +10,6 @@ pub(in crate::codec) mod esds;
 pub(in crate::codec) mod flac;
 pub mod latm;
 pub(in crate::codec) mod mpeg_audio;
-pub(in crate::codec) mod opus;
+pub(crate) mod opus;
 pub(in crate::codec) mod pcm;
 pub(in crate::codec) mod sound;

@@ -26,6 +26,25 @@ pub struct OpusConfig {
     pub mapping: Vec<u8>,
 }
 
+/// Most samples of a packet: 120 ms (RFC 6716 3.2.5).
+const MOST_SAMPLES: u32 = 5760;
+
+/// Returns the samples of a packet at 48 kHz (RFC 6716 3.1). Its first two bytes tell them.
+pub(crate) fn samples(packet: &[u8]) -> Option<u32> {
+    let toc = *packet.first()?;
+    let frame = match toc >> 3 {
+        mode @ 0..=11 => [480, 960, 1920, 2880][usize::from(mode & 3)],
+        mode @ 12..=15 => [480, 960][usize::from(mode & 1)],
+        mode => [120, 240, 480, 960][usize::from(mode & 3)],
+    };
+    let count = match toc & 3 {
+        0 => 1,
+        1 | 2 => 2,
+        _ => u32::from(packet.get(1)? & 0x3f),
+    };
+    Some(frame * count).filter(|samples| (1..=MOST_SAMPLES).contains(samples))
+}
+
 /// Reads a sample entry.
 pub(in crate::codec) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let dops = sound.need(b"dOps")?;

@@ -4,12 +4,11 @@ use super::{
     FrameFault, TsConfiguration,
     sound::{Look, SoundCode, SoundFrame},
 };
+use crate::codec::audio::opus;
 use bytes::Bytes;
 
 /// Clock of Opus in samples per second.
 const RATE: u32 = 48_000;
-/// Most samples of a packet: 120 ms (RFC 6716 3.2.5).
-const MOST_SAMPLES: u32 = 5760;
 /// Longest packet of up to 8 channels that is believed, in bytes.
 const LONGEST: usize = 64 << 10;
 
@@ -64,7 +63,7 @@ impl SoundCode for Opus {
         }
         let (header, _) = header(frame).ok_or(FrameFault::Garbage)?;
         let packet = frame.get(header..).unwrap_or_default();
-        let samples = samples(packet).ok_or(FrameFault::Garbage)?;
+        let samples = opus::samples(packet).ok_or(FrameFault::Garbage)?;
         out.push(SoundFrame { data: Bytes::copy_from_slice(packet), samples, rate: RATE });
         Ok(())
     }
@@ -72,20 +71,4 @@ impl SoundCode for Opus {
     fn configuration(&self) -> Option<&TsConfiguration> {
         self.configuration.as_ref()
     }
-}
-
-/// Returns the samples of a packet at 48 kHz (RFC 6716 3.1).
-fn samples(packet: &[u8]) -> Option<u32> {
-    let toc = *packet.first()?;
-    let frame = match toc >> 3 {
-        mode @ 0..=11 => [480, 960, 1920, 2880][usize::from(mode & 3)],
-        mode @ 12..=15 => [480, 960][usize::from(mode & 1)],
-        mode => [120, 240, 480, 960][usize::from(mode & 3)],
-    };
-    let count = match toc & 3 {
-        0 => 1,
-        1 | 2 => 2,
-        _ => u32::from(packet.get(1)? & 0x3f),
-    };
-    Some(frame * count).filter(|samples| (1..=MOST_SAMPLES).contains(samples))
 }

@@ -1,0 +1,265 @@
+//! Reads the first and the last fragment, and makes an outline of the cues and of these.
+
+use super::{
+    clusters::{Block, Event},
+    fragments::Fragments,
+    head::Found,
+    lane::{self, Lane},
+    samples::Course,
+    segment::Info,
+    stretch::Stretch,
+    track_entry::TrackEntry,
+};
+use crate::{
+    error::MediaError,
+    movie::{
+        Track, TrackKind,
+        edits::media_end,
+        outline::{Clusters, Form, FragmentTimes, Outline, share},
+        sample_table::SampleTable,
+    },
+    units::ByteRange,
+    work::Work,
+};
+use bytes::Bytes;
+
+/// Most fragments at either end that are joined because a track has no frames in one.
+const MOST_JOINED: u32 = 8;
+/// Longest fragment that is read before a manifest is made.
+const LONGEST: u64 = 64 << 20;
+/// Longest difference between the borders of two tracks of a fragment, as a part of a second.
+const BORROWED: i64 = 2;
+/// Most pictures that follow a key frame and are presented before it.
+const MOST_LEADING: i64 = 16;
+/// Ticks of the segment by which a stated time may differ from another one.
+const ROUNDED: i64 = 2;
+
+/// The comparison of cues with the first and the last fragment.
+#[derive(Debug)]
+pub(super) struct Outliner {
+    info: Info,
+    fragments: Fragments,
+    joined: u32,
+    first: Stretch,
+    last: Stretch,
+    lanes: Vec<Lane>,
+    /// Blocks of the last fragment.
+    blocks: Vec<(Block, Vec<ByteRange>)>,
+    entries: Vec<TrackEntry>,
+    asked: [Option<ByteRange>; 2],
+    work: Work,
+}
+
+/// Result of one step.
+pub(super) enum Step {
+    Needs(Vec<ByteRange>),
+    /// The cues can't be trusted, or tell too little.
+    Refused,
+    /// Tracks with the samples of the first fragment, tracks that are left out, and the outline.
+    Outlined(Vec<Track>, Vec<(u32, MediaError)>, Box<Outline>),
+}
+
+impl Outliner {
+    /// Begins with the fragments that the cues of a head name; `None` where they name too few.
+    pub(super) fn new(found: &Found, work: &Work) -> Option<Self> {
+        let lanes = lanes(&found.tracks, &found.info);
+        let plays = |number: u64| lanes.iter().any(|lane| lane.entry.number == number && lane.plays());
+        let fragments = Fragments::of(found, |entry| plays(entry.number))?;
+        Self::over(fragments, found.info, found.tracks.clone(), 0, work)
+    }
+
+    fn over(
+        fragments: Fragments,
+        info: Info,
+        entries: Vec<TrackEntry>,
+        joined: u32,
+        work: &Work,
+    ) -> Option<Self> {
+        let stretch = |place: usize| {
+            let (range, marks) = fragments.stretch(place)?;
+            let fits = range.len() <= LONGEST && joined <= MOST_JOINED;
+            fits.then(|| Stretch::new(range, marks, fragments.end, work.clone()))
+        };
+        let (mut first, last) = (stretch(0)?, stretch(fragments.all.len().checked_sub(1)?)?);
+        let lanes = lanes(&entries, &info);
+        for lane in lanes.iter().filter(|lane| lane.waits()) {
+            first.show_first_of(lane.entry.number);
+        }
+        let (blocks, asked, work) = (Vec::new(), [None; 2], work.clone());
+        Some(Self { info, fragments, joined, first, last, lanes, blocks, entries, asked, work })
+    }
+
+    /// Takes the bytes of a range that was needed.
+    pub(super) fn supply(&mut self, range: ByteRange, bytes: &Bytes) {
+        let [first, last] = &mut self.asked;
+        if *first == Some(range) {
+            *first = None;
+            self.first.supply(bytes.clone());
+        }
+        if *last == Some(range) {
+            *last = None;
+            self.last.supply(bytes.clone());
+        }
+    }
+
+    /// Reads as far as the bytes allow.
+    ///
+    /// # Errors
+    /// The job has ended.
+    pub(super) fn step(&mut self) -> Result<Step, MediaError> {
+        loop {
+            match self.read() {
+                Ok(needed) if !needed.is_empty() => return Ok(Step::Needs(needed)),
+                Ok(_) => {}
+                Err(error @ MediaError::Work { .. }) => return Err(error),
+                Err(_) => return Ok(Step::Refused),
+            }
+            if let Some(is_last) = self.missing() {
+                let mut fragments = self.fragments.clone();
+                let joined = fragments.join(is_last);
+                let entries = std::mem::take(&mut self.entries);
+                match Self::over(fragments, self.info, entries, self.joined + 1, &self.work).filter(|_| joined) {
+                    None => return Ok(Step::Refused),
+                    Some(next) => *self = next,
+                }
+                continue;
+            }
+            return Ok(self.outlined().unwrap_or(Step::Refused));
+        }
+    }
+
+    /// Reads both fragments. Returns the ranges that are needed.
+    fn read(&mut self) -> Result<Vec<ByteRange>, MediaError> {
+        let mut needed = Vec::new();
+        while self.asked[0].is_none() {
+            match self.first.next()? {
+                Event::Needs(range) => self.asked[0] = Some(range),
+                Event::End => break,
+                Event::Block(block) => {
+                    let Some(lane) = self.lanes.iter_mut().find(|lane| lane.entry.number == block.track) else { continue };
+                    lane.push(&block, self.first.frames(), &self.info);
+                    if lane.waits() {
+                        self.first.show_first_of(block.track);
+                    }
+                }
+            }
+        }
+        while self.asked[1].is_none() {
+            match self.last.next()? {
+                Event::Needs(range) => self.asked[1] = Some(range),
+                Event::End => break,
+                Event::Block(block) => self.blocks.push((block, self.last.frames().to_vec())),
+            }
+        }
+        needed.extend(self.asked.iter().flatten().copied());
+        needed.dedup();
+        Ok(needed)
+    }
+
+    /// Returns whether a track of pictures or sound has no frames in the last fragment, or in the first.
+    fn missing(&self) -> Option<bool> {
+        let tracks = self.lanes.iter().filter(|lane| lane.plays() && lane::is_media(&lane.entry));
+        let numbers: Vec<(u64, bool)> = tracks.map(|lane| (lane.entry.number, lane.first().is_some())).collect();
+        if numbers.iter().any(|(_, is_there)| !is_there) {
+            return Some(false);
+        }
+        let is_in_last = |number: u64| self.blocks.iter().any(|(block, _)| block.track == number);
+        numbers.iter().any(|(number, _)| !is_in_last(*number)).then_some(true)
+    }
+
+    /// Makes the outline; `None` where cues and frames differ.
+    fn outlined(&mut self) -> Option<Step> {
+        let lanes = std::mem::take(&mut self.lanes);
+        let base = lanes.iter().filter_map(Lane::first).min()?;
+        let (mut tracks, mut left, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut courses = Vec::new();
+        for lane in lanes {
+            let id = u32::try_from(lane.entry.number).unwrap_or(u32::MAX);
+            let facts = (lane.entry.number, lane.entry.default_duration);
+            match lane.finish(id, base, &self.info) {
+                Ok((track, course)) => {
+                    tracks.push(track);
+                    courses.push(course);
+                    numbers.push(facts);
+                }
+                Err(error) => left.push((id, error)),
+            }
+        }
+        let lasts: Vec<SampleTable> =
+            tracks.iter().zip(&numbers).map(|(track, facts)| self.last_of(track, *facts)).collect();
+        let all = tracks.iter().zip(&lasts).map(|(track, last)| track.samples.total_bytes() + last.total_bytes()).sum();
+        let mut times = Vec::new();
+        for (place, track) in tracks.iter().enumerate() {
+            times.push(self.times(track, courses.get(place)?, numbers.get(place)?, (lasts.get(place)?, all))?);
+        }
+        let fragments = &self.fragments;
+        let clusters = Clusters {
+            scale: self.info.scale,
+            track: fragments.track,
+            cues: fragments.all.iter().map(|fragment| fragment.time).collect(),
+            starts: fragments.all.iter().map(|fragment| fragment.offset).collect(),
+            margin: fragments.margin,
+            end: fragments.end,
+            tracks: numbers,
+        };
+        let offsets = fragments.all.iter().map(|fragment| fragment.place).chain([fragments.end]).collect();
+        let outline = Outline { form: Form::Clusters(clusters), offsets, tracks: times };
+        Some(Step::Outlined(tracks, left, Box::new(outline)))
+    }
+
+    /// Returns the samples of a track in the last fragment.
+    fn last_of(&self, track: &Track, (number, frame): (u64, Option<u64>)) -> SampleTable {
+        let mut samples = lane::samples(&track.codec, &track.kind, frame, self.info.scale);
+        for (block, frames) in self.blocks.iter().filter(|(block, _)| block.track == number) {
+            samples.push(block, frames);
+        }
+        samples.finish()
+    }
+
+    /// Returns the times of a track, which fit its first and last fragment; `None` where they don't.
+    fn times(
+        &self,
+        track: &Track,
+        course: &Course,
+        (number, frame): &(u64, Option<u64>),
+        (last, all): (&SampleTable, u64),
+    ) -> Option<FragmentTimes> {
+        let clock = lane::samples(&track.codec, &track.kind, *frame, self.info.scale).clock();
+        let rounding = clock.ticks(ROUNDED).saturating_add(1);
+        let is_video = matches!(track.kind, TrackKind::Video { .. });
+        let cues = self.fragments.all.iter().map(|fragment| clock.ticks(fragment.time));
+        let second = clock.ticks(self.fragments.all.get(1)?.time);
+        let last_start = last.iter().map(|sample| sample.pts()).min()?;
+        let is_last_open = last.get(0).is_some_and(|first| last_start < first.pts());
+        // The part of the times that the cues don't have, the largest difference from them, and whether groups are open.
+        let (shift, tolerance, is_open) = match course {
+            Course::Pictures { delay } if *number == self.fragments.track => {
+                let usual = frame.map(|_| i64::from(track.samples.iter().map(|sample| sample.duration).min().unwrap_or(1)));
+                let latest = track.samples.iter().map(|sample| sample.pts()).max()?;
+                let gap = second.saturating_add(*delay).saturating_sub(latest);
+                // Pictures between the last one of the first fragment and the next key frame belong to the next fragment.
+                let leading = usual.filter(|_| *delay > 0).map_or(0, |usual| (gap + usual / 2) / usual.max(1) - 1);
+                let leading = leading.clamp(0, MOST_LEADING);
+                let is_open = leading > 0 || is_last_open;
+                let usual = usual.unwrap_or(rounding);
+                let tolerance = if is_open { usual.saturating_mul(MOST_LEADING) } else { rounding.max(usual / 2) };
+                (delay.saturating_sub(leading.saturating_mul(usual)), tolerance, is_open)
+            }
+            _ => (media_end(&track.samples).saturating_sub(second), i64::from(track.timescale.get()) / BORROWED, false),
+        };
+        let first = track.samples.iter().map(|sample| sample.pts()).min()?;
+        let later = cues.skip(1).map(|cue| cue.saturating_add(shift));
+        let times: Vec<i64> = std::iter::once(first).chain(later).chain([media_end(last)]).collect();
+        let stated = *times.get(times.len().checked_sub(2)?)?;
+        let fits = stated.abs_diff(last_start) <= tolerance.unsigned_abs();
+        let own = track.samples.total_bytes().saturating_add(last.total_bytes());
+        // Pictures count all bytes, so that no stated rate is below the true one.
+        let share = share(if is_video { all } else { own }, all);
+        (fits && times.is_sorted_by(|a, b| a < b))
+            .then_some(FragmentTimes { times, no_entries: Vec::new(), is_open, tolerance, share })
+    }
+}
+
+fn lanes(entries: &[TrackEntry], info: &Info) -> Vec<Lane> {
+    entries.iter().map(|entry| Lane::new(entry.clone(), info)).collect()
+}
