@@ -1,10 +1,10 @@
 //! Reads the samples of some fragments of an outlined Matroska file.
 
 use super::{
-    clusters::Event,
+    clusters::{Event, Mark},
     lane,
     samples::Samples,
-    stretch::{Mark, Stretch},
+    stretch::Stretch,
 };
 use crate::{
     error::MediaError,

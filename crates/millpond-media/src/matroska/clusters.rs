@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 
 /// Bytes of a block that are read first: its head, and most lists of laced frames.
 const BLOCK_HEAD: u64 = 64;
+/// Ticks by which writers round the time of a cue differently than that of its frame.
+const ROUNDED: u64 = 1;
 /// Bytes of a frame that tell how long it lasts.
 const OPENING: u64 = 2;
 /// Most bytes of a first frame that tell its codec.
@@ -38,6 +40,21 @@ pub(super) struct Block {
     pub(super) first: Option<Bytes>,
 }
 
+/// A key frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) track: u64,
+    /// Time in ticks of the segment.
+    pub(super) time: i64,
+}
+
+impl Mark {
+    /// Whether a block begins with the frame.
+    pub(super) fn is(&self, track: u64, time: i64) -> bool {
+        track == self.track && time.abs_diff(self.time) <= ROUNDED
+    }
+}
+
 /// Result of one step.
 #[derive(Debug)]
 pub(super) enum Event {
@@ -59,6 +76,8 @@ pub(super) struct Clusters {
     /// Tracks whose next frame is shown.
     shown: BTreeSet<u64>,
     places: Vec<(u64, u64)>,
+    /// Frame at which the walk ends.
+    until: Option<Mark>,
     damages: u32,
     is_searching: bool,
     is_cut_short: bool,
@@ -82,10 +101,12 @@ struct Group {
 }
 
 impl Clusters {
-    /// Creates a walk over `range`, which begins with an element of the segment. Requests have `read_size` bytes at least.
-    pub(super) fn new(range: ByteRange, read_size: u64, work: Work) -> Self {
+    /// Creates a walk over a segment that ends at `end`, from an element of it at the beginning of `range` on. Requests have
+    /// `read_size` bytes, if they lie in `range`.
+    pub(super) fn new(range: ByteRange, end: u64, read_size: u64, work: Work) -> Self {
         Self {
-            window: Window::new(range.start, range.end, read_size),
+            window: Window::new(range.start, end, read_size).eager_to(range.end),
+            until: None,
             cluster: None,
             group: None,
             frames: Vec::new(),
@@ -113,9 +134,14 @@ impl Clusters {
         self.is_cut_short
     }
 
-    /// End of the stretch.
-    pub(super) fn end(&self) -> u64 {
-        self.window.end()
+    /// Position of the walk.
+    pub(super) fn at(&self) -> u64 {
+        self.window.at()
+    }
+
+    /// Ends the walk at a frame.
+    pub(super) fn end_at(&mut self, mark: Mark) {
+        self.until = Some(mark);
     }
 
     /// Takes the bytes of the range that was needed.
@@ -123,10 +149,6 @@ impl Clusters {
         self.window.append(bytes);
     }
 
-    /// Extends the stretch.
-    pub(super) fn extend(&mut self, end: u64) {
-        self.window.extend(end);
-    }
 
     /// Walks to the next block.
     ///
@@ -290,6 +312,12 @@ impl Clusters {
                 return self.skip(header);
             }
         };
+        let time = self.cluster.as_ref().and_then(|cluster| cluster.time?.checked_add(i64::from(head.time)));
+        // Whether a block of a group is a key frame is told behind it: the cues are trusted there.
+        let may_be_key = head.is_key || self.group.is_some();
+        if time.zip(self.until).is_some_and(|(time, mark)| may_be_key && mark.is(head.track, time)) {
+            return Ok(Some(Event::End));
+        }
         let (place, length) = self.places.first().copied().unwrap_or((0, 0));
         let until = place + length.min(OPENING);
         if (available as u64) < until {
@@ -311,7 +339,6 @@ impl Clusters {
         let offset = self.window.at() + header.length;
         self.frames.clear();
         self.frames.extend(self.places.iter().map(|(place, length)| ByteRange::at(offset + place, *length)));
-        let time = self.cluster.as_ref().and_then(|cluster| cluster.time?.checked_add(i64::from(head.time)));
         self.window.advance(whole);
         let Some(time) = time else {
             self.count_damage()?;

@@ -1,15 +1,15 @@
 //! Fragments of a segment: from a frame that a cue names to the next one.
 
 use super::{
+    clusters::Mark,
     cues::Cue,
     head::Found,
-    stretch::Mark,
     track_entry::{EntryKind, TrackEntry},
 };
 use crate::units::ByteRange;
 
-/// Longest header of a cluster, and of the block that a cue names.
-const HEADERS: u64 = 12 + 32;
+/// Longest headers of a cluster, a group and a block, and the beginning of the block that a cue names.
+const HEADERS: u64 = 3 * 12 + 64;
 /// Bytes of a cluster in which a block is searched first, whose place the cue doesn't state.
 const SEARCHED: u64 = 4096;
 /// Most fragments.

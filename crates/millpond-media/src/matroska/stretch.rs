@@ -1,45 +1,35 @@
 //! Blocks of some consecutive fragments. A fragment begins with a frame that a cue names.
 
-use super::clusters::{Block, Clusters, Event};
+use super::clusters::{Block, Clusters, Event, Mark};
 use crate::{error::MediaError, units::ByteRange, work::Work};
 use bytes::Bytes;
 
 /// Bytes of a request.
-pub(super) const READ: u64 = 1 << 20;
-/// Bytes by which a stretch grows where the frame that ends it was not found.
-const MORE: u64 = 256 << 10;
-/// Ticks by which writers round the time of a cue differently than that of its frame.
-const ROUNDED: u64 = 1;
-/// Most bytes by which it grows.
+const READ: u64 = 1 << 20;
+/// Most bytes behind its range in which the frame that ends a stretch is searched.
 const MOST_MORE: u64 = 16 << 20;
-
-/// First frame of a fragment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
-    pub(super) track: u64,
-    /// Time in ticks of the segment.
-    pub(super) time: i64,
-}
 
 /// Reads the blocks from one mark up to another.
 #[derive(Debug)]
 pub(super) struct Stretch {
     clusters: Clusters,
-    start: u64,
+    range: ByteRange,
     /// `None` where the stretch begins with the first cluster, or once its first frame was found.
     begin: Option<Mark>,
     /// `None` where the stretch ends with the segment.
     until: Option<Mark>,
-    /// Byte at which it ends at first, and at which the segment ends.
-    ends: (u64, u64),
+    segment_end: u64,
     is_over: bool,
 }
 
 impl Stretch {
     /// Creates a reader of the blocks in `range`, of a segment that ends at `end`.
     pub(super) fn new(range: ByteRange, (begin, until): (Option<Mark>, Option<Mark>), end: u64, work: Work) -> Self {
-        let clusters = Clusters::new(range, READ, work);
-        Self { clusters, start: range.start, begin, until, ends: (range.end, end), is_over: false }
+        let mut clusters = Clusters::new(range, end, READ, work);
+        if let Some(mark) = until {
+            clusters.end_at(mark);
+        }
+        Self { clusters, range, begin, until, segment_end: end, is_over: false }
     }
 
     /// Shows the beginning of the next frame of a track.
@@ -67,51 +57,34 @@ impl Stretch {
     /// # Errors
     /// The frame of a mark is not there, or the job has ended.
     pub(super) fn next(&mut self) -> Result<Event, MediaError> {
-        loop {
-            if self.is_over {
-                return Ok(Event::End);
-            }
+        while !self.is_over {
+            let farthest = self.range.end.saturating_add(MOST_MORE);
             match self.clusters.next()? {
-                Event::Block(block) => {
-                    if self.until.is_some_and(|mark| is_at(&block, mark)) && self.begin.is_none() {
-                        self.is_over = true;
-                        continue;
-                    }
-                    if let Some(mark) = self.begin {
-                        if !is_at(&block, mark) {
-                            continue;
-                        }
-                        self.begin = None;
-                    }
-                    return Ok(Event::Block(block));
+                Event::Block(block) if self.begins(&block) => return Ok(Event::Block(block)),
+                Event::Block(_) => {}
+                needs @ Event::Needs(_) if self.clusters.at() < farthest => return Ok(needs),
+                Event::Needs(_) => return Err(self.missing()),
+                Event::End if self.begin.is_some() || self.until.is_some() && self.clusters.at() >= self.segment_end => {
+                    return Err(self.missing());
                 }
-                Event::End if self.until.is_none() && self.begin.is_none() => return Ok(Event::End),
-                // The hint of a cue may be missing or wrong.
-                Event::End => self.grow()?,
-                needs @ Event::Needs(_) => return Ok(needs),
+                Event::End => self.is_over = true,
             }
         }
+        Ok(Event::End)
     }
 
-    fn grow(&mut self) -> Result<(), MediaError> {
-        let (first, segment) = self.ends;
-        let end = self.clusters.end();
-        let grown = end.saturating_add(MORE).min(segment);
-        let mark = self.begin.or(self.until);
-        match mark {
-            Some(Mark { track, time }) if grown == end || grown > first.saturating_add(MOST_MORE) => {
-                let expected = format!("a frame of track {track} at tick {time}, as the cues say");
-                Err(MediaError::invalid("Cluster", self.start, "no such frame", expected))
-            }
-            _ => {
-                self.clusters.extend(grown);
-                Ok(())
-            }
+    /// Whether the first frame was found, now or before.
+    fn begins(&mut self, block: &Block) -> bool {
+        if self.begin.is_some_and(|mark| !block.is_key || !mark.is(block.track, block.time)) {
+            return false;
         }
+        self.begin = None;
+        true
     }
-}
 
-/// Whether a block begins with the frame of a mark.
-fn is_at(block: &Block, mark: Mark) -> bool {
-    block.is_key && block.track == mark.track && block.time.abs_diff(mark.time) <= ROUNDED
+    fn missing(&self) -> MediaError {
+        let mark = self.begin.or(self.until).unwrap_or(Mark { track: 0, time: 0 });
+        let expected = format!("a frame of track {} at tick {}, as the cues say", mark.track, mark.time);
+        MediaError::invalid("Cluster", self.range.start, "no such frame", expected)
+    }
 }

@@ -10,8 +10,9 @@ pub(super) struct Window {
     at: u64,
     end: u64,
     held: Bytes,
-    /// Bytes that a request has at least.
+    /// Bytes that a request has at least, up to `eager`.
     read_size: u64,
+    eager: u64,
 }
 
 /// Content of a window at its position.
@@ -28,7 +29,12 @@ pub(super) enum Here {
 impl Window {
     /// Creates a window over `start..end` without any bytes, whose requests have `read_size` bytes where there are as many.
     pub(super) fn new(start: u64, end: u64, read_size: u64) -> Self {
-        Self { at: start, end: end.max(start), held: Bytes::new(), read_size }
+        Self { at: start, end: end.max(start), held: Bytes::new(), read_size, eager: end }
+    }
+
+    /// Requests no bytes behind `until` that are not needed.
+    pub(super) fn eager_to(self, until: u64) -> Self {
+        Self { eager: until, ..self }
     }
 
     pub(super) fn at(&self) -> u64 {
@@ -47,11 +53,6 @@ impl Window {
     /// Offset of the first byte that is not available.
     pub(super) fn held_to(&self) -> u64 {
         self.at + self.held.len() as u64
-    }
-
-    /// Moves the end forward.
-    pub(super) fn extend(&mut self, end: u64) {
-        self.end = end.max(self.end);
     }
 
     /// Moves the end. Bytes behind it are dropped.
@@ -108,7 +109,8 @@ impl Window {
 
     /// The range to request so that `size` bytes from the position on are available. It never exceeds the window.
     pub(super) fn want(&self, size: u64) -> ByteRange {
-        let until = self.at.saturating_add(size).max(self.held_to().saturating_add(self.read_size));
+        let eager = self.held_to().saturating_add(self.read_size).min(self.eager);
+        let until = self.at.saturating_add(size).max(eager);
         ByteRange::new(self.held_to(), until.min(self.end))
     }
 }
