@@ -41,6 +41,9 @@ const PLAYED: &[&str] = &[
     "ac3.mp4",
     "opus.mp4",
     "aac_44100.m4a",
+    "h264_aac.mkv",
+    "hevc_open_gop_ac3.mkv",
+    "vp9_opus.webm",
 ];
 
 const PICTURES: &[&str] = &["-map", "0:v", "-fps_mode", "passthrough"];

@@ -81,6 +81,19 @@ pub const CLIPS: &[Clip] = &[
     clip!("flac.mp4", Fmp4, "S -c:a flac -strict -2"),
     clip!("alac.m4a", Fmp4, "S -c:a alac"),
     clip!("aac_44100.m4a", Everywhere, "S -c:a aac -ar 44100"),
+    clip!("h264_aac.mkv", Everywhere, "V S -c:v libx264 -g 50 -bf 3 -c:a aac -aac_pns 0 -ac 2"),
+    clip!(
+        "hevc_open_gop_ac3.mkv",
+        Everywhere,
+        "V S -c:v libx265 -x265-params log-level=error:keyint=50:min-keyint=50:bframes=3:open-gop=1 -c:a ac3"
+    ),
+    clip!("h264_eac3_late.mkv", Everywhere, "V -itsoffset 0.5 S -c:v libx264 -g 50 -bf 2 -c:a eac3"),
+    // Neither sizes nor cues.
+    clip!("h264_mp3_live.mkv", Everywhere, "V S -c:v libx264 -g 50 -bf 2 -c:a libmp3lame -live 1"),
+    clip!("vp9_opus.webm", Fmp4, "V S -c:v libvpx-vp9 -g 50 -deadline realtime -cpu-used 8 -c:a libopus"),
+    clip!("av1_flac.mkv", Fmp4, "V S -c:v libsvtav1 -g 50 -preset 12 -c:a flac"),
+    clip!("vp8.webm", Fmp4, "V -c:v libvpx -g 50 -deadline realtime -cpu-used 8"),
+    clip!("aac_44100.mka", Everywhere, "S -c:a aac -ar 44100"),
 ];
 
 const NOISE: &str = "-f lavfi -i anoisesrc=color=pink:sample_rate=96000:duration=4:seed=7";
@@ -108,7 +121,7 @@ pub const PCM: &[(&str, &str)] = &[
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clips-2");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clips-3");
         std::fs::create_dir_all(&folder).unwrap();
         for clip in CLIPS {
             make(&folder.join(clip.name), clip.args);
