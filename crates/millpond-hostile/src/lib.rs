@@ -1,5 +1,7 @@
 //! Movies that cost as much as a file can, for tests and fuzzing. The server does not depend on this crate.
 //!
+//! [`matroska`] has elements of Matroska.
+//!
 //! A [`MovieRecipe`] describes an MP4 file, progressive or fragmented, whose tables make absurd claims: huge counts,
 //! zero sizes, loops, contradictions. [`MovieRecipe::object`] writes the file. [`outputs::run`] drives a
 //! [`SparseObject`] through the indexer, a presentation and every output. [`outputs::justified_steps`] bounds the steps
@@ -9,6 +11,7 @@
 mod boxes;
 pub mod catalogue;
 pub mod fragments;
+pub mod matroska;
 pub mod movie;
 pub mod outputs;
 pub mod tables;

@@ -33,12 +33,24 @@ pub(crate) struct Outcome {
 
 /// Makes every output of a movie, and fails where that costs more than its bytes justify. The test must hold [`alone`].
 pub(crate) fn measured(name: &str, object: &SparseObject) -> Outcome {
+    measured_of(name, object, &outputs::run)
+}
+
+/// Makes what an outline of a movie is enough for, as [`measured`].
+pub(crate) fn measured_outline(name: &str, object: &SparseObject) -> Outcome {
+    measured_of(name, object, &outputs::run_outline)
+}
+
+/// Makes outputs of a movie, and counts their bytes.
+type Run = dyn Fn(&SparseObject, &Work, &mut dyn FnMut(&'static str)) -> Result<u64, OutputError>;
+
+fn measured_of(name: &str, object: &SparseObject, run: &Run) -> Outcome {
     let steps = outputs::justified_steps(object.head.len() as u64);
     let work = Work::new(steps);
     HEAP.reset_peak_usage();
     let heap = HEAP.current_usage();
     let (mut since, mut slowest) = (cpu_time(), (Duration::ZERO, "none"));
-    let result = outputs::run(object, &work, &mut |output| {
+    let result = run(object, &work, &mut |output| {
         let now = cpu_time();
         slowest = slowest.max((now.saturating_sub(since), output));
         since = now;

@@ -271,6 +271,12 @@ impl Indexes {
             }
             let charge = self.pool.charge(wanted.saturating_mul(MEMORY_A_BYTE)).await;
             charges.push(charge.map_err(|error| refused(object, error))?);
+            if indexer.is_at_frames() {
+                // They stay in the store: the first segment is made of them.
+                for range in &ranges {
+                    self.store.prefetch_exactly(object, range.start..range.end).await;
+                }
+            }
             let ranges = ranges.into_iter().map(|range| range.start..range.end).collect();
             let walks = purpose == Purpose::Playback && indexer.is_at_fragments();
             let read = if walks { reads.walk(ranges).await? } else { reads.read(ranges).await? };

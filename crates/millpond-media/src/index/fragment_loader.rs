@@ -100,7 +100,9 @@ impl FragmentLoader {
             }
         }
         match std::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Blocks(blocks) => Ok(LoadStep::Done(Box::new(Movie { tracks: blocks.finish(), ..bare(&self.movie) }))),
+            Stage::Blocks(blocks) => {
+                Ok(LoadStep::Done(Box::new(Movie { tracks: blocks.finish(), ..bare(&self.movie) })))
+            }
             Stage::Pictures(movie, checks) => match checks.last().map(Check::range) {
                 None => Ok(LoadStep::Done(movie)),
                 Some(range) => {

@@ -162,6 +162,12 @@ impl Indexer {
         matches!(self.stage, Stage::Fragments(_))
     }
 
+    /// Whether the ranges needed now are of the first and the last frames, which the first viewer needs too.
+    #[must_use]
+    pub fn is_at_frames(&self) -> bool {
+        matches!(&self.stage, Stage::Matroska(indexer) if indexer.is_at_frames())
+    }
+
     /// Whether bytes that were supplied are not held any more when the next ones are needed.
     #[must_use]
     pub fn is_scanning(&self) -> bool {

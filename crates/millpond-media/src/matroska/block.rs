@@ -69,7 +69,7 @@ pub(super) fn read(bytes: &[u8], size: u64, frames: &mut Vec<(u64, u64)>) -> Rea
     let Some(rest) = size.checked_sub(sizes.at as u64) else { return Read::Garbage };
     let mut sizes_of_frames = sizes.sizes;
     if lacing == 2 {
-        if rest % count as u64 != 0 {
+        if rest % count as u64 != 0 || rest == 0 {
             return Read::Garbage;
         }
         sizes_of_frames = vec![rest / count as u64; count];

@@ -22,6 +22,8 @@ const FIRST_FRAME: u64 = 4096;
 const BEGINNING: usize = LONGEST_HEADER as usize + 1;
 /// First bytes of elements which clusters begin with: time, checksum, padding, position, size of the one before.
 const FIRST: [u8; 5] = [0xe7, 0xbf, 0xec, 0xa7, 0xab];
+/// Most bytes in which clusters are searched behind damaged places.
+const MOST_SEARCHED: u64 = 256 << 20;
 /// Most damaged places that a walk passes.
 const MOST_DAMAGES: u32 = 1024;
 
@@ -79,6 +81,8 @@ pub(super) struct Clusters {
     /// Frame at which the walk ends.
     until: Option<Mark>,
     damages: u32,
+    /// Bytes in which clusters were searched.
+    searched: u64,
     is_searching: bool,
     is_cut_short: bool,
     work: Work,
@@ -113,6 +117,7 @@ impl Clusters {
             shown: BTreeSet::new(),
             places: Vec::new(),
             damages: 0,
+            searched: 0,
             is_searching: false,
             is_cut_short: false,
             work,
@@ -148,7 +153,6 @@ impl Clusters {
     pub(super) fn supply(&mut self, bytes: Bytes) {
         self.window.append(bytes);
     }
-
 
     /// Walks to the next block.
     ///
@@ -239,7 +243,8 @@ impl Clusters {
                 let Some(bytes) = self.window.bytes(header.length + body) else {
                     return Ok(Some(self.wants(header.length + body)));
                 };
-                let value = bytes.iter().skip(header.length as usize).fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+                let value =
+                    bytes.iter().skip(header.length as usize).fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
                 if let Some(cluster) = &mut self.cluster {
                     cluster.time = i64::try_from(value).ok();
                 }
@@ -278,7 +283,8 @@ impl Clusters {
                 let Some(bytes) = self.window.bytes(header.length + body) else {
                     return Ok(Some(self.wants(header.length + body)));
                 };
-                let value = bytes.iter().skip(header.length as usize).fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+                let value =
+                    bytes.iter().skip(header.length as usize).fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
                 group.duration = Some(value);
                 self.skip(header)
             }
@@ -412,7 +418,8 @@ impl Clusters {
         }
         // The last bytes may be the beginning of one.
         let passed = (held.len() as u64).saturating_sub(BEGINNING as u64);
-        if self.window.held_to() >= self.window.end() {
+        self.searched += passed;
+        if self.window.held_to() >= self.window.end() || self.searched > MOST_SEARCHED {
             self.window.advance(self.window.left());
             self.is_searching = false;
             return None;

@@ -127,12 +127,8 @@ fn video(entry: &TrackEntry, picture: &Picture) -> Option<Result<Way, MediaError
         .filter_map(|(kind, data)| Some((u32::try_from(*kind).ok()?.to_be_bytes(), data.clone())))
         .filter(|(kind, _)| DOLBY_VISION.contains(kind))
         .collect();
-    let pictures = Pictures {
-        size: picture.size,
-        pixel_aspect: picture.pixel_aspect(),
-        color: picture.color,
-        boxes: &boxes,
-    };
+    let pictures =
+        Pictures { size: picture.size, pixel_aspect: picture.pixel_aspect(), color: picture.color, boxes: &boxes };
     let record = &entry.codec_private[..];
     let configured = |kind: &FourCc, of: &FourCc| Some(make::configured(kind, (of, record), &pictures).map(Way::Made));
     match entry.codec_id.as_str() {

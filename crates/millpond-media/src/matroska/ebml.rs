@@ -43,11 +43,7 @@ impl Header {
         match number(&bytes[id_length..]) {
             Number::Value { value, length } => {
                 let is_unknown = value == unknown(length);
-                Read::Header(Self {
-                    id,
-                    length: (id_length + length) as u64,
-                    body: (!is_unknown).then_some(value),
-                })
+                Read::Header(Self { id, length: (id_length + length) as u64, body: (!is_unknown).then_some(value) })
             }
             Number::Short => Read::Short,
             Number::Garbage => Read::Garbage,
@@ -193,7 +189,8 @@ mod tests {
     #[test]
     fn elements_end_at_the_first_that_does_not_fit() {
         let bytes = [0xd7, 0x81, 5, 0xec, 0x80, 0x83, 0x84, 1];
-        let found: Vec<_> = Elements::new(&bytes, 100).map(|element| (element.id, element.body, element.offset)).collect();
+        let found: Vec<_> =
+            Elements::new(&bytes, 100).map(|element| (element.id, element.body, element.offset)).collect();
         assert_eq!(found, [(0xd7, &[5][..], 102), (0xec, &[][..], 105)]);
     }
 

@@ -5,6 +5,7 @@ use super::{
     ebml::{self, Header, LONGEST_HEADER},
     ids,
     segment::{self, Info},
+    tags::{self, TrackDuration},
     track_entry::TrackEntry,
     window::{Here, Window},
 };
@@ -16,6 +17,10 @@ use std::collections::BTreeMap;
 const MOST_ELEMENTS: u32 = 1024;
 /// Most elements that a `SeekHead` leads to.
 const MOST_SEEKS: usize = 8;
+/// Longest tags that are read.
+const MOST_TAGS: u64 = 64 << 10;
+/// Bytes read behind an element that a `SeekHead` names.
+const BEHIND: u64 = 8 << 10;
 /// Bytes read at an element that a `SeekHead` names.
 const NAMED: u64 = 64 << 10;
 
@@ -32,6 +37,7 @@ pub(super) struct Head {
     info: Option<Info>,
     tracks: Option<Vec<TrackEntry>>,
     cues: Option<Vec<Cue>>,
+    durations: Vec<TrackDuration>,
     /// Elements that `SeekHead` names, by their offsets.
     named: BTreeMap<u64, u32>,
     seeks: usize,
@@ -56,6 +62,8 @@ pub(super) struct Found {
     pub(super) tracks: Vec<TrackEntry>,
     /// Cues of all tracks; `None` where there are none.
     pub(super) cues: Option<Vec<Cue>>,
+    /// Durations of tracks, as far as tags before the clusters or behind the cues state them.
+    pub(super) durations: Vec<TrackDuration>,
     /// Beginning and end of the segment's body.
     pub(super) segment: (u64, u64),
     pub(super) first_cluster: u64,
@@ -81,6 +89,7 @@ impl Head {
             info: None,
             tracks: None,
             cues: None,
+            durations: Vec::new(),
             named: BTreeMap::new(),
             seeks: 0,
             elements: 0,
@@ -169,9 +178,18 @@ impl Head {
 
     fn at_named(&mut self, header: &Header) -> Result<Next, MediaError> {
         match self.take(header)? {
+            // Muxers write tags behind the cues.
+            Next::On if self.has_tags_next() => Ok(Next::On),
             Next::On => Ok(Next::Seek),
+            Next::Needs(size) => Ok(Next::Needs(size + BEHIND)),
             next => Ok(next),
         }
+    }
+
+    /// Whether tags follow, all of whose bytes are there.
+    fn has_tags_next(&self) -> bool {
+        let Here::Element(header) = self.window.here() else { return false };
+        header.id == ids::TAGS && header.whole().is_some_and(|whole| self.window.bytes(whole).is_some())
     }
 
     /// Reads an element of the segment, if it is of use, and passes it.
@@ -182,6 +200,7 @@ impl Head {
             ids::INFO => self.info.is_none(),
             ids::TRACKS => self.tracks.is_none(),
             ids::CUES => self.cues.is_none(),
+            ids::TAGS => header.whole().is_some_and(|whole| whole <= MOST_TAGS),
             _ => false,
         };
         self.named.remove(&at);
@@ -199,6 +218,7 @@ impl Head {
                 }
                 ids::INFO => self.info = Some(Info::read(&element)?),
                 ids::TRACKS => self.tracks = Some(segment::tracks(&element)?),
+                ids::TAGS => self.durations.extend(tags::durations(&element)),
                 _ => self.cues = Some(cues::read(&element, &self.work)?),
             }
         }
@@ -268,6 +288,7 @@ impl Head {
             info: self.info.take().unwrap_or_default(),
             tracks,
             cues: self.cues.take(),
+            durations: std::mem::take(&mut self.durations),
             segment: self.segment,
             first_cluster,
         }))

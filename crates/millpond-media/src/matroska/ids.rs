@@ -20,6 +20,7 @@ pub(super) const DURATION: u32 = 0x4489;
 pub(super) const TRACKS: u32 = 0x1654_ae6b;
 pub(super) const TRACK_ENTRY: u32 = 0xae;
 pub(super) const TRACK_NUMBER: u32 = 0xd7;
+pub(super) const TRACK_UID: u32 = 0x73c5;
 pub(super) const TRACK_TYPE: u32 = 0x83;
 pub(super) const FLAG_ENABLED: u32 = 0xb9;
 pub(super) const FLAG_DEFAULT: u32 = 0x88;
@@ -80,6 +81,13 @@ pub(super) const BLOCK_GROUP: u32 = 0xa0;
 pub(super) const BLOCK: u32 = 0xa1;
 pub(super) const BLOCK_DURATION: u32 = 0x9b;
 pub(super) const REFERENCE_BLOCK: u32 = 0xfb;
+
+pub(super) const TAG: u32 = 0x7373;
+pub(super) const TARGETS: u32 = 0x63c0;
+pub(super) const TAG_TRACK_UID: u32 = 0x63c5;
+pub(super) const SIMPLE_TAG: u32 = 0x67c8;
+pub(super) const TAG_NAME: u32 = 0x45a3;
+pub(super) const TAG_STRING: u32 = 0x4487;
 
 pub(super) const CHAPTERS: u32 = 0x1043_a770;
 pub(super) const TAGS: u32 = 0x1254_c367;

@@ -65,6 +65,11 @@ impl MatroskaIndexer {
         Self { stage: Stage::Head(Box::new(head)), outlining, work }
     }
 
+    /// Whether the first and the last fragment are read.
+    pub(crate) fn is_at_frames(&self) -> bool {
+        matches!(self.stage, Stage::Outline(_))
+    }
+
     /// Whether all blocks are read, each request behind the one before.
     pub(crate) fn is_at_blocks(&self) -> bool {
         matches!(self.stage, Stage::Blocks(_))
@@ -103,7 +108,8 @@ impl MatroskaIndexer {
                         self.stage = Stage::Blocks(Box::new(Blocks::new(parts.0, self.work.clone())));
                     }
                     outliner::Step::Outlined(tracks, left, outline) => {
-                        let skipped = left.into_iter().map(|(id, error)| SkippedTrack { id, reason: error.to_string() });
+                        let skipped =
+                            left.into_iter().map(|(id, error)| SkippedTrack { id, reason: error.to_string() });
                         let movie = movie(&parts.0.info, tracks, skipped.collect());
                         let outline: Option<Box<Outline>> = Some(outline);
                         return Ok(MatroskaStep::Done(Box::new(Movie { fragmented: true, outline, ..movie })));
@@ -149,7 +155,9 @@ impl Blocks {
                 Event::Needs(range) => return Ok(Some(range)),
                 Event::End => return Ok(None),
                 Event::Block(block) => {
-                    let Some(lane) = self.lanes.iter_mut().find(|lane| lane.entry.number == block.track) else { continue };
+                    let Some(lane) = self.lanes.iter_mut().find(|lane| lane.entry.number == block.track) else {
+                        continue;
+                    };
                     lane.push(&block, self.stretch.frames(), &self.info);
                     if lane.waits() {
                         self.stretch.show_first_of(block.track);

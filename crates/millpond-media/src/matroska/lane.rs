@@ -1,8 +1,8 @@
 //! A track that is being read: its entry, its codec once that is known, and its samples.
 
 use super::{
-    codecs::{self, FirstFrame, Way},
     clusters::Block,
+    codecs::{self, FirstFrame, Way},
     samples::{Clock, Course, Samples},
     segment::Info,
     track_entry::{EntryKind, TrackEntry},

@@ -18,6 +18,7 @@ mod outliner;
 mod samples;
 mod segment;
 mod stretch;
+mod tags;
 mod track_entry;
 mod window;
 

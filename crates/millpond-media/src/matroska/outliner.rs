@@ -1,4 +1,5 @@
-//! Reads the first and the last fragment, and makes an outline of the cues and of these.
+//! Reads the first fragment, and makes an outline of it and of the cues. The last fragment is read too, unless tags state when the
+//! tracks end.
 
 use super::{
     clusters::{Block, Event},
@@ -41,7 +42,10 @@ pub(super) struct Outliner {
     fragments: Fragments,
     joined: u32,
     first: Stretch,
-    last: Stretch,
+    /// `None` where the ends of all tracks are known.
+    last: Option<Stretch>,
+    /// Ends of tracks by their numbers, in ticks of the segment.
+    known: Vec<(u64, i64)>,
     lanes: Vec<Lane>,
     /// Blocks of the last fragment.
     blocks: Vec<(Block, Vec<ByteRange>)>,
@@ -65,14 +69,18 @@ impl Outliner {
         let lanes = lanes(&found.tracks, &found.info);
         let plays = |number: u64| lanes.iter().any(|lane| lane.entry.number == number && lane.plays());
         let fragments = Fragments::of(found, |entry| plays(entry.number))?;
-        Self::over(fragments, found.info, found.tracks.clone(), 0, work)
+        let known = ends(found);
+        let is_known = |lane: &Lane| known.iter().any(|(number, _)| *number == lane.entry.number);
+        let all = lanes.iter().filter(|lane| lane.plays() && lane::is_media(&lane.entry)).all(is_known);
+        let known = if all { known } else { Vec::new() };
+        Self::over(fragments, found.info, found.tracks.clone(), (known, 0), work)
     }
 
     fn over(
         fragments: Fragments,
         info: Info,
         entries: Vec<TrackEntry>,
-        joined: u32,
+        (known, joined): (Vec<(u64, i64)>, u32),
         work: &Work,
     ) -> Option<Self> {
         let stretch = |place: usize| {
@@ -80,13 +88,14 @@ impl Outliner {
             let fits = range.len() <= LONGEST && joined <= MOST_JOINED;
             fits.then(|| Stretch::new(range, marks, fragments.end, work.clone()))
         };
-        let (mut first, last) = (stretch(0)?, stretch(fragments.all.len().checked_sub(1)?)?);
+        let mut first = stretch(0)?;
+        let last = if known.is_empty() { Some(stretch(fragments.all.len().checked_sub(1)?)?) } else { None };
         let lanes = lanes(&entries, &info);
         for lane in lanes.iter().filter(|lane| lane.waits()) {
             first.show_first_of(lane.entry.number);
         }
         let (blocks, asked, work) = (Vec::new(), [None; 2], work.clone());
-        Some(Self { info, fragments, joined, first, last, lanes, blocks, entries, asked, work })
+        Some(Self { info, fragments, joined, first, last, known, lanes, blocks, entries, asked, work })
     }
 
     /// Takes the bytes of a range that was needed.
@@ -96,9 +105,11 @@ impl Outliner {
             *first = None;
             self.first.supply(bytes.clone());
         }
-        if *last == Some(range) {
+        if *last == Some(range)
+            && let Some(stretch) = &mut self.last
+        {
             *last = None;
-            self.last.supply(bytes.clone());
+            stretch.supply(bytes.clone());
         }
     }
 
@@ -118,7 +129,9 @@ impl Outliner {
                 let mut fragments = self.fragments.clone();
                 let joined = fragments.join(is_last);
                 let entries = std::mem::take(&mut self.entries);
-                match Self::over(fragments, self.info, entries, self.joined + 1, &self.work).filter(|_| joined) {
+                let known = std::mem::take(&mut self.known);
+                match Self::over(fragments, self.info, entries, (known, self.joined + 1), &self.work).filter(|_| joined)
+                {
                     None => return Ok(Step::Refused),
                     Some(next) => *self = next,
                 }
@@ -136,7 +149,9 @@ impl Outliner {
                 Event::Needs(range) => self.asked[0] = Some(range),
                 Event::End => break,
                 Event::Block(block) => {
-                    let Some(lane) = self.lanes.iter_mut().find(|lane| lane.entry.number == block.track) else { continue };
+                    let Some(lane) = self.lanes.iter_mut().find(|lane| lane.entry.number == block.track) else {
+                        continue;
+                    };
                     lane.push(&block, self.first.frames(), &self.info);
                     if lane.waits() {
                         self.first.show_first_of(block.track);
@@ -144,11 +159,11 @@ impl Outliner {
                 }
             }
         }
-        while self.asked[1].is_none() {
-            match self.last.next()? {
+        while let Some(last) = self.last.as_mut().filter(|_| self.asked[1].is_none()) {
+            match last.next()? {
                 Event::Needs(range) => self.asked[1] = Some(range),
                 Event::End => break,
-                Event::Block(block) => self.blocks.push((block, self.last.frames().to_vec())),
+                Event::Block(block) => self.blocks.push((block, last.frames().to_vec())),
             }
         }
         needed.extend(self.asked.iter().flatten().copied());
@@ -163,7 +178,13 @@ impl Outliner {
         if numbers.iter().any(|(_, is_there)| !is_there) {
             return Some(false);
         }
-        let is_in_last = |number: u64| self.blocks.iter().any(|(block, _)| block.track == number);
+        let begins_last = self.fragments.all.last().map_or(0, |fragment| fragment.time);
+        let is_in_last = |number: u64| match self.last {
+            Some(_) => self.blocks.iter().any(|(block, _)| block.track == number),
+            None => {
+                self.known.iter().any(|(known, end)| *known == number && *end > begins_last.saturating_add(ROUNDED))
+            }
+        };
         numbers.iter().any(|(number, _)| !is_in_last(*number)).then_some(true)
     }
 
@@ -229,12 +250,13 @@ impl Outliner {
         let is_video = matches!(track.kind, TrackKind::Video { .. });
         let cues = self.fragments.all.iter().map(|fragment| clock.ticks(fragment.time));
         let second = clock.ticks(self.fragments.all.get(1)?.time);
-        let last_start = last.iter().map(|sample| sample.pts()).min()?;
-        let is_last_open = last.get(0).is_some_and(|first| last_start < first.pts());
+        let last_start = last.iter().map(|sample| sample.pts()).min();
+        let is_last_open = last.get(0).zip(last_start).is_some_and(|(first, start)| start < first.pts());
         // The part of the times that the cues don't have, the largest difference from them, and whether groups are open.
         let (shift, tolerance, is_open) = match course {
             Course::Pictures { delay } if *number == self.fragments.track => {
-                let usual = frame.map(|_| i64::from(track.samples.iter().map(|sample| sample.duration).min().unwrap_or(1)));
+                let usual =
+                    frame.map(|_| i64::from(track.samples.iter().map(|sample| sample.duration).min().unwrap_or(1)));
                 let latest = track.samples.iter().map(|sample| sample.pts()).max()?;
                 let gap = second.saturating_add(*delay).saturating_sub(latest);
                 // Pictures between the last one of the first fragment and the next key frame belong to the next fragment.
@@ -249,15 +271,35 @@ impl Outliner {
         };
         let first = track.samples.iter().map(|sample| sample.pts()).min()?;
         let later = cues.skip(1).map(|cue| cue.saturating_add(shift));
-        let times: Vec<i64> = std::iter::once(first).chain(later).chain([media_end(last)]).collect();
+        let known = self.known.iter().find(|(known, _)| known == number).map(|(_, end)| clock.ticks(*end));
+        let delay = if let Course::Pictures { delay } = course { *delay } else { 0 };
+        let end = known.map_or_else(|| media_end(last), |end| end.saturating_add(delay));
+        let times: Vec<i64> = std::iter::once(first).chain(later).chain([end]).collect();
         let stated = *times.get(times.len().checked_sub(2)?)?;
-        let fits = stated.abs_diff(last_start) <= tolerance.unsigned_abs();
+        let fits = last_start.is_none_or(|start| stated.abs_diff(start) <= tolerance.unsigned_abs());
         let own = track.samples.total_bytes().saturating_add(last.total_bytes());
         // Pictures count all bytes, so that no stated rate is below the true one.
         let share = share(if is_video { all } else { own }, all);
-        (fits && times.is_sorted_by(|a, b| a < b))
-            .then_some(FragmentTimes { times, no_entries: Vec::new(), is_open, tolerance, share })
+        (fits && times.is_sorted_by(|a, b| a < b)).then_some(FragmentTimes {
+            times,
+            no_entries: Vec::new(),
+            is_open,
+            tolerance,
+            share,
+        })
     }
+}
+
+/// Returns when tracks end, as tags state it, in ticks of the segment. Some muxers count from the first frame, others from 0.
+fn ends(found: &Found) -> Vec<(u64, i64)> {
+    let scale = found.info.scale.max(1);
+    let all = found.info.duration.map_or(i64::MAX, |ticks| ticks.ceil() as i64);
+    let end = |entry: &TrackEntry| {
+        let stated = found.durations.iter().find(|duration| entry.uid != 0 && duration.uid == entry.uid)?;
+        let ticks = i64::try_from(stated.nanoseconds / scale).ok().filter(|ticks| *ticks > 0)?;
+        Some((entry.number, ticks.min(all)))
+    };
+    found.tracks.iter().filter_map(end).collect()
 }
 
 fn lanes(entries: &[TrackEntry], info: &Info) -> Vec<Lane> {

@@ -111,7 +111,8 @@ impl Samples {
                 }
             }
             Course::Stated => {
-                let stated = block.duration.and_then(|ticks| i64::try_from(ticks).ok()).map(|ticks| self.clock.ticks(ticks));
+                let stated =
+                    block.duration.and_then(|ticks| i64::try_from(ticks).ok()).map(|ticks| self.clock.ticks(ticks));
                 let count = i64::try_from(frames.len().max(1)).unwrap_or(1);
                 let each = stated.and_then(|all| u32::try_from(all / count).ok()).filter(|each| *each > 0);
                 let each = each.unwrap_or(self.usual);
@@ -232,7 +233,8 @@ mod tests {
     #[test]
     fn pictures_are_decoded_at_the_times_of_their_group_in_order() {
         let mut samples = Samples::new(clock(1000), Course::Pictures { delay: 80 }, 40);
-        for (place, (time, key)) in [(0, true), (120, false), (40, false), (80, false), (160, true)].iter().enumerate() {
+        for (place, (time, key)) in [(0, true), (120, false), (40, false), (80, false), (160, true)].iter().enumerate()
+        {
             samples.push(&block(*time, *key), &[ByteRange::at(place as u64 * 10, 10)]);
         }
         let expected = [(0, 80, true), (40, 200, false), (80, 120, false), (120, 160, false), (160, 240, true)];

@@ -87,4 +87,3 @@ pub(super) fn tracks(tracks: &Element<'_>) -> Result<Vec<TrackEntry>, MediaError
 pub(super) fn element(bytes: &[u8], offset: u64) -> Option<Element<'_>> {
     Elements::new(bytes, offset).next()
 }
-

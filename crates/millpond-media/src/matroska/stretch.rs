@@ -64,7 +64,9 @@ impl Stretch {
                 Event::Block(_) => {}
                 needs @ Event::Needs(_) if self.clusters.at() < farthest => return Ok(needs),
                 Event::Needs(_) => return Err(self.missing()),
-                Event::End if self.begin.is_some() || self.until.is_some() && self.clusters.at() >= self.segment_end => {
+                Event::End
+                    if self.begin.is_some() || self.until.is_some() && self.clusters.at() >= self.segment_end =>
+                {
                     return Err(self.missing());
                 }
                 Event::End => self.is_over = true,

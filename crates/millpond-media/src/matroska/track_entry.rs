@@ -2,7 +2,7 @@
 
 use super::{ebml::Element, ids};
 use crate::{
-    codec::Color,
+    codec::{Color, make::MOST_CONFIGURATION},
     error::MediaError,
     movie::purpose::{Purpose, Purposes},
 };
@@ -13,6 +13,8 @@ const AUDIO: u64 = 2;
 const SUBTITLE: u64 = 17;
 /// Compression by which a common beginning of all frames is kept apart (5.1.4.1.31.6).
 const HEADER_STRIPPING: u64 = 3;
+/// Most records of block additions that are kept.
+const MOST_ADDITIONS: usize = 16;
 /// Language of a track that states none (5.1.4.1.19).
 const DEFAULT_LANGUAGE: &str = "eng";
 
@@ -20,6 +22,7 @@ const DEFAULT_LANGUAGE: &str = "eng";
 #[derive(Clone, Debug)]
 pub(super) struct TrackEntry {
     pub(super) number: u64,
+    pub(super) uid: u64,
     pub(super) kind: EntryKind,
     pub(super) codec_id: String,
     pub(super) codec_private: Vec<u8>,
@@ -75,6 +78,7 @@ impl TrackEntry {
     pub(super) fn read(entry: &Element<'_>) -> Result<Self, MediaError> {
         let mut track = Self {
             number: 0,
+            uid: 0,
             kind: EntryKind::Other(0),
             codec_id: String::new(),
             codec_private: Vec::new(),
@@ -105,9 +109,10 @@ impl TrackEntry {
             }
             match element.id {
                 ids::TRACK_NUMBER => track.number = element.unsigned()?,
+                ids::TRACK_UID => track.uid = element.unsigned()?,
                 ids::TRACK_TYPE => kind = element.unsigned()?,
                 ids::CODEC_ID => track.codec_id = element.text(),
-                ids::CODEC_PRIVATE => track.codec_private = element.body.to_vec(),
+                ids::CODEC_PRIVATE => track.codec_private = kept(element.body),
                 ids::LANGUAGE => old_language = Some(element.text()),
                 ids::LANGUAGE_BCP47 => track.language = element.text(),
                 ids::NAME => track.name = Some(element.text()).filter(|name| !name.trim().is_empty()),
@@ -117,7 +122,9 @@ impl TrackEntry {
                 ids::CODEC_DELAY => track.codec_delay = element.unsigned()?,
                 ids::VIDEO => picture = Picture::read(&element)?,
                 ids::AUDIO => sound = Sound::read(&element)?,
-                ids::BLOCK_ADDITION_MAPPING => track.additions.extend(addition(&element)),
+                ids::BLOCK_ADDITION_MAPPING if track.additions.len() < MOST_ADDITIONS => {
+                    track.additions.extend(addition(&element));
+                }
                 ids::CONTENT_ENCODINGS => track.encoding = encoding(&element)?,
                 _ => {}
             }
@@ -225,7 +232,12 @@ fn read_color(colour: &Element<'_>) -> Result<Option<Color>, MediaError> {
 
 fn addition(mapping: &Element<'_>) -> Option<(u64, Vec<u8>)> {
     let kind = mapping.child(ids::BLOCK_ADD_ID_TYPE)?.unsigned().ok()?;
-    Some((kind, mapping.child(ids::BLOCK_ADD_ID_EXTRA_DATA)?.body.to_vec()))
+    Some((kind, kept(mapping.child(ids::BLOCK_ADD_ID_EXTRA_DATA)?.body)))
+}
+
+/// Returns a copy of a decoder's configuration. Of one that is too long a byte too many is kept, so that it is refused.
+fn kept(body: &[u8]) -> Vec<u8> {
+    body.get(..=MOST_CONFIGURATION).unwrap_or(body).to_vec()
 }
 
 /// Returns why frames are not stored as they are; `None` where they are.

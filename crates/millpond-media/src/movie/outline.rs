@@ -189,7 +189,12 @@ mod tests {
     #[test]
     fn fragments_have_ranges() {
         let outline = Outline {
-            form: Form::Boxes(Boxes { header: Vec::new(), header_offset: 0, object_len: 400, has_header_samples: false }),
+            form: Form::Boxes(Boxes {
+                header: Vec::new(),
+                header_offset: 0,
+                object_len: 400,
+                has_header_samples: false,
+            }),
             offsets: vec![100, 200, 300],
             tracks: vec![times(1)],
         };

@@ -1,11 +1,7 @@
 //! Codecs whose decoder configuration a container states as a record of its own.
 
 use super::{Made, entry};
-use crate::{
-    boxes::FourCc,
-    codec::video::color::Color,
-    error::MediaError,
-};
+use crate::{boxes::FourCc, codec::video::color::Color, error::MediaError};
 
 /// Rate of every Opus decoder's output, in samples per second.
 const OPUS_RATE: u32 = 48_000;
@@ -27,15 +23,10 @@ pub(crate) struct Pictures<'a> {
 ///
 /// # Errors
 /// The record is invalid or too long.
-pub(crate) fn configured(
-    kind: &FourCc,
-    record: (&FourCc, &[u8]),
-    pictures: &Pictures<'_>,
-) -> Result<Made, MediaError> {
+pub(crate) fn configured(kind: &FourCc, record: (&FourCc, &[u8]), pictures: &Pictures<'_>) -> Result<Made, MediaError> {
     let boxes = pictures.boxes.iter().map(|(_, body)| body.len()).sum::<usize>();
     entry::bounded(record.1.len().saturating_add(boxes))?;
-    let picture =
-        entry::Picture { size: pictures.size, pixel_aspect: pictures.pixel_aspect, color: pictures.color };
+    let picture = entry::Picture { size: pictures.size, pixel_aspect: pictures.pixel_aspect, color: pictures.color };
     Made::parsed(entry::with_boxes(entry::visual(kind, &picture, record), pictures.boxes), b"vide")
 }
 
@@ -95,11 +86,7 @@ pub(crate) fn alac_cookie(cookie: &[u8], channels: u16, sample_rate: u32) -> Res
 ///
 /// # Errors
 /// The entry can't be read again.
-pub(crate) fn shown(
-    made: Made,
-    pixel_aspect: Option<(u32, u32)>,
-    color: Option<Color>,
-) -> Result<Made, MediaError> {
+pub(crate) fn shown(made: Made, pixel_aspect: Option<(u32, u32)>, color: Option<Color>) -> Result<Made, MediaError> {
     let mut boxes = Vec::new();
     if let Some(color) = color.filter(|_| made.codec.color().is_none()) {
         boxes.push((*b"colr", entry::color(color)));

@@ -12,13 +12,15 @@ use std::{
 /// A title of a minute in groups of a second, about 1 Mbit/s.
 const CODED: &str = "-f lavfi -i testsrc2=size=640x360:rate=25:duration=60 -f lavfi -i sine=frequency=440:sample_rate=48000:duration=60 -c:v libx264 -preset ultrafast -bf 2 -g 25 -b:v 1000k -maxrate 1000k -bufsize 1000k -c:a aac -b:a 96k";
 
-/// Forms of the title, and whether it is fragmented.
-const FORMS: [(&str, &str); 5] = [
+/// Forms of the title, and how ffmpeg writes them.
+const FORMS: [(&str, &str); 7] = [
     ("sidx.mp4", "-movflags +frag_keyframe+dash+global_sidx"),
     ("edits.mp4", "-movflags +frag_keyframe+delay_moov+default_base_moof+global_sidx"),
     ("mfra.mp4", "-movflags +frag_keyframe+empty_moov+default_base_moof"),
     ("partly.mp4", "-movflags +frag_keyframe"),
     ("plain.mp4", "-movflags +faststart"),
+    ("cues.mkv", ""),
+    ("cues_first.mkv", "-cues_to_front 1"),
 ];
 
 /// Makes the forms, and renditions of a group: each its own file with `sidx`.
@@ -26,7 +28,7 @@ fn titles() -> Option<PathBuf> {
     if !support::have("ffmpeg") || !support::have("nginx") {
         return None;
     }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fragments-1");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fragments-2");
     std::fs::create_dir_all(&folder).unwrap();
     let coded = folder.join("coded.mp4");
     clips::make(&coded, CODED);
@@ -133,7 +135,7 @@ fn a_fragmented_title_played_through_reads_each_byte_once() {
 #[test]
 fn segments_do_not_depend_on_what_was_read_before() {
     let Some(folder) = titles() else { return };
-    for name in ["sidx.mp4", "edits.mp4", "mfra.mp4", "partly.mp4", "group.smil"] {
+    for name in ["sidx.mp4", "edits.mp4", "mfra.mp4", "partly.mp4", "group.smil", "cues.mkv"] {
         let cold = origins::start(Kind::Folder, &folder, &["--segment-duration", "4"]).unwrap();
         let first = all(&cold.server, name);
         // Transport streams and trick play need all samples.
@@ -188,4 +190,34 @@ fn a_wrong_index_of_fragments_is_recognised_and_replaced() {
     assert!(found == all(&stack.server, "wrong.mp4"));
     let known = segments(&stack.server, "wrong.mp4", "v1");
     assert!(!known.iter().any(|path| paths.contains(path)), "another version");
+}
+
+/// Returns a Matroska file in which the times of some cues are 256 ms off.
+fn with_wrong_cues(file: &[u8]) -> Vec<u8> {
+    let cues = file.windows(4).rposition(|id| id == [0x1c, 0x53, 0xbb, 0x6b]).unwrap();
+    let times = (cues..file.len() - 4).filter(|at| file[*at] == 0xb3 && file[at + 1] == 0x82);
+    let mut wrong = file.to_vec();
+    // Not those by which the title is opened.
+    for at in times.skip(3).take(5) {
+        wrong[at + 2] ^= 1;
+    }
+    wrong
+}
+
+#[test]
+fn wrong_cues_are_recognised_and_replaced() {
+    let Some(folder) = titles() else { return };
+    let own = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(folder.join("cues.mkv")).unwrap();
+    std::fs::write(own.path().join("wrong.mkv"), with_wrong_cues(&whole)).unwrap();
+    std::fs::write(own.path().join("right.mkv"), &whole).unwrap();
+    let stack = origins::start(Kind::Nginx, own.path(), &["--segment-duration", "4"]).unwrap();
+    let paths = segments(&stack.server, "wrong.mkv", "v1");
+    let refused = paths.iter().map(|path| stack.server.get(path)).find(|reply| reply.status != 200).unwrap();
+    assert!(refused.text().contains("load the playlist or manifest again"), "{}", refused.text());
+    let pictures = |name: &str| -> Vec<Vec<u8>> {
+        segments(&stack.server, name, "v1").iter().map(|path| stack.server.get(path).body).collect()
+    };
+    let (wrong, right) = (pictures("wrong.mkv").concat().len(), pictures("right.mkv").concat().len());
+    assert!(wrong.abs_diff(right) < right / 100, "{wrong} bytes, expected about {right}");
 }

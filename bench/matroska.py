@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Matroska beside MP4: the opening of a cold film of two hours on S3, its segments, and the processor time of a viewer.
+
+Usage: matroska.py [--server FILE] [--round-trip MS] [--minutes N]
+
+Needs root. One film is stored twice, as Matroska and as MP4, in an S3-compatible server that many milliseconds away. For each: seconds and
+requests to the MPD of the cold film, to the first segment, and to a segment in its middle; and the part of the bytes on the wire that the client gets.
+Then, from a local folder: processor seconds for all segments of a playback by HLS, cold and warm, beside `ffmpeg -c copy -f hls`, which a server runs for each
+viewer that remuxes by it. The program exits with 1 where a segment is missing.
+"""
+
+import argparse
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import servers
+import storages
+from compare import TARGET
+
+SAMPLE = Path(__file__).resolve().parent.parent / "assets/sample/360p.mp4"
+NUMBER = 7
+
+
+def film(root: Path, minutes: int) -> list:
+    folder = root / storages.BUCKET
+    folder.mkdir(parents=True, exist_ok=True)
+    names = []
+    for name, options in (("film.mkv", []), ("film.mp4", ["-movflags", "+faststart"])):
+        path = folder / name
+        if not path.exists():
+            subprocess.run(["ffmpeg", "-v", "error", "-stream_loop", "-1", "-i", SAMPLE, "-map", "0:v", "-map", "0:a:0", "-c", "copy",
+                            "-t", str(60 * minutes), *options, "-y", path], check=True)
+        names.append(name)
+    return names
+
+
+def get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=120) as reply:
+        return reply.read()
+
+
+def received() -> int:
+    return int(Path(f"/sys/class/net/ts{NUMBER}a/statistics/rx_bytes").read_text())
+
+
+def requests(server) -> int:
+    text = server.told("/metrics").decode()
+    return int(sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("millpond_origin_requests_total")))
+
+
+def far(options, place: str, name: str, work: Path) -> list:
+    """Seconds, requests, bytes on the wire and bytes to the client: of the MPD, the first segment, and one in the middle."""
+    rows = []
+    with servers.Edge(options.server, place, work, name="cold") as server:
+        begun = (received(), requests(server))
+        listed = []
+
+        def step(*paths):
+            before = (received(), requests(server))
+            began = time.monotonic()
+            bodies = [get(f"{server.url}/{name}/{path}") for path in paths]
+            took = time.monotonic() - began
+            time.sleep(0.5)
+            rows.append((took, requests(server) - before[1], received() - before[0], sum(map(len, bodies))))
+            return bodies
+
+        mpd = step("index.mpd")[0].decode()
+        version = re.search(r"~[0-9a-f]+", mpd)[0]
+        playlist = get(f"{server.url}/{name}/{version}/v1/index.m3u8").decode()
+        count = playlist.count("#EXTINF")
+        step(f"{version}/v1/init.mp4", f"{version}/v1/1.m4s")
+        step(f"{version}/v1/{count // 2}.m4s")
+        wire = received() - begun[0]
+        rows.append((0, requests(server) - begun[1], wire, sum(row[3] for row in rows)))
+    return rows
+
+
+def processor(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def played(options, place: Path, name: str, work: Path) -> tuple:
+    """Processor seconds of all segments, cold and warm, and the seconds of media."""
+    with servers.Edge(options.server, str(place), work, name="played") as server:
+        seconds, spent = 0.0, []
+        for turn in range(2):
+            before = processor(server.process.pid)
+            for track in ("v1", "a1"):
+                master = get(f"{server.url}/{name}/index.m3u8").decode()
+                version = re.search(r"~[0-9a-f]+", master)[0]
+                base = f"{server.url}/{name}/{version}/{track}"
+                lines = get(f"{base}/index.m3u8").decode().splitlines()
+                if track == "v1" and not turn:
+                    seconds = sum(float(line[8:].split(",")[0]) for line in lines if line.startswith("#EXTINF"))
+                for line in lines:
+                    if line.endswith(".m4s"):
+                        get(f"{base}/{line}")
+            spent.append(processor(server.process.pid) - before)
+        return (*spent, seconds)
+
+
+def remuxed(path: Path, work: Path) -> float:
+    """Processor seconds of `ffmpeg -c copy -f hls` over the film."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(["ffmpeg", "-v", "error", "-i", path, "-c", "copy", "-f", "hls", "-hls_segment_type", "fmp4", "-hls_time", "4",
+                    "-hls_list_size", "0", "-y", work / "index.m3u8"], check=True, cwd=work)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", type=Path, default=TARGET / "release/millpond", help="millpond's binary")
+    parser.add_argument("--round-trip", type=int, default=50)
+    parser.add_argument("--minutes", type=int, default=120)
+    options = parser.parse_args()
+    root, work = TARGET / f"bench/matroska-{options.minutes}", TARGET / "bench/matroska-work"
+    work.mkdir(parents=True, exist_ok=True)
+    names = film(root, options.minutes)
+    with storages.started(storages.Storage("s3", options.round_trip), NUMBER, root, work / "storage") as place:
+        for name in names:
+            rows = far(options, place, name, work / f"far-{name}")
+            for what, (took, asked, wire, out) in zip(("MPD", "first segment", "middle segment", "all"), rows):
+                print(f"{name:9} {what:14} {took:6.3f} s {asked:3} requests {wire:9} bytes in {out:9} out {out / wire:5.2f}")
+    for name in names:
+        cold, warm, seconds = played(options, root / storages.BUCKET, name, work / f"near-{name}")
+        print(f"{name:9} played {seconds:6.0f} s of media: {cold:5.2f} s of processor cold, {warm:5.2f} warm, {seconds / warm:7.0f} viewers a core")
+    (work / "remuxed").mkdir(exist_ok=True)
+    spent = remuxed(root / storages.BUCKET / "film.mkv", work / "remuxed")
+    print(f"ffmpeg -c copy -f hls: {spent:.2f} s of processor, {60 * options.minutes / spent:.0f} viewers a core")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
