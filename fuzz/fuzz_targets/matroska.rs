@@ -59,7 +59,7 @@ fn packaged(object: &[u8], movie: Movie) {
         let _ = fmp4::init(&presentation, track);
         for number in 1..=track.segment_count().min(SEGMENTS) {
             match track.fragments(number) {
-                None => drop(fmp4::segment(track, number)),
+                None => drop(fmp4::segment(&presentation, track, number)),
                 Some(wanted) => {
                     if let Some(loaded) = loaded(object, &movie, &wanted) {
                         let _ = fmp4::loaded_segment(track, number, &Arc::new(loaded));

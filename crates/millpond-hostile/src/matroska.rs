@@ -81,7 +81,7 @@ pub fn object(elements: &[Vec<u8>], zeros: u64) -> SparseObject {
     let mut head = element(0x1a45_dfa3, &element(0x4282, b"matroska"));
     let body = elements.concat();
     let mut segment = identifier(id::SEGMENT);
-    segment.extend((body.len() as u64 + zeros | 1 << 56).to_be_bytes());
+    segment.extend(((body.len() as u64 + zeros) | 1 << 56).to_be_bytes());
     head.extend(segment);
     head.extend(body);
     let len = head.len() as u64 + zeros;

@@ -1,4 +1,4 @@
-//! Builds a compact index of ISO base media files (ISO/IEC 14496-12), progressive and fragmented.
+//! Builds a compact index of ISO base media files (ISO/IEC 14496-12), progressive and fragmented, and of Matroska files (RFC 9559).
 //!
 //! Pure: no I/O and no clock. [`Indexer`] names the bytes that it needs next and is given them. Its result is a
 //! [`Movie`], whose [`SampleTable`]s tell place and time of each sample without the file.

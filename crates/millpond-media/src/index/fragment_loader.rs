@@ -94,10 +94,10 @@ impl FragmentLoader {
             let checks = checks(&loaded, codecs);
             self.stage = Stage::Pictures(Box::new(loaded), checks);
         }
-        if let Stage::Blocks(blocks) = &mut self.stage {
-            if let Some(range) = blocks.step()? {
-                return Ok(self.ask(range));
-            }
+        if let Stage::Blocks(blocks) = &mut self.stage
+            && let Some(range) = blocks.step()?
+        {
+            return Ok(self.ask(range));
         }
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Blocks(blocks) => {

@@ -171,7 +171,7 @@ impl Indexer {
     /// Whether bytes that were supplied are not held any more when the next ones are needed.
     #[must_use]
     pub fn is_scanning(&self) -> bool {
-        matches!(&self.stage, Stage::Matroska(indexer) if indexer.is_at_blocks())
+        matches!(&self.stage, Stage::Matroska(indexer) if indexer.is_at_blocks() || indexer.is_at_frames())
     }
 
     /// Passes in the bytes of one range that the last [`poll`](Self::poll) returned. Fewer bytes than the range has

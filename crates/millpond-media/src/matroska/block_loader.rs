@@ -4,7 +4,7 @@ use super::{
     clusters::{Event, Mark},
     lane,
     samples::Samples,
-    stretch::Stretch,
+    stretch::{Marks, Stretch},
 };
 use crate::{
     error::MediaError,
@@ -34,13 +34,14 @@ impl BlockLoader {
     pub(crate) fn new(movie: &Arc<Movie>, fragments: &Range<u32>, work: Work) -> Option<Self> {
         let outline = movie.outline.as_ref()?;
         let (Form::Clusters(clusters), range) = (&outline.form, outline.range(fragments)?) else { return None };
-        let marks = (mark(clusters, fragments.start).filter(|_| fragments.start > 0), mark(clusters, fragments.end));
+        let begin = mark(clusters, fragments.start).filter(|_| fragments.start > 0);
+        let marks = Marks { begin, until: mark(clusters, fragments.end) };
         let samples = |(track, (number, frame)): (&Track, &(u64, Option<u64>))| {
             (*number, lane::samples(&track.codec, &track.kind, *frame, clusters.scale))
         };
         let lanes = movie.tracks.iter().zip(&clusters.tracks).map(samples).collect();
         let stretch = Stretch::new(range, marks, clusters.end, work);
-        Some(Self { movie: movie.clone(), stretch, lanes, end: marks.1.map(|mark| mark.time) })
+        Some(Self { movie: movie.clone(), stretch, lanes, end: marks.until.map(|mark| mark.time) })
     }
 
     /// Takes the bytes of the range that was needed.

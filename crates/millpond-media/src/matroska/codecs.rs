@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Identifiers of codecs that no output carries, with their names. A longer identifier begins with one of them.
-const NAMED: [(&str, &str); 34] = [
+const NAMED: [(&str, &str); 36] = [
     ("V_MS/VFW/FOURCC", "Video for Windows"),
     ("V_MPEG1", "MPEG-1 video"),
     ("V_MPEG2", "MPEG-2 video"),
@@ -40,6 +40,8 @@ const NAMED: [(&str, &str); 34] = [
     ("A_MS/ACM", "Audio Compression Manager"),
     ("A_ATRAC/", "ATRAC"),
     ("A_MPC", "Musepack"),
+    ("S_TEXT/", "subtitle text"),
+    ("D_WEBVTT/", "WebVTT"),
     ("S_VOBSUB", "VobSub pictures"),
     ("S_HDMV/PGS", "Blu-ray subtitle pictures"),
     ("S_HDMV/TEXTST", "Blu-ray text subtitles"),

@@ -4,6 +4,7 @@ use super::{
     clusters::Mark,
     cues::Cue,
     head::Found,
+    stretch::Marks,
     track_entry::{EntryKind, TrackEntry},
 };
 use crate::units::ByteRange;
@@ -59,6 +60,8 @@ impl Fragments {
         let mut all: Vec<Fragment> = own().map(fragment).take(MOST).collect();
         all.sort_unstable_by_key(|fragment| fragment.time);
         all.dedup_by_key(|fragment| fragment.time);
+        // Of frames whose place in their cluster isn't known, the first one begins a fragment.
+        all.dedup_by_key(|fragment| fragment.place);
         let first = all.first_mut()?;
         (first.offset, first.place) = (found.first_cluster, found.first_cluster);
         let is_rising = |pair: &[Fragment]| matches!(pair, [a, b] if a.offset <= b.offset && a.place < b.place);
@@ -67,12 +70,12 @@ impl Fragments {
     }
 
     /// Returns the bytes of the fragment at `place`, and the marks at which it begins and ends.
-    pub(super) fn stretch(&self, place: usize) -> Option<(ByteRange, (Option<Mark>, Option<Mark>))> {
+    pub(super) fn stretch(&self, place: usize) -> Option<(ByteRange, Marks)> {
         let mark = |fragment: &Fragment| Mark { track: self.track, time: fragment.time };
         let (fragment, next) = (self.all.get(place)?, self.all.get(place + 1));
         let end = next.map_or(self.end, |next| next.place.saturating_add(self.margin).min(self.end));
-        let begin = (place > 0).then(|| mark(fragment));
-        Some((ByteRange::new(fragment.offset, end), (begin, next.map(mark))))
+        let marks = Marks { begin: (place > 0).then(|| mark(fragment)), until: next.map(mark) };
+        Some((ByteRange::new(fragment.offset, end), marks))
     }
 
     /// Joins the last two fragments, or the first two; `false` where there are only two.

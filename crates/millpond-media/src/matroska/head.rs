@@ -207,7 +207,13 @@ impl Head {
         if !is_wanted {
             return self.pass(header);
         }
-        let Some(bytes) = self.whole(header)? else { return Ok(Next::Needs(self.needed(header))) };
+        let bytes = match self.whole(header) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(Next::Needs(self.needed(header))),
+            // A file plays without the others.
+            Err(error) if matches!(header.id, ids::INFO | ids::TRACKS) => return Err(error),
+            Err(_) => return self.pass(header),
+        };
         if let Some(element) = segment::element(&bytes, at) {
             match header.id {
                 ids::SEEK_HEAD => {
@@ -219,7 +225,10 @@ impl Head {
                 ids::INFO => self.info = Some(Info::read(&element)?),
                 ids::TRACKS => self.tracks = Some(segment::tracks(&element)?),
                 ids::TAGS => self.durations.extend(tags::durations(&element)),
-                _ => self.cues = Some(cues::read(&element, &self.work)?),
+                _ => match cues::read(&element, &self.work) {
+                    Err(error @ MediaError::Work { .. }) => return Err(error),
+                    found => self.cues = found.ok(),
+                },
             }
         }
         self.window.advance(bytes.len() as u64);

@@ -7,7 +7,7 @@ use super::{
     lane::{self, Lane},
     outliner::{self, Outliner},
     segment::Info,
-    stretch::Stretch,
+    stretch::{Marks, Stretch},
 };
 use crate::{
     budget::MOST_SKIPPED,
@@ -138,7 +138,7 @@ impl Blocks {
         let plays = |number: u64| lanes.iter().any(|lane| lane.entry.number == number && lane.plays());
         let has_fragments = Fragments::of(&found, |entry| plays(entry.number)).is_some();
         let range = ByteRange::new(found.first_cluster, found.segment.1);
-        let mut stretch = Stretch::new(range, (None, None), range.end, work);
+        let mut stretch = Stretch::new(range, Marks::ALL, range.end, work);
         for lane in lanes.iter().filter(|lane| lane.waits()) {
             stretch.show_first_of(lane.entry.number);
         }

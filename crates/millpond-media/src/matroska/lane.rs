@@ -167,7 +167,7 @@ fn no_frames(entry: &TrackEntry) -> MediaError {
 
 /// Returns the clock of a track: samples of sound, and ticks of the segment for pictures.
 fn clock(kind: &TrackKind, scale: u64) -> Clock {
-    let of_segment = if NANOSECONDS % scale == 0 { NANOSECONDS / scale } else { u64::from(FINEST) };
+    let of_segment = if NANOSECONDS.is_multiple_of(scale) { NANOSECONDS / scale } else { u64::from(FINEST) };
     let ticks = u32::try_from(of_segment).unwrap_or(FINEST).min(FINEST);
     let rate = match kind {
         TrackKind::Audio { sample_rate, .. } => *sample_rate,

@@ -9,6 +9,20 @@ const READ: u64 = 1 << 20;
 /// Most bytes behind its range in which the frame that ends a stretch is searched.
 const MOST_MORE: u64 = 16 << 20;
 
+/// The frames at which a stretch begins and ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    /// `None` where the stretch begins with the first cluster.
+    pub(super) begin: Option<Mark>,
+    /// `None` where the stretch ends with the segment.
+    pub(super) until: Option<Mark>,
+}
+
+impl Marks {
+    /// All of a segment.
+    pub(super) const ALL: Self = Self { begin: None, until: None };
+}
+
 /// Reads the blocks from one mark up to another.
 #[derive(Debug)]
 pub(super) struct Stretch {
@@ -24,7 +38,8 @@ pub(super) struct Stretch {
 
 impl Stretch {
     /// Creates a reader of the blocks in `range`, of a segment that ends at `end`.
-    pub(super) fn new(range: ByteRange, (begin, until): (Option<Mark>, Option<Mark>), end: u64, work: Work) -> Self {
+    pub(super) fn new(range: ByteRange, marks: Marks, end: u64, work: Work) -> Self {
+        let Marks { begin, until } = marks;
         let mut clusters = Clusters::new(range, end, READ, work);
         if let Some(mark) = until {
             clusters.end_at(mark);
