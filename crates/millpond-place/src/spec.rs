@@ -53,6 +53,11 @@ impl PlaceSpec {
         self.live().is_some()
     }
 
+    /// Returns whether it may have stored titles of live servers, whose segments are worth keeping.
+    pub fn has_titles(&self) -> bool {
+        self.live().is_some_and(|live| matches!(live.kind().reach, LiveReach::Connects(_)))
+    }
+
     /// Returns whether its streams are pushed.
     pub fn is_pushed(&self) -> bool {
         self.live().is_some_and(|live| live.kind().reach == LiveReach::Pushed)

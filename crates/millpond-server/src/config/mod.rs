@@ -132,7 +132,7 @@ compose! {
 impl Config {
     /// Whether slices of a place are cached on the disk.
     pub(crate) fn has_remote(&self) -> bool {
-        self.places.iter().any(|place| place.spec.is_remote() || place.is_striped())
+        self.places.iter().any(|place| place.spec.is_remote() || place.spec.has_titles() || place.is_striped())
     }
 
     /// The setting of a name; underscores stand for dashes.

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use crate::{
     disk::{
         named::Named,
-        slab::{HeldObject, SlabError, Slabs, StoredSlice},
+        slab::{HeldObject, ObjectName, SlabError, Slabs, StoredSlice},
     },
     policy::{Item, Ledger, LedgerCounters, PolicyName, Slot, Time},
     slice::Slice,
@@ -244,6 +244,11 @@ impl DiskTier {
     /// Returns whether the disk has a slice of any version of an object.
     pub(crate) fn knows(&self, place: &str, path: &str) -> bool {
         self.slabs.knows(place, path)
+    }
+
+    /// Returns the name of an object, all of whose slices are there.
+    pub(crate) fn whole(&self, place: &str, path: &str) -> Option<ObjectName> {
+        self.slabs.whole(place, path)
     }
 
     /// Drops a slice whose bytes are damaged or missing. Where the file was truncated, drops all slices of its slab.

@@ -12,6 +12,9 @@ pub struct OriginFacts {
     /// Whether an object appears only when it is complete, as in buckets. Files of other origins may grow while they
     /// are written.
     pub stores_whole: bool,
+    /// Whether an object never changes, because its path has its version. What the disk has of it is then used without asking the
+    /// origin.
+    pub has_versions_in_paths: bool,
     /// Whether sibling caches, or homes, are asked before it.
     pub has_neighbours: bool,
     /// Amount that can be read at the same time, where objects are striped over several stores.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
@@ -89,6 +89,26 @@ pub struct ObjectMeta {
     /// Freshness of the metadata, as far as the origin states it.
     pub freshness: Freshness,
 }
+
+impl ObjectMeta {
+    /// Returns the metadata of an object that never changes, of which only its length and its version are known: an ETag.
+    pub(crate) fn unchanging(len: u64, version: &str) -> Self {
+        Self {
+            len,
+            version: Version::new(version),
+            etag: Some(version.to_owned()),
+            modified: None,
+            content_type: None,
+            content_disposition: None,
+            content_language: None,
+            content_encoding: None,
+            freshness: Freshness { fresh: Some(UNCHANGING), ..Freshness::default() },
+        }
+    }
+}
+
+/// Time for which an object that never changes is trusted.
+const UNCHANGING: Duration = Duration::from_secs(24 * 3600);
 
 /// The reply to a ranged read. The metadata is there at once; the bytes follow.
 pub struct Fetched {

@@ -52,6 +52,12 @@ impl Inner {
             }
             return Ok(self.remember(place, path, meta, Some(file)));
         }
+        if known.is_none()
+            && source.origin.facts().has_versions_in_paths
+            && let Some(name) = self.slices.disk().and_then(|disk| disk.whole(&source.name, path.as_str()))
+        {
+            return Ok(self.remember(place, path, ObjectMeta::unchanging(name.len, &name.version), None));
+        }
         let known = known.filter(|known| !known.is_outdated());
         // A range that the disk may have is not requested.
         let is_cached = || self.slices.disk().is_some_and(|disk| disk.knows(&source.name, path.as_str()));

@@ -7,6 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Time after which a phase still begins at once.
+const LATE: Duration = Duration::from_secs(1);
+
 /// The phases of one title. Streams of phases hold it, and the viewers that watch them.
 #[derive(Debug)]
 pub(crate) struct Broadcast {
@@ -45,7 +48,7 @@ impl Broadcast {
 
     /// Returns the next moment at which a phase begins.
     pub(crate) fn next_begin(&self, phase: u16, now: Instant) -> Instant {
-        let since = now.saturating_duration_since(self.began);
+        let since = now.saturating_duration_since(self.began).saturating_sub(LATE);
         self.began + self.stagger.next_begin(phase, since)
     }
 
@@ -137,6 +140,9 @@ mod tests {
         assert_eq!(broadcast.nearest(Duration::ZERO, began), None);
         let seats = [1, 2].map(|phase| PhaseSeat::new(broadcast.clone(), phase));
         assert_eq!(seats[1].next_begin(began + seconds(1)), began + seconds(50));
+        let soon = began + Duration::from_millis(20);
+        assert_eq!(seats[0].next_begin(soon), began, "the first phase begins at once");
+        assert_eq!(seats[0].next_begin(began + seconds(3)), began + seconds(100));
         seats[0].begin_lap(seconds(10));
         seats[0].begin_lap(seconds(110));
         seats[0].reach(seconds(40), began);

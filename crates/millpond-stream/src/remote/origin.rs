@@ -4,8 +4,8 @@ use super::{error::RemoteError, titles::RemoteTitles};
 use bytes::Bytes;
 use futures_util::stream;
 use millpond_store::{
-    At, BoxFuture, Fetched, Freshness, Listing, ObjectMeta, ObjectPath, Origin, OriginBody, OriginError, SentBy,
-    Version,
+    At, BoxFuture, Fetched, Freshness, Listing, ObjectMeta, ObjectPath, Origin, OriginBody, OriginError, OriginFacts,
+    SentBy, Version,
 };
 use std::{
     hash::{DefaultHasher, Hasher as _},
@@ -117,6 +117,10 @@ impl Origin for TitleOrigin {
             let part = bytes.slice(range.start as usize..end as usize);
             Ok(Fetched { meta, range: range.start..end, body: body(part), sender: SentBy::Origin })
         })
+    }
+
+    fn facts(&self) -> OriginFacts {
+        OriginFacts { has_versions_in_paths: true, stores_whole: true, ..OriginFacts::default() }
     }
 
     fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {

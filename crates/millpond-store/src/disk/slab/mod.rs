@@ -364,6 +364,17 @@ impl Slabs {
         self.state().paths.contains_key(&names::location(place, path))
     }
 
+    /// Returns the name of an object, all of whose slices are there.
+    pub(crate) fn whole(&self, place: &str, path: &str) -> Option<ObjectName> {
+        let state = self.state();
+        state.paths.get(&names::location(place, path))?;
+        let is_whole = |known: &&Known| {
+            let slices = known.name.len.div_ceil(self.slice.max(1));
+            *known.name.path == *path && *known.name.place == *place && u64::from(known.slices) >= slices
+        };
+        state.names.values().find(is_whole).map(|known| known.name.clone())
+    }
+
     fn open_slab(&self, number: usize) -> Result<Arc<File>, SlabError> {
         let path = self.folder.join(slab_name(number));
         let file = open(&path)?;
