@@ -43,6 +43,9 @@ pub struct RemoteTitle {
     state: Mutex<State>,
 }
 
+/// Segments by which a title may be shorter than its stated length without a second look.
+const ROUNDED: u64 = 1;
+
 #[derive(Debug)]
 struct State {
     grid: Grid,
@@ -50,6 +53,8 @@ struct State {
     queue: FetchQueue,
     /// Whether the server may send faster than usual.
     can_hurry: bool,
+    /// Number of segments after which a session ended before the stated length.
+    ended_early: Option<u64>,
     has_changed: bool,
 }
 
@@ -68,7 +73,14 @@ impl RemoteTitle {
         let Some(measured) = measure(&mut playback, (least, length)).await? else { return Ok(None) };
         let Measured { formats, tracks, grid, version, done, is_over } = measured;
         let listing = Arc::new(TitleListing::new(&formats, &tracks, grid));
-        let state = State { grid, listing, queue: FetchQueue::default(), can_hurry: true, has_changed: false };
+        let state = State {
+            grid,
+            listing,
+            queue: FetchQueue::default(),
+            can_hurry: true,
+            ended_early: None,
+            has_changed: false,
+        };
         let fingerprint = playback.fingerprint();
         let state = Mutex::new(state);
         let title = Arc::new(Self { path, place, source, connector, fingerprint, version, formats, tracks, state });
@@ -80,7 +92,11 @@ impl RemoteTitle {
         // A session of its own may be faster than the one that measured the title.
         if is_over {
             title.over(session.id, None);
-            title.ended(next).map_err(|error| playback.error(SourceErrorKind::NoMedia, error))?;
+            if next == 0 {
+                return Err(playback.error(SourceErrorKind::NoMedia, "the title ended before its first picture"));
+            }
+            // Where it is shorter than stated, the next session ends there too.
+            title.ended(next).ok();
         } else {
             title.begin([session]);
         }
@@ -237,16 +253,20 @@ impl RemoteTitle {
         self.lock().can_hurry = false;
     }
 
-    /// Notes where the title ended, after `count` segments. The stated length may be another one.
+    /// Notes where the title ended, after `count` segments. The stated length may be another one, if a second session ends there too.
     ///
     /// # Errors
-    /// The title has no segment at all.
+    /// The title has no segment at all, or this session is the first one that ends there.
     pub(super) fn ended(&self, count: u64) -> Result<(), &'static str> {
         let mut state = self.lock();
         if count == 0 {
             return Err("the title ended before its first picture");
         }
         if count < state.grid.count() {
+            if state.ended_early != Some(count) && state.grid.count() - count > ROUNDED {
+                state.ended_early = Some(count);
+                return Err("the title ended before its stated length");
+            }
             let (title, stated, found) = (&*self.path, state.grid.length, state.grid.start(count));
             tracing::warn!(title, ?stated, ?found, "a stored title is shorter than its description says");
             state.grid.length = found;

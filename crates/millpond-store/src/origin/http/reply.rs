@@ -30,6 +30,9 @@ pub(crate) struct Taken {
     pub(crate) skip: u64,
 }
 
+/// Longest object: lengths beyond it are mistakes, and 64-bit floats have no exact number for them.
+const LONGEST: u64 = 1 << 53;
+
 /// The requested range and version.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
@@ -93,6 +96,9 @@ impl Asked<'_> {
 
     /// Compares the metadata of the reply with the version that was opened. Missing fields count as equal.
     pub(crate) fn checked(&self, meta: ObjectMeta) -> Result<ObjectMeta, OriginError> {
+        if meta.len > LONGEST {
+            return Err(self.bad("an object of at most 2^53 bytes", &format!("{} bytes", meta.len)));
+        }
         let Some(expected) = self.expected else {
             return Ok(meta);
         };
@@ -255,7 +261,9 @@ mod tests {
         assert_eq!((taken.range, taken.skip, taken.meta.len), (10..50, 0, 50));
         let shorter = judge((10, 100), None, 206, &[(CONTENT_RANGE, "bytes 10-19/50")]).unwrap();
         assert_eq!(shorter.range, 10..50);
-        for wrong in ["bytes 0-49/50", "bytes 11-49/50", "bytes 10-49/*", "bytes 10-199/200"] {
+        for wrong in
+            ["bytes 0-49/50", "bytes 11-49/50", "bytes 10-49/*", "bytes 10-199/200", "bytes 10-99/18446744073709551615"]
+        {
             let result = judge((10, 100), None, 206, &[(CONTENT_RANGE, wrong)]);
             assert!(matches!(result, Err(OriginError::BadReply { .. })), "{wrong}");
         }
