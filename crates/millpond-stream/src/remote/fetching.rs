@@ -85,7 +85,11 @@ impl Fetching {
                 goes_on &= title.complete(self.id, segment.number, fragments(&segment, title.reorderings()));
             }
             if is_over {
-                title.ended(next).map_err(|error| playback.error(SourceErrorKind::NoMedia, error))?;
+                title.ended(next).map_err(|error| {
+                    // An early end may be that of the session alone: another one goes on there.
+                    let kind = if next == 0 { SourceErrorKind::NoMedia } else { SourceErrorKind::Protocol };
+                    playback.error(kind, error)
+                })?;
             }
             if is_over || !goes_on {
                 return Ok(());
