@@ -18,6 +18,8 @@ const MOST: u64 = 1024;
 const TRUSTED: Duration = Duration::from_secs(60);
 /// Time for which a path counts as that of a live stream.
 const LIVE: Duration = Duration::from_secs(600);
+/// Longest time for which viewers wait until the formats and the first segments of a title are known.
+const LONGEST_OPENING: Duration = Duration::from_secs(30);
 /// Time for which a failure is remembered.
 const FAILED: Duration = Duration::from_secs(1);
 
@@ -135,10 +137,15 @@ impl RemoteTitles {
             };
         };
         let connector = self.connector.clone();
-        match RemoteTitle::open((path.into(), place), (source, connector), playback, entry.least).await {
-            Ok(Some(title)) => Found::Title(title),
-            Ok(None) => Found::Live,
-            Err(error) => {
+        let opening = RemoteTitle::open((path.into(), place), (source, connector), playback, entry.least);
+        match tokio::time::timeout(LONGEST_OPENING, opening).await {
+            Ok(Ok(Some(title))) => Found::Title(title),
+            Ok(Ok(None)) => Found::Live,
+            Err(_) => {
+                tracing::warn!(%path, limit = ?LONGEST_OPENING, "a stored title takes too long to open, and is a live stream");
+                Found::Unopened
+            }
+            Ok(Err(error)) => {
                 tracing::warn!(%path, %error, "a stored title can't be opened as such, and is a live stream");
                 Found::Unopened
             }
