@@ -1,7 +1,11 @@
 //! Network namespaces: a client's and a server's, with the test's own between them as a router.
 
 use super::{Running, have, skip};
-use std::process::{Command, Stdio};
+use std::{
+    net::TcpStream,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
 
 /// Set where a test runs in a namespace of its own.
 const ALONE: &str = "MILLPOND_TEST_ALONE";
@@ -88,5 +92,16 @@ pub fn routed() -> (Namespace, Namespace) {
            for n in 2 3 4 5; do ip addr add 10.2.0.$n/16 dev eth0; done
            ip route add default via 10.2.0.1; ip -6 route add default via fd00:2::1'"
     ));
+    ["[fd00:1::2]:9", "[fd00:2::2]:9", "10.1.0.2:9", "10.2.0.2:9"].into_iter().for_each(reachable);
     (client, server)
+}
+
+/// Waits until an address refuses connections: new links and neighbours are not there at once.
+fn reachable(address: &str) {
+    let (address, began) = (address.parse().unwrap(), Instant::now());
+    let refuses = |error: std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+    while !TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err_and(refuses) {
+        assert!(began.elapsed() < Duration::from_secs(30), "{address} can't be reached");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
