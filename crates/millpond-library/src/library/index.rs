@@ -18,7 +18,7 @@ use tracing::Instrument as _;
 const MOST_STEPS: u64 = 1 << 26;
 /// Bytes of memory for each byte of metadata: the byte, and the tables made of it.
 const MEMORY_A_BYTE: u64 = 2;
-/// Reads of a scan whose memory stays charged until its end: those before its first block, and one for the tables.
+/// Reads of a scan whose memory stays charged until its end: those before its first block.
 const SCANNED: usize = 2;
 /// Bytes that tell the format of a file.
 const FORMAT: u64 = 1024;
@@ -265,14 +265,14 @@ impl Indexes {
                 Err(error) => return Err(self.unreadable(object, error).await),
             };
             let wanted: u64 = ranges.iter().map(|range| range.len()).sum();
-            // A scan passes its bytes on; only the tables that it makes grow, by less than these bytes.
+            // A scan does not hold the bytes that it was given. The sample tables that it makes are not charged.
             if indexer.is_scanning() {
                 charges.truncate(SCANNED);
             }
             let charge = self.pool.charge(wanted.saturating_mul(MEMORY_A_BYTE)).await;
             charges.push(charge.map_err(|error| refused(object, error))?);
             if indexer.is_at_frames() {
-                // They stay in the store: the first segment is made of them.
+                // These bytes stay in the store: the first segment is made of them.
                 for range in &ranges {
                     self.store.prefetch_exactly(object, range.start..range.end).await;
                 }

@@ -24,7 +24,7 @@ const BEHIND: u64 = 8 << 10;
 /// Bytes read at an element that a `SeekHead` names.
 const NAMED: u64 = 64 << 10;
 
-/// What a segment tells of its clusters.
+/// The elements of a segment before its clusters, and those that its `SeekHead` names, while they are read.
 #[derive(Debug)]
 pub(super) struct Head {
     object_len: u64,
@@ -304,7 +304,7 @@ impl Head {
     }
 }
 
-/// What follows an element.
+/// The position at which reading goes on behind an element.
 enum Next {
     /// This many bytes from the position on are needed.
     Needs(u64),

@@ -12,8 +12,8 @@ pub struct OriginFacts {
     /// Whether an object appears only when it is complete, as in buckets. Files of other origins may grow while they
     /// are written.
     pub stores_whole: bool,
-    /// Whether an object never changes, because its path has its version. What the disk has of it is then used without asking the
-    /// origin.
+    /// Whether the path of each object has its version, so that the object never changes. Slices on the disk are then used without a
+    /// request to the origin.
     pub has_versions_in_paths: bool,
     /// Whether sibling caches, or homes, are asked before it.
     pub has_neighbours: bool,
