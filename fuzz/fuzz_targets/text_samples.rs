@@ -1,10 +1,16 @@
-//! Samples of tx3g and wvtt tracks.
+//! Samples of text tracks: tx3g, wvtt, and blocks of Matroska, with the header of a script.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millpond_package::text::{tx3g, wvtt};
+use millpond_media::{MatroskaText, TextForm};
+use millpond_package::text::{matroska::BlockReader, tx3g, wvtt};
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = tx3g::cue_text(bytes);
     let _ = wvtt::cues(bytes);
+    let header = String::from_utf8_lossy(bytes).into_owned();
+    for form in [TextForm::SubRip, TextForm::Ssa, TextForm::WebVtt, TextForm::WebmVtt] {
+        let reader = BlockReader::new(&MatroskaText { form, track: 1, header: header.clone() });
+        let _ = reader.cue(bytes);
+    }
 });

@@ -41,7 +41,7 @@ struct Change {
 
 /// Why a stream does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{resource}: {wanted} wanted, {free} free {after:?} after the stream begins")]
+#[error("{resource}: {wanted} wanted, {free} free{}", when(*.after))]
 pub struct Shortage {
     /// The resource that lacks bandwidth.
     pub resource: Resource,
@@ -51,6 +51,15 @@ pub struct Shortage {
     pub free: Bitrate,
     /// When that is, after the stream begins.
     pub after: Duration,
+}
+
+/// Describes when least is free; nothing where that is at once.
+fn when(after: Duration) -> String {
+    match after.as_secs() + u64::from(after.subsec_nanos() > 0) {
+        0 => String::new(),
+        seconds @ 1..=120 => format!(" after {seconds} s"),
+        seconds => format!(" after {} min", seconds.div_ceil(60)),
+    }
 }
 
 impl Default for Book {

@@ -31,7 +31,10 @@ fn a_stream_fits_for_its_whole_playback_or_not_at_all() {
     assert_eq!(shortage.free, Bitrate::ZERO);
     // The storage has less than the node.
     let shortage = book.fits(&stream("x", 3, 120, None)).unwrap_err();
-    assert_eq!(shortage.to_string(), "storage:s: 3.0 Mbit/s wanted, 2.0 Mbit/s free 0ns after the stream begins");
+    assert_eq!(shortage.to_string(), "storage:s: 3.0 Mbit/s wanted, 2.0 Mbit/s free");
+    let later = |millis| Shortage { after: Duration::from_millis(millis), ..shortage.clone() }.to_string();
+    assert!(later(7001).ends_with("2.0 Mbit/s free after 8 s"), "{}", later(7001));
+    assert!(later(5_000_000).ends_with("2.0 Mbit/s free after 84 min"), "{}", later(5_000_000));
     assert_eq!(book.fits(&stream("x", 8, 150, None)), Ok(()));
 }
 

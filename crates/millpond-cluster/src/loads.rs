@@ -108,6 +108,20 @@ impl Loads {
         }
     }
 
+    /// Removes the stream of this rate that was assigned to a dispenser last, because the dispenser refused it.
+    pub fn take_back(&mut self, name: &NodeName, rate: Bitrate) {
+        let is_it = |assigned: &Assigned| assigned.name == *name && assigned.rate == rate;
+        let Some(refused) = self.assigned.iter().rposition(is_it).and_then(|last| self.assigned.remove(last)) else {
+            return;
+        };
+        if let Some(place) = self.position(name) {
+            let dispenser = &mut self.dispensers[place];
+            let lower = dispenser.load.minus(refused.unseen);
+            self.load = self.load.minus(dispenser.load.minus(lower));
+            dispenser.load = lower;
+        }
+    }
+
     /// Counts with at least `rate` for a dispenser, such as what is booked of it.
     pub fn at_least(&mut self, name: &NodeName, rate: Bitrate) {
         if let Some(place) = self.position(name) {
@@ -208,6 +222,21 @@ mod tests {
             Node { load, ..Node::new(name(text), Bitrate::from_mbps(100)) }
         };
         View::of(1, loads.iter().map(node)).into()
+    }
+
+    #[test]
+    fn refused_streams_count_no_longer() {
+        let mut loads = Loads::new(view(&[("a", 10), ("b", 20)]));
+        let (mbps, second) = (Bitrate::from_mbps, Duration::from_secs(1));
+        loads.add(&name("a"), mbps(4), second);
+        loads.add(&name("a"), mbps(2), second);
+        loads.take_back(&name("a"), mbps(4));
+        assert_eq!((loads.load(&name("a")), loads.totals(Bitrate::ZERO).0), (Some(mbps(12)), mbps(32)));
+        // Nobody else is taken back in its place.
+        loads.take_back(&name("a"), mbps(4));
+        loads.take_back(&name("b"), mbps(2));
+        loads.update(view(&[("a", 10), ("b", 20)]), 2 * second);
+        assert_eq!((loads.load(&name("a")), loads.load(&name("b"))), (Some(mbps(12)), Some(mbps(20))));
     }
 
     #[test]

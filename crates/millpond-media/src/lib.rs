@@ -43,6 +43,7 @@ pub use index::{
     fragment_loader::{FragmentLoader, LoadStep},
     indexer::{IndexLimits, Indexer, Step, index_bytes},
 };
+pub use matroska::TextBlock;
 pub use movie::{
     Edit, Movie, SkippedTrack, Track,
     descriptions::{Description, Descriptions, sets_with_lengths},

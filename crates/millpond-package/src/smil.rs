@@ -8,7 +8,7 @@
 mod clock;
 mod sequence;
 
-pub use clock::range;
+pub use clock::{RangeError, range};
 pub use sequence::written;
 
 use crate::PackageError;
@@ -173,6 +173,9 @@ impl Parser<'_> {
         kind: EntryKind,
         attributes: &Attributes,
     ) -> Result<ManifestEntry, PackageError> {
+        if let Some((name, meant)) = attributes.own_names().find_map(|name| Some((name, sequence::meant(name)?))) {
+            return Err(self.error(format!("<{element}> with {}", shown(name)), meant));
+        }
         let text = |names: &[&str]| attributes.get(names).filter(|value| !value.is_empty()).map(str::to_owned);
         let Some(src) = attributes.get(&["src", "name"]) else {
             return Err(self.error(format!("<{element}> without a file"), "an attribute src"));
@@ -233,7 +236,9 @@ impl Parser<'_> {
             let attribute = attribute.map_err(|e| self.error(e.to_string(), "well-formed attributes"))?;
             let value = attribute.normalized_value(XmlVersion::Implicit1_0);
             let value = value.map_err(|e| self.error(e.to_string(), "references to characters only"))?;
-            found.push((attribute.key.local_name().as_ref().to_owned(), value.into_owned()));
+            let is_own = attribute.key.prefix().is_none() && attribute.key.as_ref() != "xmlns";
+            let name = attribute.key.local_name().as_ref().to_owned();
+            found.push(Attribute { name, value: value.into_owned(), is_own });
         }
         Ok(Attributes(found))
     }
@@ -279,12 +284,25 @@ impl Parser<'_> {
     }
 }
 
-struct Attributes(Vec<(String, String)>);
+struct Attribute {
+    name: String,
+    value: String,
+    /// Whether its name is one of SMIL: it has no prefix of another namespace.
+    is_own: bool,
+}
+
+struct Attributes(Vec<Attribute>);
 
 impl Attributes {
+    /// Returns the names of the attributes of SMIL.
+    fn own_names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|attribute| attribute.is_own).map(|attribute| attribute.name.as_str())
+    }
+
     /// Returns the value of the first of `names` that is present.
     fn get(&self, names: &[&str]) -> Option<&str> {
-        names.iter().find_map(|name| self.0.iter().find(|(key, _)| key == name)).map(|(_, value)| value.as_str())
+        let named = |name: &&str| self.0.iter().find(|attribute| attribute.name == **name);
+        names.iter().find_map(named).map(|attribute| attribute.value.as_str())
     }
 }
 
@@ -405,6 +423,7 @@ mod tests {
             ("<video/>", 5, "<video> without a file"),
             ("<video src=\"a\"\nsystemBitrate=\"fast\"/>", 6, "bitrate \"fast\""),
             ("<video src=\"a\">\n<param name=\"trackID\" value=\"0\"/></video>", 6, "trackID \"0\""),
+            ("<video src=\"a\" systembitrate=\"1\"/>", 5, "<video> with systembitrate"),
             ("<video src=\"a\"><audio src=\"b\"/></video>", 5, "<audio> in an entry"),
             ("<seq/>", 5, "<seq> in <switch>"),
             ("<video src=\"&x;\"/>", 5, "x"),

@@ -18,6 +18,11 @@ use tokio::sync::watch;
 pub enum StreamState {
     /// No frame was expected yet: there is no viewer, or the first attempt to open the source is in progress.
     Waiting,
+    /// The first frame is expected at a known time.
+    Scheduled {
+        /// That time.
+        begins: Instant,
+    },
     /// Frames arrive.
     Running {
         /// Time at which they began to.
@@ -48,7 +53,7 @@ impl StreamState {
     pub fn name(&self) -> &'static str {
         let [waiting, running, lost, failed] = Self::NAMES;
         match self {
-            Self::Waiting => waiting,
+            Self::Waiting | Self::Scheduled { .. } => waiting,
             Self::Running { .. } => running,
             Self::Lost { .. } => lost,
             Self::Failed { .. } => failed,
@@ -147,6 +152,11 @@ impl Reporter {
     /// Tells that an attempt failed before any frame arrived. The source is tried again.
     pub fn failed(&self, why: Arc<SourceError>) {
         self.0.state.send_replace(StreamState::Failed { at: Instant::now(), why });
+    }
+
+    /// Tells that the source begins at a time that lies ahead.
+    pub(crate) fn scheduled(&self, begins: Instant) {
+        self.0.state.send_replace(StreamState::Scheduled { begins });
     }
 
     /// Tells of a cue. A repeated one changes nothing.

@@ -20,6 +20,8 @@ const MOST_STEPS: u64 = 1 << 26;
 const MEMORY_A_BYTE: u64 = 2;
 /// Reads of a scan whose memory stays charged until its end: those before its first block.
 const SCANNED: usize = 2;
+/// Bytes by which the charge for the tables of a scan grows.
+const TABLES: u64 = 1 << 20;
 /// Bytes that tell the format of a file.
 const FORMAT: u64 = 1024;
 /// Bytes of the first read of a file: what a server sends before it waits for an acknowledgement (RFC 6928), and more than the
@@ -252,6 +254,8 @@ impl Indexes {
         }
         let mut bytes = 0;
         let mut charges = Vec::new();
+        // Charges for the sample tables of a scan, and their sum.
+        let mut tables = (Vec::new(), 0);
         loop {
             let step = move || {
                 let step = indexer.poll();
@@ -260,14 +264,23 @@ impl Indexes {
             let (stepped, step) = self.pool.run(&work, step).await.map_err(|error| refused(object, error))?;
             indexer = stepped;
             let ranges = match step {
-                Ok(Step::Done(movie)) => return Ok(Built { movie, bytes, charges }),
+                Ok(Step::Done(movie)) => {
+                    charges.append(&mut tables.0);
+                    return Ok(Built { movie, bytes, charges });
+                }
                 Ok(Step::Need(ranges)) => ranges,
                 Err(error) => return Err(self.unreadable(object, error).await),
             };
             let wanted: u64 = ranges.iter().map(|range| range.len()).sum();
-            // A scan does not hold the bytes that it was given. The sample tables that it makes are not charged.
+            // A scan does not hold the bytes that it was given, but the tables that it makes of them.
             if indexer.is_scanning() {
                 charges.truncate(SCANNED);
+                let held = indexer.scanned_bytes() as u64;
+                if held > tables.1 {
+                    let more = (held - tables.1).next_multiple_of(TABLES);
+                    tables.0.push(self.pool.charge(more).await.map_err(|error| refused(object, error))?);
+                    tables.1 += more;
+                }
             }
             let charge = self.pool.charge(wanted.saturating_mul(MEMORY_A_BYTE)).await;
             charges.push(charge.map_err(|error| refused(object, error))?);
@@ -355,5 +368,39 @@ mod tests {
         let error = indexes.get(&object, Purpose::Playback, Detail::Samples).await.unwrap_err().to_string();
         let told = "a.mp4: needs 32768 bytes of memory, expected at most 20480: half of the budget of 40960 (memory)";
         assert_eq!(error, told);
+    }
+
+    /// A Matroska file without cues: a frame of sound, and many texts.
+    fn many_texts(count: u32) -> Vec<u8> {
+        let element = |id: &[u8], body: &[u8]| [id, &[0x80 | body.len() as u8], body].concat();
+        let entry = |number: u8, kind: u8, codec: &[u8]| {
+            let fields = [element(&[0xd7], &[number]), element(&[0x83], &[kind]), element(&[0x86], codec)];
+            element(&[0xae], &fields.concat())
+        };
+        let tracks = [entry(1, 2, b"A_AAC"), entry(2, 17, b"S_TEXT/UTF8")].concat();
+        let text = element(&[0xa0], &element(&[0xa1], b"\x82\0\0\0a"));
+        let endless = |id: &[u8]| [id, &[0xff]].concat();
+        let parts = [
+            element(&[0x1a, 0x45, 0xdf, 0xa3], &element(&[0x42, 0x82], b"matroska")),
+            endless(&[0x18, 0x53, 0x80, 0x67]),
+            element(&[0x16, 0x54, 0xae, 0x6b], &tracks),
+            endless(&[0x1f, 0x43, 0xb6, 0x75]),
+            element(&[0xe7], &[0]),
+            element(&[0xa3], b"\x81\0\0\x80frame"),
+            text.repeat(count as usize),
+        ];
+        parts.concat()
+    }
+
+    #[tokio::test]
+    async fn tables_of_a_scan_are_charged() {
+        let (indexes, object) = indexes(64 << 20, "a.mkv", &many_texts(200_000)).await;
+        let movie = indexes.get(&object, Purpose::Playback, Detail::Samples).await.unwrap();
+        assert_eq!(movie.tracks.last().map(|track| track.samples.len()), Some(200_000));
+
+        let (indexes, object) = super::tests::indexes(64 << 20, "a.mkv", &many_texts(200_000)).await;
+        indexes.store.memory().set_budget(8 << 20);
+        let error = indexes.get(&object, Purpose::Playback, Detail::Samples).await.unwrap_err().to_string();
+        assert!(error.contains("half of the budget of 8388608 (memory)"), "{error}");
     }
 }

@@ -9,8 +9,8 @@ const BYTES: usize = 512;
 
 /// Checks the name of a live stream inside its place, without slashes at its ends. The empty name is the place itself.
 ///
-/// A name has at most 8 components and 512 bytes. No component is empty, begins with `.` or `~`, has control characters or a
-/// backslash, or is the name of something made of a stream.
+/// A name has at most 8 components and 512 bytes. No component is empty, begins with `.` or `~`, has control characters, marks that
+/// reverse text or a backslash, or is the name of something made of a stream.
 ///
 /// # Errors
 /// [`LibraryError::NoResource`] where the name ends with something that no stream has; [`LibraryError::BadPath`] for other
@@ -31,8 +31,12 @@ pub fn live_name(name: &str) -> Result<&str, LibraryError> {
         if component.is_empty() || component.starts_with(['.', '~']) {
             return Err(bad(format!("found the component {component:?} in the name of a live stream")));
         }
-        if component.contains(|c: char| c.is_control() || c == '\\') {
-            return Err(bad(format!("found a control character or a backslash in the component {component:?}")));
+        if component.contains(is_hidden) {
+            let why = "found a control character or a mark of the direction of text in the component";
+            return Err(bad(format!("{why} {component:?}, expected a name without")));
+        }
+        if component.contains('\\') {
+            return Err(bad(format!("found a backslash in the component {component:?}, expected a slash")));
         }
         if is_reserved(component) {
             let what = format!("a live stream has no {component:?}");
@@ -40,6 +44,12 @@ pub fn live_name(name: &str) -> Result<&str, LibraryError> {
         }
     }
     Ok(name)
+}
+
+/// Whether a character makes a name look like another one: control characters, line separators, and marks of direction (UAX #9).
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Whether a component names something made of a stream.
@@ -73,6 +83,8 @@ mod tests {
         let long = "x".repeat(BYTES + 1);
         for name in
             ["/door", "door/", "a//b", ".", "..", "a/../b", ".git", "~0123", "a\nb", "a\\b", "1/2/3/4/5/6/7/8/9", &long]
+                .into_iter()
+                .chain(["\u{202e}4pm.rood", "a\u{2066}b", "a\u{9b}b", "a\u{200f}", "a\u{2028}b"])
         {
             assert!(matches!(live_name(name), Err(LibraryError::BadPath { .. })), "{name:?}");
         }

@@ -29,7 +29,7 @@ pub use audio::{
     opus::OpusConfig,
     pcm::{ByteOrder, PcmCoding, PcmConfig},
 };
-pub use text::{StppConfig, WvttConfig};
+pub use text::{MatroskaText, StppConfig, TextForm, WvttConfig};
 pub use track_kind::TrackKind;
 pub use video::{
     av1::Av1Config, avc::AvcConfig, color::Color, dolby_vision::DolbyVision, hevc::HevcConfig, sps::PictureSequence,
@@ -78,6 +78,8 @@ pub enum Codec {
     Wvtt(WvttConfig),
     /// TTML.
     Stpp(StppConfig),
+    /// Text in blocks of Matroska.
+    MatroskaText(MatroskaText),
 }
 
 impl Codec {
@@ -98,7 +100,8 @@ impl Codec {
             Self::Alac(_) => "alac".to_owned(),
             Self::Pcm(config) => config.parameter(),
             Self::Tx3g => "tx3g".to_owned(),
-            Self::Wvtt(_) => "wvtt".to_owned(),
+            // It is delivered as WebVTT.
+            Self::Wvtt(_) | Self::MatroskaText(_) => "wvtt".to_owned(),
             Self::Stpp(config) => config.parameter(),
         }
     }
@@ -123,6 +126,7 @@ impl Codec {
             Self::Tx3g => "3GPP timed text",
             Self::Wvtt(_) => "WebVTT",
             Self::Stpp(_) => "TTML",
+            Self::MatroskaText(config) => config.form.name(),
         }
     }
 
@@ -136,6 +140,7 @@ impl Codec {
             Self::Opus(config) => config.mapping.capacity(),
             Self::Wvtt(config) => config.heap_bytes(),
             Self::Stpp(config) => config.heap_bytes(),
+            Self::MatroskaText(config) => config.header.capacity(),
             Self::Av1(_) | Self::Vp9(_) | Self::MpegAudio(_) | Self::Ac3(_) | Self::Eac3(_) => 0,
             Self::Flac(_) | Self::Alac(_) | Self::Pcm(_) | Self::Tx3g => 0,
         }
@@ -149,7 +154,7 @@ impl Codec {
             Self::Avc(_) | Self::Hevc(_) | Self::MpegAudio(_) | Self::Ac3(_) | Self::Eac3(_) => true,
             Self::Aac(config) => config.fits_adts(),
             Self::Av1(_) | Self::Vp9(_) | Self::Opus(_) | Self::Flac(_) | Self::Alac(_) | Self::Pcm(_) => false,
-            Self::Tx3g | Self::Wvtt(_) | Self::Stpp(_) => false,
+            Self::Tx3g | Self::Wvtt(_) | Self::Stpp(_) | Self::MatroskaText(_) => false,
         }
     }
 

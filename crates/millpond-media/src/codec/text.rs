@@ -1,5 +1,5 @@
-//! Timed text: `wvtt` (ISO/IEC 14496-30 7.5), `stpp` (ISO/IEC 14496-30 6.5, ISO/IEC 14496-12 12.6.3.2) and `tx3g` (3GPP
-//! TS 26.245 5.16).
+//! Timed text: `wvtt` (ISO/IEC 14496-30 7.5), `stpp` (ISO/IEC 14496-30 6.5, ISO/IEC 14496-12 12.6.3.2), `tx3g` (3GPP
+//! TS 26.245 5.16), and text of Matroska (Matroska Codec Specifications, "Subtitles").
 
 use super::{Codec, SampleEntry};
 use crate::{
@@ -35,6 +35,42 @@ pub struct StppConfig {
     /// TTML processor profile (W3C TTML Media Type Definition and Profile Registry), such as `im1t`; `None` where the
     /// entry states none.
     pub profile: Option<String>,
+}
+
+/// Text in blocks of Matroska.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatroskaText {
+    /// Form of the text.
+    pub form: TextForm,
+    /// Number of the track, by which its blocks are recognised.
+    pub track: u64,
+    /// Header of the script, with its styles (SSA and ASS); empty for the other forms.
+    pub header: String,
+}
+
+/// Form of the text in blocks of Matroska.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TextForm {
+    /// Lines of SubRip without number and times (`S_TEXT/UTF8`).
+    SubRip,
+    /// The fields of an event of SSA or ASS (`S_TEXT/SSA`, `S_TEXT/ASS`).
+    Ssa,
+    /// The text of a WebVTT cue; its settings are in block additions (`S_TEXT/WEBVTT`).
+    WebVtt,
+    /// Identifier, settings and text of a WebVTT cue, a line each for the first two (`D_WEBVTT/...` of WebM).
+    WebmVtt,
+}
+
+impl TextForm {
+    /// Usual name of the form.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SubRip => "SubRip",
+            Self::Ssa => "SSA",
+            Self::WebVtt | Self::WebmVtt => "WebVTT",
+        }
+    }
 }
 
 impl StppConfig {

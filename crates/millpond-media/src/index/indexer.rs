@@ -174,6 +174,15 @@ impl Indexer {
         matches!(&self.stage, Stage::Matroska(indexer) if indexer.is_at_blocks() || indexer.is_at_frames())
     }
 
+    /// Bytes of heap that the sample tables of a scan hold so far.
+    #[must_use]
+    pub fn scanned_bytes(&self) -> usize {
+        match &self.stage {
+            Stage::Matroska(indexer) => indexer.scanned_bytes(),
+            _ => 0,
+        }
+    }
+
     /// Passes in the bytes of one range that the last [`poll`](Self::poll) returned. Fewer bytes than the range has
     /// make the next poll fail. A range that was not requested is ignored.
     pub fn supply(&mut self, range: ByteRange, bytes: Bytes) {

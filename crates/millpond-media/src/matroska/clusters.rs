@@ -31,6 +31,8 @@ const MOST_DAMAGES: u32 = 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) track: u64,
+    /// The `SimpleBlock` or `BlockGroup`, with its header.
+    pub(super) element: ByteRange,
     /// Time in ticks of the segment.
     pub(super) time: i64,
     pub(super) is_key: bool,
@@ -98,6 +100,7 @@ struct Cluster {
 /// A `BlockGroup` that is being read.
 #[derive(Debug)]
 struct Group {
+    start: u64,
     end: u64,
     block: Option<Block>,
     duration: Option<u64>,
@@ -165,7 +168,8 @@ impl Clusters {
             if let Some(group) = self.group.take_if(|group| at >= group.end) {
                 if let Some(block) = group.block {
                     let is_key = !group.has_reference;
-                    return Ok(Event::Block(Block { is_key, duration: group.duration, ..block }));
+                    let element = ByteRange::new(group.start, group.end);
+                    return Ok(Event::Block(Block { element, is_key, duration: group.duration, ..block }));
                 }
                 continue;
             }
@@ -256,9 +260,10 @@ impl Clusters {
                     self.damaged()?;
                     return Ok(None);
                 };
+                let start = self.window.at();
                 self.window.advance(header.length);
                 let end = self.window.at().saturating_add(body);
-                self.group = Some(Group { end, block: None, duration: None, has_reference: false });
+                self.group = Some(Group { start, end, block: None, duration: None, has_reference: false });
                 Ok(None)
             }
             _ => self.skip(header),
@@ -342,7 +347,8 @@ impl Clusters {
             first = Some(Bytes::copy_from_slice(&body[place as usize..until as usize]));
             self.shown.remove(&head.track);
         }
-        let offset = self.window.at() + header.length;
+        let element = ByteRange::at(self.window.at(), whole);
+        let offset = element.start + header.length;
         self.frames.clear();
         self.frames.extend(self.places.iter().map(|(place, length)| ByteRange::at(offset + place, *length)));
         self.window.advance(whole);
@@ -350,7 +356,7 @@ impl Clusters {
             self.count_damage()?;
             return Ok(None);
         };
-        let block = Block { track: head.track, time, is_key: head.is_key, duration: None, opening, first };
+        let block = Block { track: head.track, element, time, is_key: head.is_key, duration: None, opening, first };
         match &mut self.group {
             Some(group) => {
                 group.block = Some(block);

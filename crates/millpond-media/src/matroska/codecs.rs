@@ -4,7 +4,7 @@ use super::track_entry::{EntryKind, Picture, Sound, TrackEntry};
 use crate::{
     boxes::FourCc,
     codec::{
-        ByteOrder, PcmCoding,
+        ByteOrder, Codec, MatroskaText, PcmCoding, TextForm, TrackKind,
         make::{self, Made, Pictures},
     },
     error::MediaError,
@@ -40,8 +40,8 @@ const NAMED: [(&str, &str); 36] = [
     ("A_MS/ACM", "Audio Compression Manager"),
     ("A_ATRAC/", "ATRAC"),
     ("A_MPC", "Musepack"),
-    ("S_TEXT/", "subtitle text"),
-    ("D_WEBVTT/", "WebVTT"),
+    ("S_TEXT/USF", "Universal Subtitle Format"),
+    ("D_WEBVTT/METADATA", "metadata in WebVTT"),
     ("S_VOBSUB", "VobSub pictures"),
     ("S_HDMV/PGS", "Blu-ray subtitle pictures"),
     ("S_HDMV/TEXTST", "Blu-ray text subtitles"),
@@ -90,7 +90,7 @@ pub(super) fn way(entry: &TrackEntry) -> Result<Way, MediaError> {
     let way = match &entry.kind {
         EntryKind::Video(picture) => video(entry, picture),
         EntryKind::Audio(sound) => audio(entry, sound),
-        EntryKind::Text => None,
+        EntryKind::Text => text(entry),
         EntryKind::Other(kind) => return Err(unsupported(format!("a track of type {kind}"))),
     };
     way.unwrap_or_else(|| {
@@ -142,6 +142,22 @@ fn video(entry: &TrackEntry, picture: &Picture) -> Option<Result<Way, MediaError
         "V_VP9" => Some(Ok(Way::FirstFrame(FirstFrame::Vp9))),
         _ => None,
     }
+}
+
+fn text(entry: &TrackEntry) -> Option<Result<Way, MediaError>> {
+    let form = match entry.codec_id.as_str() {
+        "S_TEXT/UTF8" | "S_TEXT/ASCII" => TextForm::SubRip,
+        "S_TEXT/ASS" | "S_TEXT/SSA" | "S_ASS" | "S_SSA" => TextForm::Ssa,
+        "S_TEXT/WEBVTT" => TextForm::WebVtt,
+        "D_WEBVTT/SUBTITLES" | "D_WEBVTT/CAPTIONS" | "D_WEBVTT/DESCRIPTIONS" => TextForm::WebmVtt,
+        _ => return None,
+    };
+    let header = match form {
+        TextForm::Ssa => String::from_utf8_lossy(&entry.codec_private).into_owned(),
+        _ => String::new(),
+    };
+    let codec = Codec::MatroskaText(MatroskaText { form, track: entry.number, header });
+    Some(Ok(Way::Made(Made { codec, kind: TrackKind::Text, sample_entry: Vec::new() })))
 }
 
 fn audio(entry: &TrackEntry, sound: &Sound) -> Option<Result<Way, MediaError>> {

@@ -1,9 +1,9 @@
-//! `Cues` (RFC 9559 5.1.5): where key frames are.
+//! `Cues` (RFC 9559 5.1.5): where key frames and texts are.
 
 use super::{ebml::Element, ids};
 use crate::{error::MediaError, work::Work};
 
-/// A key frame of a track.
+/// A key frame or a text of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cue {
     pub(super) track: u64,
@@ -13,6 +13,8 @@ pub(super) struct Cue {
     pub(super) cluster: u64,
     /// Offset of its block from the beginning of the cluster's body.
     pub(super) place: Option<u64>,
+    /// Ticks of the segment for which a text is shown.
+    pub(super) duration: Option<u64>,
 }
 
 /// Reads the cues of all tracks, in the order of the file.
@@ -31,7 +33,8 @@ pub(super) fn read(cues: &Element<'_>, work: &Work) -> Result<Vec<Cue>, MediaErr
             let (Some(track), Some(cluster)) = (number(ids::CUE_TRACK)?, number(ids::CUE_CLUSTER_POSITION)?) else {
                 continue;
             };
-            found.push(Cue { track, time, cluster, place: number(ids::CUE_RELATIVE_POSITION)? });
+            let (place, duration) = (number(ids::CUE_RELATIVE_POSITION)?, number(ids::CUE_DURATION)?);
+            found.push(Cue { track, time, cluster, place, duration });
         }
     }
     Ok(found)

@@ -73,6 +73,7 @@ pub(super) const CUE_TRACK_POSITIONS: u32 = 0xb7;
 pub(super) const CUE_TRACK: u32 = 0xf7;
 pub(super) const CUE_CLUSTER_POSITION: u32 = 0xf1;
 pub(super) const CUE_RELATIVE_POSITION: u32 = 0xf0;
+pub(super) const CUE_DURATION: u32 = 0xb2;
 
 pub(super) const CLUSTER: u32 = 0x1f43_b675;
 pub(super) const TIMESTAMP: u32 = 0xe7;
@@ -81,6 +82,9 @@ pub(super) const BLOCK_GROUP: u32 = 0xa0;
 pub(super) const BLOCK: u32 = 0xa1;
 pub(super) const BLOCK_DURATION: u32 = 0x9b;
 pub(super) const REFERENCE_BLOCK: u32 = 0xfb;
+pub(super) const BLOCK_ADDITIONS: u32 = 0x75a1;
+pub(super) const BLOCK_MORE: u32 = 0xa6;
+pub(super) const BLOCK_ADDITIONAL: u32 = 0xa5;
 
 pub(super) const TAG: u32 = 0x7373;
 pub(super) const TARGETS: u32 = 0x63c0;

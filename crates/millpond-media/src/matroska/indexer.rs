@@ -12,7 +12,7 @@ use super::{
 use crate::{
     budget::MOST_SKIPPED,
     error::MediaError,
-    movie::{Movie, SkippedTrack, Track, outline::Outline},
+    movie::{Movie, SkippedTrack, Track, TrackKind, outline::Outline},
     units::ByteRange,
     work::Work,
 };
@@ -73,6 +73,14 @@ impl MatroskaIndexer {
     /// Whether all blocks are read, each request behind the one before.
     pub(crate) fn is_at_blocks(&self) -> bool {
         matches!(self.stage, Stage::Blocks(_))
+    }
+
+    /// Bytes of heap that the tables of all blocks hold so far.
+    pub(crate) fn scanned_bytes(&self) -> usize {
+        match &self.stage {
+            Stage::Blocks(blocks) => blocks.lanes.iter().map(Lane::heap_bytes).sum(),
+            _ => 0,
+        }
     }
 
     /// Takes the bytes of a range that was needed.
@@ -181,6 +189,7 @@ impl Blocks {
                 Err(error) => skipped.push(SkippedTrack { id, reason: error.to_string() }),
             }
         }
+        tracks.sort_by_key(|track| track.kind == TrackKind::Text);
         if tracks.is_empty() {
             let found = skipped.into_iter().map(|track| track.reason).collect();
             return Err(MediaError::NoPlayableTrack { path: "Tracks".to_owned(), offset: start, found, cut_short });

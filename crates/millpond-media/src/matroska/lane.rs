@@ -3,8 +3,10 @@
 use super::{
     clusters::Block,
     codecs::{self, FirstFrame, Way},
+    head::Found,
     samples::{Clock, Course, Samples},
     segment::Info,
+    texts::Texts,
     track_entry::{EntryKind, TrackEntry},
 };
 use crate::{
@@ -23,8 +25,8 @@ const USUAL: u64 = 41_708_333;
 const USUAL_DEPTH: u8 = 2;
 /// Ticks by which rounded times of pictures may differ.
 const ROUNDED: i64 = 2;
-/// `alternate_group` of tracks of pictures and of sound.
-const GROUPS: (u16, u16) = (1, 2);
+/// `alternate_group` of tracks of pictures, of sound and of text.
+const GROUPS: [u16; 3] = [1, 2, 3];
 
 /// A track.
 #[derive(Debug)]
@@ -38,6 +40,7 @@ enum State {
     /// The next frame tells the codec.
     Waiting(FirstFrame),
     Read(Box<Parts>),
+    Text(Box<(Made, Texts)>),
     /// The track can't be played.
     Left(MediaError),
 }
@@ -45,6 +48,10 @@ enum State {
 impl Lane {
     pub(super) fn new(entry: TrackEntry, info: &Info) -> Self {
         let state = match codecs::way(&entry) {
+            Ok(Way::Made(made)) if matches!(made.kind, TrackKind::Text) => {
+                let texts = Texts::new(clock(&made.kind, info.scale));
+                State::Text(Box::new((made, texts)))
+            }
             Ok(Way::Made(made)) => State::read(made, &entry, info),
             Ok(Way::FirstFrame(first)) => State::Waiting(first),
             Err(error) => State::Left(error),
@@ -72,16 +79,44 @@ impl Lane {
                 Err(error) => State::Left(error),
             };
         }
-        if let State::Read(parts) = &mut self.state {
-            parts.samples.push(block, frames);
+        match &mut self.state {
+            State::Read(parts) => parts.samples.push(block, frames),
+            State::Text(parts) => parts.1.push(block),
+            State::Waiting(_) | State::Left(_) => {}
         }
     }
 
-    /// Least time of a frame, in ticks of the segment.
+    /// Gives a track of text the blocks that the cues name. `false` where they don't tell all.
+    pub(super) fn read_cues(&mut self, found: &Found) -> bool {
+        let State::Text(parts) = &mut self.state else { return true };
+        let texts = Texts::of_cues(found, &self.entry, clock(&parts.0.kind, found.info.scale));
+        texts.map(|texts| parts.1 = texts).is_some()
+    }
+
+    /// Whether the track has text, and cues or blocks of it were read.
+    pub(super) fn has_texts(&self) -> bool {
+        matches!(&self.state, State::Text(parts) if !parts.1.is_empty())
+    }
+
+    /// Whether the track has text that can be read.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.state, State::Text(_))
+    }
+
+    /// Least time of a picture or of sound, in ticks of the segment.
     pub(super) fn first(&self) -> Option<i64> {
         match &self.state {
             State::Read(parts) => parts.samples.first(),
             _ => None,
+        }
+    }
+
+    /// Bytes of heap that its samples hold.
+    pub(super) fn heap_bytes(&self) -> usize {
+        match &self.state {
+            State::Read(parts) => parts.samples.heap_bytes(),
+            State::Text(parts) => parts.1.heap_bytes(),
+            State::Waiting(_) | State::Left(_) => 0,
         }
     }
 
@@ -91,36 +126,47 @@ impl Lane {
     /// It can't be played, or has no frames.
     pub(super) fn finish(self, id: u32, base: i64, info: &Info) -> Result<(Track, Course), MediaError> {
         let entry = self.entry;
-        let Parts { made, samples } = match self.state {
-            State::Read(parts) => *parts,
+        let (Made { codec, kind, sample_entry }, samples, edits, course) = match self.state {
+            State::Read(parts) => {
+                let Parts { made, samples } = *parts;
+                let clock = clock(&made.kind, info.scale);
+                let course = samples.course();
+                let delay = match course {
+                    Course::Pictures { delay } => delay,
+                    _ => Timescale::NANOS.convert(i64::try_from(entry.codec_delay).unwrap_or(0), clock.timescale),
+                };
+                let edits = edits(clock, delay, base, samples.first().unwrap_or(base));
+                (made, samples.finish(), edits, course)
+            }
+            State::Text(parts) => {
+                let (made, texts) = *parts;
+                let clock = clock(&made.kind, info.scale);
+                (made, texts.finish(), edits(clock, 0, base, base), Course::Stated)
+            }
             State::Left(error) => return Err(error),
             State::Waiting(_) => return Err(no_frames(&entry)),
         };
-        let clock = clock(&made.kind, info.scale);
-        let first = samples.first().unwrap_or(base);
-        let course = samples.course();
-        let delay = match course {
-            Course::Pictures { delay } => delay,
-            _ => Timescale::NANOS.convert(i64::try_from(entry.codec_delay).unwrap_or(0), clock.timescale),
-        };
-        let samples = samples.finish();
         if samples.is_empty() {
             return Err(no_frames(&entry));
         }
-        let group = if matches!(made.kind, TrackKind::Video { .. }) { GROUPS.0 } else { GROUPS.1 };
-        let Made { codec, kind, sample_entry } = made;
+        let [pictures, sound, text] = GROUPS;
+        let alternate_group = match kind {
+            TrackKind::Video { .. } => pictures,
+            TrackKind::Audio { .. } => sound,
+            TrackKind::Text => text,
+        };
         let track = Track {
             id,
             kind,
-            timescale: clock.timescale,
+            timescale: clock(&kind, info.scale).timescale,
             language: entry.language,
             name: entry.name,
             enabled: entry.is_default,
-            alternate_group: group,
+            alternate_group,
             purposes: entry.purposes,
             codec,
             sample_entry,
-            edits: edits(clock, delay, base, first),
+            edits,
             samples,
             descriptions: None,
             protection: None,

@@ -1,7 +1,8 @@
 //! Matroska and WebM (RFC 9559), on EBML (RFC 8794): tracks, cues and blocks become the index of an object.
 //!
 //! [`indexer`] reads an object, [`block_loader`] the samples of some of its fragments. Both drive [`clusters`], which names the bytes
-//! that it needs next. A fragment begins with a key frame that the cues name, and ends where the next one begins.
+//! that it needs next. A fragment begins with a key frame that the cues name, and ends where the next one begins. Texts are named
+//! by cues of their own, each with its time and place; [`TextBlock`] reads them.
 
 mod block;
 mod block_loader;
@@ -19,9 +20,12 @@ mod samples;
 mod segment;
 mod stretch;
 mod tags;
+mod text_block;
+mod texts;
 mod track_entry;
 mod window;
 
 pub(crate) use block_loader::BlockLoader;
 pub(crate) use ebml::MAGIC;
 pub(crate) use indexer::{MatroskaIndexer, MatroskaStep};
+pub use text_block::TextBlock;

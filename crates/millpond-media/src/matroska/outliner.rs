@@ -38,20 +38,29 @@ const ROUNDED: i64 = 2;
 /// The comparison of cues with the first and the last fragment.
 #[derive(Debug)]
 pub(super) struct Outliner {
-    info: Info,
+    facts: Facts,
     fragments: Fragments,
     joined: u32,
     first: Stretch,
     /// `None` where the ends of all tracks are known.
     last: Option<Stretch>,
-    /// Ends of tracks by their numbers, in ticks of the segment.
-    known: Vec<(u64, i64)>,
     lanes: Vec<Lane>,
     /// Blocks of the last fragment.
     blocks: Vec<(Block, Vec<ByteRange>)>,
-    entries: Vec<TrackEntry>,
     asked: [Option<ByteRange>; 2],
     work: Work,
+}
+
+/// Facts of the head.
+#[derive(Debug)]
+struct Facts {
+    info: Info,
+    /// Tracks of pictures and of sound, and those that can't be played.
+    entries: Vec<TrackEntry>,
+    /// Tracks of text, with all of their blocks.
+    texts: Vec<Lane>,
+    /// Ends of tracks by their numbers, in ticks of the segment.
+    ends: Vec<(u64, i64)>,
 }
 
 /// Result of one step.
@@ -66,36 +75,37 @@ pub(super) enum Step {
 impl Outliner {
     /// Begins with the fragments that the cues of a head name; `None` where they name too few.
     pub(super) fn new(found: &Found, work: &Work) -> Option<Self> {
-        let lanes = lanes(&found.tracks, &found.info);
-        let plays = |number: u64| lanes.iter().any(|lane| lane.entry.number == number && lane.plays());
+        let all = lanes(&found.tracks, &found.info);
+        let plays = |number: u64| all.iter().any(|lane| lane.entry.number == number && lane.plays());
         let fragments = Fragments::of(found, |entry| plays(entry.number))?;
-        let known = ends(found);
-        let is_known = |lane: &Lane| known.iter().any(|(number, _)| *number == lane.entry.number);
+        let (mut texts, lanes): (Vec<Lane>, Vec<Lane>) = all.into_iter().partition(Lane::is_text);
+        // Old muxers write no cues for texts: these are found by reading all blocks.
+        let has_all = texts.iter_mut().all(|lane| lane.read_cues(found));
+        if !has_all || !texts.is_empty() && !texts.iter().any(Lane::has_texts) {
+            return None;
+        }
+        let ends = ends(found);
+        let is_known = |lane: &Lane| ends.iter().any(|(number, _)| *number == lane.entry.number);
         let all = lanes.iter().filter(|lane| lane.plays() && lane::is_media(&lane.entry)).all(is_known);
-        let known = if all { known } else { Vec::new() };
-        Self::over(fragments, found.info, found.tracks.clone(), (known, 0), work)
+        let ends = if all { ends } else { Vec::new() };
+        let entries = lanes.into_iter().map(|lane| lane.entry).collect();
+        Self::over(Facts { info: found.info, entries, texts, ends }, fragments, 0, work)
     }
 
-    fn over(
-        fragments: Fragments,
-        info: Info,
-        entries: Vec<TrackEntry>,
-        (known, joined): (Vec<(u64, i64)>, u32),
-        work: &Work,
-    ) -> Option<Self> {
+    fn over(facts: Facts, fragments: Fragments, joined: u32, work: &Work) -> Option<Self> {
         let stretch = |place: usize| {
             let (range, marks) = fragments.stretch(place)?;
             let fits = range.len() <= LONGEST && joined <= MOST_JOINED;
             fits.then(|| Stretch::new(range, marks, fragments.end, work.clone()))
         };
         let mut first = stretch(0)?;
-        let last = if known.is_empty() { Some(stretch(fragments.all.len().checked_sub(1)?)?) } else { None };
-        let lanes = lanes(&entries, &info);
+        let last = if facts.ends.is_empty() { Some(stretch(fragments.all.len().checked_sub(1)?)?) } else { None };
+        let lanes = lanes(&facts.entries, &facts.info);
         for lane in lanes.iter().filter(|lane| lane.waits()) {
             first.show_first_of(lane.entry.number);
         }
         let (blocks, asked, work) = (Vec::new(), [None; 2], work.clone());
-        Some(Self { info, fragments, joined, first, last, known, lanes, blocks, entries, asked, work })
+        Some(Self { facts, fragments, joined, first, last, lanes, blocks, asked, work })
     }
 
     /// Takes the bytes of a range that was needed.
@@ -127,11 +137,12 @@ impl Outliner {
             }
             if let Some(is_last) = self.missing() {
                 let mut fragments = self.fragments.clone();
-                let joined = fragments.join(is_last);
-                let entries = std::mem::take(&mut self.entries);
-                let known = std::mem::take(&mut self.known);
-                match Self::over(fragments, self.info, entries, (known, self.joined + 1), &self.work).filter(|_| joined)
-                {
+                if !fragments.join(is_last) {
+                    return Ok(Step::Refused);
+                }
+                let none = Facts { entries: Vec::new(), texts: Vec::new(), ends: Vec::new(), ..self.facts };
+                let facts = std::mem::replace(&mut self.facts, none);
+                match Self::over(facts, fragments, self.joined + 1, &self.work) {
                     None => return Ok(Step::Refused),
                     Some(next) => *self = next,
                 }
@@ -152,7 +163,7 @@ impl Outliner {
                     let Some(lane) = self.lanes.iter_mut().find(|lane| lane.entry.number == block.track) else {
                         continue;
                     };
-                    lane.push(&block, self.first.frames(), &self.info);
+                    lane.push(&block, self.first.frames(), &self.facts.info);
                     if lane.waits() {
                         self.first.show_first_of(block.track);
                     }
@@ -181,9 +192,11 @@ impl Outliner {
         let begins_last = self.fragments.all.last().map_or(0, |fragment| fragment.time);
         let is_in_last = |number: u64| match self.last {
             Some(_) => self.blocks.iter().any(|(block, _)| block.track == number),
-            None => {
-                self.known.iter().any(|(known, end)| *known == number && *end > begins_last.saturating_add(ROUNDED))
-            }
+            None => self
+                .facts
+                .ends
+                .iter()
+                .any(|(known, end)| *known == number && *end > begins_last.saturating_add(ROUNDED)),
         };
         numbers.iter().any(|(number, _)| !is_in_last(*number)).then_some(true)
     }
@@ -197,7 +210,7 @@ impl Outliner {
         for lane in lanes {
             let id = u32::try_from(lane.entry.number).unwrap_or(u32::MAX);
             let facts = (lane.entry.number, lane.entry.default_duration);
-            match lane.finish(id, base, &self.info) {
+            match lane.finish(id, base, &self.facts.info) {
                 Ok((track, course)) => {
                     tracks.push(track);
                     courses.push(course);
@@ -213,9 +226,17 @@ impl Outliner {
         for (place, track) in tracks.iter().enumerate() {
             times.push(self.times(track, courses.get(place)?, numbers.get(place)?, (lasts.get(place)?, all))?);
         }
+        // Texts have no fragments: all of them are known.
+        for lane in std::mem::take(&mut self.facts.texts) {
+            let id = u32::try_from(lane.entry.number).unwrap_or(u32::MAX);
+            match lane.finish(id, base, &self.facts.info) {
+                Ok((track, _)) => tracks.push(track),
+                Err(error) => left.push((id, error)),
+            }
+        }
         let fragments = &self.fragments;
         let clusters = Clusters {
-            scale: self.info.scale,
+            scale: self.facts.info.scale,
             track: fragments.track,
             cues: fragments.all.iter().map(|fragment| fragment.time).collect(),
             starts: fragments.all.iter().map(|fragment| fragment.offset).collect(),
@@ -230,7 +251,7 @@ impl Outliner {
 
     /// Returns the samples of a track in the last fragment.
     fn last_of(&self, track: &Track, (number, frame): (u64, Option<u64>)) -> SampleTable {
-        let mut samples = lane::samples(&track.codec, &track.kind, frame, self.info.scale);
+        let mut samples = lane::samples(&track.codec, &track.kind, frame, self.facts.info.scale);
         for (block, frames) in self.blocks.iter().filter(|(block, _)| block.track == number) {
             samples.push(block, frames);
         }
@@ -245,7 +266,7 @@ impl Outliner {
         (number, frame): &(u64, Option<u64>),
         (last, all): (&SampleTable, u64),
     ) -> Option<FragmentTimes> {
-        let clock = lane::samples(&track.codec, &track.kind, *frame, self.info.scale).clock();
+        let clock = lane::samples(&track.codec, &track.kind, *frame, self.facts.info.scale).clock();
         let rounding = clock.ticks(ROUNDED).saturating_add(1);
         let is_video = matches!(track.kind, TrackKind::Video { .. });
         let cues = self.fragments.all.iter().map(|fragment| clock.ticks(fragment.time));
@@ -271,7 +292,7 @@ impl Outliner {
         };
         let first = track.samples.iter().map(|sample| sample.pts()).min()?;
         let later = cues.skip(1).map(|cue| cue.saturating_add(shift));
-        let known = self.known.iter().find(|(known, _)| known == number).map(|(_, end)| clock.ticks(*end));
+        let known = self.facts.ends.iter().find(|(known, _)| known == number).map(|(_, end)| clock.ticks(*end));
         let delay = if let Course::Pictures { delay } = course { *delay } else { 0 };
         let end = known.map_or_else(|| media_end(last), |end| end.saturating_add(delay));
         let times: Vec<i64> = std::iter::once(first).chain(later).chain([end]).collect();

@@ -207,6 +207,11 @@ impl Samples {
         self.first
     }
 
+    /// Bytes of heap held.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.group.capacity() * size_of::<Picture>() + self.table.heap_bytes()
+    }
+
     /// Returns the table of all frames.
     pub(super) fn finish(mut self) -> SampleTable {
         self.end_group();
@@ -219,7 +224,7 @@ mod tests {
     use super::*;
 
     fn block(time: i64, is_key: bool) -> Block {
-        Block { track: 1, time, is_key, duration: None, opening: [0; 2], first: None }
+        Block { track: 1, element: ByteRange::at(0, 0), time, is_key, duration: None, opening: [0; 2], first: None }
     }
 
     fn clock(timescale: u32) -> Clock {

@@ -152,6 +152,13 @@ impl Movie {
         places.filter(move |(_, clip)| clip.id == id).map(|(place, _)| place)
     }
 
+    /// Returns the item of a stitched title that the clip at a place shows, counted from 0. `None` for other places and movies.
+    #[must_use]
+    pub fn item_of(&self, place: usize) -> Option<usize> {
+        let clip = place.checked_sub(self.tracks.len())?;
+        self.stitched.as_ref()?.clip_items.get(clip).copied()
+    }
+
     /// Returns the composition times of the fragments of one of the tracks, and the end of the last; `None` without outline.
     #[must_use]
     pub fn times_of(&self, track: &Track) -> Option<&[i64]> {
@@ -165,6 +172,7 @@ impl Movie {
         self.tracks.iter().chain(&self.clips).map(Track::heap_bytes).sum::<usize>()
             + self.system_headers.iter().chain(&self.fragment_headers).map(SystemHeader::heap_bytes).sum::<usize>()
             + self.outline.as_ref().map_or(0, |outline| outline.heap_bytes())
+            + self.stitched.as_ref().map_or(0, |stitched| stitched.heap_bytes())
             + self.skipped.iter().map(|s| std::mem::size_of::<SkippedTrack>() + s.reason.len()).sum::<usize>()
     }
 }

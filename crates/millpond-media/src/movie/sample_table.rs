@@ -28,7 +28,7 @@ pub struct Sample {
     pub dts: i64,
     /// Composition time minus decoding time; may be negative.
     pub composition: i32,
-    /// Difference to the next sample's decoding time.
+    /// Difference to the next sample's decoding time; time of display of text that may overlap.
     pub duration: u32,
     /// Whether decoding can start here.
     pub sync: bool,
@@ -52,6 +52,8 @@ pub struct SampleTable {
     composition: (i32, i32),
     heads: Vec<Head>,
     packed: Vec<u8>,
+    /// Durations of samples that overlap; empty where each one ends as the next begins.
+    durations: Vec<u32>,
 }
 
 /// Search keys of a block.
@@ -90,7 +92,7 @@ impl SampleTable {
         if index >= self.len {
             return None;
         }
-        Some(self.decode(index / BLOCK)?.sample(index))
+        Some(self.with_duration(self.decode(index / BLOCK)?.sample(index)))
     }
 
     /// Returns all samples in decoding order.
@@ -172,6 +174,18 @@ impl SampleTable {
         self.all_sync
     }
 
+    /// Gives each sample a duration of its own, which may exceed the time to the next one.
+    #[must_use]
+    pub(crate) fn with_durations(self, durations: Vec<u32>) -> Self {
+        Self { durations, ..self }
+    }
+
+    /// Whether samples may overlap.
+    #[must_use]
+    pub fn overlaps(&self) -> bool {
+        !self.durations.is_empty()
+    }
+
     /// Returns the same samples with other sync flags.
     pub(crate) fn with_sync(&self, is_sync: impl Fn(&Sample) -> bool) -> Self {
         let mut builder = Self::builder();
@@ -184,13 +198,19 @@ impl SampleTable {
             // A hole in the timeline can exceed the 32 bits of a duration.
             builder.set_start_dts(samples.peek().map_or(self.end_dts, |next| next.dts));
         }
-        builder.finish()
+        builder.finish().with_durations(self.durations.clone())
     }
 
     /// Bytes of heap that the table holds.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.heads.capacity() * std::mem::size_of::<Head>() + self.packed.capacity()
+        self.heads.capacity() * std::mem::size_of::<Head>() + self.packed.capacity() + self.durations.capacity() * 4
+    }
+
+    /// Returns a sample with its own duration, if it has one.
+    fn with_duration(&self, sample: Sample) -> Sample {
+        let own = self.durations.get(sample.index as usize);
+        Sample { duration: own.copied().unwrap_or(sample.duration), ..sample }
     }
 
     /// Number of samples in block `block`; at most [`COLUMN`].
@@ -297,7 +317,7 @@ impl Iterator for Samples<'_> {
             Some(decoded) => **decoded = self.table.decode(block)?,
             none => *none = Some(Box::new(self.table.decode(block)?)),
         }
-        self.block.as_ref().map(|decoded| decoded.sample(index))
+        self.block.as_ref().map(|decoded| self.table.with_duration(decoded.sample(index)))
     }
 
     fn nth(&mut self, n: usize) -> Option<Sample> {
@@ -435,6 +455,12 @@ impl SampleTableBuilder {
         self.len() == 0
     }
 
+    /// Bytes of heap held.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let (heads, block) = (self.heads.capacity() * size_of::<Head>(), self.block.capacity() * size_of::<Pending>());
+        heads + block + self.packed.capacity()
+    }
+
     /// Returns the finished table.
     #[must_use]
     pub fn finish(mut self) -> SampleTable {
@@ -449,6 +475,7 @@ impl SampleTableBuilder {
             composition: self.composition.unwrap_or_default(),
             heads: self.heads,
             packed: self.packed,
+            durations: Vec::new(),
         }
     }
 

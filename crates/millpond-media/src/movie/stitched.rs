@@ -16,6 +16,10 @@ pub struct Stitched {
     /// The reason why one decoder can't play all items; `None` where one can. Tracks then lack the samples of such items, and only
     /// clips have them.
     pub split: Option<String>,
+    /// Times at which the items begin, in nanoseconds of the title.
+    pub starts: Vec<i64>,
+    /// For each clip of the movie, the item that it shows, counted from 0. An item has no clip of a track that its file lacks.
+    pub clip_items: Vec<usize>,
 }
 
 impl Stitched {
@@ -25,6 +29,12 @@ impl Stitched {
         let object = range.start >> OFFSET_BITS;
         let base = object << OFFSET_BITS;
         (object as u16, ByteRange { start: range.start - base, end: range.end - base })
+    }
+
+    /// Bytes of heap held.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let items = self.starts.capacity() * size_of::<i64>() + self.clip_items.capacity() * size_of::<usize>();
+        size_of::<Self>() + items + self.split.as_ref().map_or(0, String::len)
     }
 
     /// Returns the offset that stands for one in an object; `None` beyond 16 TiB.

@@ -41,7 +41,7 @@ pub struct StitchItem {
 
 /// Returns the movie of items that play one after the other. Each sample and edit of an item's index is some steps of `work`.
 ///
-/// A track is the video of all items, or their sound of one number. Other videos of a file, and subtitles, are left out.
+/// A track is the video of all items, or their sound of one number. A track that an item lacks pauses for as long as the item lasts. Other videos of a file, and subtitles, are left out.
 ///
 /// # Errors
 /// No item, one that shows less than a second, a range beyond the end, encrypted media, or the end of `work`. Where one item has
@@ -49,7 +49,7 @@ pub struct StitchItem {
 pub fn stitch(items: &[StitchItem], work: &Work) -> Result<Movie, StitchError> {
     let pictured = items.iter().position(|item| item::video(&item.movie).is_some());
     let mut lanes: BTreeMap<Lane, Vec<(usize, Track)>> = BTreeMap::new();
-    let (mut start, mut skipped) = (0_i64, Vec::new());
+    let (mut start, mut starts, mut skipped) = (0_i64, Vec::with_capacity(items.len()), Vec::new());
     for (place, item) in items.iter().enumerate() {
         let shown = Shown::of(item, place, work)?;
         if let (Some(other), false) = (pictured, shown.has_video()) {
@@ -59,13 +59,14 @@ pub fn stitch(items: &[StitchItem], work: &Work) -> Result<Movie, StitchError> {
             lanes.entry(lane).or_default().push((place, track));
         }
         skipped.extend(shown.left_out());
+        starts.push(start);
         start = start.saturating_add(shown.length());
     }
     if lanes.is_empty() {
         return Err(StitchError::Empty);
     }
     let objects = items.iter().map(|item| item.object.saturating_add(1)).max().unwrap_or(0);
-    let mut movie = composed(lanes, items, objects);
+    let mut movie = composed(lanes, items, objects, starts);
     movie.duration = start.unsigned_abs();
     movie.skipped = skipped;
     refine(&mut movie, work)?;
@@ -78,14 +79,17 @@ pub fn stitched_bytes(items: &[StitchItem]) -> u64 {
     items.iter().map(item::bytes).fold(0, u64::saturating_add)
 }
 
-fn composed(lanes: BTreeMap<Lane, Vec<(usize, Track)>>, items: &[StitchItem], objects: u16) -> Movie {
-    let (mut tracks, mut clips, mut split) = (Vec::new(), Vec::new(), None);
+fn composed(lanes: BTreeMap<Lane, Vec<(usize, Track)>>, items: &[StitchItem], objects: u16, starts: Vec<i64>) -> Movie {
+    let (mut tracks, mut clips, mut clip_items, mut split) = (Vec::new(), Vec::new(), Vec::new(), None);
     for (id, parts) in (1..).zip(lanes.into_values()) {
         let parts: Vec<_> = parts.into_iter().map(|(place, track)| (place, Track { id, ..track })).collect();
         let (track, other) = join::joined(&parts, items);
         tracks.extend(track);
         split = split.or(other);
-        clips.extend(parts.into_iter().map(|(_, clip)| clip));
+        for (place, clip) in parts {
+            clip_items.push(place);
+            clips.push(clip);
+        }
     }
     Movie {
         timescale: CLOCK,
@@ -100,6 +104,6 @@ fn composed(lanes: BTreeMap<Lane, Vec<(usize, Track)>>, items: &[StitchItem], ob
         cut_short: false,
         outline: None,
         is_indivisible: true,
-        stitched: Some(Box::new(Stitched { objects, split })),
+        stitched: Some(Box::new(Stitched { objects, split, starts, clip_items })),
     }
 }

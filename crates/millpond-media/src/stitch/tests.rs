@@ -75,6 +75,53 @@ fn items_of_other_codecs_are_clips_only() {
     assert_eq!(movie.clips.len(), 4);
 }
 
+/// The movie without its sound.
+fn silent(movie: &Arc<Movie>) -> Arc<Movie> {
+    Arc::new(Movie { tracks: movie.tracks[..1].to_vec(), ..(**movie).clone() })
+}
+
+#[test]
+fn a_track_pauses_for_as_long_as_an_item_lacks_it() {
+    let (film, silent) = (film(AVC, 4), silent(&film(AVC, 4)));
+    for lacking in 0..3 {
+        let of = |place| if place == lacking { &silent } else { &film };
+        let movie = stitched(&[item(of(0), 0, None), item(of(1), 1, None), item(of(2), 2, None)]).unwrap();
+        let known = movie.stitched.as_deref().unwrap();
+        assert_eq!((known.starts.as_slice(), movie.duration), (&[0, 4_000_000_000, 8_000_000_000][..], 12_000_000_000));
+        let items = |id| movie.clips_of(id).map(|place| movie.item_of(place).unwrap()).collect::<Vec<_>>();
+        let others: Vec<usize> = (0..3).filter(|place| *place != lacking).collect();
+        assert_eq!((items(1), items(2)), (vec![0, 1, 2], others.clone()));
+        assert_eq!((movie.item_of(0), movie.item_of(7)), (None, None), "tracks, and places beyond");
+        let heard = spans(&movie.tracks[1], movie.timescale);
+        let inside = |time: i64| heard.iter().any(|span| (span.start..span.end).contains(&time));
+        for place in 0..3_i64 {
+            let middle = i64::from(movie.tracks[1].timescale.get()) * (4 * place + 2);
+            assert_eq!(
+                inside(middle),
+                others.contains(&usize::try_from(place).unwrap()),
+                "item {place} without sound in {lacking}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_item_without_video_is_refused_wherever_it_is() {
+    let film = film(AVC, 4);
+    let sound = Arc::new(Movie { tracks: film.tracks[1..].to_vec(), ..(*film).clone() });
+    for lacking in 0..3_u16 {
+        let of = |place| item(if place == lacking { &sound } else { &film }, place, None);
+        let error = stitched(&[of(0), of(1), of(2)]).unwrap_err();
+        let other = if lacking == 0 { 1 } else { 0 };
+        let why = format!(
+            "item {} ({lacking}.mp4): found no video, expected video, as item {} ({other}.mp4) has",
+            lacking + 1,
+            other + 1
+        );
+        assert_eq!(error, why);
+    }
+}
+
 #[test]
 fn faults_name_the_item() {
     let film = film(AVC, 4);

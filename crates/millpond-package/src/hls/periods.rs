@@ -1,4 +1,5 @@
 //! Media playlists of tracks of several periods: a discontinuity and another map where each one begins (RFC 8216 4.3.2.3, 4.3.2.5).
+//! A track that a period lacks has gaps there (`EXT-X-GAP`, draft-pantos-hls-rfc8216bis 4.4.4.7), so that its times go on.
 
 use super::{
     Container, keys,
@@ -6,7 +7,11 @@ use super::{
 };
 use crate::{
     delivery::{text_track::is_webvtt, transport},
-    presentation::{Presentation, period::Period, track::PresentedTrack},
+    presentation::{
+        Presentation,
+        period::{self, Period},
+        track::PresentedTrack,
+    },
     writing::digits,
 };
 
@@ -34,8 +39,11 @@ pub(super) fn joined(
     (suffix, prefix): (&str, &str),
 ) -> String {
     let is_trick_play = prefix == IFRAME;
-    let lists: Vec<Vec<u64>> =
-        parts.iter().map(|(_, part)| part.map(|part| micros(part, is_trick_play)).unwrap_or_default()).collect();
+    let list = |(period, part): &(&Period, Option<&PresentedTrack>)| match part {
+        Some(part) => micros(part, is_trick_play),
+        None => gaps(period),
+    };
+    let lists: Vec<Vec<u64>> = parts.iter().map(list).collect();
     let is_mapped = suffix == FRAGMENT;
     let all = parts.iter().filter_map(|(_, part)| *part);
     let independent = all.clone().all(has_independent) && !is_webvtt(track);
@@ -50,9 +58,8 @@ pub(super) fn joined(
         if period.number > 1 {
             out.push_str("#EXT-X-DISCONTINUITY\n");
         }
-        let Some(part) = part else { continue };
-        let folder = format!("../{}/", part.name);
-        if is_mapped && !micros.is_empty() {
+        let folder = format!("../{}/", period::name(&track.name, period.number));
+        if let Some(part) = part.filter(|_| is_mapped && !micros.is_empty()) {
             out.push_str("#EXT-X-MAP:URI=\"");
             out.push_str(&folder);
             out.push_str("init.mp4\"\n");
@@ -60,6 +67,9 @@ pub(super) fn joined(
         }
         let begin = format!("{folder}{prefix}");
         for (number, micros) in (1..).zip(micros) {
+            if part.is_none() {
+                out.push_str(GAP);
+            }
             entry(&mut out, micros, &begin, number, suffix);
         }
     }
@@ -67,8 +77,15 @@ pub(super) fn joined(
     out
 }
 
+/// Says that a segment is not there, and must not be requested.
+const GAP: &str = "#EXT-X-GAP\n";
 /// Most bytes of an entry, except for very long segments.
 const ENTRY: usize = 48;
+
+/// Returns the durations of the gaps of a track that a period lacks: of the segments of the period's first track.
+fn gaps(period: &Period) -> Vec<u64> {
+    period.presentation.tracks.first().map(|first| first.segments.micros().collect()).unwrap_or_default()
+}
 
 /// Returns the durations of a track's segments, or of its pictures for trick play, in millionths of a second.
 fn micros(part: &PresentedTrack, is_trick_play: bool) -> Vec<u64> {

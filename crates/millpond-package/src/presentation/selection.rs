@@ -254,7 +254,9 @@ fn clips(movie: &Movie, track: &Track, origin: i64) -> Vec<(usize, Timeline)> {
         (!timeline.is_empty()).then_some((place, timeline))
     });
     let timelines: Vec<_> = timelines.collect();
-    if timelines.len() > 1 { timelines } else { Vec::new() }
+    // A track may have the clip of one item, and the title several items.
+    let parts = movie.stitched.as_ref().map_or(timelines.len(), |stitched| stitched.starts.len());
+    if parts > 1 { timelines } else { Vec::new() }
 }
 
 /// Returns the time, in milliseconds, at which the clocks of all sources begin. `None` if this is less than a second, or an edit
@@ -287,7 +289,7 @@ pub(crate) fn family(codec: &Codec) -> &'static str {
         Codec::Flac(_) => "flac",
         Codec::Alac(_) => "alac",
         Codec::Pcm(_) => "pcm",
-        Codec::Tx3g | Codec::Wvtt(_) => "webvtt",
+        Codec::Tx3g | Codec::Wvtt(_) | Codec::MatroskaText(_) => "webvtt",
         Codec::Stpp(_) => "stpp",
     }
 }

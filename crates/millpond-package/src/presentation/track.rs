@@ -25,6 +25,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+/// Texts before a segment among which those are searched that are still shown.
+const MOST_BEFORE: u32 = 1024;
+
 /// Kind of a presented track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MediaKind {
@@ -337,17 +340,18 @@ impl PresentedTrack {
         Some(SegmentFragments { object: media.object, fragments, range })
     }
 
-    /// Returns the samples of a segment with their times, in decode order; none for sidecars. For text, the sample
-    /// before the segment is included where it is still shown at the segment's start.
+    /// Returns the samples of a segment with their times, in decode order; none for sidecars. For text, samples before
+    /// the segment are included if they are still shown at its start.
     #[must_use]
     pub fn samples(&self, segment: &SegmentInfo) -> Vec<Timed> {
         let Some(media) = self.media() else { return Vec::new() };
         let table = &media.track().samples;
         let mut samples = Vec::new();
         if self.kind == MediaKind::Text {
-            let before = segment.samples.start.checked_sub(1).and_then(|o| media.timeline.at(table, o));
+            let most = if table.overlaps() { MOST_BEFORE } else { 1 };
+            let before = segment.samples.start.saturating_sub(most)..segment.samples.start;
             let shows = |t: &Timed| t.pts.saturating_add(i64::from(t.sample.duration)) > segment.start;
-            samples.extend(before.filter(shows));
+            samples.extend(media.timeline.walk(table, before).filter(shows));
         }
         samples.extend(media.timeline.walk(table, segment.samples.clone()));
         samples

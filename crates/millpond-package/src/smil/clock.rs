@@ -14,13 +14,38 @@ pub(super) fn time(text: &str) -> Option<Duration> {
     time.filter(|time| *time <= MOST)
 }
 
+/// The reason why a text is no range of clock values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RangeError {
+    /// It has no dash: it may be meant as the start or as the end.
+    #[error("found the part {0:?}, expected {0}- for the file from there on, or -{0} for the file up to there")]
+    Alone(String),
+    /// It is something else, or a time in it is none.
+    #[error("found the part {0:?}, expected FROM-TO, such as 10s-40s, 1:30- (from there on) or -90s (the first 90 s)")]
+    Form(String),
+    /// It ends before it begins.
+    #[error("found the part {0:?}, which ends before it begins, expected a later end than start, such as 10s-40s")]
+    Order(String),
+}
+
 /// Reads a range of clock values, such as `10s-40s`, `10s-` or `-40s`.
-#[must_use]
-pub fn range(text: &str) -> Option<StitchClip> {
-    let (from, to) = text.split_once('-')?;
-    let from = if from.is_empty() { Duration::ZERO } else { time(from)? };
-    let to = if to.is_empty() { None } else { Some(time(to)?) };
-    Some(StitchClip { from, to })
+///
+/// # Errors
+/// The text has another form, or the range ends where it begins or before.
+pub fn range(text: &str) -> Result<StitchClip, RangeError> {
+    let form = || RangeError::Form(text.to_owned());
+    let Some((from, to)) = text.split_once('-') else {
+        return Err(if time(text).is_some() { RangeError::Alone(text.to_owned()) } else { form() });
+    };
+    if from.is_empty() && to.is_empty() {
+        return Err(form());
+    }
+    let from = if from.is_empty() { Duration::ZERO } else { time(from).ok_or_else(form)? };
+    let to = if to.is_empty() { None } else { Some(time(to).ok_or_else(form)?) };
+    match to {
+        Some(to) if to <= from => Err(RangeError::Order(text.to_owned())),
+        to => Ok(StitchClip { from, to }),
+    }
 }
 
 /// Reads hours, minutes and seconds, or minutes and seconds.
@@ -100,9 +125,20 @@ mod tests {
     #[test]
     fn ranges_may_be_open() {
         let seconds = Duration::from_secs;
-        let of = |from, to: Option<u64>| Some(StitchClip { from: seconds(from), to: to.map(seconds) });
+        let of = |from, to: Option<u64>| Ok(StitchClip { from: seconds(from), to: to.map(seconds) });
         assert_eq!(range("10s-40s"), of(10, Some(40)));
         assert_eq!((range("10s-"), range("-1:00")), (of(10, None), of(0, Some(60))));
-        assert_eq!((range("10s"), range("a-b"), range("1-2-3")), (None, None, None));
+        for (text, cure) in [
+            ("10s", "expected 10s- for the file from there on, or -10s for the file up to there"),
+            ("a-b", "expected FROM-TO"),
+            ("abc", "expected FROM-TO"),
+            ("-", "expected FROM-TO"),
+            ("1-2-3", "expected FROM-TO"),
+            ("40s-30s", "which ends before it begins"),
+            ("40s-40s", "which ends before it begins"),
+        ] {
+            let error = range(text).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("found the part {text:?}")) && error.contains(cure), "{error}");
+        }
     }
 }

@@ -10,6 +10,39 @@ const TIMING: [&str; 6] = ["begin", "end", "dur", "repeatCount", "repeatDur", "r
 /// Elements that an item may be.
 const ITEMS: &str = "<video>, <audio> or <ref>, one after the other";
 
+/// Attributes of an item that are read.
+const READ: [&str; 12] = [
+    "src",
+    "name",
+    "title",
+    "clipBegin",
+    "clip-begin",
+    "clipEnd",
+    "clip-end",
+    "systemBitrate",
+    "system-bitrate",
+    "systemLanguage",
+    "system-language",
+    "language",
+];
+/// Attributes of SMIL that describe an item, and change nothing of what it plays.
+const DESCRIPTIVE: [&str; 14] = [
+    "id",
+    "class",
+    "type",
+    "alt",
+    "longdesc",
+    "abstract",
+    "author",
+    "copyright",
+    "region",
+    "fit",
+    "fill",
+    "width",
+    "height",
+    "mediaSize",
+];
+
 /// Whether entries of a manifest play one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Order {
@@ -66,6 +99,14 @@ impl Parser<'_> {
         }
     }
 
+    /// Returns an error where an item has an attribute that is not known: it would have no effect.
+    fn check_names(&self, element: &str, attributes: &Attributes) -> Result<(), PackageError> {
+        let is_known = |name: &&str| READ.contains(name) || DESCRIPTIVE.contains(name);
+        let Some(unknown) = attributes.own_names().find(|name| !is_known(name)) else { return Ok(()) };
+        let found = format!("<{element}> with {}", shown(unknown));
+        Err(self.error(found, meant(unknown).unwrap_or("src, title, clipBegin and clipEnd")))
+    }
+
     /// Returns the part of its file that an entry plays.
     pub(super) fn clip(&self, element: &str, attributes: &Attributes) -> Result<StitchClip, PackageError> {
         if self.order != Order::InSequence {
@@ -74,6 +115,7 @@ impl Parser<'_> {
         if let Some(name) = TIMING.into_iter().find(|name| attributes.get(&[name]).is_some()) {
             return Err(self.error(format!("<{element}> with {name}"), "clipBegin and clipEnd"));
         }
+        self.check_names(element, attributes)?;
         let time = |names: &[&str]| match attributes.get(names) {
             None => Ok(None),
             Some(text) => match clock::time(text) {
@@ -89,6 +131,12 @@ impl Parser<'_> {
         }
         Ok(StitchClip { from, to })
     }
+}
+
+/// Returns the attribute that a misspelt name means: the same one but for case, dashes and underscores.
+pub(super) fn meant(name: &str) -> Option<&'static str> {
+    let plain = |name: &str| name.chars().filter(|c| !"-_".contains(*c)).collect::<String>().to_ascii_lowercase();
+    READ.into_iter().find(|known| *known != name && plain(known) == plain(name)).filter(|_| !READ.contains(&name))
 }
 
 /// Returns a manifest whose items, paths with the parts that are shown, play one after the other.
@@ -148,6 +196,12 @@ mod tests {
     }
 
     #[test]
+    fn attributes_that_describe_an_item_are_taken() {
+        let body = "<seq><video id=\"1\" xml:id=\"x\" xmlns:own=\"u\" own:speed=\"2\" src=\"a.mp4\" alt=\"A\"/></seq>";
+        assert_eq!(items(body).unwrap(), [("a.mp4".to_owned(), StitchClip::default())]);
+    }
+
+    #[test]
     fn faults_are_told_with_their_line() {
         let cases = [
             ("<seq/>", 4, "<seq> without items", "<video>"),
@@ -159,6 +213,8 @@ mod tests {
             ("<seq><video src=\"a.mp4\"/></seq>\n<video src=\"b.mp4\"/>", 5, "<video> after <seq>", "alone"),
             ("<seq><textstream src=\"a.vtt\"/></seq>", 4, "<textstream> in <seq>", "<video>"),
             ("<seq>\n<video src=\"a.mp4\" dur=\"10s\"/></seq>", 5, "<video> with dur", "clipEnd"),
+            ("<seq>\n<video src=\"a.mp4\" clipbegin=\"1s\"/></seq>", 5, "<video> with clipbegin", "clipBegin"),
+            ("<seq>\n<video src=\"a.mp4\" speed=\"2\"/></seq>", 5, "<video> with speed", "src, title"),
             ("<seq>\n<video src=\"a.mp4\" clipBegin=\"soon\"/></seq>", 5, "time \"soon\"", "10s"),
             ("<seq>\n<video src=\"a.mp4\" clipBegin=\"9s\" clipEnd=\"9s\"/></seq>", 5, "clipEnd 9s", "after clipBegin"),
             ("<seq><video src=\"a.mp4\">\n<param name=\"trackID\" value=\"1\"/></video></seq>", 5, "trackID", "whole"),

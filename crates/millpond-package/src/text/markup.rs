@@ -30,6 +30,16 @@ pub(super) fn tidy(text: &str) -> String {
     out
 }
 
+/// Whether the text has nothing but tags and white space.
+pub(super) fn is_blank(text: &str) -> bool {
+    let mut in_tag = false;
+    text.chars().all(|c| {
+        let blank = in_tag || c == '<' || c.is_whitespace();
+        in_tag = (in_tag || c == '<') && c != '>';
+        blank
+    })
+}
+
 /// Writes tags, and closes them in reverse order of opening, as WebVTT requires.
 #[derive(Debug, Default)]
 pub(super) struct Tags {

@@ -1,9 +1,11 @@
-//! Subtitles: from SubRip, WebVTT, `tx3g` and `wvtt` to WebVTT, whole or in segments.
+//! Subtitles: from SubRip, SSA, WebVTT, `tx3g` and `wvtt` to WebVTT, whole or in segments.
 //!
 //! All formats are converted to [`Cue`]s. [`srt::parse`] and [`vtt::parse`] read files next to the film, [`segment`]
 //! plans the reading of a text track inside it, and [`webvtt`] writes.
 
+pub mod matroska;
 pub mod srt;
+pub mod ssa;
 pub mod track;
 pub mod tx3g;
 pub mod vtt;
@@ -14,6 +16,7 @@ mod boxes;
 mod clock;
 mod decode;
 mod markup;
+mod place;
 
 #[cfg(test)]
 mod robustness;

@@ -1,6 +1,7 @@
 //! Mutated and arbitrary files: the parsers never panic, and their output is always WebVTT that can be read back.
 
-use super::{Cue, srt, tx3g, vtt, webvtt, wvtt};
+use super::{Cue, matroska::BlockReader, srt, tx3g, vtt, webvtt, wvtt};
+use millpond_media::{MatroskaText, TextForm};
 use proptest::prelude::*;
 
 const VTT: &[u8] = b"\xef\xbb\xbfWEBVTT x\r\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:900000\r\n\r\nNOTE\r\na\r\n\r\nSTYLE\r\n::cue{}\r\n\r\n\
@@ -10,6 +11,17 @@ const SRT: &[u8] =
     00:00:03,000 --> 00:00:04,000\r\n42 < 5 --> 3\r\n";
 const TX3G: &[u8] = b"\0\x06ab\ncde\0\0\0\x16styl\0\x01\0\0\0\x03\0\x01\x07\x12\xff\xff\xff\xff";
 const WVTT: &[u8] = b"\0\0\0\x2bvttc\0\0\0\x0cvsid\0\0\0\x01\0\0\0\x0asttgx:\0\0\0\x0dpayl<b>hi\0\0\0\x08vtte";
+
+const SSA: &[u8] = b"1,0,Sign,,0,0,0,,{\\an8\\i1\\pos(12,90)}a\\Nb{\\r}{\\p1}m 0 0{\\p0} c, {\\b700}d --> <e>";
+const HEADER: &str = "PlayResY: 9\n[V4+ Styles]\nFormat: Name, Bold, Alignment\nStyle: Sign,-1,9\n";
+
+/// Wraps text and a block addition as a `BlockGroup` of Matroska.
+fn group(text: &[u8]) -> Vec<u8> {
+    let element = |id: &[u8], body: &[u8]| [id, &(1 << 56 | body.len() as u64).to_be_bytes(), body].concat();
+    let block = element(&[0xa1], &[&[0x81, 0, 0, 0][..], text].concat());
+    let more = element(&[0xa6], &element(&[0xa5], text));
+    element(&[0xa0], &[block, element(&[0x75, 0xa1], &more)].concat())
+}
 
 /// Writes the cues and reads them back.
 fn check(cues: &[Cue]) {
@@ -30,6 +42,13 @@ fn all(bytes: &[u8]) {
     {
         check(&[Cue { start: 0, end: 1, text, ..Cue::default() }]);
     }
+    for form in [TextForm::SubRip, TextForm::Ssa, TextForm::WebVtt, TextForm::WebmVtt] {
+        let header = [HEADER, &String::from_utf8_lossy(bytes)].concat();
+        let reader = BlockReader::new(&MatroskaText { form, track: 1, header });
+        for cue in [reader.cue(bytes), reader.cue(&group(bytes))].into_iter().flatten() {
+            check(&[Cue { start: 0, end: 1, ..cue }]);
+        }
+    }
     if let Ok(cues) = wvtt::cues(bytes) {
         let mut joiner = wvtt::Joiner::default();
         joiner.push(0, 1000, cues.clone());
@@ -44,12 +63,12 @@ fn the_samples_are_good() {
     assert_eq!(srt::parse(SRT).unwrap().cues.len(), 2);
     assert_eq!(tx3g::cue_text(TX3G).unwrap(), "<b><i><u>ab\n</u></i></b>cde");
     assert_eq!(wvtt::cues(WVTT).unwrap()[0].cue.text, "<b>hi");
-    [VTT, SRT, TX3G, WVTT].into_iter().for_each(all);
+    [VTT, SRT, TX3G, WVTT, SSA].into_iter().for_each(all);
 }
 
 #[test]
 fn every_cut_is_read() {
-    for file in [VTT, SRT, TX3G, WVTT] {
+    for file in [VTT, SRT, TX3G, WVTT, SSA] {
         (0..file.len()).for_each(|len| all(&file[..len]));
     }
 }
@@ -65,10 +84,10 @@ fn text_full_of_brackets_takes_no_time() {
 proptest! {
     #[test]
     fn mutations_never_panic(
-        which in 0_usize..4,
+        which in 0_usize..5,
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..3), 1..12),
     ) {
-        let mut file = [VTT, SRT, TX3G, WVTT][which].to_vec();
+        let mut file = [VTT, SRT, TX3G, WVTT, SSA][which].to_vec();
         for (at, byte, how) in edits {
             let at = at.index(file.len());
             match how {

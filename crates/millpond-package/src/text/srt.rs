@@ -5,6 +5,7 @@ use super::{
     clock::{self, Timing},
     decode,
     markup::{self, STYLES, Tags},
+    place::Place,
     vtt::Lines,
 };
 use crate::PackageError;
@@ -71,14 +72,14 @@ fn is_number(line: &str) -> bool {
 }
 
 fn push(subtitles: &mut Subtitles, start: i64, end: i64, lines: &[&str]) {
-    let (text, settings) = convert(&lines.join("\n"));
+    let (text, settings) = cue_text(&lines.join("\n"));
     if end > start && !text.is_empty() {
         subtitles.cues.push(Cue { start, end, settings: settings.to_owned(), text, id: None });
     }
 }
 
 /// Converts SubRip text to WebVTT text, and its position tags to cue settings.
-fn convert(text: &str) -> (String, &'static str) {
+pub(super) fn cue_text(text: &str) -> (String, &'static str) {
     let mut out = String::with_capacity(text.len());
     let mut tags = Tags::default();
     let mut settings = "";
@@ -101,17 +102,7 @@ fn convert(text: &str) -> (String, &'static str) {
     }
     tags.close_all(&mut out);
     let shown = markup::tidy(&out);
-    (if is_blank(&shown) { String::new() } else { shown }, settings)
-}
-
-/// Whether the text has nothing but tags and white space.
-fn is_blank(text: &str) -> bool {
-    let mut in_tag = false;
-    text.chars().all(|c| {
-        let blank = in_tag || c == '<' || c.is_whitespace();
-        in_tag = (in_tag || c == '<') && c != '>';
-        blank
-    })
+    (if markup::is_blank(&shown) { String::new() } else { shown }, settings)
 }
 
 /// Finds a character in the first 256 bytes. Tags are never longer, and text full of opening brackets must not be
@@ -144,40 +135,14 @@ fn take_override(text: &str, settings: &mut &'static str) -> Option<usize> {
     let inner = text[1..end].strip_prefix('\\')?;
     for part in inner.split('\\') {
         let place = match part.strip_prefix("an") {
-            Some(digits) => digits.parse().ok(),
-            None => part.strip_prefix('a').and_then(|digits| digits.parse().ok()).and_then(from_ssa),
+            Some(digits) => digits.parse().ok().and_then(Place::of_keypad),
+            None => part.strip_prefix('a').and_then(|digits| digits.parse().ok()).and_then(Place::of_ssa),
         };
-        if let Some(found) = place.and_then(placement) {
-            *settings = found;
+        if let Some(place) = place {
+            *settings = place.settings();
         }
     }
     Some(end + 1)
-}
-
-/// Returns the number pad position of SSA's older `\a`: 1 to 3 at the bottom, 5 to 7 at the top, 9 to 11 in the middle.
-fn from_ssa(place: u8) -> Option<u8> {
-    match place {
-        1..=3 => Some(place),
-        5..=7 => Some(place + 2),
-        9..=11 => Some(place - 5),
-        _ => None,
-    }
-}
-
-/// Returns the cue settings for a number pad position.
-fn placement(place: u8) -> Option<&'static str> {
-    Some(match place {
-        1 => "position:0% align:left",
-        2 => "",
-        3 => "position:100% align:right",
-        4 => "line:50% position:0% align:left",
-        5 => "line:50%",
-        6 => "line:50% position:100% align:right",
-        7 => "line:0 position:0% align:left",
-        8 => "line:0",
-        9 => "line:0 position:100% align:right",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -225,7 +190,7 @@ mod tests {
             ("a < b\nc > d", "a &lt; b\nc &gt; d"),
         ];
         for (from, to) in cases {
-            assert_eq!(convert(from), (to.to_owned(), ""), "{from}");
+            assert_eq!(cue_text(from), (to.to_owned(), ""), "{from}");
         }
     }
 
@@ -239,7 +204,7 @@ mod tests {
             ("{\\an0}", ""),
             ("{\\a255}", ""),
         ] {
-            assert_eq!(convert(&format!("{tag}x")), ("x".to_owned(), settings), "{tag}");
+            assert_eq!(cue_text(&format!("{tag}x")), ("x".to_owned(), settings), "{tag}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Text tracks inside the film: samples to WebVTT.
 
-use super::{Cue, tx3g, webvtt, wvtt};
+use super::{Cue, matroska::BlockReader, tx3g, webvtt, wvtt};
 use crate::{ObjectIndex, ObjectRange, PackageError, Plan, Rewrite, plan::reads};
 use millpond_media::{Codec, Movie, units::ByteRange};
 use std::{ops::Range, sync::Arc};
@@ -31,7 +31,7 @@ pub enum Window {
 /// samples are read, and all output is written at the end.
 ///
 /// # Errors
-/// A track that doesn't exist, or whose codec is neither `tx3g` nor `wvtt`.
+/// A track that doesn't exist, or whose codec is neither `tx3g` nor `wvtt` nor text of Matroska.
 pub fn segment(
     movie: &Arc<Movie>,
     track: usize,
@@ -44,9 +44,14 @@ pub fn segment(
     let form = match codec {
         Codec::Tx3g => Form::Tx3g(Vec::new()),
         Codec::Wvtt(_) => Form::Wvtt(wvtt::Joiner::default()),
+        Codec::MatroskaText(config) => Form::Matroska(BlockReader::new(config), Vec::new()),
         other => {
             let found = other.name().to_owned();
-            return Err(PackageError::Container { container: "WebVTT", found, expected: "tx3g or wvtt" });
+            return Err(PackageError::Container {
+                container: "WebVTT",
+                found,
+                expected: "tx3g, wvtt or text of Matroska",
+            });
         }
     };
     let floors = reads::floors(units.iter().map(|unit| unit.range));
@@ -56,6 +61,7 @@ pub fn segment(
 enum Form {
     Tx3g(Vec<Cue>),
     Wvtt(wvtt::Joiner),
+    Matroska(BlockReader, Vec<Cue>),
 }
 
 struct Rewriter {
@@ -102,6 +108,11 @@ impl Rewriter {
                 })?;
                 joiner.push(start_ms, end_ms, cues);
             }
+            // A cue may name a wrong place: only that text is lost.
+            Form::Matroska(reader, cues) if start_ms < end_ms => {
+                cues.extend(reader.cue(sample).map(|cue| Cue { start: start_ms, end: end_ms, ..cue }));
+            }
+            Form::Matroska(..) => {}
         }
         Ok(())
     }
@@ -145,7 +156,7 @@ impl Rewrite for Rewriter {
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), PackageError> {
         reads::check_finished(self.units.len().saturating_sub(self.at))?;
         let cues = match &mut self.form {
-            Form::Tx3g(cues) => std::mem::take(cues),
+            Form::Tx3g(cues) | Form::Matroska(_, cues) => std::mem::take(cues),
             Form::Wvtt(joiner) => std::mem::take(joiner).finish(),
         };
         let text = match &self.window {

@@ -3,7 +3,7 @@
 use crate::timeline::segmentation::SyncPoint;
 
 /// Longest time between joints of several tracks that are one, in nanoseconds: sound and pictures of a clip differ in length.
-const NEAR: i64 = 500_000_000;
+pub(crate) const NEAR: i64 = 500_000_000;
 
 /// The clips of one track.
 pub(crate) struct Joined {

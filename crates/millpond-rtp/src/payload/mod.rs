@@ -167,7 +167,8 @@ impl Packetizer {
             Codec::Ac3(_) => Some(Self::Ac3),
             Codec::Eac3(_) => Some(Self::Eac3),
             Codec::Pcm(config) => Pcm::of(config).map(Self::Pcm),
-            Codec::Flac(_) | Codec::Alac(_) | Codec::Tx3g | Codec::Wvtt(_) | Codec::Stpp(_) => None,
+            Codec::Flac(_) | Codec::Alac(_) => None,
+            Codec::Tx3g | Codec::Wvtt(_) | Codec::Stpp(_) | Codec::MatroskaText(_) => None,
         }
     }
 

@@ -90,6 +90,14 @@ impl Booked {
         self.demand.rate
     }
 
+    /// Gives the bandwidth of a stream back that was refused for another reason, and has that written at once.
+    pub(crate) fn refuse(self) {
+        let cluster = self.cluster.clone();
+        cluster.refused(&self.demand);
+        drop(self);
+        cluster.bookings.wake();
+    }
+
     /// Whether it lasts as long as a playback of the whole demand that begins now.
     pub(crate) fn lasts(&self) -> bool {
         self.cluster.bookings.ledger().lasts(&self.slot, &self.demand, now())
@@ -107,6 +115,15 @@ impl Drop for Booked {
     }
 }
 
+/// The setting that limits what a stream lacks.
+pub(crate) fn limit_of(shortage: &Shortage) -> &'static str {
+    match &shortage.resource {
+        Resource::Node(_) => "cluster-mbps",
+        store if store.is_store() => "cluster-store-mbps",
+        Resource::Storage(_) => "cluster-storage-mbps",
+    }
+}
+
 /// Time since the Unix epoch.
 pub(super) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
@@ -118,6 +135,11 @@ impl Bookings {
         let (ledger, wake, lease) = (Mutex::new(ledger), Notify::new(), watch::Sender::new(None));
         let (expected, counted) = (Mutex::default(), watch::Sender::default());
         Self { ledger, waiting, wake, is_away, observed, guards, lease, viewers, expected, counted }
+    }
+
+    /// Has bandwidth that was given back written at once.
+    pub(super) fn wake(&self) {
+        self.wake.notify_one();
     }
 
     /// Notes what was sent and read. A task books what is beyond the streams.
@@ -257,10 +279,20 @@ impl Cluster {
     /// # Errors
     /// The node or the storage lacks bandwidth.
     pub(crate) async fn book(self: &Arc<Self>, demand: Demand) -> Result<Option<Booked>, Shortage> {
-        self.try_book(demand).await.inspect_err(|shortage| {
+        let booked = self.try_book(demand.clone()).await;
+        booked.inspect_err(|shortage| {
+            self.refused(&demand);
             self.metrics.refused.inc();
-            tracing::info!(%shortage, "a stream is refused");
+            tracing::info!(%shortage, setting = limit_of(shortage), "a stream is refused");
         })
+    }
+
+    /// Takes a stream that this node refused out of the load that it assigns streams by.
+    fn refused(&self, demand: &Demand) {
+        let booked = self.bookings.ledger().booked(self.name(), now());
+        let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+        loads.take_back(self.name(), demand.rate);
+        loads.at_least(self.name(), booked);
     }
 
     pub(super) async fn try_book(self: &Arc<Self>, demand: Demand) -> Result<Option<Booked>, Shortage> {

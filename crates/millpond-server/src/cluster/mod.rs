@@ -25,7 +25,7 @@ mod steering;
 mod viewers;
 
 pub(crate) use addresses::addresses;
-pub(crate) use bookings::Booked;
+pub(crate) use bookings::{Booked, limit_of};
 pub(crate) use homes::{LaterCluster, PlaceHomes};
 pub(crate) use join::{JoinError, Tasks};
 pub(crate) use load_meter::{Counted, LoadMeter, PlaceRead};

@@ -71,6 +71,12 @@ impl HttpViewers {
         viewer
     }
 
+    /// Removes a viewer. Returns whether there was one.
+    fn remove(&self, key: u64) -> bool {
+        let removed = self.all().remove(&key);
+        removed.is_some()
+    }
+
     /// Removes the viewers who have left, and returns them: their bookings end when they are dropped.
     fn leave(&self, now: Duration) -> Vec<Arc<HttpViewer>> {
         let since = |viewer: &HttpViewer| {
@@ -107,6 +113,15 @@ impl Cluster {
             Err(shortage) => return Err(shortage),
         }
         Ok(())
+    }
+
+    /// Ends the booking of a viewer by HTTP who was refused for another reason. One who watches the title already books again at
+    /// the next request.
+    pub(crate) fn refuse_viewer(&self, (client, title): (IpAddr, &str)) {
+        let viewers = &self.bookings.viewers;
+        if viewers.remove(viewers.key(client, title)) {
+            self.bookings.wake();
+        }
     }
 
     /// Notes that a viewer by HTTP goes on with a title. One who comes from another node, or was away for a while, gets a booking
@@ -154,5 +169,7 @@ mod tests {
         assert!(viewers.leave(Duration::from_secs(50)).is_empty());
         assert_eq!(viewers.leave(Duration::from_secs(51)).len(), 1);
         assert!(!viewers.hear(key, Duration::from_secs(51)));
+        viewers.viewer(key, Duration::from_secs(52));
+        assert!(viewers.remove(key) && !viewers.remove(key));
     }
 }

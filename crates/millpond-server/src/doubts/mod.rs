@@ -5,6 +5,7 @@ mod useless;
 use crate::{
     config::{Loaded, PlaceConfig},
     library::{PlacePath, Places},
+    live::ChannelConfig,
 };
 use millpond_connections::tls::{Certificates, TlsSource};
 use rustix::fs::{Access, access};
@@ -16,6 +17,7 @@ pub fn doubts(loaded: &Loaded) -> Vec<String> {
     let config = &loaded.config;
     let assets = config.rtsp.channels.iter().flat_map(|channel| &channel.assets);
     let channels = assets.filter_map(|asset| channel_doubt(asset, &config.places));
+    let hiding = config.rtsp.channels.iter().filter_map(|channel| hiding_doubt(channel, &config.places));
     let folder = config.record.folder.as_deref().and_then(folder_doubt);
     let is_live = !config.rtsp.channels.is_empty() || config.places.iter().any(|place| place.spec.is_live());
     let pointless = (config.record.folder.is_some() && !is_live).then(|| {
@@ -23,7 +25,7 @@ pub fn doubts(loaded: &Loaded) -> Vec<String> {
             .to_owned()
     });
     let certificate = config.tls.source().and_then(|source| certificate_doubt(&source));
-    channels.chain(folder).chain(pointless).chain(certificate).chain(useless::warnings(loaded)).collect()
+    channels.chain(hiding).chain(folder).chain(pointless).chain(certificate).chain(useless::warnings(loaded)).collect()
 }
 
 /// Returns why browsers refuse a certificate now, or will soon. One that can't be read is an obstacle.
@@ -49,6 +51,17 @@ fn channel_doubt(channel: &str, places: &[PlaceConfig]) -> Option<String> {
     }
     let folder = spec.folder().filter(|folder| !has_asset(folder, inside))?;
     Some(format!("rtsp-channels: {channel}: there is no such file or folder in {}", folder.display()))
+}
+
+/// Returns why a channel hides what has its name in a place: the place itself, or one of its folders and files.
+fn hiding_doubt(channel: &ChannelConfig, places: &[PlaceConfig]) -> Option<String> {
+    let ChannelConfig { name, assets, is_list: true, .. } = channel else { return None };
+    let place = places.iter().find(|place| place.spec.name == *name)?;
+    let (asset, place) = (assets.first().map_or("", String::as_str), &place.spec.name);
+    Some(format!(
+        "rtsp-channels: {name}: the channel has the name of the place {place:?} and hides its path /{name}: \
+         give the channel another name, such as \"{name}-channel={asset}\""
+    ))
 }
 
 /// Tells whether a folder may have an asset of this path.

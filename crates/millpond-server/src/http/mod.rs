@@ -20,7 +20,7 @@ mod tests;
 
 pub(crate) use answer::{
     AssetFilter, Explanation, Front, FrontOptions, Served, Target, asset_key, assets_of, demand_of, explanation_of,
-    objects_at, opening_at,
+    objects_at, opening_at, remote_title_at,
 };
 #[cfg(feature = "intercept")]
 pub(crate) use answer::{Intercepted, TranslatedMedia, answer_intercepted};

@@ -13,6 +13,10 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 const MOST: usize = 1000;
 /// Begins the word that tells the number of phases.
 const PHASES_WORD: &str = "phases=";
+/// Ends the text before the first sign of equality, if the name of a channel with phases is missing.
+const NAMELESS: &str = " phases";
+/// Begins the last part of the path of a phase.
+const PHASE: &str = "phase-";
 
 /// A channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +41,10 @@ impl ChannelConfig {
         let Some((name, assets)) = text.split_once('=') else {
             return Ok(Self { name: trimmed(text), assets: vec![trimmed(text)], is_list: false, phases: None });
         };
+        if let Some(asset) = name.trim().strip_suffix(NAMELESS) {
+            let asset = asset.trim();
+            return Err(BadValue::new(format!("a name before the asset, such as \"movie={asset} {PHASES_WORD}4\"")));
+        }
         let name = trimmed(name.trim());
         let mut assets: Vec<_> = assets.split_whitespace().collect();
         let phases = assets.pop_if(|word| word.starts_with(PHASES_WORD));
@@ -157,7 +165,21 @@ impl Channels {
     /// Returns the index of the place of a list's first asset; `None` where the path is no list.
     pub(super) fn list(&self, path: &str) -> Option<usize> {
         let list = self.streams.get(path).filter(|channel| channel.is_list);
-        list.map_or_else(|| self.phased(path)?.place, |channel| channel.place)
+        list.map_or_else(|| self.phased(path).or_else(|| self.above(path))?.place, |channel| channel.place)
+    }
+
+    /// Returns the channel with phases above `path`, if its last part is like that of a phase.
+    fn above(&self, path: &str) -> Option<&PhasedChannel> {
+        let (channel, last) = path.rsplit_once('/')?;
+        self.phased(channel).filter(|_| last.starts_with(PHASE))
+    }
+
+    /// Returns the phases that the channel above `path` has, in words; `None` unless `path` looks like a phase that the channel lacks.
+    pub(super) fn without_phase(&self, path: &str) -> Option<(Arc<str>, String)> {
+        let channel = self.above(path).filter(|_| !self.streams.contains_key(path))?;
+        let (first, last) = (channel.phases.first()?, channel.phases.last()?);
+        let count = channel.phases.len();
+        Some((channel.name.clone(), format!("it plays in phases, which are {first} to {last} ({count})")))
     }
 
     /// Returns the channel with phases at `path`.
@@ -218,6 +240,7 @@ mod tests {
             ("movie=films/a.mp4 phases=many", "1 to 64 phases"),
             ("movie=films/a.mp4 films/b.mp4 phases=4", "one asset"),
             ("movie=phases=4", "one asset"),
+            ("films/a.mp4 phases=4", "a name before the asset, such as \"movie=films/a.mp4 phases=4\""),
         ] {
             let error = ChannelConfig::parse(text).unwrap_err().expected;
             assert!(error.starts_with(expected), "{text}: {error}");

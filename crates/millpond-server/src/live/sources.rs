@@ -227,10 +227,13 @@ impl Sources {
     /// Returns the live stream of a path, or the channel of a list; `None` where its place is stored.
     ///
     /// # Errors
-    /// The path can't be the name of a stream.
+    /// The path can't be the name of a stream, or its channel has no such phase.
     pub(crate) fn live(&self, path: &StreamPath) -> Result<Option<LiveRequest>, LibraryError> {
         if path.list().is_some() {
-            return Ok(self.channels.request(path, None));
+            return match self.channels.without_phase(path) {
+                Some((channel, what)) => Err(LibraryError::NoResource { asset: channel.to_string(), what }),
+                None => Ok(self.channels.request(path, None)),
+            };
         }
         let Some((place, name)) = self.place_of(path) else { return Ok(None) };
         let Some(live) = self.live.get(place) else { return Ok(None) };

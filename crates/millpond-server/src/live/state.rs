@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Returns the beginning of a state, in seconds since the Unix epoch, and the words of its cause. Words contain no address.
 pub(crate) fn since(state: &StreamState) -> (Option<f64>, Option<String>) {
     let (since, why) = match state {
-        StreamState::Waiting => (None, None),
+        StreamState::Waiting | StreamState::Scheduled { .. } => (None, None),
         StreamState::Running { since } => (Some(*since), None),
         StreamState::Lost { since, why } => (Some(*since), Some(why.words.clone())),
         StreamState::Failed { at, why } => (SystemTime::now().checked_sub(at.elapsed()), Some(why.words.clone())),

@@ -122,9 +122,9 @@ impl Entry {
             Course::Starting => ("starting", None, None),
             Course::Waiting(why) => ("waiting", None, Some(why.clone())),
             Course::Removed => ("removed", None, None),
-            Course::Attached(RunningModule { attached, .. }) => match &*attached.end().borrow() {
-                None => ("running", Some(attached.node().number()), None),
-                Some(end) => (state(end), None, Some(words(end))),
+            Course::Attached(running) => match &*running.attached.end().borrow() {
+                None => ("running", Some(running.attached.node().number()), None),
+                Some(end) => (state(end), None, Some(words(end, running.results.as_deref()))),
             },
         };
         let Self { id, line, is_configured, .. } = self;
@@ -139,10 +139,13 @@ fn state(end: &AttachmentEnd) -> &'static str {
     }
 }
 
-/// The reason of an end in words.
-pub(super) fn words(end: &AttachmentEnd) -> String {
+/// The reason of an end in words: that of the module's results, if they know more.
+pub(super) fn words(end: &AttachmentEnd, results: Option<&dyn ModuleResults>) -> String {
     match end {
-        AttachmentEnd::Done => "its stream ended, or it was done".to_owned(),
+        AttachmentEnd::Done => {
+            let why = results.and_then(ModuleResults::why);
+            why.unwrap_or_else(|| "its stream ended, or it was done".to_owned())
+        }
         AttachmentEnd::Failed(why) => why.clone(),
         AttachmentEnd::Output(why) => format!("its output ended: {why}"),
     }

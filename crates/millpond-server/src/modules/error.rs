@@ -2,7 +2,7 @@
 
 use super::kinds::BadModuleLine;
 use crate::library::LibraryError;
-use millpond_stream::{CannotAttach, CannotOpen, NoInput, reception::SourceError};
+use millpond_stream::{CannotAttach, CannotOpen, NoInput, PublishRefused, reception::SourceError};
 use std::{error::Error, sync::Arc};
 
 /// Why a module can't be attached.
@@ -46,6 +46,9 @@ pub(crate) enum AttachError {
 
 fn attach_words(to: &Option<String>, error: &CannotAttach) -> String {
     match (to, error) {
+        (Some(to), CannotAttach::Publish(PublishRefused::Taken)) => format!(
+            "to: {to}: {error}: give the module another path, or remove the one that publishes there (`millpond module ls`)"
+        ),
         (Some(to), CannotAttach::Publish(_) | CannotAttach::Circle(_)) => format!("to: {to}: {error}"),
         _ => error.to_string(),
     }

@@ -189,13 +189,13 @@ impl Modules {
             let (began, number) = (Instant::now(), self.lock().number());
             let why = match self.begin(number, &entry.line).await {
                 Ok(running) => {
-                    let mut end = running.attached.end();
+                    let (mut end, results) = (running.attached.end(), running.results.clone());
                     if !entry.run(running) {
                         return;
                     }
                     tracing::info!(module = %entry.line, "a module is attached");
                     let ended = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
-                    ended.map_or_else(String::new, |end| words(&end))
+                    ended.map_or_else(String::new, |end| words(&end, results.as_deref()))
                 }
                 Err(error) => error.to_string(),
             };

@@ -4,10 +4,10 @@ use super::{Listed, RecordError, RecordSettings, file_name, listed, settings::LO
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use millpond_connections::{Slot, Slots};
-use millpond_settings::value::{self, Form};
+use millpond_settings::value::{self, BadValue, Form};
 use millpond_stream::{
     AttachableKind, MadeModule, Manager, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions, ModuleResults,
-    Program, RecordLimits, Recording, graph::ModuleError, modules::RECORDER,
+    Program, RecordLimits, Recording, RecordingEnd, RecordingState, graph::ModuleError, modules::RECORDER,
 };
 use std::{
     collections::BTreeMap,
@@ -32,7 +32,10 @@ const OPTIONS: &[ModuleOption] = &[
         default: "record-duration",
         help: "Longest duration, at most record-duration",
         is_required: false,
-        check: |text| value::duration_in(text, SHORTEST, LONGEST).map(drop),
+        check: |text| {
+            let fits = value::duration_in(text, SHORTEST, LONGEST).map(drop);
+            fits.map_err(|bad| BadValue::new(format!("{}; record-duration lowers it", bad.expected)))
+        },
     },
     ModuleOption {
         name: "size",
@@ -165,6 +168,18 @@ impl AttachableKind for RecorderKind {
 impl ModuleResults for RecordedFile {
     fn stopping(&self) {
         self.0.stop();
+    }
+
+    fn why(&self) -> Option<String> {
+        let RecordingState { end, duration, bytes, .. } = self.0.state();
+        Some(match end? {
+            RecordingEnd::Duration => {
+                format!("the recording has its longest duration, {} s (duration, record-duration)", duration.as_secs())
+            }
+            RecordingEnd::Bytes => format!("the recording has its highest size, {bytes} bytes (size, record-size)"),
+            RecordingEnd::Failed(error) => format!("the recording failed: {error}"),
+            end => format!("the recording ended: {}", end.name()),
+        })
     }
 
     fn complete(&self) -> BoxFuture<'_, ()> {

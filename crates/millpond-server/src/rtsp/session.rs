@@ -232,6 +232,15 @@ impl Session {
         Ok(())
     }
 
+    /// Gives the booked bandwidth back, because nothing plays: PLAY was refused for another reason. The next one books again.
+    pub(super) fn refuse_booking(&mut self) {
+        if !self.is_playing()
+            && let Some(booked) = self.booked.take()
+        {
+            booked.refuse();
+        }
+    }
+
     /// Pauses playback at its current position.
     pub(super) async fn pause(&mut self) {
         if let Some(playing) = self.course.take() {

@@ -32,7 +32,7 @@ impl Manager {
     ///
     /// # Errors
     /// What its source did at the first attempt, or within the last second; [`TimedOut`](crate::SourceErrorKind::TimedOut)
-    /// where formats were not known within `patience`.
+    /// where formats were not known within `patience`; [`NotBegun`](crate::SourceErrorKind::NotBegun) for a phase whose turn comes later.
     pub async fn live_feed(
         &self,
         stream: &Arc<LiveStream>,

@@ -244,6 +244,11 @@ pub trait ModuleResults: Send + Sync {
     /// Told before the module is detached by an operator.
     fn stopping(&self) {}
 
+    /// The reason why the module had nothing left to do, for its operator; `None` where it is not known.
+    fn why(&self) -> Option<String> {
+        None
+    }
+
     /// Waits until everything is complete, once the module has ended. Cancel safe.
     fn complete(&self) -> BoxFuture<'_, ()>;
 }

@@ -88,7 +88,11 @@ impl Laps {
         let Some(phase) = self.source.phase() else { return Ok(()) };
         let seat = self.resources.broadcasts.seat(phase, (media.id(), media.duration()));
         let seat = seat.ok_or("it has no duration, so that it can't play in phases")?;
-        let begins = seat.next_begin(Instant::now().into_std());
+        let now = Instant::now().into_std();
+        let begins = seat.next_begin(now);
+        if begins > now {
+            self.reporter.scheduled(begins);
+        }
         sleep_until(begins.into()).await;
         self.schedule.set_seat(Some(seat));
         Ok(())

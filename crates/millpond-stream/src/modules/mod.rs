@@ -7,6 +7,7 @@
 mod attachable;
 mod channel;
 mod follower;
+mod in_band_format;
 mod key_frames;
 mod laps;
 mod loader;

@@ -7,9 +7,9 @@
 //! fragment. The file is synced to its disk every ten seconds and at the end. So a machine that loses power leaves such a file too,
 //! without the media of the last ten seconds. A file that can't be written any more is truncated behind its last whole fragment.
 
-use super::recording_files::RecordingFiles;
+use super::{in_band_format::InBandFormat, recording_files::RecordingFiles};
 use crate::{
-    Counters, Format, Run,
+    Counters, Format, Frame, Run,
     fragmenter::{Fragment, FragmentLimits, Fragmenter},
     graph::{Inputs, Module, ModuleError, Output},
     kind::ModuleKind,
@@ -161,10 +161,22 @@ impl Recording {
             move || {
                 let created = RecordingFiles::create(path.clone());
                 let files = created.map_err(|error| CannotRecord::File { file: path, error })?;
-                let formats = program.formats().map(|(track, format)| (track, format.clone())).collect();
+                let formats: Vec<_> = program.formats().map(|(track, format)| (track, format.clone())).collect();
+                let in_band = in_band(&formats, lead);
                 let (epoch, skipped, earlier) = (0, 0, Duration::ZERO);
-                let writer =
-                    Writer { program, epoch, formats, files, fragmenter, limits, progress, counters, skipped, earlier };
+                let writer = Writer {
+                    program,
+                    epoch,
+                    formats,
+                    in_band,
+                    files,
+                    fragmenter,
+                    limits,
+                    progress,
+                    counters,
+                    skipped,
+                    earlier,
+                };
                 let run = move || ends.send_replace(Some(writer.run(&messages)));
                 std::thread::Builder::new().name("recorder".to_owned()).spawn(run).map_err(CannotRecord::Thread)
             }
@@ -297,6 +309,8 @@ struct Writer {
     epoch: u32,
     /// Tracks of the file that is written, with their formats.
     formats: Vec<(u16, Format)>,
+    /// The leading track, if its frames hold parameter sets.
+    in_band: Option<InBandFormat>,
     files: RecordingFiles,
     fragmenter: Fragmenter,
     limits: RecordLimits,
@@ -339,6 +353,7 @@ impl Writer {
             }
             for frame in run.iter() {
                 self.enter(frame.epoch)?;
+                self.follow(frame)?;
                 if self.duration() >= self.limits.duration {
                     self.finish()?;
                     return Err(RecordingEnd::Duration);
@@ -360,6 +375,22 @@ impl Writer {
         let Some(formats) = self.program.formats_of(epoch).filter(|new| !are_alike(new, &self.formats)) else {
             return Ok(());
         };
+        self.in_band = in_band(&formats, self.program.lead());
+        self.next_file(formats)
+    }
+
+    /// Begins another file where the pictures have another size by the parameter sets of a key frame.
+    fn follow(&mut self, frame: &Frame) -> Result<(), RecordingEnd> {
+        let Some((track, format)) = self.in_band.as_mut().and_then(|in_band| in_band.change(frame)) else {
+            return Ok(());
+        };
+        let mut formats = self.formats.clone();
+        formats.iter_mut().filter(|(known, _)| *known == track).for_each(|(_, known)| *known = format.clone());
+        self.next_file(formats)
+    }
+
+    /// Completes the file, and goes on in another one with tracks of these formats.
+    fn next_file(&mut self, formats: Vec<(u16, Format)>) -> Result<(), RecordingEnd> {
         self.finish()?;
         let fragmenter = Fragmenter::new(formats.iter().map(|(track, of)| (*track, of)), self.program.lead(), FRAGMENT);
         let fragmenter = fragmenter.ok_or(RecordingEnd::Format)?.with_clean_holes();
@@ -425,6 +456,12 @@ impl Writer {
             }
         }
     }
+}
+
+/// Returns the watch on the leading track of formats, if its frames hold parameter sets.
+fn in_band(formats: &[(u16, Format)], lead: u16) -> Option<InBandFormat> {
+    let (track, format) = formats.iter().find(|(track, _)| *track == lead)?;
+    InBandFormat::of(*track, format)
 }
 
 /// Whether tracks are the same, with the same sample entries and timescales: frames of both can be in one file.

@@ -24,7 +24,7 @@ mod pushed;
 mod rtsp;
 mod source;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod transport;
 mod udp;
 

@@ -68,6 +68,8 @@ pub(super) struct TitleCutter {
     /// Samples of the leading lane that begin no segment.
     searched: usize,
     bytes: usize,
+    /// Greatest presentation time of a sample, from the beginning of the title.
+    reached: Option<Duration>,
 }
 
 impl TitleCutter {
@@ -88,6 +90,7 @@ impl TitleCutter {
             has_begun: false,
             searched: 1,
             bytes: 0,
+            reached: None,
         }
     }
 
@@ -99,6 +102,16 @@ impl TitleCutter {
     /// Returns the grid, once it is known.
     pub(super) fn grid(&self) -> Option<Grid> {
         self.grid
+    }
+
+    /// Returns the greatest presentation time of a sample; `None` before the first one.
+    pub(super) fn reached(&self) -> Option<Duration> {
+        self.reached
+    }
+
+    /// Returns whether the key frame that begins the first segment was not seen yet.
+    pub(super) fn is_searching(&self) -> bool {
+        !self.has_begun
     }
 
     /// Returns the samples that are in no segment yet.
@@ -113,6 +126,7 @@ impl TitleCutter {
     pub(super) fn push(&mut self, track: usize, sample: TitleSample) -> Result<Vec<CutSegment>, TooLarge> {
         let Some(lane) = self.lanes.get_mut(track) else { return Ok(Vec::new()) };
         self.bytes += sample.data.len();
+        self.reached = self.reached.max(Some(lane.at(&sample)));
         lane.samples.push_back(sample);
         let mut out = Vec::new();
         self.measure(false);

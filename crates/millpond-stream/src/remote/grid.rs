@@ -53,6 +53,11 @@ impl Grid {
         if is_last { self.length.saturating_sub(self.start(number)) } else { self.segment }
     }
 
+    /// Returns the number of whole segments in a time.
+    pub(super) fn within(self, time: Duration) -> u64 {
+        u64::try_from(time.as_nanos() / self.segment.as_nanos().max(1)).unwrap_or(u64::MAX)
+    }
+
     /// Returns the segment of a key frame at a time.
     pub(super) fn of(self, time: Duration) -> u64 {
         let number = time.saturating_add(EARLY).as_nanos() / self.segment.as_nanos().max(1);
@@ -93,6 +98,7 @@ mod tests {
             assert_eq!((grid.count(), grid.duration(count - 1)), (count, seconds(last)), "{length}");
         }
         let film = grid(120.192);
+        assert_eq!([film.within(seconds(60.0)), film.within(seconds(3.9))], [15, 0]);
         assert_eq!([film.of(seconds(3.9)), film.of(seconds(3.98)), film.of(seconds(500.0))], [0, 1, 29]);
     }
 }

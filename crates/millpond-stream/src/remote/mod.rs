@@ -5,6 +5,7 @@
 //! title. So viewers share segments, memory, disk and eviction with those of other objects, and nobody starts in the middle.
 
 mod cutter;
+mod end;
 mod error;
 mod fetching;
 mod fragment;
@@ -14,7 +15,10 @@ mod measured;
 mod origin;
 mod queue;
 mod reader;
+mod seeking;
 mod segment;
+#[cfg(test)]
+mod tests;
 mod title;
 mod titles;
 

@@ -119,7 +119,11 @@ impl TitleReader {
     /// Reads segments until there are frames, or the title is over.
     async fn fill(&mut self) -> Result<(), OriginError> {
         while self.waiting.is_empty() && self.next < self.title.segments() {
-            let samples = self.load(self.next).await?;
+            let samples = match self.load(self.next).await {
+                // The title was found to be shorter than its description says.
+                Err(_) if self.next >= self.title.segments() => break,
+                samples => samples?,
+            };
             self.next += 1;
             let mut frames: Vec<Frame> = samples.into_iter().filter_map(|sample| self.frame(sample)).collect();
             frames.sort_by_key(|frame| frame.due);

@@ -1,26 +1,29 @@
 //! One stored title: its tracks and segments, and the sessions that fetch them.
 
 use super::{
-    cutter::TitleCutter,
+    cutter::{CutSegment, TitleCutter},
+    end::EndEvidence,
     error::RemoteError,
     fetching::Fetching,
-    fragment::{Reordering, fragments},
+    fragment::fragments,
     grid::Grid,
     listing::TitleListing,
     measured::{Measured, TitleTracks, measure},
-    queue::{Asked, FetchQueue, Fetched, KEPT_FOR, PATIENCE, SessionId, ToStart},
+    queue::{Asked, FetchQueue, Fetched, HELD_FOR, KEPT_FOR, PATIENCE, SessionId, Step, ToStart},
 };
 use crate::{
     Feed, Format,
     reception::{Connector, Faster, LONGEST_TITLE, Playback, RtspSource},
     source_health::{SourceError, SourceErrorKind},
 };
-use bytes::Bytes;
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 
 /// Pace at which segments are asked for, as a multiple of the usual one. Viewers who seek wait for a quarter of a segment.
 const SPEED: f64 = 4.0;
@@ -41,10 +44,9 @@ pub struct RemoteTitle {
     tracks: TitleTracks,
     /// A lock: taken for moments.
     state: Mutex<State>,
+    /// Told of each request for a segment.
+    asked: Notify,
 }
-
-/// Segments by which a title may be shorter than its stated length without a second look.
-const ROUNDED: u64 = 1;
 
 #[derive(Debug)]
 struct State {
@@ -53,8 +55,9 @@ struct State {
     queue: FetchQueue,
     /// Whether the server may send faster than usual.
     can_hurry: bool,
-    /// Number of segments after which a session ended before the stated length.
-    ended_early: Option<u64>,
+    end: EndEvidence,
+    /// Whether the server has sought before.
+    has_sought: bool,
     has_changed: bool,
 }
 
@@ -78,16 +81,19 @@ impl RemoteTitle {
             listing,
             queue: FetchQueue::default(),
             can_hurry: true,
-            ended_early: None,
+            end: EndEvidence::default(),
+            has_sought: false,
             has_changed: false,
         };
         let fingerprint = playback.fingerprint();
         let state = Mutex::new(state);
-        let title = Arc::new(Self { path, place, source, connector, fingerprint, version, formats, tracks, state });
+        let asked = Notify::new();
+        let title = Self { path, place, source, connector, fingerprint, version, formats, tracks, state, asked };
+        let title = Arc::new(title);
         let next = done.last().map_or(0, |segment| segment.number + 1);
         let session = title.lock().queue.start(next);
         for segment in done {
-            title.complete(session.id, segment.number, fragments(&segment, title.reorderings()));
+            title.complete(session.id, &segment);
         }
         // A session of its own may be faster than the one that measured the title.
         if is_over {
@@ -181,10 +187,6 @@ impl RemoteTitle {
         self.tracks.received.iter().position(|index| *index == track)
     }
 
-    pub(super) fn reorderings(&self) -> &[Reordering] {
-        &self.tracks.reorderings
-    }
-
     /// Returns the nominal beginning of a segment.
     pub(super) fn start(&self, number: u64) -> Duration {
         self.lock().grid.start(number)
@@ -208,10 +210,14 @@ impl RemoteTitle {
                 return Err(RemoteError::BehindEnd);
             }
             match state.queue.ask(number) {
-                Asked::Kept(bytes) => return Ok(bytes),
+                Asked::Kept(bytes) => {
+                    self.asked.notify_waiters();
+                    return Ok(bytes);
+                }
                 Asked::Awaited(told) => (told, state.missing()),
             }
         };
+        self.asked.notify_waiters();
         self.begin(missing);
         let late = Err(RemoteError::Late(PATIENCE));
         match timeout(PATIENCE, told.wait_for(Option::is_some)).await {
@@ -225,19 +231,57 @@ impl RemoteTitle {
         sessions.into_iter().for_each(|session| Fetching::new(self.clone(), session.id).start(session.first));
     }
 
-    /// Takes a segment that a session completed. Returns whether the session should go on.
-    pub(super) fn complete(self: &Arc<Self>, id: SessionId, number: u64, bytes: Bytes) -> bool {
+    /// Takes a segment that a session completed. Returns how the session continues.
+    pub(super) fn complete(self: &Arc<Self>, id: SessionId, segment: &CutSegment) -> Step {
         let title = Arc::downgrade(self);
         tokio::spawn(async move {
             sleep(KEPT_FOR).await;
             title.upgrade().iter().for_each(|title| title.lock().queue.forget_old());
         });
-        self.lock().queue.complete(id, number, bytes)
+        let bytes = fragments(segment, &self.tracks.reorderings);
+        let mut state = self.lock();
+        if segment.tracks.iter().any(|samples| !samples.is_empty()) {
+            state.end.has_media(segment.number);
+        }
+        state.queue.complete(id, segment.number, bytes)
+    }
+
+    /// Waits until a session that is ahead of all viewers may go on. Returns false where nobody asks for more in time. Cancel safe.
+    pub(super) async fn may_go_on(&self, id: SessionId) -> bool {
+        loop {
+            // From here on no request is missed.
+            let asked = self.asked.notified();
+            let step = self.lock().queue.step(id);
+            if step != Step::Hold {
+                return step == Step::GoOn;
+            }
+            if timeout(HELD_FOR, asked).await.is_err() {
+                return false;
+            }
+        }
+    }
+
+    /// Returns a time behind the beginning that a title with more than one segment has, whatever its stated length.
+    pub(super) fn early_time(&self) -> Duration {
+        let grid = self.lock().grid;
+        grid.start(1) + grid.segment / 2
+    }
+
+    /// Returns whether the server is known to seek.
+    pub(super) fn has_sought(&self) -> bool {
+        self.lock().has_sought
+    }
+
+    /// Notes that the server can seek.
+    pub(super) fn can_seek(&self) {
+        self.lock().has_sought = true;
     }
 
     /// Notes that the server plays from the beginning only.
     pub(super) fn cannot_seek(&self) {
-        if self.lock().queue.only_forward() {
+        let mut state = self.lock();
+        let reach = state.grid.within(PATIENCE);
+        if state.queue.only_forward(reach) {
             let title = &*self.path;
             tracing::warn!(title, "the server of a stored title can't seek: it is played from the beginning only");
         }
@@ -253,26 +297,25 @@ impl RemoteTitle {
         self.lock().can_hurry = false;
     }
 
-    /// Notes where the title ended, after `count` segments. The stated length may be another one, if a second session ends there too.
+    /// Notes that a session found nothing after `count` segments. The stated length is corrected once a second session agrees.
     ///
     /// # Errors
-    /// The title has no segment at all, or this session is the first one that ends there.
+    /// The title has no segment at all, or another session decides.
     pub(super) fn ended(&self, count: u64) -> Result<(), &'static str> {
-        let mut state = self.lock();
         if count == 0 {
             return Err("the title ended before its first picture");
         }
-        if count < state.grid.count() {
-            if state.ended_early != Some(count) && state.grid.count() - count > ROUNDED {
-                state.ended_early = Some(count);
-                return Err("the title ended before its stated length");
-            }
-            let (title, stated, found) = (&*self.path, state.grid.length, state.grid.start(count));
-            tracing::warn!(title, ?stated, ?found, "a stored title is shorter than its description says");
-            state.grid.length = found;
-            state.listing = Arc::new(TitleListing::new(&self.formats, &self.tracks, state.grid));
-            state.queue.refuse_from(count, &RemoteError::BehindEnd);
+        let mut state = self.lock();
+        let stated = state.grid.count();
+        if count >= stated {
+            return Ok(());
         }
+        let count = state.end.nothing_after(count, stated).ok_or("the title ended before its stated length")?;
+        let (title, stated, found) = (&*self.path, state.grid.length, state.grid.start(count));
+        tracing::warn!(title, ?stated, ?found, "a stored title is shorter than its description says");
+        state.grid.length = found;
+        state.listing = Arc::new(TitleListing::new(&self.formats, &self.tracks, state.grid));
+        state.queue.refuse_from(count, &RemoteError::BehindEnd);
         Ok(())
     }
 

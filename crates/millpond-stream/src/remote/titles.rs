@@ -20,6 +20,8 @@ const TRUSTED: Duration = Duration::from_secs(60);
 const LIVE: Duration = Duration::from_secs(600);
 /// Longest time for which viewers wait until the formats and the first segments of a title are known.
 const LONGEST_OPENING: Duration = Duration::from_secs(30);
+/// Most folders in which a title of a path is looked up: its resources lie a few folders below it.
+const FOLDERS: usize = 8;
 /// Time for which a failure is remembered.
 const FAILED: Duration = Duration::from_secs(1);
 
@@ -95,6 +97,16 @@ impl RemoteTitles {
         let entry = self.lock().get(path)?;
         let found = entry.found.lock().await;
         found.as_ref().and_then(|(found, _)| found.title())
+    }
+
+    /// Returns the known title of a path, or of the nearest folder above it, without asking the server.
+    pub async fn known_above(&self, path: &str) -> Option<Arc<RemoteTitle>> {
+        for path in std::iter::successors(Some(path), |path| Some(path.rsplit_once('/')?.0)).take(FOLDERS) {
+            if let Some(title) = self.known(path).await {
+                return Some(title);
+            }
+        }
+        None
     }
 
     /// Returns whether it is known that a path has a stored title, or none that can be opened as such.

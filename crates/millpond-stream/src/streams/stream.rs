@@ -25,6 +25,10 @@ use tokio::sync::watch;
 const NEGATIVE: Duration = Duration::from_secs(1);
 /// Time after the failure of a source within which its past is served without another attempt.
 const FAILED: Duration = Duration::from_secs(15);
+/// Longest wait of a viewer for the beginning of a phase. Others are told when it begins.
+const SOON: Duration = Duration::from_secs(2);
+/// Time after the beginning of a phase within which viewers who were told of it can come back.
+const RETURN: Duration = Duration::from_secs(30);
 /// Time after which a past is opened again that could not be.
 pub(super) const REST: Duration = Duration::from_secs(30);
 
@@ -48,6 +52,8 @@ struct Inner {
     run: Option<Run>,
     /// Keeps the graph of a stream that is never closed.
     pin: Option<Arc<Shared>>,
+    /// Run and beginning of a phase for which a task keeps the graph.
+    awaited: Option<(u64, Instant)>,
     /// Time and cause of the last failure to open its past, until it is open.
     no_past: Option<(Instant, Arc<str>)>,
 }
@@ -312,14 +318,18 @@ impl LiveStream {
     /// Opens it, and waits until its formats are known.
     ///
     /// # Errors
-    /// Those of its source, and that nothing came for so long.
+    /// Those of its source, that nothing came for so long, and that it is a phase which begins later.
     pub(super) async fn feed(&self, means: &Means, patience: Duration) -> Result<Arc<LiveFeed>, Arc<SourceError>> {
         let Opened { id, reporter, shared, .. } = self.open(means)?;
         let (mut states, epochs) = (reporter.state(), reporter.epochs());
         let known = async {
             loop {
-                if let StreamState::Failed { why, .. } = &*states.borrow_and_update() {
-                    return Err(why.clone());
+                // The state's lock is free again before another one is taken.
+                let state = states.borrow_and_update().clone();
+                match state {
+                    StreamState::Failed { why, .. } => return Err(why),
+                    StreamState::Scheduled { begins } => self.expect(begins, (id, &shared))?,
+                    StreamState::Waiting | StreamState::Running { .. } | StreamState::Lost { .. } => {}
                 }
                 if let Some(epoch) = epochs.borrow().last().cloned() {
                     return Ok(epoch);
@@ -347,6 +357,32 @@ impl LiveStream {
             self.lock().pin = Some(shared.clone());
         }
         Ok(Arc::new(LiveFeed::new(self.path.clone(), id, epoch, &reporter, shared)))
+    }
+
+    /// Checks whether a phase begins so soon that a viewer waits for it. Else its run is kept until the viewer can have come back:
+    /// a phase that nobody holds loses its turn.
+    ///
+    /// # Errors
+    /// The phase begins later.
+    fn expect(&self, begins: Instant, (run, shared): (u64, &Arc<Shared>)) -> Result<(), Arc<SourceError>> {
+        let now = tokio::time::Instant::now().into_std();
+        let kind = SourceErrorKind::NotBegun { begins };
+        let Some(seconds) = kind.retry_after(now).filter(|_| begins > now + SOON) else { return Ok(()) };
+        if self.lock().awaited.replace((run, begins)) != Some((run, begins)) {
+            let shared = shared.clone();
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = tokio::time::sleep_until((begins + RETURN).into()) => {}
+                    () = shared.ended() => {}
+                }
+            });
+        }
+        let phase = match &self.source {
+            Source::Channel(channel) => channel.phase().map(ToString::to_string),
+            _ => None,
+        };
+        let phase = phase.as_deref().unwrap_or("it");
+        Err(self.error(kind, &format!("{phase} begins in {seconds} s")))
     }
 
     /// Whether a publication is under way that only a replacement can end.

@@ -38,7 +38,7 @@ pub(crate) fn command() -> Command {
                 ),
             ),
             of("unpin", "Ends the protection that `pin` began"),
-            of("warm", "Fetches a whole object in the background"),
+            of("warm", "Fetches a whole object, or a stored title of an RTSP server, in the background"),
             Command::new("set")
                 .about("Changes settings of the cache until the server stops")
                 .arg(

@@ -23,13 +23,16 @@ pub(crate) fn command() -> Command {
                 .required(true)
                 .action(ArgAction::Append)
                 .num_args(1..)
-                .help("Paths below the manifest's folder, such as film.mp4@10s-40s, film.mp4@1:30- or film.mp4@-90s"),
+                .help(
+                    "Paths below the manifest's folder: film.mp4, film.mp4@10s-40s, film.mp4@1:30- (from there on) or \
+                        film.mp4@-90s (the first 90 s)",
+                ),
         )
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
-    let items: Vec<(String, StitchClip)> =
-        matches.get_many::<String>("item").into_iter().flatten().map(|text| item(text)).collect();
+    let items = matches.get_many::<String>("item").into_iter().flatten().map(|text| item(text));
+    let items: Vec<(String, StitchClip)> = items.collect::<Result<_, _>>()?;
     let text = smil::written(&items);
     // The server reads it by the same rules.
     smil::parse(&text)?;
@@ -45,11 +48,17 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 }
 
 /// Splits an argument into its file and the part of it. A file whose name looks like both is the whole file.
-fn item(text: &str) -> (String, StitchClip) {
-    let parts = || text.rsplit_once('@').and_then(|(file, range)| Some((file.to_owned(), smil::range(range)?)));
-    match Path::new(text).exists() {
-        true => (text.to_owned(), StitchClip::default()),
-        false => parts().unwrap_or_else(|| (text.to_owned(), StitchClip::default())),
+///
+/// # Errors
+/// The file exists, and the part can't be read.
+fn item(text: &str) -> Result<(String, StitchClip), String> {
+    let whole = || (text.to_owned(), StitchClip::default());
+    let Some((file, part)) = text.rsplit_once('@').filter(|_| !Path::new(text).exists()) else { return Ok(whole()) };
+    match smil::range(part) {
+        Ok(clip) => Ok((file.to_owned(), clip)),
+        Err(error) if Path::new(file).is_file() => Err(format!("{text}: {error}")),
+        // The sign may be part of the name of a file that is missing.
+        Err(_) => Ok(whole()),
     }
 }
 
@@ -82,9 +91,12 @@ mod tests {
     #[test]
     fn an_argument_may_name_a_part() {
         let clip = StitchClip { from: Duration::from_secs(10), to: Some(Duration::from_secs(40)) };
-        assert_eq!(item("ads/b.mp4@10s-40s"), ("ads/b.mp4".to_owned(), clip));
-        for text in ["b.mp4", "b@home.mp4", "b.mp4@10s"] {
-            assert_eq!(item(text), (text.to_owned(), StitchClip::default()));
+        assert_eq!(item("ads/b.mp4@10s-40s"), Ok(("ads/b.mp4".to_owned(), clip)));
+        for text in ["b.mp4", "b@home.mp4"] {
+            assert_eq!(item(text), Ok((text.to_owned(), StitchClip::default())));
         }
+        // Tests run in the folder of the crate.
+        let error = item("Cargo.toml@10s").unwrap_err();
+        assert!(error.starts_with("Cargo.toml@10s: found the part \"10s\", expected 10s-"), "{error}");
     }
 }

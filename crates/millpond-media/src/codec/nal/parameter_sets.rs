@@ -91,12 +91,7 @@ impl ParameterSets {
     /// counts from any epoch. A frame that violates its format is returned as it is.
     pub fn frame(&mut self, frame: &Bytes, is_key: bool, now: Duration) -> Sifted {
         let Some(units) = self.units(frame) else { return Sifted { bytes: frame.clone(), made: None } };
-        for unit in &units {
-            let unit = &frame[unit.clone()];
-            if SetKind::of(self.syntax, unit).is_some() {
-                self.learn(trimmed(unit));
-            }
-        }
+        self.learn_sets(frame, &units);
         if !units.iter().any(|unit| self.syntax.is_slice(&frame[unit.clone()])) {
             // Decoders fail at frames without a picture, such as delimiters and messages that cameras send alone.
             return Sifted { bytes: Bytes::new(), made: None };
@@ -107,6 +102,43 @@ impl ParameterSets {
         let kept = joined(kept.map(|unit| unit.start - self.length_size..unit.end));
         let missing = if self.is_in_band && is_key && !has_sets { &self.current[..] } else { &[] };
         Sifted { bytes: self.assembled(frame, &kept, missing), made }
+    }
+
+    /// Creates the sets of a stream whose sets stay in frames. `known` are those of its sample entry, each after its length.
+    #[must_use]
+    pub fn in_band(syntax: NalSyntax, length_size: u8, known: &[u8]) -> Self {
+        let mut sets = Self { is_in_band: true, is_known: true, ..Self::new(syntax, length_size) };
+        let mut all = Vec::new();
+        for unit in sets.units(known).unwrap_or_default() {
+            sets.replace(&mut all, trimmed(&known[unit]));
+        }
+        all.sort_by_key(|set| set.kind);
+        sets.current = all;
+        sets
+    }
+
+    /// Takes a key frame of a stream whose sets stay in frames. Returns the sample entry `avc3` or `hev1` of the frame's sets, where
+    /// these differ from those before.
+    pub fn key_frame(&mut self, frame: &[u8]) -> Option<Made> {
+        let units = self.units(frame)?;
+        self.learn_sets(frame, &units);
+        let mut next = self.next.take()?;
+        next.sort_by_key(|set| set.kind);
+        if next == self.current {
+            return None;
+        }
+        self.current = next;
+        self.make(&self.current).ok()
+    }
+
+    /// Takes note of the sets among the NAL units of a frame.
+    fn learn_sets(&mut self, frame: &[u8], units: &[Range<usize>]) {
+        for unit in units {
+            let unit = &frame[unit.clone()];
+            if SetKind::of(self.syntax, unit).is_some() {
+                self.learn(trimmed(unit));
+            }
+        }
     }
 
     /// Returns the places of NAL units; `None` where lengths don't add up.

@@ -13,7 +13,7 @@ use crate::{
     timeline::{
         Timeline,
         grid::{Grid, nanos_to},
-        joints::{Joined, Joint, joints, nearest},
+        joints::{Joined, Joint, NEAR, joints, nearest},
         scan::{Facts, sync_points},
         segmentation::nanos,
     },
@@ -53,7 +53,10 @@ pub(super) fn divided(
         // Walks for its clips and key frames.
         budget.walk(&strand.picked.timeline, 4)?;
     }
-    let joints = joints(&strands.iter().map(Strand::joined).collect::<Vec<_>>(), entries(&strands));
+    let joints = match items(&strands) {
+        Some(starts) => item_joints(&strands, starts),
+        None => joints(&strands.iter().map(Strand::joined).collect::<Vec<_>>(), entries(&strands)),
+    };
     if joints.is_empty() {
         return Ok(whole);
     }
@@ -95,6 +98,29 @@ fn order_alike(scanned: &mut [Vec<(Picked, Facts)>]) {
     }
 }
 
+/// Returns the times at which the items of a stitched title begin, in nanoseconds; `None` for other assets.
+fn items(strands: &[Strand]) -> Option<&[i64]> {
+    let movie = &strands.first()?.picked.movie;
+    movie.stitched.as_ref().map(|stitched| &stitched.starts[..])
+}
+
+/// Returns the joints of a stitched title, whose items begin at `starts`. Each item is a period, whatever its tracks are. It begins
+/// with the first picture, unless that is late.
+fn item_joints(strands: &[Strand], starts: &[i64]) -> Vec<Joint> {
+    let start_of = |strand: &Strand, item: usize| {
+        let (place, timeline) = strand.clip_of(item)?;
+        Some(strand.start(*place, timeline))
+    };
+    let joint = |(item, start): (usize, &i64)| {
+        let video = strands.iter().find(|strand| strand.kind == MediaKind::Video);
+        let first = video.and_then(|video| start_of(video, item));
+        let time = first.filter(|first| first.abs_diff(*start) <= NEAR.unsigned_abs()).unwrap_or(*start);
+        let all = strands.iter().enumerate().filter(|(_, strand)| strand.clip_of(item).is_some());
+        Joint { time, tracks: all.map(|(place, _)| place).collect() }
+    };
+    starts.iter().enumerate().skip(1).map(joint).collect()
+}
+
 /// Returns the times at which the main video can be entered, in nanoseconds; `None` without video.
 fn entries(strands: &[Strand]) -> Option<Vec<i64>> {
     let main = strands.iter().find(|strand| strand.kind == MediaKind::Video)?;
@@ -121,19 +147,38 @@ impl Strand {
     }
 
     fn joined(&self) -> Joined {
-        let start = |(place, timeline): &(usize, Timeline)| {
-            let track = of_movie(&self.picked.movie, *place);
-            let first = timeline.walk(&track.samples, 0..REORDER).map(|timed| timed.pts).min();
-            nanos(first.unwrap_or(0), track.timescale)
+        let starts = self.picked.clips.iter().skip(1).map(|(place, timeline)| self.start(*place, timeline));
+        Joined { starts: starts.collect(), is_video: self.kind == MediaKind::Video }
+    }
+
+    /// Returns the time at which a clip begins, in nanoseconds.
+    fn start(&self, place: usize, timeline: &Timeline) -> i64 {
+        let track = of_movie(&self.picked.movie, place);
+        let first = timeline.walk(&track.samples, 0..REORDER).map(|timed| timed.pts).min();
+        nanos(first.unwrap_or(0), track.timescale)
+    }
+
+    /// Returns place and timeline of the clip that an item of a stitched title shows; `None` where the item lacks the track.
+    fn clip_of(&self, item: usize) -> Option<&(usize, Timeline)> {
+        self.picked.clips.iter().find(|(place, _)| self.picked.movie.item_of(*place) == Some(item))
+    }
+
+    /// Returns the clips of a stitched title's items, as the parts of its periods.
+    fn item_parts(&self, items: usize) -> Vec<Option<Picked>> {
+        let whole = Picked { clips: Vec::new(), ..self.picked.clone() };
+        let part = |item: usize| {
+            let (index, timeline) = self.clip_of(item)?;
+            let name = period::name(&whole.name, item + 1);
+            Some(Picked { index: *index, timeline: timeline.clone(), name, ..whole.clone() })
         };
-        Joined {
-            starts: self.picked.clips.iter().skip(1).map(start).collect(),
-            is_video: self.kind == MediaKind::Video,
-        }
+        (0..items).map(part).collect()
     }
 
     /// Returns the part of the track in each period. `place` is that of the track among all.
     fn parts(&self, place: usize, joints: &[Joint]) -> Vec<Option<Picked>> {
+        if self.picked.movie.stitched.is_some() {
+            return self.item_parts(joints.len() + 1);
+        }
         let own = (1..).zip(joints).filter(|(_, joint)| joint.tracks.contains(&place)).map(|(period, _)| period);
         let begins: Vec<usize> = std::iter::once(0).chain(own).collect();
         let ends = begins.iter().skip(1).copied().chain([joints.len() + 1]);

@@ -8,13 +8,14 @@ use super::{
     show,
 };
 use crate::{
-    http::{AnswerError, objects_at},
+    http::{AnswerError, objects_at, remote_title_at},
     library::PlacePath,
     problem::Problem,
     reload::Reloader,
 };
 use millpond_settings::value;
 use millpond_store::{CachedObject, Object, Selection, Store, policy::PolicyName, schedule::Mode};
+use millpond_stream::{Feed as _, remote::RemoteTitle};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use utoipa::{IntoParams, ToSchema};
@@ -170,7 +171,7 @@ pub(super) struct Purged {
 pub(super) struct Warmed {
     /// Their number.
     objects: usize,
-    /// Their bytes.
+    /// Their bytes; 0 where they are not known before the fetch, as of stored titles of RTSP servers.
     bytes: u64,
 }
 
@@ -296,11 +297,17 @@ pub(super) fn purge(request: &ApiRequest, state: &AdminState) -> Outcome {
     Ok(show(&Purged { purged_slices }))
 }
 
-/// Fetches a file or asset in the background.
+/// Fetches a file, an asset or a stored title of an RTSP server in the background.
 #[utoipa::path(post, path = "/api/v1/cache/warm", tag = "cache", request_body = Named, responses((status = 200, body = Warmed)))]
 pub(super) async fn warm(request: &ApiRequest, state: &AdminState) -> Outcome {
     let Named { path } = request.json()?;
-    let objects = objects_at(&state.front, path.trim_start_matches('/')).await.map_err(|error| failed(&error))?;
+    let path = path.trim_start_matches('/');
+    if let Some(title) = remote_title_at(&state.front, path).await.map_err(|error| failed(&error))? {
+        let objects = usize::try_from(title.segments()).unwrap_or(usize::MAX);
+        fetch_title(state.front.store().clone(), title);
+        return Ok(show(&Warmed { objects, bytes: 0 }));
+    }
+    let objects = objects_at(&state.front, path).await.map_err(|error| failed(&error))?;
     let warmed = Warmed { objects: objects.len(), bytes: objects.iter().map(|object| object.meta().len).sum() };
     let ranges = objects.into_iter().map(|object| {
         let whole = 0..object.meta().len;
@@ -324,6 +331,21 @@ pub(super) fn fetch(store: Store, ranges: Vec<(Arc<Object>, Vec<Range<u64>>)>) {
                     }
                 }
             }
+        }
+    });
+}
+
+/// Fetches the segments of a stored title of an RTSP server in the background, one after the other. Those that are cached stay.
+fn fetch_title(store: Store, title: Arc<RemoteTitle>) {
+    tokio::spawn(async move {
+        let mut number = 0;
+        while number < title.segments() {
+            let read = async { title.segment(&store, number).await?.bytes(&store).await };
+            if let Err(error) = read.await {
+                tracing::warn!(path = title.path(), %error, "warming broken off");
+                break;
+            }
+            number += 1;
         }
     });
 }

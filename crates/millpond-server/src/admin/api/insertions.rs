@@ -138,7 +138,7 @@ pub(super) fn cancel_insertion(request: &ApiRequest, state: &AdminState) -> Outc
 }
 
 fn no_insertion(id: u64) -> Problem {
-    absent(format!("there is no insertion {id}"))
+    absent(format!("there is no insertion {id}: `millpond insert --list` and GET /api/v1/insertions list the numbers"))
 }
 
 /// Reads a time since the Unix epoch, or from `now`.

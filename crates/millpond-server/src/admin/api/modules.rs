@@ -160,7 +160,7 @@ pub(super) async fn detach_module(request: &ApiRequest, state: &AdminState) -> O
 }
 
 fn no_module(id: u64) -> Problem {
-    absent(format!("there is no module {id}"))
+    absent(format!("there is no module {id}: `millpond module ls` and GET /api/v1/modules list the numbers"))
 }
 
 /// The refusal to remove a module of the configuration.
@@ -178,6 +178,7 @@ pub(super) fn status(error: &AttachError) -> StatusCode {
         AttachError::Source(error) => match error.kind {
             SourceErrorKind::NotFound | SourceErrorKind::Unpublished => StatusCode::NOT_FOUND,
             SourceErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+            SourceErrorKind::NotBegun { .. } => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::BAD_GATEWAY,
         },
         AttachError::Input(_) => StatusCode::UNPROCESSABLE_ENTITY,

@@ -146,5 +146,5 @@ pub(super) async fn stop_recording(request: &ApiRequest, state: &AdminState) -> 
 }
 
 fn no_recording(id: u64) -> Problem {
-    absent(format!("there is no recording {id}"))
+    absent(format!("there is no recording {id}: `millpond record ls` and GET /api/v1/recordings list the numbers"))
 }

@@ -188,6 +188,32 @@ async fn a_manager_sends_streams_where_they_fit_and_says_so() {
 }
 
 #[tokio::test]
+async fn a_refused_stream_counts_no_longer() {
+    let etcd = Etcd::start().await;
+    let cluster = &etcd.cluster;
+    cluster.bookings.is_away.store(true, Ordering::Relaxed);
+    cluster.set_view(View::of(1, [Node::new(cluster.name().clone(), Bitrate::from_mbps(10_000))]));
+    let load = || cluster.loads.lock().unwrap().load(cluster.name()).unwrap();
+    let candidate = |film: &Demand| {
+        let answer = cluster.answer(&ObjectKey::new("films", "a.mp4"), Start::Stored, Some(film), true);
+        answer.candidates.into_iter().next().unwrap()
+    };
+    // More than the node has.
+    let huge = Demand { rate: Bitrate::from_mbps(20_000), ..demand(60) };
+    let own = candidate(&demand(60));
+    cluster.count(&own, Start::Stored, Some(&huge));
+    assert_eq!(load(), Bitrate::from_mbps(20_000));
+    let shortage = cluster.book(huge).await.unwrap_err();
+    assert_eq!((load(), limit_of(&shortage)), (Bitrate::ZERO, "cluster-mbps"));
+    // One that is booked, and refused for another reason.
+    let film = demand(60);
+    cluster.count(&own, Start::Stored, Some(&film));
+    let booked = cluster.book(film).await.unwrap().unwrap();
+    booked.refuse();
+    assert_eq!(cluster.bookings.ledger().needed(None), Bitrate::ZERO);
+}
+
+#[tokio::test]
 async fn a_lease_is_renewed_while_bookings_wait_for_etcd() {
     let mut etcd = Etcd::start().await;
     etcd.hangs.send_replace(true);

@@ -47,7 +47,9 @@ pub(crate) use front::{Front, FrontOptions};
 pub(crate) use intercepted::{Intercepted, answer_intercepted};
 #[cfg(feature = "intercept")]
 pub(crate) use live::TranslatedMedia;
-pub(crate) use operator::{AssetFilter, Explanation, assets_of, explanation_of, objects_at, opening_at};
+pub(crate) use operator::{
+    AssetFilter, Explanation, assets_of, explanation_of, objects_at, opening_at, remote_title_at,
+};
 pub(crate) use page::Served;
 pub(crate) use reply::{Reply, ReplyInfo};
 pub(crate) use steering::{asset_key, demand_of};

@@ -2,6 +2,7 @@
 
 use crate::{
     library::{IndexError, LibraryError},
+    live::NoTitle,
     problem,
 };
 use http::StatusCode;
@@ -13,7 +14,10 @@ use millpond_stream::{
     CannotOpen,
     reception::{SourceError, SourceErrorKind},
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// Why a resource or file can't be the answer to a request.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -119,6 +123,14 @@ impl AnswerError {
         }
     }
 
+    /// Converts the error of what an RTSP server has at a path.
+    pub(crate) fn of_title(path: &str, error: NoTitle) -> Self {
+        match error {
+            NoTitle::Library(error) => error.into(),
+            NoTitle::Source(error) => Self::Source { path: path.to_owned(), error },
+        }
+    }
+
     /// Returns the status code of the reply.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
@@ -131,6 +143,7 @@ impl AnswerError {
             Self::Source { error, .. } => match error.kind {
                 SourceErrorKind::NotFound | SourceErrorKind::Unpublished => StatusCode::NOT_FOUND,
                 SourceErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+                SourceErrorKind::NotBegun { .. } => StatusCode::SERVICE_UNAVAILABLE,
                 _ => StatusCode::BAD_GATEWAY,
             },
             Self::Unfit { .. } => StatusCode::UNPROCESSABLE_ENTITY,
@@ -139,6 +152,15 @@ impl AnswerError {
             // `CDN-Loop` (RFC 8586).
             Self::Loop(_) => StatusCode::LOOP_DETECTED,
         }
+    }
+
+    /// Returns the seconds after which the request can succeed; `None` where the status code is none of a server that is busy.
+    pub(crate) fn retry_after(&self, now: Instant) -> Option<u64> {
+        let begins = match self {
+            Self::Source { error, .. } => error.kind.retry_after(now),
+            _ => None,
+        };
+        begins.or_else(|| (self.status() == StatusCode::SERVICE_UNAVAILABLE).then_some(1))
     }
 
     /// Returns whether the operator has to act: the server, its storage or the stored media is at fault, not the request.
@@ -152,6 +174,7 @@ impl AnswerError {
             )
             | Self::Unfit { .. }
             | Self::NotCached(_) => false,
+            Self::Source { error, .. } if matches!(error.kind, SourceErrorKind::NotBegun { .. }) => false,
             error => error.status().is_server_error() || error.status() == StatusCode::UNPROCESSABLE_ENTITY,
         }
     }
@@ -184,6 +207,17 @@ mod tests {
         ] {
             assert_eq!(error.is_fault(), is_fault, "{error}");
         }
+    }
+
+    #[test]
+    fn a_phase_that_has_not_begun_is_no_fault_and_is_worth_another_request() {
+        let now = Instant::now();
+        let kind = SourceErrorKind::NotBegun { begins: now + Duration::from_secs(75) };
+        let error = SourceError { kind, address: "channel:a.mp4".to_owned(), words: "phase 2 of 4".to_owned() };
+        let error = AnswerError::Source { path: "movie/phase-2".to_owned(), error: Arc::new(error) };
+        assert_eq!((error.status().as_u16(), error.is_fault(), error.retry_after(now)), (503, false, Some(75)));
+        assert_eq!(AnswerError::Stopped("cams/door".to_owned()).retry_after(now), Some(1));
+        assert_eq!(AnswerError::TooFar("cams/door".to_owned()).retry_after(now), None);
     }
 
     #[test]

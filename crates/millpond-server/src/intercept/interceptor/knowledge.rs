@@ -12,7 +12,7 @@ const MOST: usize = 10_000;
 /// A fact about a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fact {
-    /// It accepts connections of RTSP.
+    /// It answers requests of RTSP.
     HasRtsp(IpAddr),
     /// It does not.
     NoRtsp(IpAddr),

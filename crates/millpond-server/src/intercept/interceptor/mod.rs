@@ -11,6 +11,7 @@ mod own_addresses;
 mod reach;
 mod relay;
 mod request;
+mod rtsp_probe;
 mod spread;
 mod translation;
 mod upstream;

@@ -1,6 +1,6 @@
 //! From a GET to a live stream or a stored title of the server's RTSP port.
 
-use super::{super::groups::SameServers, Fact, Intercept, request::container};
+use super::{super::groups::SameServers, Fact, Intercept, request::container, rtsp_probe::speaks_rtsp};
 use crate::http::{AnswerError, TranslatedMedia};
 use crate::live::LiveSettings;
 use millpond_http::{
@@ -21,9 +21,6 @@ use std::{
 };
 use tokio::net::TcpStream;
 
-/// Longest wait for the connection that shows whether a server has RTSP. Where a firewall drops the packets, the first request
-/// waits for it.
-const PROBE: Duration = Duration::from_secs(2);
 /// Longest wait for the formats of a stream. Its source has time limits of its own for each step before.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Place of the stored titles of intercepted servers in the cache. No place of the configuration has such a name.
@@ -95,7 +92,7 @@ impl Intercept {
         }
     }
 
-    /// Tells whether one of the servers accepts connections of RTSP.
+    /// Tells whether one of the servers answers requests of RTSP.
     async fn have_rtsp(&self, servers: SameServers<'_>) -> bool {
         if servers.iter().any(|server| self.knows(Fact::HasRtsp(server))) {
             return true;
@@ -108,16 +105,15 @@ impl Intercept {
         false
     }
 
-    /// Tells whether a server accepts connections of RTSP.
+    /// Tells whether a server answers requests of RTSP, and remembers it.
     async fn has_rtsp(&self, server: IpAddr) -> bool {
         if self.knows(Fact::HasRtsp(server)) {
             return true;
         }
         let address = SocketAddr::new(server, self.settings.rtsp_port);
-        let limit = PROBE.min(self.upstream.limit);
-        let probe = super::Upstream { limit, ..self.upstream }.connect(address, None).await;
-        self.note(if probe.is_ok() { Fact::HasRtsp(server) } else { Fact::NoRtsp(server) });
-        probe.is_ok()
+        let has_rtsp = speaks_rtsp(&self.upstream, address, &self.authority(server)).await;
+        self.note(if has_rtsp { Fact::HasRtsp(server) } else { Fact::NoRtsp(server) });
+        has_rtsp
     }
 
     /// Opens the media that servers have for a request. Each client gets a stored title from its beginning; a stream is shared.
@@ -248,7 +244,7 @@ impl Intercept {
 
     /// Decides whether a request whose stream can't be played is for the HTTP server.
     fn failed(&self, servers: SameServers<'_>, unknown: Fact, error: AnswerError) -> Translated {
-        use SourceErrorKind::{NoMedia, NotFound, Protocol, Refused, Unauthorized, Unreachable};
+        use SourceErrorKind::{NoMedia, NotFound, Protocol, Refused, TimedOut, Unauthorized, Unreachable};
         let AnswerError::Source { error: source, .. } = &error else { return Translated::Failed(error) };
         match source.kind {
             // Cameras demand a password before they look for the path.
@@ -256,9 +252,19 @@ impl Intercept {
             // Of a group, another server may have RTSP.
             Protocol if servers.others.is_empty() => self.note(Fact::NoRtsp(servers.first)),
             Protocol => {}
-            Unreachable => servers.iter().for_each(|server| self.knowledge().remove(Fact::HasRtsp(server))),
+            Unreachable => self.forget_rtsp(servers),
+            // Where the whole port has become silent, the next request is passed on.
+            TimedOut => {
+                self.forget_rtsp(servers);
+                return Translated::Failed(error);
+            }
             _ => return Translated::Failed(error),
         }
         Translated::NotFound(Some(error))
+    }
+
+    /// Forgets that servers have RTSP, so that the next request asks them again.
+    fn forget_rtsp(&self, servers: SameServers<'_>) {
+        servers.iter().for_each(|server| self.knowledge().remove(Fact::HasRtsp(server)));
     }
 }

@@ -24,7 +24,10 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode as HttpStatus;
 use millpond_access::Gates;
 use millpond_rtp::{
-    message::{StatusCode, headers::LOCATION},
+    message::{
+        StatusCode,
+        headers::{CONTENT_TYPE, LOCATION, RETRY_AFTER},
+    },
     setup::Mode,
 };
 use millpond_stream::{Full, reception::SourceErrorKind};
@@ -32,6 +35,7 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, atomic::AtomicUsize},
+    time::Instant,
 };
 use tokio::{
     task::{consume_budget, yield_now},
@@ -278,10 +282,18 @@ fn failed(error: &NoMedium) -> Outcome<'static> {
         NoMedium::Source(error) => match error.kind {
             SourceErrorKind::NotFound | SourceErrorKind::Unpublished => StatusCode::NotFound,
             SourceErrorKind::TimedOut => StatusCode::GatewayTimeout,
+            SourceErrorKind::NotBegun { .. } => StatusCode::ServiceUnavailable,
             _ => StatusCode::BadGateway,
         },
     };
-    Outcome::Refused(Reply::new(status).because(error))
+    let mut reply = Reply::new(status).because(error);
+    if let NoMedium::Source(error) = error
+        && let Some(seconds) = error.kind.retry_after(Instant::now())
+    {
+        reply = reply.with(RETRY_AFTER, seconds.to_string()).with(CONTENT_TYPE, "text/plain");
+        reply.body = format!("{}\r\n", error.for_viewers()).into_bytes();
+    }
+    Outcome::Refused(reply)
 }
 
 fn of_library(error: &LibraryError) -> StatusCode {

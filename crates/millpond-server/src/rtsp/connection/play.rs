@@ -1,11 +1,14 @@
 //! PLAY: the range of an asset that is sent, and its speed (RFC 2326 10.5).
 
 use super::{Connection, refused};
-use crate::rtsp::{
-    reply::Reply,
-    session::Shared,
-    shift::CannotPlay,
-    signalling::{Asked, Outcome, clock},
+use crate::{
+    cluster::limit_of,
+    rtsp::{
+        reply::Reply,
+        session::Shared,
+        shift::CannotPlay,
+        signalling::{Asked, Outcome, clock},
+    },
 };
 use millpond_rtp::message::{
     StatusCode,
@@ -21,9 +24,10 @@ impl Connection<'_> {
         }
         if let Some(cluster) = &self.rtsp.cluster {
             let place = self.rtsp.sources.place(&session.path);
-            if session.book(cluster, place).await.is_err() {
-                let outcome = self.full(Full::Bandwidth);
-                return self.finish(outcome);
+            if let Err(shortage) = session.book(cluster, place).await {
+                self.rtsp.manager.counters().refuse(Full::Bandwidth);
+                let why = format!("{} is reached: {shortage}", limit_of(&shortage));
+                return self.finish(Outcome::Refused(Reply::new(StatusCode::NotEnoughBandwidth).because(why)));
             }
         }
         match session.open(&self.rtsp.manager, asked).await {
@@ -33,6 +37,7 @@ impl Connection<'_> {
                 session.start(opened);
             }
             Err(error) => {
+                session.refuse_booking();
                 let outcome = self.cannot(error);
                 self.finish(outcome);
             }

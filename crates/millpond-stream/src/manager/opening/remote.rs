@@ -49,7 +49,8 @@ impl Opening<'_> {
             Start::At(_) => {
                 let begins = reader.seek(at).await.map_err(|error| {
                     tracing::warn!(title = title.path(), %error, "a stored title can't be played");
-                    CannotOpen::Ended
+                    // It may have been found to be shorter than its description says.
+                    if at >= title.length() { CannotOpen::OutOfRange } else { CannotOpen::Ended }
                 })?;
                 let begin = |sender: &mut TrackSender| sender.begin(sender.next, begins.at.as_secs_f64());
                 subscriber.tracks.iter_mut().for_each(begin);

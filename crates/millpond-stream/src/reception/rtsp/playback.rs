@@ -194,6 +194,11 @@ impl Playback {
         Ok(Plays { from: stated, is_faster: granted.is_some() })
     }
 
+    /// Notes that nothing was read for a while. The server is not late because of that.
+    pub(crate) fn resume(&mut self) {
+        self.heard = self.watch.now();
+    }
+
     /// Returns the next frame; `None` at the end of the title. Cancel safe.
     ///
     /// # Errors

@@ -132,7 +132,8 @@ impl PlayedTrack {
         // Packets that are not RTCP are ignored, as in live streams.
         for item in self.receiver.rtcp(packet, now).unwrap_or_default() {
             if let RtcpItem::Bye(sources) = item {
-                self.has_ended |= self.receiver.ssrc().is_some_and(|ssrc| sources.contains(&ssrc));
+                // No other sender has this channel. A server that has nothing to send may tell its identifier here only.
+                self.has_ended |= self.receiver.ssrc().is_none_or(|ssrc| sources.contains(&ssrc));
             }
         }
     }

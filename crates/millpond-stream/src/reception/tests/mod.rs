@@ -1,7 +1,7 @@
 //! Receptions of scripted servers, on a virtual clock.
 
 mod camera;
-mod server;
+pub(crate) mod server;
 mod udp;
 
 use super::*;
@@ -73,7 +73,7 @@ impl Viewer {
             match &*state.borrow_and_update() {
                 StreamState::Failed { why, .. } => return (why.as_ref().clone(), false),
                 StreamState::Lost { why, .. } => return (why.as_ref().clone(), true),
-                StreamState::Waiting | StreamState::Running { .. } => {}
+                StreamState::Waiting | StreamState::Scheduled { .. } | StreamState::Running { .. } => {}
             }
             timeout(Duration::from_secs(100), state.changed()).await.expect("an error").unwrap();
         }

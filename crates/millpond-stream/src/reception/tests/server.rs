@@ -20,31 +20,31 @@ use tokio::{
 };
 
 /// SDP with pictures whose parameter sets are in it, and sound.
-pub(super) const SDP: &str = "v=0\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
+pub(crate) const SDP: &str = "v=0\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
     a=fmtp:96 packetization-mode=1;sprop-parameter-sets=Z2QADKzZQUGfnwEQAAADABAAAAMDIPFCmWA=,aO+Pyw==\r\na=control:v\r\n\
     m=audio 0 RTP/AVP 97\r\na=rtpmap:97 mpeg4-generic/48000/2\r\n\
     a=fmtp:97 mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config=1190\r\na=control:a\r\n";
 /// SDP with the pictures of [`SDP`] alone.
-pub(super) const PICTURES: &str = "v=0\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
+pub(crate) const PICTURES: &str = "v=0\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
     a=fmtp:96 packetization-mode=1;sprop-parameter-sets=Z2QADKzZQUGfnwEQAAADABAAAAMDIPFCmWA=,aO+Pyw==\r\na=control:v\r\n";
 /// SDP with pictures whose parameter sets are in band.
-pub(super) const IN_BAND: &str = "v=0\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
+pub(crate) const IN_BAND: &str = "v=0\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
     a=fmtp:96 packetization-mode=1\r\na=control:v\r\n";
 /// The parameter sets of [`SDP`].
-pub(super) const SPS: &[u8] = &[
+pub(crate) const SPS: &[u8] = &[
     0x67, 0x64, 0x00, 0x0c, 0xac, 0xd9, 0x41, 0x41, 0x9f, 0x9f, 0x01, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00,
     0x03, 0x03, 0x20, 0xf1, 0x42, 0x99, 0x60,
 ];
-pub(super) const PPS: &[u8] = &[0x68, 0xef, 0x8f, 0xcb];
+pub(crate) const PPS: &[u8] = &[0x68, 0xef, 0x8f, 0xcb];
 
 /// Connects to a [`FakeServer`].
 #[derive(Debug)]
-pub(super) struct FakeConnector {
+pub(crate) struct FakeConnector {
     connections: UnboundedSender<DuplexStream>,
 }
 
 /// Takes connections in memory.
-pub(super) struct FakeServer(UnboundedReceiver<DuplexStream>);
+pub(crate) struct FakeServer(UnboundedReceiver<DuplexStream>);
 
 /// A connection in memory between hosts that both have the loopback address.
 struct FakeConnection(DuplexStream);
@@ -86,19 +86,19 @@ impl Connector for FakeConnector {
 }
 
 /// Returns a server, and what connects to it. Connections are refused once the server was dropped.
-pub(super) fn server() -> (FakeServer, FakeConnector) {
+pub(crate) fn server() -> (FakeServer, FakeConnector) {
     let (connections, taken) = unbounded_channel();
     (FakeServer(taken), FakeConnector { connections })
 }
 
 impl FakeServer {
-    pub(super) async fn accept(&mut self) -> Peer {
+    pub(crate) async fn accept(&mut self) -> Peer {
         let stream = self.0.recv().await.expect("a connection");
         Peer { stream, input: BytesMut::new(), sent: [0; 2], transports: Vec::new() }
     }
 
     /// Accepts a session and plays.
-    pub(super) async fn play(&mut self, sdp: &str) -> Peer {
+    pub(crate) async fn play(&mut self, sdp: &str) -> Peer {
         let mut peer = self.accept().await;
         peer.play(sdp).await;
         peer
@@ -106,18 +106,18 @@ impl FakeServer {
 }
 
 /// The server's end of a connection.
-pub(super) struct Peer {
+pub(crate) struct Peer {
     stream: DuplexStream,
     input: BytesMut,
     /// Number of packets sent of each track.
     sent: [u16; 2],
     /// `Transport` of each SETUP.
-    pub(super) transports: Vec<String>,
+    pub(crate) transports: Vec<String>,
 }
 
 impl Peer {
     /// Returns the next request; `None` once the client closed the connection.
-    pub(super) async fn request(&mut self) -> Option<Request<Vec<u8>>> {
+    pub(crate) async fn request(&mut self) -> Option<Request<Vec<u8>>> {
         loop {
             if let ClientMessage::Request(request) = self.message().await? {
                 return Some(request);
@@ -126,7 +126,7 @@ impl Peer {
     }
 
     /// Returns the next interleaved packet and its channel.
-    pub(super) async fn interleaved(&mut self) -> (u8, Bytes) {
+    pub(crate) async fn interleaved(&mut self) -> (u8, Bytes) {
         loop {
             if let ClientMessage::Data(channel, packet) = self.message().await.expect("a packet") {
                 return (channel, packet);
@@ -146,7 +146,7 @@ impl Peer {
     }
 
     /// Replies with a status line, and headers with their line ends.
-    pub(super) async fn reply(&mut self, request: &Request<Vec<u8>>, status: &str, headers: &str, body: &str) {
+    pub(crate) async fn reply(&mut self, request: &Request<Vec<u8>>, status: &str, headers: &str, body: &str) {
         let number = header(request, &headers::CSEQ);
         let length = body.len();
         let text = format!("RTSP/1.0 {status}\r\nCSeq: {number}\r\n{headers}Content-Length: {length}\r\n\r\n{body}");
@@ -154,7 +154,7 @@ impl Peer {
     }
 
     /// Answers requests until PLAY is answered.
-    pub(super) async fn play(&mut self, sdp: &str) {
+    pub(crate) async fn play(&mut self, sdp: &str) {
         loop {
             let request = self.request().await.expect("a request");
             let (headers, body) = match request.method() {
@@ -174,7 +174,7 @@ impl Peer {
     }
 
     /// Returns the packets of a frame of track 0 (H.264) or 1 (AAC).
-    pub(super) fn packets(&mut self, track: usize, frame: &[u8], timestamp: u32) -> Vec<Bytes> {
+    pub(crate) fn packets(&mut self, track: usize, frame: &[u8], timestamp: u32) -> Vec<Bytes> {
         let packetizer = if track == 0 { Packetizer::Avc(4) } else { Packetizer::Aac };
         let mut pieces = Vec::new();
         packetizer.cut(frame, 500, &mut pieces).unwrap();
@@ -190,18 +190,18 @@ impl Peer {
     }
 
     /// Sends a packet on a channel.
-    pub(super) async fn data(&mut self, channel: u8, packet: &[u8]) {
+    pub(crate) async fn data(&mut self, channel: u8, packet: &[u8]) {
         let [high, low] = (packet.len() as u16).to_be_bytes();
         self.stream.write_all(&[&[b'$', channel, high, low], packet].concat()).await.unwrap();
     }
 
     /// Sends bytes that are no message.
-    pub(super) async fn junk(&mut self, bytes: &[u8]) {
+    pub(crate) async fn junk(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
     }
 
     /// Sends a frame on the connection.
-    pub(super) async fn frame(&mut self, track: usize, frame: &[u8], timestamp: u32) {
+    pub(crate) async fn frame(&mut self, track: usize, frame: &[u8], timestamp: u32) {
         for packet in self.packets(track, frame, timestamp) {
             self.data(2 * track as u8, &packet).await;
         }
@@ -209,16 +209,16 @@ impl Peer {
 }
 
 /// Returns a header of a request; empty where it is missing.
-pub(super) fn header(request: &Request<Vec<u8>>, name: &HeaderName) -> String {
+pub(crate) fn header(request: &Request<Vec<u8>>, name: &HeaderName) -> String {
     request.header(name).map_or_else(String::new, |value| value.as_str().trim().to_owned())
 }
 
 /// Returns a frame of NAL units.
-pub(super) fn units(units: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn units(units: &[&[u8]]) -> Vec<u8> {
     units.iter().flat_map(|unit| [&(unit.len() as u32).to_be_bytes()[..], unit].concat()).collect()
 }
 
 /// Returns a picture of several packets. `first` begins its slice: 0x65 for a key frame, 0x41 for another one.
-pub(super) fn picture(first: u8, number: u8) -> Vec<u8> {
+pub(crate) fn picture(first: u8, number: u8) -> Vec<u8> {
     units(&[&[&[first, 0x88][..], &[number; 1200]].concat()])
 }

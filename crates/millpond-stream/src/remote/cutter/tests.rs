@@ -84,3 +84,16 @@ fn a_segment_has_bounds() {
     let large = TitleSample { data: vec![0; MOST_BYTES + 1].into(), ..sample(0, true) };
     assert_eq!(cutter.push(0, large), Err(TooLarge));
 }
+
+#[test]
+fn a_session_without_its_segment_tells_how_far_it_came() {
+    let grid = Grid { segment: Duration::from_secs(2), length: Duration::from_secs(600) };
+    let mut cutter = TitleCutter::new(&tracks(), grid, 200);
+    assert_eq!((cutter.reached(), cutter.is_searching()), (None, true));
+    for (track, sample) in film(&[0.0, 2.0, 4.0], 0.0, 5.0) {
+        assert_eq!(cutter.push(track, sample).unwrap(), []);
+    }
+    assert_eq!(cutter.finish(), []);
+    assert!(cutter.is_searching());
+    assert_eq!(cutter.reached(), Some(Duration::from_millis(4980)));
+}

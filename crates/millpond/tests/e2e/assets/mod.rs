@@ -12,5 +12,6 @@ mod made_anew;
 mod quicktime;
 mod random_access;
 mod stitched;
+mod texts;
 mod trimmed;
 mod versions;

@@ -139,6 +139,46 @@ fn items_of_other_codecs_play_by_hls_and_dash() {
 }
 
 #[test]
+fn an_item_without_sound_is_a_gap() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    clips::make(&folder.join("a.mp4"), BASELINE);
+    let source = folder.join("a.mp4");
+    let silent = folder.join("silent.mp4");
+    let mut copy = Command::new("ffmpeg");
+    copy.args(["-v", "error", "-i"]).arg(&source).args(["-map", "0:v", "-c", "copy"]).arg(&silent);
+    assert!(copy.status().unwrap().success());
+    for (name, items) in [
+        ("first.smil", ["silent.mp4", "a.mp4", "a.mp4"]),
+        ("middle.smil", ["a.mp4", "silent.mp4", "a.mp4"]),
+        ("last.smil", ["a.mp4", "a.mp4", "silent.mp4"]),
+    ] {
+        manifest(folder, name, &items);
+    }
+    let server = Server::start(&[folder.to_str().unwrap(), "--segment-duration", "2"]);
+    for (lacking, name) in ["first.smil", "middle.smil", "last.smil"].into_iter().enumerate() {
+        let sound = server.get(&format!("{name}/a1/index.m3u8")).text();
+        let items: Vec<&str> = sound.split("#EXT-X-DISCONTINUITY\n").collect();
+        let gaps: Vec<bool> = items.iter().map(|item| item.contains("#EXT-X-GAP")).collect();
+        assert_eq!(gaps, (0..3).map(|item| item == lacking).collect::<Vec<_>>(), "{name}: {sound}");
+        let durations = items[lacking].lines().filter_map(|line| line.strip_prefix("#EXTINF:"));
+        let seconds: f64 = durations.map(|text| text.trim_end_matches(',').parse::<f64>().unwrap()).sum();
+        assert!((seconds - 4.0).abs() < 0.01, "{name}: {seconds} s in {sound}");
+        let mpd = server.get(&format!("{name}/index.mpd")).text();
+        let periods: Vec<&str> = mpd.split("<Period ").skip(1).collect();
+        let silent: Vec<bool> = periods.iter().map(|period| !period.contains("contentType=\"audio\"")).collect();
+        assert_eq!(silent, gaps, "{name}: {mpd}");
+        // One timeline with a pause.
+        let url = format!("rtsp://127.0.0.1:{}/{name}", server.rtsp);
+        let ours = decode::video(&["-rtsp_transport", "tcp", "-i", &url], "0:v").unwrap();
+        assert_eq!(ours.len(), 3 * pictures(&source).len(), "{name}");
+    }
+}
+
+#[test]
 fn faults_name_manifest_item_and_cure() {
     if !support::have("ffmpeg") {
         return;
@@ -149,6 +189,9 @@ fn faults_name_manifest_item_and_cure() {
     for (items, why) in [
         (&["a.mp4", "b.mp4"][..], "b.mp4"),
         (&["a.mp4@1s-40s"], "item 1 (a.mp4): found the range 1s-40s, expected one between 0s and 4.000s"),
+        (&["a.mp4@abc"], "a.mp4@abc: found the part \"abc\", expected FROM-TO, such as 10s-40s"),
+        (&["a.mp4@1s"], "a.mp4@1s: found the part \"1s\", expected 1s- for the file from there on"),
+        (&["a.mp4@3s-1s"], "a.mp4@3s-1s: found the part \"3s-1s\", which ends before it begins"),
         (&["a.mp4@3s-3.5s"], "item 1 (a.mp4): found 0.500 s to show, expected at least 1 s"),
         (&["../a.mp4"], "expected a path that stays in the manifest's folder"),
         (&["/a.mp4"], "expected a path relative to the manifest"),
@@ -162,6 +205,7 @@ fn faults_name_manifest_item_and_cure() {
         ("missing", "<seq><video src=\"a.mp4\"/><video src=\"b.mp4\"/></seq>", "b.mp4"),
         ("beyond", "<seq><video src=\"a.mp4\" clipEnd=\"40s\"/></seq>", "item 1 (a.mp4): found the range 0s-40s"),
         ("empty", "<seq></seq>", "<seq> without items"),
+        ("misspelt", "<seq><video src=\"a.mp4\" clipbegin=\"1s\"/></seq>", "clipbegin, expected clipBegin"),
         ("nested", "<seq><seq/></seq>", "<seq> in <seq>"),
         ("itself", "<seq><video src=\"itself.smil\"/></seq>", "item 1: found itself.smil, expected a media file"),
         ("many", &many, "found 999 items in <seq>, expected at most 256"),

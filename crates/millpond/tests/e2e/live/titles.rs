@@ -2,8 +2,18 @@
 //! ffmpeg.
 
 use super::sources::{Source, has_gstreamer};
-use crate::support::{Server, free_port, rtsp::Client};
-use std::{path::Path, process::Command};
+use crate::support::{
+    Server,
+    api::{items, send},
+    free_port, get,
+    rtsp::Client,
+};
+use serde_json::json;
+use std::{
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 /// Frames of the film: 25 a second.
 const FRAMES: usize = 40 * 25;
@@ -120,5 +130,25 @@ fn a_film_of_another_millpond_is_served_as_the_file_has_it() {
     let film = film(folder.path());
     let upstream = Server::start(&[folder.path().to_str().unwrap()]);
     let edge = Server::start(&[&format!("cams=rtsp://127.0.0.1:{}/", upstream.rtsp)]);
+    // What an operator can do with it.
+    let warmed = send(edge.admin, "POST", "cache/warm", &json!({ "path": "cams/film.mp4" }), &[]);
+    let warmed: serde_json::Value = serde_json::from_str(&warmed.text()).unwrap();
+    assert!(warmed["objects"].as_u64() > Some(2) && warmed["bytes"] == 0, "{warmed}");
+    let began = Instant::now();
+    let cached = || items(edge.admin, "cache/objects?prefix=cams/film.mp4").as_array().unwrap().len() as u64;
+    while Some(cached()) < warmed["objects"].as_u64() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{} of {warmed}", cached());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for path in ["cache/map?path=cams/film.mp4", "explain?url=cams/film.mp4/index.m3u8"] {
+        let refused = get(edge.admin, &format!("/api/v1/{path}"), &[]);
+        let told = refused.text();
+        assert!(refused.status == 404 && told.contains("stored title") && told.contains("cache warm"), "{told}");
+    }
+    let pinned = send(edge.admin, "POST", "cache/pins", &json!({ "path": "cams/film.mp4" }), &[]);
+    assert!(pinned.status == 404 && pinned.text().contains("stored title"), "{}", pinned.text());
+    let without = edge.get("cams/film.mp4/nothing.txt");
+    let told = without.text();
+    assert!(without.status == 404 && told.contains("a stored title has no such resource"), "{told}");
     assert_served(&film, &edge, "cams/film.mp4", || 0);
 }

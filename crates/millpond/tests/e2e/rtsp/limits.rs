@@ -101,8 +101,9 @@ fn sessions_of_tunnels_and_tls_go_with_their_connections() {
         doors.push("tls");
     }
     for door in doors {
+        // The server may still hold the session of the door before, whose connection has just ended.
         let mut ask = open(&server, door);
-        assert_eq!(ask.ask(&request), 200, "{door}");
+        comes("room", &server, || ask.ask(&request) == 200);
         let mut other = open(&server, door);
         assert_eq!(other.ask(&request), 453, "{door}");
         drop(ask);

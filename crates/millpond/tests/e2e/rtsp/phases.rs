@@ -235,6 +235,23 @@ fn a_viewer_by_hls_begins_at_the_beginning() {
 }
 
 #[test]
+fn a_viewer_before_the_turn_of_a_phase_is_told_when_it_begins() {
+    let server = start(2, &[]);
+    let began = Instant::now();
+    let reply = server.get("movie/phase-2/index.m3u8");
+    // Half of 9 seconds.
+    let seconds: u64 = reply.header("retry-after").unwrap().parse().unwrap();
+    assert!(reply.status == 503 && (1..=5).contains(&seconds), "{}", reply.text());
+    assert!(reply.text().contains("phase 2 of 2 begins in"), "{}", reply.text());
+    let refused = Client::new(&server, "movie/phase-2").ask("DESCRIBE", "", "");
+    assert!(refused.status == 503 && refused.headers.contains_key("retry-after"), "{}", refused.body);
+    assert!(refused.body.contains("phase 2 of 2 begins in"), "{}", refused.body);
+    assert!(began.elapsed() < Duration::from_secs(2), "at once");
+    std::thread::sleep(Duration::from_secs(seconds));
+    assert_eq!(server.get("movie/phase-2/index.m3u8").status, 200);
+}
+
+#[test]
 fn phases_end_with_their_last_viewer() {
     let server = start(3, &[]);
     let modules = || {

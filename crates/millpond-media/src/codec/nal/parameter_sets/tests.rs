@@ -108,6 +108,20 @@ fn three_changes_within_a_minute_leave_sets_in_frames() {
 }
 
 #[test]
+fn key_frames_of_a_stream_with_sets_in_band_tell_a_change() {
+    let mut sets = ParameterSets::in_band(NalSyntax::Avc, 4, &frame(&[SPS, PPS]));
+    assert_eq!(sets.key_frame(&frame(&[DELIMITER, SPS, PPS, IDR])), None, "those of the sample entry");
+    assert_eq!(sets.key_frame(&frame(&[IDR])), None);
+    for (sps, width) in [(OTHER_SPS, 322), (SPS, 320), (OTHER_SPS, 322), (SPS, 320)] {
+        let made = sets.key_frame(&frame(&[sps, PPS, IDR])).unwrap();
+        assert_eq!(configured(&made), (*b"avc3", vec![hex(sps)], vec![hex(PPS)]));
+        let crate::TrackKind::Video { width: found, .. } = made.kind else { panic!("{:?}", made.kind) };
+        assert_eq!(found, width, "each change is told");
+    }
+    assert_eq!(sets.key_frame(&frame(&[IDR]).slice(..6)), None, "a frame that violates its format");
+}
+
+#[test]
 fn hevc_needs_all_three_kinds() {
     let vps = "40010c01ffff01600000030090000003000003003c959809";
     let sps = "42010101600000030090000003000003003ca00a080b9f796566924caf016808000003000800000300c840";

@@ -2,10 +2,13 @@ use crate::{
     Presentation, PresentationOptions, Sidecar, SourceObject, dash,
     delivery::{container::Container, text_track, transport},
     fmp4, hls,
-    testing::{self, clips, presentation},
+    testing::{self, clips, frames, movie, presentation, reordered, table},
     text::Cue,
 };
-use millpond_media::{Work, index_bytes};
+use millpond_media::{
+    Movie, Work, index_bytes,
+    stitch::{StitchClip, StitchItem, stitch},
+};
 use std::sync::Arc;
 
 /// The lines of a media playlist that are no tags of its head.
@@ -118,4 +121,55 @@ fn transport_streams_have_the_periods_that_they_carry() {
     let segment = transport::segment(second, second.track("v1p2").unwrap(), 1);
     assert!(segment.unwrap().is_some());
     assert!(std::ptr::eq(p.of_track("v1"), &p));
+}
+
+/// A title of three items of 10 s, of which one has no sound.
+fn title_without_sound_in(lacking: usize) -> Presentation {
+    let pictures = testing::video(table(&reordered(250, 25, 900), 48, 0), 12_800, Vec::new());
+    let sound = testing::audio(table(&frames(469), 1 << 24, 0), "eng", Vec::new());
+    let (film, silent) = (movie(vec![pictures.clone(), sound]), movie(vec![pictures]));
+    let item = |(place, object): (usize, u16)| StitchItem {
+        movie: if place == lacking { silent.clone() } else { film.clone() },
+        object,
+        label: format!("{object}.mp4"),
+        clip: StitchClip::default(),
+    };
+    let items: Vec<StitchItem> = (0..3).zip(0..3).map(item).collect();
+    let title: Movie = stitch(&items, &Work::unlimited()).unwrap();
+    presentation(vec![Arc::new(title)])
+}
+
+/// Sum of the durations of the entries of a playlist, in seconds.
+fn seconds(stretch: &str) -> f64 {
+    let durations =
+        stretch.lines().filter_map(|line| line.strip_prefix("#EXTINF:")?.trim_end_matches(',').parse::<f64>().ok());
+    durations.sum()
+}
+
+#[test]
+fn a_track_that_an_item_lacks_has_gaps_of_the_items_duration() {
+    for lacking in 0..3 {
+        let p = title_without_sound_in(lacking);
+        let playlist = |track: &str| hls::media(&p, p.track(track).unwrap(), Container::Fmp4).unwrap();
+        let (video, sound) = (playlist("v1"), playlist("a1"));
+        let joint = "#EXT-X-DISCONTINUITY\n";
+        let (video, sound): (Vec<&str>, Vec<&str>) = (video.split(joint).collect(), sound.split(joint).collect());
+        assert_eq!((video.len(), sound.len()), (3, 3), "{lacking}");
+        for (place, (video, sound)) in video.iter().zip(&sound).enumerate() {
+            let is_gap = place == lacking;
+            assert!(!video.contains("#EXT-X-GAP") && video.contains("#EXT-X-MAP"), "{video}");
+            assert_eq!((sound.contains("#EXT-X-GAP"), sound.contains("#EXT-X-MAP")), (is_gap, !is_gap), "{sound}");
+            assert!((seconds(video) - seconds(sound)).abs() < 0.1, "{lacking}: {video} {sound}");
+            let entries = |mark: &str| sound.lines().filter(|line| line.starts_with(mark)).count();
+            assert!(!is_gap || entries("#EXT-X-GAP") == entries("#EXTINF"), "{sound}");
+        }
+        let mpd = dash::mpd(&p).unwrap();
+        let periods: Vec<&str> = mpd.split("<Period ").skip(1).collect();
+        assert_eq!(periods.len(), 3);
+        for (place, period) in periods.iter().enumerate() {
+            assert!(period.contains("contentType=\"video\""), "{period}");
+            assert_eq!(period.contains("contentType=\"audio\""), place != lacking, "{period}");
+        }
+        assert!(p.track(&format!("a1p{}", lacking + 1)).is_none());
+    }
 }

@@ -68,7 +68,12 @@ async fn resource(
     }
     let may_code = profile.is_text() && !permission.no_transform;
     let coding = Coding::preferred(request).filter(|_| may_code && !has_pathways);
-    let (body, coded) = resource_body(front, asset, route.resource.clone(), coding, fresh).await?;
+    let made = resource_body(front, asset, route.resource.clone(), coding, fresh).await;
+    let (body, coded) = made.inspect_err(|_| {
+        if request.method == Method::GET && profile.role() == Role::Start {
+            steering::refuse(context, asset);
+        }
+    })?;
     let selected = SelectedRepresentation {
         content_type: HeaderValue::from_static(profile.content_type()),
         cache_control: front.cache_control(place).made(route.version.is_some(), &permission),

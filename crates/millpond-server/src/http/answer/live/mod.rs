@@ -113,7 +113,10 @@ fn again(request: &Request) -> Reply {
 
 async fn of_stream(context: &Context<'_>, live: &LiveTarget, info: &mut ReplyInfo) -> Result<Reply, AnswerError> {
     match &live.resource {
-        None => Err(live.without("a live stream has no such resource: index.m3u8 is there")),
+        None => {
+            let kind = if title::is_known(context.front, live).await { "stored title" } else { "stream" };
+            Err(live.without(format!("a {kind} has no such resource: index.m3u8 is there")))
+        }
         Some(LiveResource::Long(container)) => long::answer(context, live, *container, info).await,
         Some(LiveResource::Multivariant(container)) => playlist::multivariant(context, live, *container, info).await,
         Some(LiveResource::Mpd) => playlist::mpd(context, live, info).await,

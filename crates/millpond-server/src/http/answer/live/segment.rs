@@ -7,6 +7,7 @@ use super::{
         target::LiveTarget,
     },
     playlist::{held, target},
+    title,
 };
 use crate::{
     http::{
@@ -57,7 +58,12 @@ pub(super) async fn answer(
         Some(window) => Some((window, media)),
         None => earlier(front, live, of_run).await?,
     };
-    let (window, media) = known.ok_or_else(|| live.without(format!("the run {run} of the stream is over")))?;
+    let Some((window, media)) = known else {
+        return Err(live.without(match title::is_known(front, live).await {
+            true => format!("the title has another version than {run}"),
+            false => format!("the run {run} of the stream is over"),
+        }));
+    };
     window.renew();
     let identity = fingerprint(format!("{run}/{track}/{media:?}").as_bytes());
     let track = live.track(&window, track)?;

@@ -11,7 +11,6 @@ use super::{
 use crate::{
     http::{AnswerError, Kind, render::TitleStream},
     library::{LiveMedia, LiveResource, fingerprint},
-    live::NoTitle,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use millpond_http::body::Body;
@@ -35,10 +34,12 @@ pub(super) async fn ask(front: &Front, live: &LiveTarget) -> Result<(), AnswerEr
 }
 
 async fn known(front: &Front, live: &LiveTarget, asks: bool) -> Result<Option<Arc<RemoteTitle>>, AnswerError> {
-    front.sources.title(&live.stream, asks).await.map_err(|error| match error {
-        NoTitle::Library(error) => error.into(),
-        NoTitle::Source(error) => AnswerError::Source { path: live.stream.to_string(), error },
-    })
+    front.sources.title(&live.stream, asks).await.map_err(|error| AnswerError::of_title(&live.stream, error))
+}
+
+/// Tells whether a path, or a folder above it, is known to have a stored title of a server.
+pub(super) async fn is_known(front: &Front, live: &LiveTarget) -> bool {
+    live.is_source && front.sources.manager().remote_titles().known_above(&live.stream).await.is_some()
 }
 
 /// Answers a request for something of a stored title of a server; `None` where the path is that of a live stream, and for transport streams,

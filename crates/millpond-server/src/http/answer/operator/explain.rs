@@ -1,6 +1,9 @@
 //! Answers to an operator's questions: the inputs of a request, where they are now, and the objects of a path.
 
-use super::super::{Front, Target};
+use super::{
+    super::{Front, Target},
+    streams,
+};
 use crate::{
     cluster::Explained,
     http::render::AnswerError,
@@ -77,6 +80,7 @@ struct LocatedRange {
 /// Those of the request.
 pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Explanation, AnswerError> {
     let place = front.place_of(target).ok_or_else(|| LibraryError::NoAsset(target.path().to_owned()))?;
+    streams::refuse(front, target.path()).await?;
     let body = match target.route() {
         Some(route) => {
             let detail = route.resource.detail();
@@ -148,6 +152,7 @@ fn fragments(asset: &Asset, resource: &Resource) -> Option<(Arc<Object>, Range<u
 pub(crate) async fn objects_at(front: &Front, path: &str) -> Result<Vec<Arc<Object>>, AnswerError> {
     let PlacePath { name: place, inside, .. } =
         front.place(path).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
+    streams::refuse(front, path).await?;
     match object(front, place, inside).await {
         Ok(object) => Ok(vec![object]),
         Err(error) => match front.library.open(place, inside.trim_end_matches('/')).await {

@@ -1,6 +1,6 @@
 //! The beginnings of titles, which an operator can keep in the cache.
 
-use super::super::Front;
+use super::{super::Front, streams};
 use crate::{
     http::render::AnswerError,
     library::{LibraryError, PlacePath},
@@ -24,6 +24,7 @@ pub(crate) async fn opening_at(
 ) -> Result<Vec<(Arc<Object>, Vec<Range<u64>>)>, AnswerError> {
     let PlacePath { name: place, inside, .. } =
         front.place(path).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
+    streams::refuse(front, path).await?;
     let asset = front.library.open(place, inside.trim_matches('/')).await?;
     let job = {
         let asset = asset.clone();

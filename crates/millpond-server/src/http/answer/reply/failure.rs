@@ -9,7 +9,11 @@ use crate::{
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use millpond_http::body::Body;
 use millpond_logging::RequestId;
-use std::{borrow::Cow, net::SocketAddr, time::Duration};
+use std::{
+    borrow::Cow,
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 /// Answers bytes that are no valid request.
 pub(crate) fn refusal(front: &Front, status: StatusCode, why: &str, peer: SocketAddr) -> Reply {
@@ -35,8 +39,8 @@ pub(in crate::http::answer) fn failure(id: RequestId, path: &str, error: &Answer
     }
     let document = Problem::new(status).detail(client_detail(error).into_owned()).asset(path.trim_start_matches('/'));
     let mut reply = problem(id, document);
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    if let Some(seconds) = error.retry_after(Instant::now()) {
+        reply.headers.insert(header::RETRY_AFTER, seconds.into());
     }
     reply
 }

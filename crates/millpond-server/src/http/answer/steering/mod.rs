@@ -6,7 +6,7 @@ mod pathways;
 pub(crate) use elsewhere::asset_key;
 pub(super) use elsewhere::{pass, redirect};
 pub(crate) use pathways::demand_of;
-pub(super) use pathways::{are_listed, book, hear, listed_in};
+pub(super) use pathways::{are_listed, book, hear, listed_in, refuse};
 
 use super::{
     Context,

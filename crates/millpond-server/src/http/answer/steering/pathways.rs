@@ -60,6 +60,13 @@ pub(in crate::http::answer) async fn book(
     booked.map_err(|shortage| AnswerError::Busy { path: asset.path.clone(), why: shortage.to_string() })
 }
 
+/// Ends the booking of a viewer whose request to begin an asset failed.
+pub(in crate::http::answer) fn refuse(context: &Context<'_>, asset: &Asset) {
+    if let Some(cluster) = context.front.cluster() {
+        cluster.refuse_viewer((context.client(), asset.path.as_str()));
+    }
+}
+
 /// Notes that a viewer goes on to play an asset: its booking lasts.
 pub(in crate::http::answer) fn hear(context: &Context<'_>, place: usize, asset: &Asset) {
     if let Some(cluster) = context.front.cluster() {

@@ -1,0 +1,128 @@
+//! Blocks of a track of text: where they are, and when each is shown.
+
+use super::{clusters::Block, cues::Cue, head::Found, samples::Clock, track_entry::TrackEntry};
+use crate::{
+    movie::sample_table::{MAX_SAMPLES, SampleTable},
+    units::ByteRange,
+};
+
+/// Shortest and longest header of a cluster. The place that a cue states begins behind it.
+const CLUSTER_HEADERS: (u64, u64) = (5, 12);
+/// Bytes that are read of a block whose size is not known.
+const READ: u64 = 2048;
+/// Milliseconds for which the last text is shown if its duration is not stated.
+const LAST_MS: i64 = 5000;
+
+/// The blocks of a track of text.
+#[derive(Clone, Debug)]
+pub(super) struct Texts {
+    clock: Clock,
+    shown: Vec<Shown>,
+}
+
+/// A block of text.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    /// Times in ticks of the track.
+    start: i64,
+    /// `None` where it is shown until the next one.
+    end: Option<i64>,
+    /// Bytes in which the block lies.
+    range: ByteRange,
+}
+
+impl Texts {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self { clock, shown: Vec::new() }
+    }
+
+    /// Makes the texts of a track of its cues alone; `None` where they don't tell place and duration of each.
+    pub(super) fn of_cues(found: &Found, entry: &TrackEntry, clock: Clock) -> Option<Self> {
+        let cues = found.cues.iter().flatten().filter(|cue| cue.track == entry.number);
+        let (start, end) = found.segment;
+        let shown = |cue: &Cue| {
+            let place = start.checked_add(cue.cluster)?.checked_add(cue.place?)?;
+            let from = place.checked_add(CLUSTER_HEADERS.0)?;
+            let until = place.checked_add(CLUSTER_HEADERS.1 + READ)?.min(end);
+            let duration = i64::try_from(cue.duration?).ok()?;
+            (from < until).then(|| Shown {
+                start: clock.ticks(cue.time),
+                end: Some(clock.ticks(cue.time.saturating_add(duration))),
+                range: ByteRange::new(from, until),
+            })
+        };
+        Some(Self { clock, shown: cues.map(shown).collect::<Option<Vec<_>>>()? })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.shown.is_empty()
+    }
+
+    /// Bytes of heap held, and those of the table that is made of them.
+    pub(super) fn heap_bytes(&self) -> usize {
+        2 * self.shown.capacity() * size_of::<Shown>()
+    }
+
+    /// Adds a block.
+    pub(super) fn push(&mut self, block: &Block) {
+        if self.shown.len() >= MAX_SAMPLES as usize {
+            return;
+        }
+        let duration = block.duration.and_then(|ticks| i64::try_from(ticks).ok());
+        self.shown.push(Shown {
+            start: self.clock.ticks(block.time),
+            end: duration.map(|ticks| self.clock.ticks(block.time.saturating_add(ticks))),
+            range: block.element,
+        });
+    }
+
+    /// Returns a table of all texts, by time.
+    pub(super) fn finish(self) -> SampleTable {
+        let Self { clock, mut shown } = self;
+        shown.sort_by_key(|text| text.start);
+        let last = i64::from(clock.timescale.get()) * LAST_MS / 1000;
+        let nexts = shown.iter().skip(1).map(|text| Some(text.start)).chain([None]);
+        let durations: Vec<u32> = shown
+            .iter()
+            .zip(nexts)
+            .map(|(text, next)| {
+                let end = text.end.or(next).unwrap_or_else(|| text.start.saturating_add(last));
+                u32::try_from(end.saturating_sub(text.start).max(0)).unwrap_or(u32::MAX)
+            })
+            .collect();
+        let mut table = SampleTable::builder();
+        for (text, duration) in shown.iter().zip(&durations) {
+            table.set_start_dts(text.start);
+            table.push(text.range.start, u32::try_from(text.range.len()).unwrap_or(u32::MAX), *duration, 0, true);
+        }
+        table.finish().with_durations(durations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Timescale;
+
+    fn clock() -> Clock {
+        Clock { scale: 1_000_000, timescale: Timescale::MILLIS }
+    }
+
+    fn block(time: i64, duration: Option<u64>) -> Block {
+        let element = ByteRange::at(time.unsigned_abs(), 10);
+        Block { track: 3, element, time, is_key: true, duration, opening: [0; 2], first: None }
+    }
+
+    #[test]
+    fn texts_may_overlap_and_are_sorted() {
+        let mut texts = Texts::new(clock());
+        for (time, duration) in [(1000, Some(5000)), (4000, Some(500)), (2000, Some(1000)), (4000, None), (9000, None)]
+        {
+            texts.push(&block(time, duration));
+        }
+        let found: Vec<_> = texts.finish().iter().map(|text| (text.dts, text.duration, text.range.start)).collect();
+        let expected =
+            [(1000, 5000, 1000), (2000, 1000, 2000), (4000, 500, 4000), (4000, 5000, 4000), (9000, 5000, 9000)];
+        assert_eq!(found, expected);
+    }
+}
