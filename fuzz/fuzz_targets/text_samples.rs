@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millpond_media::{MatroskaText, TextForm};
+use millpond_media::{BlockEncoding, MatroskaText, TextForm};
 use millpond_package::text::{matroska::BlockReader, tx3g, wvtt};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -10,7 +10,9 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = wvtt::cues(bytes);
     let header = String::from_utf8_lossy(bytes).into_owned();
     for form in [TextForm::SubRip, TextForm::Ssa, TextForm::WebVtt, TextForm::WebmVtt] {
-        let reader = BlockReader::new(&MatroskaText { form, track: 1, header: header.clone() });
-        let _ = reader.cue(bytes);
+        for encoding in [BlockEncoding::Plain, BlockEncoding::Zlib] {
+            let reader = BlockReader::new(&MatroskaText { form, track: 1, header: header.clone(), encoding });
+            let _ = reader.cue(bytes);
+        }
     }
 });

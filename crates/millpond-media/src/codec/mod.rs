@@ -29,7 +29,7 @@ pub use audio::{
     opus::OpusConfig,
     pcm::{ByteOrder, PcmCoding, PcmConfig},
 };
-pub use text::{MatroskaText, StppConfig, TextForm, WvttConfig};
+pub use text::{BlockEncoding, MatroskaText, StppConfig, TextForm, WvttConfig};
 pub use track_kind::TrackKind;
 pub use video::{
     av1::Av1Config, avc::AvcConfig, color::Color, dolby_vision::DolbyVision, hevc::HevcConfig, sps::PictureSequence,
@@ -140,7 +140,7 @@ impl Codec {
             Self::Opus(config) => config.mapping.capacity(),
             Self::Wvtt(config) => config.heap_bytes(),
             Self::Stpp(config) => config.heap_bytes(),
-            Self::MatroskaText(config) => config.header.capacity(),
+            Self::MatroskaText(config) => config.heap_bytes(),
             Self::Av1(_) | Self::Vp9(_) | Self::MpegAudio(_) | Self::Ac3(_) | Self::Eac3(_) => 0,
             Self::Flac(_) | Self::Alac(_) | Self::Pcm(_) | Self::Tx3g => 0,
         }

@@ -46,6 +46,20 @@ pub struct MatroskaText {
     pub track: u64,
     /// Header of the script, with its styles (SSA and ASS); empty for the other forms.
     pub header: String,
+    /// Encoding of the text in its blocks.
+    pub encoding: BlockEncoding,
+}
+
+/// Encoding of frames in blocks of Matroska (RFC 9559 5.1.4.1.31.5).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BlockEncoding {
+    /// Frames are stored as they are.
+    #[default]
+    Plain,
+    /// Each frame is compressed (RFC 1950).
+    Zlib,
+    /// The common beginning of all frames is not stored (header stripping).
+    Stripped(Vec<u8>),
 }
 
 /// Form of the text in blocks of Matroska.
@@ -59,6 +73,13 @@ pub enum TextForm {
     WebVtt,
     /// Identifier, settings and text of a WebVTT cue, a line each for the first two (`D_WEBVTT/...` of WebM).
     WebmVtt,
+}
+
+impl MatroskaText {
+    pub(super) fn heap_bytes(&self) -> usize {
+        let prefix = if let BlockEncoding::Stripped(prefix) = &self.encoding { prefix.capacity() } else { 0 };
+        self.header.capacity() + prefix
+    }
 }
 
 impl TextForm {

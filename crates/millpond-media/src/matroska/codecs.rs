@@ -4,7 +4,7 @@ use super::track_entry::{EntryKind, Picture, Sound, TrackEntry};
 use crate::{
     boxes::FourCc,
     codec::{
-        ByteOrder, Codec, MatroskaText, PcmCoding, TextForm, TrackKind,
+        BlockEncoding, ByteOrder, Codec, MatroskaText, PcmCoding, TextForm, TrackKind,
         make::{self, Made, Pictures},
     },
     error::MediaError,
@@ -84,8 +84,14 @@ pub(super) enum FirstFrame {
 /// No output carries the codec, its frames are encoded once more, or its configuration is damaged.
 pub(super) fn way(entry: &TrackEntry) -> Result<Way, MediaError> {
     let unsupported = |what: String| MediaError::unsupported("Tracks/TrackEntry", entry.offset, what);
-    if let Some(encoding) = entry.encoding {
-        return Err(unsupported(encoding.to_owned()));
+    let is_text = matches!(entry.kind, EntryKind::Text);
+    match &entry.encoding {
+        Err(why) => return Err(unsupported((*why).to_owned())),
+        Ok(BlockEncoding::Zlib) if !is_text => return Err(unsupported("compressed frames".to_owned())),
+        Ok(BlockEncoding::Stripped(_)) if !is_text => {
+            return Err(unsupported("frames without their common beginning (header stripping)".to_owned()));
+        }
+        Ok(_) => {}
     }
     let way = match &entry.kind {
         EntryKind::Video(picture) => video(entry, picture),
@@ -156,7 +162,8 @@ fn text(entry: &TrackEntry) -> Option<Result<Way, MediaError>> {
         TextForm::Ssa => String::from_utf8_lossy(&entry.codec_private).into_owned(),
         _ => String::new(),
     };
-    let codec = Codec::MatroskaText(MatroskaText { form, track: entry.number, header });
+    let encoding = entry.encoding.clone().unwrap_or_default();
+    let codec = Codec::MatroskaText(MatroskaText { form, track: entry.number, header, encoding });
     Some(Ok(Way::Made(Made { codec, kind: TrackKind::Text, sample_entry: Vec::new() })))
 }
 

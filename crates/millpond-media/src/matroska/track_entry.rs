@@ -2,7 +2,7 @@
 
 use super::{ebml::Element, ids};
 use crate::{
-    codec::{Color, make::MOST_CONFIGURATION},
+    codec::{BlockEncoding, Color, make::MOST_CONFIGURATION},
     error::MediaError,
     movie::purpose::{Purpose, Purposes},
 };
@@ -11,7 +11,8 @@ use crate::{
 const VIDEO: u64 = 1;
 const AUDIO: u64 = 2;
 const SUBTITLE: u64 = 17;
-/// Compression by which a common beginning of all frames is kept apart (5.1.4.1.31.6).
+/// Compressions (5.1.4.1.31.6). By the second one a common beginning of all frames is kept apart.
+const ZLIB: u64 = 0;
 const HEADER_STRIPPING: u64 = 3;
 /// Most records of block additions that are kept.
 const MOST_ADDITIONS: usize = 16;
@@ -37,8 +38,8 @@ pub(super) struct TrackEntry {
     pub(super) codec_delay: u64,
     /// Records of block additions: type and extra data, such as `dvcC`.
     pub(super) additions: Vec<(u64, Vec<u8>)>,
-    /// Why the frames can't be read as they are.
-    pub(super) encoding: Option<&'static str>,
+    /// Encoding of the frames; why they can't be read, where that is not known.
+    pub(super) encoding: Result<BlockEncoding, &'static str>,
     /// Offset of the entry in the object.
     pub(super) offset: u64,
 }
@@ -90,7 +91,7 @@ impl TrackEntry {
             default_duration: None,
             codec_delay: 0,
             additions: Vec::new(),
-            encoding: None,
+            encoding: Ok(BlockEncoding::Plain),
             offset: entry.offset,
         };
         let (mut kind, mut picture, mut sound) = (0, Picture::default(), Sound::default());
@@ -240,24 +241,27 @@ fn kept(body: &[u8]) -> Vec<u8> {
     body.get(..=MOST_CONFIGURATION).unwrap_or(body).to_vec()
 }
 
-/// Returns why frames are not stored as they are; `None` where they are.
-fn encoding(encodings: &Element<'_>) -> Result<Option<&'static str>, MediaError> {
+/// Reads how frames are stored. Several encodings of one track are not supported.
+fn encoding(encodings: &Element<'_>) -> Result<Result<BlockEncoding, &'static str>, MediaError> {
+    let mut found = BlockEncoding::Plain;
     for encoding in encodings.children().filter(|element| element.id == ids::CONTENT_ENCODING) {
         if encoding.child(ids::CONTENT_ENCRYPTION).is_some() {
-            return Ok(Some("encrypted frames"));
+            return Ok(Err("encrypted frames"));
         }
         // All frames, if no scope is stated; private data and next encodings don't matter.
         let scope = encoding.child(ids::CONTENT_ENCODING_SCOPE).map_or(Ok(1), |scope| scope.unsigned())?;
         let Some(compression) = encoding.child(ids::CONTENT_COMPRESSION).filter(|_| scope & 1 != 0) else { continue };
-        let algorithm = compression.child(ids::CONTENT_COMP_ALGO).map_or(Ok(0), |algorithm| algorithm.unsigned())?;
-        let prefix = compression.child(ids::CONTENT_COMP_SETTINGS).map_or(0, |settings| settings.body.len());
-        match algorithm {
-            HEADER_STRIPPING if prefix == 0 => {}
-            HEADER_STRIPPING => return Ok(Some("frames without their common beginning (header stripping)")),
-            _ => return Ok(Some("compressed frames")),
-        }
+        let algorithm = compression.child(ids::CONTENT_COMP_ALGO).map_or(Ok(ZLIB), |algorithm| algorithm.unsigned())?;
+        let prefix = compression.child(ids::CONTENT_COMP_SETTINGS).map_or(&[][..], |settings| settings.body);
+        found = match (algorithm, prefix) {
+            (HEADER_STRIPPING, []) => continue,
+            _ if found != BlockEncoding::Plain => return Ok(Err("frames that are encoded twice")),
+            (HEADER_STRIPPING, _) => BlockEncoding::Stripped(kept(prefix)),
+            (ZLIB, _) => BlockEncoding::Zlib,
+            _ => return Ok(Err("compressed frames")),
+        };
     }
-    Ok(None)
+    Ok(Ok(found))
 }
 
 fn greatest_divisor(mut a: u64, mut b: u64) -> u64 {

@@ -1,13 +1,19 @@
 //! Text in blocks of Matroska (Matroska Codec Specifications, "Subtitles").
 
 use super::{Cue, decode, markup, srt, ssa::Script, vtt};
-use millpond_media::{MatroskaText, TextBlock, TextForm};
+use flate2::read::ZlibDecoder;
+use millpond_media::{BlockEncoding, MatroskaText, TextBlock, TextForm};
+use std::{borrow::Cow, io::Read as _};
+
+/// Most bytes of a text that was compressed.
+const MOST_TEXT: u64 = 64 << 10;
 
 /// Reads the blocks of one track.
 #[derive(Debug)]
 pub struct BlockReader {
     form: TextForm,
     track: u64,
+    encoding: BlockEncoding,
     script: Script,
 }
 
@@ -15,33 +21,49 @@ impl BlockReader {
     /// Creates a reader for the blocks of a track.
     #[must_use]
     pub fn new(config: &MatroskaText) -> Self {
-        Self { form: config.form, track: config.track, script: Script::read(&config.header) }
+        let script = Script::read(&config.header);
+        Self { form: config.form, track: config.track, encoding: config.encoding.clone(), script }
     }
 
     /// Returns the cue of a sample, without times; `None` where the sample has no block of the track, or the block no text.
     #[must_use]
     pub fn cue(&self, sample: &[u8]) -> Option<Cue> {
         let block = TextBlock::read(sample, self.track)?;
+        let text = self.decoded(block.text);
+        let text = up_to_zero(&text);
         let cue = match self.form {
             TextForm::SubRip => {
-                let (text, settings) = srt::cue_text(&decode::any(without_end(block.text)));
+                let (text, settings) = srt::cue_text(&decode::any(text));
                 Cue { text, settings: settings.to_owned(), ..Cue::default() }
             }
-            TextForm::Ssa => self.script.cue(&decode::any(without_end(block.text)))?,
+            TextForm::Ssa => self.script.cue(&decode::any(text))?,
             TextForm::WebVtt => {
                 let addition = decode::utf8(block.addition);
                 let mut lines = vtt::Lines::new(&addition);
                 let (settings, id) = (lines.next(), lines.next());
-                web_vtt(&decode::utf8(without_end(block.text)), settings, id)
+                web_vtt(&decode::utf8(text), settings, id)
             }
             TextForm::WebmVtt => {
-                let text = decode::utf8(without_end(block.text));
+                let text = decode::utf8(text);
                 let (id, rest) = text.split_once('\n').unwrap_or_default();
                 let (settings, text) = rest.split_once('\n').unwrap_or_default();
                 web_vtt(text, Some(settings), Some(id))
             }
         };
         (!cue.text.is_empty()).then_some(cue)
+    }
+
+    /// Decodes a frame. Of one that is damaged, the part before the damage is returned.
+    fn decoded<'a>(&self, frame: &'a [u8]) -> Cow<'a, [u8]> {
+        match &self.encoding {
+            BlockEncoding::Plain => Cow::Borrowed(frame),
+            BlockEncoding::Stripped(prefix) => Cow::Owned([prefix, frame].concat()),
+            BlockEncoding::Zlib => {
+                let mut text = Vec::new();
+                let _ = ZlibDecoder::new(frame).take(MOST_TEXT).read_to_end(&mut text);
+                Cow::Owned(text)
+            }
+        }
     }
 }
 
@@ -55,9 +77,9 @@ fn web_vtt(text: &str, settings: Option<&str>, id: Option<&str>) -> Cue {
     }
 }
 
-/// Some writers end the text with zero bytes.
-fn without_end(text: &[u8]) -> &[u8] {
-    text.iter().rposition(|byte| *byte != 0).map_or(&[], |last| &text[..=last])
+/// Returns the text up to the first zero byte, with which writers of C end it.
+fn up_to_zero(text: &[u8]) -> &[u8] {
+    text.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -71,9 +93,13 @@ mod tests {
         element(&[0xa0], &[block, element(&[0x75, 0xa1], &more)].concat())
     }
 
+    /// A reader of track 2.
+    fn reader(form: TextForm, encoding: BlockEncoding) -> BlockReader {
+        BlockReader::new(&MatroskaText { form, track: 2, header: String::new(), encoding })
+    }
+
     fn cue(form: TextForm, text: &str, addition: &str) -> Option<Cue> {
-        let reader = BlockReader::new(&MatroskaText { form, track: 2, header: String::new() });
-        reader.cue(&group(text.as_bytes(), addition.as_bytes()))
+        reader(form, BlockEncoding::Plain).cue(&group(text.as_bytes(), addition.as_bytes()))
     }
 
     #[test]
@@ -82,7 +108,7 @@ mod tests {
             Some(Cue { text: text.into(), settings: settings.into(), id: id.map(str::to_owned), ..Cue::default() })
         };
         assert_eq!(
-            cue(TextForm::SubRip, "{\\an8}<i>a</i> & b\r\nc\0", ""),
+            cue(TextForm::SubRip, "{\\an8}<i>a</i> & b\r\nc\0\u{7f}junk", ""),
             made("<i>a</i> &amp; b\nc", "line:0", None)
         );
         assert_eq!(
@@ -100,7 +126,19 @@ mod tests {
             assert_eq!(cue(form, "", ""), None);
             assert_eq!(cue(form, "\0\0", ""), None);
         }
-        let reader = BlockReader::new(&MatroskaText { form: TextForm::SubRip, track: 3, header: String::new() });
-        assert_eq!(reader.cue(&group(b"of another track", b"")), None);
+        assert_eq!(TextBlock::read(&group(b"of track 2", b""), 3), None);
+    }
+
+    #[test]
+    fn encoded_frames_are_decoded() {
+        let text = |encoding: BlockEncoding, frame: &[u8]| {
+            reader(TextForm::SubRip, encoding).cue(&group(frame, b"")).map(|cue| cue.text)
+        };
+        assert_eq!(text(BlockEncoding::Stripped(b"He".to_vec()), b"llo").as_deref(), Some("Hello"));
+        // `zlib.compress(b"Hello, Hello, Hello")` of Python.
+        let zlib =
+            [0x78, 0x9c, 0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0xd7, 0x51, 0xf0, 0x40, 0xa2, 0x00, 0x3f, 0xa8, 0x06, 0x75];
+        assert_eq!(text(BlockEncoding::Zlib, &zlib).as_deref(), Some("Hello, Hello, Hello"));
+        assert_eq!(text(BlockEncoding::Zlib, b"no zlib"), None);
     }
 }
