@@ -29,6 +29,7 @@
 
 mod build;
 mod contents;
+mod derived;
 mod disk;
 mod due;
 mod error;
@@ -67,6 +68,7 @@ mod walls;
 
 pub use build::{OriginOptions, build, build_with_homes, credentials, faults};
 pub use contents::{CachedObject, OriginLink, Selection, Whence};
+pub use derived::Derivation;
 pub use disk::chunk::Chunk;
 pub use disk::disk_tier::{DiskStats, Pin};
 pub use disk::ring;
