@@ -13,7 +13,7 @@ pub enum IndexError {
     #[error("{0}")]
     Origin(#[from] OriginError),
     /// Its bytes are not playable media.
-    #[error("{object}: {error}")]
+    #[error("{object}: {error}{}", Self::cure(object, error))]
     Media {
         /// Path of the object in its place.
         object: String,
@@ -43,7 +43,18 @@ impl IndexError {
     #[must_use]
     pub fn explained(name: &str, format: Foreign) -> String {
         let made = format.command(name).map_or_else(String::new, |command| format!("; to make one: {command}"));
-        format!("is {}, expected an ISO base media file or Matroska (MP4, MOV, MKV, WebM ...){made}", format.name())
+        format!("is {}, expected MP4, MOV, MKV, WebM, TS, FLV or a sound file{made}", format.name())
+    }
+
+    /// Returns the end of an error for a file whose codecs are not played: the command that makes an MP4 file of it. Empty for other
+    /// errors.
+    #[must_use]
+    pub fn cure(object: &str, error: &MediaError) -> String {
+        let MediaError::NoPlayableTrack { found, cut_short: false, .. } = error else { return String::new() };
+        let is_curable = |reason: &String| reason.ends_with("is not supported") && !reason.contains("encrypted");
+        let name = object.rsplit('/').next().unwrap_or(object);
+        let command = Foreign::Avi.command(name).filter(|_| found.iter().any(is_curable));
+        command.map_or_else(String::new, |command| format!("; to make a file that plays: {command}"))
     }
 
     /// Whether further bytes could cure it, given that the object has `object_len` bytes now.
@@ -146,6 +157,15 @@ impl From<OriginError> for LibraryError {
 }
 
 impl LibraryError {
+    /// Describes the error for viewers: as it is, but for the location of the origin.
+    #[must_use]
+    pub fn for_viewers(&self) -> String {
+        match self {
+            Self::Index(IndexError::Origin(error)) => error.for_viewers(),
+            error => error.to_string(),
+        }
+    }
+
     /// Whether there is nothing at the path.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Index(IndexError::Origin(error)) if error.is_not_found())

@@ -1,12 +1,17 @@
 //! File names: kind, media type and language of a file.
 
-/// Extensions of ISO base media files and of Matroska with video, or with any kind of track.
+/// Extensions of media files with video, or with any kind of track.
 const MEDIA: &[&str] = &[
     "mp4", "m4v", "mov", "qt", "mp4v", "3gp", "3gpp", "3g2", "3gpp2", "f4v", "mj2", "cmfv", "cmft", "ismv", "ismt",
-    "lrv", "insv", "mkv", "mk3d", "webm",
+    "lrv", "insv", "mkv", "mk3d", "webm", "ts", "m2ts", "mts", "m2t", "trp", "flv",
 ];
-/// Extensions of such files with sound alone.
-const SOUND: &[&str] = &["m4a", "m4b", "m4r", "f4a", "f4b", "mp4a", "cmfa", "isma", "mka", "weba"];
+/// Extensions of media files with sound alone.
+const SOUND: &[&str] = &[
+    "m4a", "m4b", "m4r", "f4a", "f4b", "mp4a", "cmfa", "isma", "mka", "weba", "mp3", "mp2", "mp1", "mpga", "aac",
+    "adts", "flac", "wav", "rf64", "bw64", "aif", "aiff", "aifc", "ogg", "oga", "opus",
+];
+/// Extensions of files that are the segments of a playlist beside them.
+const SEGMENTS: &[&str] = &["ts", "aac", "adts"];
 
 fn extension(name: &str) -> Option<String> {
     let (stem, extension) = name.rsplit_once('.')?;
@@ -17,6 +22,16 @@ fn extension(name: &str) -> Option<String> {
 #[must_use]
 pub fn is_media(name: &str) -> bool {
     extension(name).is_some_and(|e| MEDIA.contains(&e.as_str()) || SOUND.contains(&e.as_str()))
+}
+
+/// Whether a file of this name is a segment where its folder has a playlist.
+pub(crate) fn is_segment(name: &str) -> bool {
+    extension(name).is_some_and(|e| SEGMENTS.contains(&e.as_str()))
+}
+
+/// Whether a file of this name is an HLS playlist.
+pub(crate) fn is_playlist(name: &str) -> bool {
+    extension(name).is_some_and(|e| e == "m3u8")
 }
 
 /// Whether a file of this name holds sound without video.
@@ -98,7 +113,8 @@ pub fn content_type(name: &str) -> &'static str {
         Some("3g2" | "3gpp2") => "video/3gpp2",
         Some("mj2") => "video/mj2",
         Some("m4s") => "video/iso.segment",
-        Some("ts") => "video/mp2t",
+        Some("ts" | "m2ts" | "mts" | "m2t" | "trp") => "video/mp2t",
+        Some("flv") => "video/x-flv",
         Some("m3u8") => "application/vnd.apple.mpegurl",
         Some("mpd") => "application/dash+xml",
         Some("vtt") => "text/vtt; charset=utf-8",
@@ -110,8 +126,12 @@ pub fn content_type(name: &str) -> &'static str {
         Some("jpg" | "jpeg") => "image/jpeg",
         Some("png") => "image/png",
         Some("webp") => "image/webp",
-        Some("mp3") => "audio/mpeg",
-        Some("aac") => "audio/aac",
+        Some("mp3" | "mp2" | "mp1" | "mpga") => "audio/mpeg",
+        Some("aac" | "adts") => "audio/aac",
+        Some("flac") => "audio/flac",
+        Some("wav" | "rf64" | "bw64") => "audio/wav",
+        Some("aif" | "aiff" | "aifc") => "audio/aiff",
+        Some("ogg" | "oga" | "opus") => "audio/ogg",
         Some("webm") => "video/webm",
         Some("weba") => "audio/webm",
         Some("mkv") => "video/matroska",

@@ -117,6 +117,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Movie {
         cut_short: false,
         outline: None,
         is_indivisible: true,
+        extraction: None,
         stitched: None,
     }
 }

@@ -1,7 +1,9 @@
-//! Builds a compact index of ISO base media files (ISO/IEC 14496-12), progressive and fragmented, and of Matroska files (RFC 9559).
+//! Builds a compact index of ISO base media files (ISO/IEC 14496-12), progressive and fragmented, of Matroska files (RFC 9559), of
+//! transport streams (ISO/IEC 13818-1), of sound files and of FLV files.
 //!
 //! Pure: no I/O and no clock. [`Indexer`] names the bytes that it needs next and is given them. Its result is a
-//! [`Movie`], whose [`SampleTable`]s tell place and time of each sample without the file.
+//! [`Movie`], whose [`SampleTable`]s tell place and time of each sample without the file. The samples of a transport stream have places
+//! in an object that an [`Extractor`] makes of it.
 //!
 //! Media that arrive without an end are read by [`ts`] (MPEG-2 transport streams), [`fragment_stream`] and [`flv`].
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
@@ -14,17 +16,22 @@ pub mod error;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod flv;
+mod flv_file;
 pub mod foreign;
 mod index;
 mod matroska;
 pub mod movie;
 mod mp4;
 pub mod protection;
+mod scan;
+mod sound_file;
 pub mod stitch;
 pub mod ts;
+mod ts_file;
 pub mod units;
 #[cfg(test)]
 mod walls;
+mod window;
 pub mod work;
 
 pub use codec::{
@@ -48,6 +55,7 @@ pub use movie::{
     Edit, Movie, SkippedTrack, Track,
     descriptions::{Description, Descriptions, sets_with_lengths},
     edits::{Hidden, Span, clip_spans, spans},
+    extraction::{Extraction, PacketForm},
     outline::{FragmentTimes, Outline},
     purpose::{Purpose, Purposes},
     sample_table::{Sample, SampleTable, SampleTableBuilder, Samples},
@@ -55,5 +63,6 @@ pub use movie::{
 };
 pub use mp4::{dref, fragment_stream};
 pub use protection::{Protection, Scheme, SystemHeader, Uuid};
+pub use ts_file::Extractor;
 pub use units::{ByteRange, Timescale};
 pub use work::{Work, WorkError};

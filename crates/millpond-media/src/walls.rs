@@ -6,13 +6,14 @@ use millpond_walls::{Rows, Walls};
 const ROWS: Rows = &[
     &["stitch"],
     &["index"],
-    &["matroska", "mp4"],
+    &["flv_file", "sound_file", "ts_file"],
+    &["matroska", "mp4", "scan"],
     &["flv", "movie", "ts"],
     &["codec"],
     &["protection"],
     &["budget"],
     &["boxes"],
-    &["error"],
+    &["error", "window"],
     &["bits", "foreign", "units", "work"],
 ];
 

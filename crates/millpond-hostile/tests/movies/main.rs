@@ -2,6 +2,7 @@
 
 mod matroska;
 mod measure;
+mod scanned;
 
 use measure::{Outcome, alone, measured};
 use millpond_hostile::{

@@ -1,8 +1,8 @@
 //! A folder as its viewers see it: what can be played, what can be opened, and what is left out.
 
 use crate::{
-    folder::{FolderContent, LeftOut},
-    names::{is_manifest, is_media, stem},
+    folder::{FolderContent, LeftOut, has_playlist, is_title},
+    names::{is_manifest, stem},
     options::Titles,
     url_list::shared,
 };
@@ -97,9 +97,10 @@ impl ListedFolder {
             };
             rows.push(ListedRow { path, kind, bytes: sum(&title.files), files: title.files.clone(), title: name });
         }
+        let has_playlist = has_playlist(entries);
         rows.extend(entries.iter().filter(|entry| !entry.folder).filter_map(|entry| {
             let kind = match &entry.name {
-                name if is_media(name) => RowKind::File,
+                name if is_title(name, has_playlist) => RowKind::File,
                 name if is_manifest(name) => RowKind::Manifest,
                 _ => return None,
             };

@@ -57,14 +57,12 @@ impl FolderContent {
         let mut content = Self::default();
         let media = media(entries);
         let files = || entries.iter().filter(|entry| !entry.folder).map(|entry| entry.name.as_str());
-        let has_playlist = files().any(|name| name.ends_with(".m3u8"));
+        let has_playlist = has_playlist(entries);
         content.folders = entries.iter().filter(|entry| entry.folder).map(|entry| entry.name.clone()).collect();
-        for name in files().filter(|name| !names::is_media(name)) {
+        for name in files().filter(|name| !is_title(name, has_playlist)) {
             match Foreign::of_name(name) {
                 _ if names::is_manifest(name) => content.manifests.push(name.to_owned()),
                 _ if names::is_subtitle(name) => content.subtitles.push(name.to_owned()),
-                // Beside a playlist, these files are its segments.
-                Some(Foreign::MpegTs | Foreign::Adts) if has_playlist => content.others += 1,
                 Some(format) => content.left_out.push(LeftOut { name: name.to_owned(), format }),
                 None => content.others += 1,
             }
@@ -84,9 +82,21 @@ impl FolderContent {
     }
 }
 
+/// Whether a folder has an HLS playlist. Transport streams beside it are its segments.
+pub(crate) fn has_playlist(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| !entry.folder && names::is_playlist(&entry.name))
+}
+
+/// Whether a file of this name is media by itself, and no segment of a playlist in its folder.
+pub(crate) fn is_title(name: &str, has_playlist: bool) -> bool {
+    names::is_media(name) && !(has_playlist && names::is_segment(name))
+}
+
 /// Returns the media files of a folder. An index file (`a.dref.mp4`) replaces the file it was made from.
 pub(crate) fn media(entries: &[Entry]) -> Vec<&str> {
-    let all = || entries.iter().filter(|e| !e.folder && names::is_media(&e.name)).map(|e| e.name.as_str());
+    let has_playlist = has_playlist(entries);
+    let is_file = |entry: &&Entry| !entry.folder && is_title(&entry.name, has_playlist);
+    let all = || entries.iter().filter(is_file).map(|entry| entry.name.as_str());
     let indexed: HashSet<&str> = all().filter_map(|name| name.strip_suffix(".dref.mp4")).collect();
     all().filter(|name| !indexed.contains(names::stem(name))).collect()
 }
@@ -144,10 +154,11 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_named() {
-        let mixed = content(&["a.avi", "b.FLV", "c.txt", "d.mp4", "e.ts"]);
+        let mixed = content(&["a.avi", "b.WMV", "c.txt", "d.mp4", "e.ts"]);
         let left: Vec<_> = mixed.left_out.iter().map(|left| (left.name.as_str(), left.format)).collect();
-        assert_eq!(left, [("a.avi", Foreign::Avi), ("b.FLV", Foreign::Flv), ("e.ts", Foreign::MpegTs)]);
-        let ready = content(&["index.m3u8", "1.ts", "2.ts", "a.flv"]);
+        assert_eq!(left, [("a.avi", Foreign::Avi), ("b.WMV", Foreign::Asf)]);
+        assert_eq!(paths(&mixed), ["d.mp4", "e.ts"]);
+        let ready = content(&["index.m3u8", "1.ts", "2.ts", "a.wmv"]);
         assert_eq!((ready.left_out.len(), ready.others, ready.is_asset), (1, 3, false));
     }
 

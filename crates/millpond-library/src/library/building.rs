@@ -6,7 +6,7 @@ use crate::{
     error::LibraryError,
     folder::grouping::{Member, Recipe, SidecarFile},
     index_files::{SEED, fnv},
-    library::{Library, Purpose, folder_path, index::HEAD, stitching::missing},
+    library::{Library, Purpose, folder_path, frames::Frames, index::HEAD, stitching::missing},
     version::AssetVersion,
     work::{Charge, PoolError, WorkPool},
 };
@@ -36,9 +36,10 @@ const MOST_STEPS: u64 = 1 << 26;
 /// A file of an asset, opened and indexed.
 struct OpenedFile {
     source: SourceObject,
-    object: Arc<Object>,
-    /// The object of its media, where that is another.
-    media: Option<Arc<Object>>,
+    /// The object of its media.
+    media: Arc<Object>,
+    /// The objects whose change changes it.
+    depends: Vec<Arc<Object>>,
 }
 
 impl Library {
@@ -125,10 +126,9 @@ impl Library {
         let opening: Vec<_> = members.iter().map(|member| self.source(place, member, (purpose, detail))).collect();
         let mut opened = stream::iter(opening).buffered(FILES_AT_ONCE);
         let mut sources = Vec::with_capacity(members.len());
-        while let Some(OpenedFile { source, object, media }) = opened.try_next().await? {
-            building.depends.push(object.clone());
-            building.depends.extend(media.clone());
-            building.objects.push(media.unwrap_or(object));
+        while let Some(OpenedFile { source, media, depends }) = opened.try_next().await? {
+            building.depends.extend(depends);
+            building.objects.push(media);
             sources.push(source);
         }
         Ok(sources)
@@ -138,11 +138,17 @@ impl Library {
     async fn source(&self, place: &str, member: &Member, need: (Purpose, Detail)) -> Result<OpenedFile, LibraryError> {
         let object = self.store.open_head(place, &member.path, HEAD).await?;
         let movie = self.movie(&object, need).await?;
-        let media = match &movie.external_media {
-            None => None,
-            Some(location) => Some(self.store.open(place, &external(&member.path, location)?).await?),
+        let mut depends = vec![object.clone()];
+        let media = match (&movie.external_media, Frames::of(&movie)) {
+            (Some(location), _) => {
+                let media = self.store.open(place, &external(&member.path, location)?).await?;
+                depends.push(media.clone());
+                media
+            }
+            (None, Some(frames)) => self.store.derived(&object, Arc::new(frames)),
+            (None, None) => object,
         };
-        Ok(OpenedFile { source: member.source(movie), object, media })
+        Ok(OpenedFile { source: member.source(movie), media, depends })
     }
 
     /// Returns the index of an object. An object that ends too early and may still grow is an error.

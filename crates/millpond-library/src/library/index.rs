@@ -378,7 +378,8 @@ mod tests {
             element(&[0xae], &fields.concat())
         };
         let tracks = [entry(1, 2, b"A_AAC"), entry(2, 17, b"S_TEXT/UTF8")].concat();
-        let text = element(&[0xa0], &element(&[0xa1], b"\x82\0\0\0a"));
+        let block = [element(&[0xa1], b"\x82\0\0\0a"), element(&[0x9b], &[9])].concat();
+        let text = element(&[0xa0], &block);
         let endless = |id: &[u8]| [id, &[0xff]].concat();
         let parts = [
             element(&[0x1a, 0x45, 0xdf, 0xa3], &element(&[0x42, 0x82], b"matroska")),

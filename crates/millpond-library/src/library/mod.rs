@@ -2,6 +2,7 @@
 
 pub(crate) mod building;
 mod former;
+mod frames;
 pub(crate) mod index;
 mod loading;
 mod open_files;

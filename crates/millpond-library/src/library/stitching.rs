@@ -1,7 +1,7 @@
 //! Stitched titles: the indexes of their items become one, in memory and steps that are charged before.
 
 use crate::{
-    error::LibraryError,
+    error::{IndexError, LibraryError},
     folder::grouping::{Recipe, RecipeItem},
     library::{Library, building::Building},
 };
@@ -10,6 +10,7 @@ use millpond_media::{
     stitch::{StitchItem, stitch, stitched_bytes},
 };
 use millpond_package::SourceObject;
+use millpond_store::OriginError;
 use std::sync::Arc;
 
 /// Steps that stitching one title may take, of some ten nanoseconds each. Each item takes four for each sample of its file.
@@ -46,11 +47,29 @@ impl Library {
 
 /// Names the manifest of an item whose file is missing.
 pub(crate) fn missing(shown: &str, error: LibraryError) -> LibraryError {
-    match error.is_not_found() {
-        true => {
-            let why = format!("an item: {error}, expected a media file at that path");
+    match &error {
+        // Viewers read this too: the path in the place, without the place's folder.
+        LibraryError::Index(IndexError::Origin(OriginError::NotFound { at })) => {
+            let why = format!("an item: {}: not found, expected a media file at that path", at.path);
             LibraryError::Manifest { manifest: shown.to_owned(), why }
         }
-        false => error,
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_store::At;
+
+    #[test]
+    fn a_missing_item_is_named_without_the_folder() {
+        let error = OriginError::NotFound { at: At::new("/srv/films", "evening/intro.mp4") };
+        let told = missing("films/evening.smil", error.into()).for_viewers();
+        let expected = "films/evening.smil: an item: evening/intro.mp4: not found, expected a media file at that path";
+        assert_eq!(told, expected);
+        let at = At::new("/srv/films", "evening/intro.mp4");
+        let error = OriginError::Forbidden { at, detail: "/srv".to_owned() };
+        assert_eq!(missing("films/evening.smil", error.into()).for_viewers(), "the storage failed: forbidden");
     }
 }

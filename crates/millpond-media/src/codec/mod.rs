@@ -10,6 +10,7 @@ pub(crate) mod importance;
 pub mod make;
 pub mod nal;
 pub(crate) mod orientation;
+mod stream_form;
 mod text;
 mod track_kind;
 mod unsupported;
@@ -18,7 +19,6 @@ pub(crate) mod video;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use audio::asc::SAMPLE_RATES;
 pub use audio::{
     aac::AacConfig,
     ac3::{Ac3Config, Eac3Config},
@@ -29,6 +29,8 @@ pub use audio::{
     opus::OpusConfig,
     pcm::{ByteOrder, PcmCoding, PcmConfig},
 };
+pub(crate) use audio::{adts::AdtsHeader, asc::SAMPLE_RATES};
+pub use stream_form::StreamForm;
 pub use text::{BlockEncoding, MatroskaText, StppConfig, TextForm, WvttConfig};
 pub use track_kind::TrackKind;
 pub use video::{

@@ -213,6 +213,7 @@ fn bare(movie: &Movie) -> Movie {
         cut_short: false,
         outline: None,
         is_indivisible: false,
+        extraction: None,
         stitched: None,
     }
 }

@@ -4,6 +4,7 @@ use crate::{
     boxes::{FIRST, HEADER, Node, show},
     budget::Rounds,
     error::MediaError,
+    flv_file,
     index::{
         entry_points::EntrySearch,
         finer_clock, first_frames,
@@ -14,6 +15,9 @@ use crate::{
     matroska::{self, MatroskaIndexer, MatroskaStep},
     movie::{Movie, sample_table::SampleTable},
     mp4::moov::MovieDraft,
+    scan::{FileScan, ScanStep},
+    sound_file,
+    ts_file::{self, TsFileIndexer, TsFileStep},
     units::{ByteRange, Timescale},
     work::Work,
 };
@@ -54,6 +58,9 @@ pub enum Step {
 /// wrong, the first bytes of a few samples are read too, in up to 21 further batches. MP3 takes one more batch of a few
 /// bytes per track.
 ///
+/// A transport stream is read as a whole, eight MiB a batch. Sound files and FLV files are read from their beginning to their end, in
+/// requests of 1 MiB. PCM is told by headers alone.
+///
 /// With [`outlining`](Self::outlining), a fragmented file with an index of its fragments takes two or three batches of a few
 /// kilobytes, and gets an [`Outline`](crate::Outline).
 #[derive(Debug)]
@@ -77,6 +84,10 @@ enum Stage {
     Boxes(Lane, Rounds),
     /// Reading a Matroska file.
     Matroska(Box<MatroskaIndexer>),
+    /// Reading a transport stream.
+    TransportStream(Box<TsFileIndexer>),
+    /// Reading a sound file or an FLV file.
+    Scan(Box<FileScan>),
     /// Searching for a table of fragments.
     Outline(Box<OutlineSearch>),
     /// Searching for fragments.
@@ -171,7 +182,11 @@ impl Indexer {
     /// Whether bytes that were supplied are not held any more when the next ones are needed.
     #[must_use]
     pub fn is_scanning(&self) -> bool {
-        matches!(&self.stage, Stage::Matroska(indexer) if indexer.is_at_blocks() || indexer.is_at_frames())
+        match &self.stage {
+            Stage::Matroska(indexer) => indexer.is_at_blocks() || indexer.is_at_frames(),
+            Stage::TransportStream(_) | Stage::Scan(_) => true,
+            _ => false,
+        }
     }
 
     /// Bytes of heap that the sample tables of a scan hold so far.
@@ -179,6 +194,8 @@ impl Indexer {
     pub fn scanned_bytes(&self) -> usize {
         match &self.stage {
             Stage::Matroska(indexer) => indexer.scanned_bytes(),
+            Stage::TransportStream(indexer) => indexer.scanned_bytes(),
+            Stage::Scan(scan) => scan.heap_bytes(),
             _ => 0,
         }
     }
@@ -201,6 +218,8 @@ impl Indexer {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Boxes(lane, rounds) => self.find_moov(lane, rounds),
             Stage::Matroska(indexer) => self.read_matroska(indexer),
+            Stage::TransportStream(indexer) => self.read_transport_stream(indexer),
+            Stage::Scan(scan) => self.scan(scan),
             Stage::Outline(search) => self.find_outline(search),
             Stage::Fragments(parts) => self.find_fragments(*parts),
             Stage::Frames(mut movie) => {
@@ -221,6 +240,15 @@ impl Indexer {
                 let indexer = MatroskaIndexer::new(self.object_len, most, self.limits.head, self.outlining, work);
                 self.arrived.put(ByteRange::at(0, bytes.len() as u64), bytes);
                 return self.read_matroska(Box::new(indexer));
+            }
+            if lane.held_to() == 0 && !is_iso(&bytes) {
+                if let Some((form, start)) = ts_file::find_packets(&bytes, self.object_len) {
+                    let indexer = TsFileIndexer::new(self.object_len, form, start, self.work.clone());
+                    return self.read_transport_stream(Box::new(indexer));
+                }
+                if let Some(reader) = flv_file::reader(&bytes).or_else(|| sound_file::reader(&bytes)) {
+                    return self.scan(Box::new(FileScan::new(self.object_len, bytes, reader, self.work.clone())));
+                }
             }
             lane.append(bytes);
         }
@@ -259,8 +287,7 @@ impl Indexer {
                 MatroskaStep::Done(movie) => return Ok(self.done(*movie)),
                 MatroskaStep::Needs(ranges) => ranges,
             };
-            let arrived: Vec<_> =
-                ranges.iter().filter_map(|range| Some((*range, self.arrived.take_from(range.start)?))).collect();
+            let arrived = self.take_arrived(&ranges);
             if arrived.is_empty() {
                 self.stage = Stage::Matroska(indexer);
                 return Ok(Step::Need(ranges));
@@ -269,6 +296,46 @@ impl Indexer {
                 indexer.supply(range, bytes);
             }
         }
+    }
+
+    /// Reads a transport stream as far as the bytes allow.
+    fn read_transport_stream(&mut self, mut indexer: Box<TsFileIndexer>) -> Result<Step, MediaError> {
+        loop {
+            let ranges = match indexer.step()? {
+                TsFileStep::Done(movie) => return Ok(self.done(*movie)),
+                TsFileStep::Needs(ranges) => ranges,
+            };
+            let arrived = self.take_arrived(&ranges);
+            if arrived.is_empty() {
+                self.stage = Stage::TransportStream(indexer);
+                return Ok(Step::Need(ranges));
+            }
+            for (range, bytes) in arrived {
+                indexer.supply(range, bytes);
+            }
+        }
+    }
+
+    /// Reads a sound file or an FLV file as far as the bytes allow.
+    fn scan(&mut self, mut scan: Box<FileScan>) -> Result<Step, MediaError> {
+        loop {
+            let range = match scan.step()? {
+                ScanStep::Done(movie) => return Ok(self.done(*movie)),
+                ScanStep::Needs(range) => range,
+            };
+            match self.arrived.take(range) {
+                Some(bytes) => scan.supply(bytes),
+                None => {
+                    self.stage = Stage::Scan(scan);
+                    return Ok(Step::Need(vec![range]));
+                }
+            }
+        }
+    }
+
+    /// Returns those of some ranges that have arrived.
+    fn take_arrived(&mut self, ranges: &[ByteRange]) -> Vec<(ByteRange, Bytes)> {
+        ranges.iter().filter_map(|range| Some((*range, self.arrived.take_from(range.start)?))).collect()
     }
 
     /// Begins the walk over all fragments behind a movie box of `header` bytes.
@@ -376,7 +443,12 @@ impl Indexer {
             };
             if at == 0 && !FIRST.contains(&&header.kind) {
                 let found = format!("a box of type {}", show(header.kind));
-                return Err(MediaError::invalid("the file", 0, found, "ftyp: an ISO base media file, or Matroska"));
+                return Err(MediaError::invalid(
+                    "the file",
+                    0,
+                    found,
+                    "ftyp: an ISO base media file, or another format",
+                ));
             }
             if &header.kind == b"moov" {
                 if size > lane.left() {
@@ -417,6 +489,11 @@ impl Indexer {
             _ => MediaError::NoMovieBox { offset: self.object_len },
         }
     }
+}
+
+/// Whether an object begins with a box of a known type, so that it is in no other format.
+fn is_iso(head: &[u8]) -> bool {
+    head.get(4..8).is_some_and(|kind| FIRST.iter().any(|first| &first[..] == kind))
 }
 
 /// Returns the facts of an outlined movie that comparing it with the media must not change.

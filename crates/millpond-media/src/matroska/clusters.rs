@@ -2,11 +2,10 @@
 
 use super::{
     block,
-    ebml::{self, Header, LONGEST_HEADER},
+    ebml::{self, Header, Here, LONGEST_HEADER},
     ids,
-    window::{Here, Window},
 };
-use crate::{error::MediaError, units::ByteRange, work::Work};
+use crate::{error::MediaError, units::ByteRange, window::Window, work::Work};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
@@ -180,7 +179,7 @@ impl Clusters {
                 }
             }
             self.cluster.take_if(|cluster| cluster.end.is_some_and(|end| at >= end));
-            let header = match self.window.here() {
+            let header = match Here::of(&self.window) {
                 Here::End if self.group.is_some() => {
                     self.is_cut_short = true;
                     self.group = None;

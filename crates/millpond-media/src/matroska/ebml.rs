@@ -1,6 +1,6 @@
 //! Elements of EBML (RFC 8794): an identifier, a size, and a body.
 
-use crate::error::MediaError;
+use crate::{error::MediaError, window::Window};
 
 /// First bytes of a file.
 pub(crate) const MAGIC: [u8; 4] = [0x1a, 0x45, 0xdf, 0xa3];
@@ -53,6 +53,31 @@ impl Header {
     /// Bytes of header and body; `None` where the size is unknown.
     pub(super) fn whole(&self) -> Option<u64> {
         self.body?.checked_add(self.length)
+    }
+}
+
+/// Content of a window at its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Here {
+    End,
+    /// Too few bytes to decide.
+    Unknown,
+    /// Bytes that are no header.
+    Garbage,
+    Element(Header),
+}
+
+impl Here {
+    /// The content at the position of a window.
+    pub(super) fn of(window: &Window) -> Self {
+        if window.left() == 0 {
+            return Self::End;
+        }
+        match Header::read(window.held()) {
+            Read::Header(header) => Self::Element(header),
+            Read::Short if (window.held().len() as u64) < LONGEST_HEADER.min(window.left()) => Self::Unknown,
+            Read::Short | Read::Garbage => Self::Garbage,
+        }
     }
 }
 

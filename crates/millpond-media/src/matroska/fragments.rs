@@ -50,6 +50,9 @@ impl Fragments {
         let track = of_kind(|kind| matches!(kind, EntryKind::Video(_)))
             .or_else(|| of_kind(|kind| matches!(kind, EntryKind::Audio(_))))?;
         let (start, end) = found.segment;
+        // Cues, tags and attachments may follow the last cluster.
+        let last = cues.iter().filter(|cue| cue.track == track).map(|cue| start.saturating_add(cue.cluster)).max()?;
+        let end = found.places.iter().copied().filter(|place| *place > last).min().unwrap_or(end).min(end);
         let fragment = |cue: &Cue| Fragment {
             time: cue.time,
             offset: start.saturating_add(cue.cluster),

@@ -2,14 +2,13 @@
 
 use super::{
     cues::{self, Cue},
-    ebml::{self, Header, LONGEST_HEADER},
+    ebml::{self, Header, Here, LONGEST_HEADER},
     ids,
     segment::{self, Info},
     tags::{self, TrackDuration},
     track_entry::TrackEntry,
-    window::{Here, Window},
 };
-use crate::{error::MediaError, units::ByteRange, work::Work};
+use crate::{error::MediaError, units::ByteRange, window::Window, work::Work};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -40,6 +39,8 @@ pub(super) struct Head {
     durations: Vec<TrackDuration>,
     /// Elements that `SeekHead` names, by their offsets.
     named: BTreeMap<u64, u32>,
+    /// Offsets of all elements of the segment that were named or read.
+    places: Vec<u64>,
     seeks: usize,
     elements: u32,
     work: Work,
@@ -67,6 +68,8 @@ pub(super) struct Found {
     /// Beginning and end of the segment's body.
     pub(super) segment: (u64, u64),
     pub(super) first_cluster: u64,
+    /// Offsets of other elements that `SeekHead` names.
+    pub(super) places: Vec<u64>,
 }
 
 /// Result of one step.
@@ -91,6 +94,7 @@ impl Head {
             cues: None,
             durations: Vec::new(),
             named: BTreeMap::new(),
+            places: Vec::new(),
             seeks: 0,
             elements: 0,
             work,
@@ -115,7 +119,7 @@ impl Head {
                 let (found, most) = (u64::from(self.elements), u64::from(MOST_ELEMENTS));
                 return Err(MediaError::too_large("Segment", at, found, most, "elements before the first cluster"));
             }
-            let header = match self.window.here() {
+            let header = match Here::of(&self.window) {
                 Here::Unknown => return Ok(Step::Needs(self.window.want(LONGEST_HEADER))),
                 Here::Element(header) => header,
                 Here::End | Here::Garbage if self.stage == Stage::Top => {
@@ -188,7 +192,7 @@ impl Head {
 
     /// Whether tags follow, all of whose bytes are there.
     fn has_tags_next(&self) -> bool {
-        let Here::Element(header) = self.window.here() else { return false };
+        let Here::Element(header) = Here::of(&self.window) else { return false };
         header.id == ids::TAGS && header.whole().is_some_and(|whole| self.window.bytes(whole).is_some())
     }
 
@@ -220,7 +224,9 @@ impl Head {
                     let start = self.segment.0;
                     let seeks = segment::seeks(&element).into_iter();
                     let found = seeks.map(|(id, place)| (start.saturating_add(place), id));
-                    self.named.extend(found.filter(|(place, _)| *place > at).take(MOST_SEEKS));
+                    let found: Vec<(u64, u32)> = found.filter(|(place, _)| *place > at).take(MOST_SEEKS).collect();
+                    self.places.extend(found.iter().filter(|(_, id)| *id != ids::CLUSTER).map(|(place, _)| *place));
+                    self.named.extend(found);
                 }
                 ids::INFO => self.info = Some(Info::read(&element)?),
                 ids::TRACKS => self.tracks = Some(segment::tracks(&element)?),
@@ -300,6 +306,7 @@ impl Head {
             durations: std::mem::take(&mut self.durations),
             segment: self.segment,
             first_cluster,
+            places: std::mem::take(&mut self.places),
         }))
     }
 }

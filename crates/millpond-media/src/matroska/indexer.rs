@@ -10,7 +10,6 @@ use super::{
     stretch::{Marks, Stretch},
 };
 use crate::{
-    budget::MOST_SKIPPED,
     error::MediaError,
     movie::{Movie, SkippedTrack, Track, TrackKind, outline::Outline},
     units::ByteRange,
@@ -155,7 +154,7 @@ impl Blocks {
 
     /// Reads blocks. Returns the range that is needed; `None` at the end.
     fn step(&mut self) -> Result<Option<ByteRange>, MediaError> {
-        if !self.lanes.iter().any(|lane| lane.plays() && lane::is_media(&lane.entry)) {
+        if !has_media(&self.lanes) {
             return Ok(None);
         }
         loop {
@@ -179,14 +178,17 @@ impl Blocks {
         let Self { info, lanes, stretch, start, has_fragments } = self;
         let cut_short = stretch.is_cut_short();
         let base = lanes.iter().filter_map(Lane::first).min().unwrap_or(0);
+        let has_media = has_media(&lanes);
         let mut tracks: Vec<Track> = Vec::new();
         let mut skipped = Vec::new();
         for lane in lanes {
             let id = u32::try_from(lane.entry.number).unwrap_or(u32::MAX);
+            // No blocks are read for text alone.
+            let alone = (lane.is_text() && !has_media).then(|| text_alone(lane.entry.offset));
             match lane.finish(id, base, &info) {
                 Ok((track, _)) if tracks.iter().all(|other| other.id != id) => tracks.push(track),
                 Ok(_) => skipped.push(SkippedTrack { id, reason: format!("track number {id} was used before") }),
-                Err(error) => skipped.push(SkippedTrack { id, reason: error.to_string() }),
+                Err(error) => skipped.push(SkippedTrack { id, reason: alone.unwrap_or(error).to_string() }),
             }
         }
         tracks.sort_by_key(|track| track.kind == TrackKind::Text);
@@ -198,22 +200,19 @@ impl Blocks {
     }
 }
 
-fn movie(info: &Info, tracks: Vec<Track>, mut skipped: Vec<SkippedTrack>) -> Movie {
-    skipped.truncate(MOST_SKIPPED);
+/// Whether pictures or sound can be played, as far as is known.
+fn has_media(lanes: &[Lane]) -> bool {
+    lanes.iter().any(|lane| lane.plays() && lane::is_media(&lane.entry))
+}
+
+/// Returns the error of a track of text in a file that has no other track to play.
+fn text_alone(offset: u64) -> MediaError {
+    let found = "text without pictures or sound that can be played";
+    MediaError::invalid("Tracks/TrackEntry", offset, found, "text beside either")
+}
+
+fn movie(info: &Info, tracks: Vec<Track>, skipped: Vec<SkippedTrack>) -> Movie {
     let duration = info.duration.map_or(0.0, |ticks| ticks * info.scale as f64 / SECOND);
-    Movie {
-        timescale: lane::MOVIE,
-        duration: (duration * f64::from(lane::MOVIE.get())) as u64,
-        fragmented: false,
-        tracks,
-        clips: Vec::new(),
-        skipped,
-        external_media: None,
-        system_headers: Vec::new(),
-        fragment_headers: Vec::new(),
-        cut_short: false,
-        outline: None,
-        is_indivisible: false,
-        stitched: None,
-    }
+    let duration = (duration * f64::from(lane::MOVIE.get())) as u64;
+    Movie { duration, ..Movie::of_tracks(lane::MOVIE, tracks, skipped) }
 }

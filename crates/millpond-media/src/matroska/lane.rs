@@ -141,7 +141,7 @@ impl Lane {
             State::Text(parts) => {
                 let (made, texts) = *parts;
                 let clock = clock(&made.kind, info.scale);
-                (made, texts.finish(), edits(clock, 0, base, base), Course::Stated)
+                (made, texts.finish(base), edits(clock, 0, base, base), Course::Stated)
             }
             State::Left(error) => return Err(error),
             State::Waiting(_) => return Err(no_frames(&entry)),

@@ -23,7 +23,6 @@ mod tags;
 mod text_block;
 mod texts;
 mod track_entry;
-mod window;
 
 pub(crate) use block_loader::BlockLoader;
 pub(crate) use ebml::MAGIC;

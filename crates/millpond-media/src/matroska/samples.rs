@@ -7,7 +7,7 @@
 use super::clusters::Block;
 use crate::{
     codec::audio::opus,
-    movie::sample_table::{SampleTable, SampleTableBuilder},
+    movie::sample_table::{SampleTable, SampleTableBuilder, Slack},
     units::{ByteRange, Timescale},
 };
 
@@ -15,8 +15,6 @@ use crate::{
 const MOST_PICTURES: usize = 1 << 16;
 /// Ticks of the segment by which a stated time may differ from the end of the frame before.
 const ROUNDED: i64 = 1;
-/// Longest overlap of a frame of sound with those before, as a part of a second, by which it is only moved.
-const OVERLAP: i64 = 10;
 
 /// Ticks of a segment to ticks of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,14 +135,9 @@ impl Samples {
     /// Returns when a frame of sound is decoded that is stated at `start`: at the end of the frame before, if rounding explains
     /// the difference, or if the frames overlap by little.
     fn follow(&self, start: i64) -> i64 {
-        let next = self.table.next_dts();
-        let overlap = match self.course {
-            Course::Pcm { .. } => i64::MAX,
-            _ => i64::from(self.clock.timescale.get()) / OVERLAP,
-        };
-        let late = start.saturating_sub(next);
-        let follows = late <= self.clock.ticks(ROUNDED).saturating_add(1) && late.saturating_neg() <= overlap;
-        if !self.table.is_empty() && follows { next } else { start }
+        let slack = Slack::of_sound(self.clock.timescale, self.clock.ticks(ROUNDED));
+        self.table
+            .follow(start, if matches!(self.course, Course::Pcm { .. }) { slack.with_any_overlap() } else { slack })
     }
 
     fn sound(&mut self, at: i64, range: ByteRange, length: u32) {

@@ -76,20 +76,20 @@ impl Texts {
         });
     }
 
-    /// Returns a table of all texts, by time.
-    pub(super) fn finish(self) -> SampleTable {
+    /// Returns a table of all texts that are shown from `base` ticks of the segment on, by time. Texts that began before begin there.
+    pub(super) fn finish(self, base: i64) -> SampleTable {
         let Self { clock, mut shown } = self;
         shown.sort_by_key(|text| text.start);
         let last = i64::from(clock.timescale.get()) * LAST_MS / 1000;
-        let nexts = shown.iter().skip(1).map(|text| Some(text.start)).chain([None]);
-        let durations: Vec<u32> = shown
-            .iter()
-            .zip(nexts)
-            .map(|(text, next)| {
-                let end = text.end.or(next).unwrap_or_else(|| text.start.saturating_add(last));
-                u32::try_from(end.saturating_sub(text.start).max(0)).unwrap_or(u32::MAX)
-            })
-            .collect();
+        let nexts: Vec<Option<i64>> = shown.iter().skip(1).map(|text| Some(text.start)).chain([None]).collect();
+        for (text, next) in shown.iter_mut().zip(nexts) {
+            text.end = text.end.or(next).or(Some(text.start.saturating_add(last)));
+            text.start = text.start.max(clock.ticks(base));
+        }
+        shown.retain(|text| text.end.is_some_and(|end| end > text.start));
+        let duration =
+            |text: &Shown| u32::try_from(text.end.unwrap_or(0).saturating_sub(text.start)).unwrap_or(u32::MAX);
+        let durations: Vec<u32> = shown.iter().map(duration).collect();
         let mut table = SampleTable::builder();
         for (text, duration) in shown.iter().zip(&durations) {
             table.set_start_dts(text.start);
@@ -113,16 +113,24 @@ mod tests {
         Block { track: 3, element, time, is_key: true, duration, opening: [0; 2], first: None }
     }
 
+    /// Time, duration and place of each text that is shown from `base` on.
+    fn shown(texts: &[(i64, Option<u64>)], base: i64) -> Vec<(i64, u32, u64)> {
+        let mut all = Texts::new(clock());
+        texts.iter().for_each(|(time, duration)| all.push(&block(*time, *duration)));
+        all.finish(base).iter().map(|text| (text.dts, text.duration, text.range.start)).collect()
+    }
+
     #[test]
     fn texts_may_overlap_and_are_sorted() {
-        let mut texts = Texts::new(clock());
-        for (time, duration) in [(1000, Some(5000)), (4000, Some(500)), (2000, Some(1000)), (4000, None), (9000, None)]
-        {
-            texts.push(&block(time, duration));
-        }
-        let found: Vec<_> = texts.finish().iter().map(|text| (text.dts, text.duration, text.range.start)).collect();
+        let texts = [(1000, Some(5000)), (4000, Some(500)), (2000, Some(1000)), (4000, None), (9000, None)];
         let expected =
             [(1000, 5000, 1000), (2000, 1000, 2000), (4000, 500, 4000), (4000, 5000, 4000), (9000, 5000, 9000)];
-        assert_eq!(found, expected);
+        assert_eq!(shown(&texts, 0), expected);
+    }
+
+    #[test]
+    fn texts_of_before_the_first_picture_begin_with_it() {
+        let texts = [(0, Some(60_000)), (1000, Some(1500)), (2000, Some(5000)), (7000, Some(0)), (12_000, Some(500))];
+        assert_eq!(shown(&texts, 5000), [(5000, 55_000, 0), (5000, 2000, 2000), (12_000, 500, 12_000)]);
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod descriptions;
 pub(crate) mod edits;
+pub(crate) mod extraction;
 pub(crate) mod outline;
 pub(crate) mod purpose;
 pub(crate) mod sample_table;
@@ -12,8 +13,12 @@ pub use crate::codec::TrackKind;
 pub use stitched::Stitched;
 
 use crate::{
+    budget::MOST_SKIPPED,
     codec::{Codec, make::Made},
-    movie::{descriptions::Descriptions, outline::Outline, purpose::Purposes, sample_table::SampleTable},
+    movie::{
+        descriptions::Descriptions, extraction::Extraction, outline::Outline, purpose::Purposes,
+        sample_table::SampleTable,
+    },
     protection::{Protection, SystemHeader},
     units::Timescale,
 };
@@ -49,6 +54,8 @@ pub struct Movie {
     pub outline: Option<Box<Outline>>,
     /// Whether no outline can be made, so that every index of the object holds all samples.
     pub is_indivisible: bool,
+    /// Map of the extracted object to the file. If there is one, the ranges of samples are ranges of the extracted object.
+    pub extraction: Option<Box<Extraction>>,
     /// The objects of its samples, where these are several. No index file holds such a movie.
     #[serde(skip)]
     pub stitched: Option<Box<Stitched>>,
@@ -140,6 +147,27 @@ pub struct SkippedTrack {
 }
 
 impl Movie {
+    /// Returns a movie of tracks that hold all their samples.
+    pub(crate) fn of_tracks(timescale: Timescale, tracks: Vec<Track>, mut skipped: Vec<SkippedTrack>) -> Self {
+        skipped.truncate(MOST_SKIPPED);
+        Self {
+            timescale,
+            duration: 0,
+            fragmented: false,
+            tracks,
+            clips: Vec::new(),
+            skipped,
+            external_media: None,
+            system_headers: Vec::new(),
+            fragment_headers: Vec::new(),
+            cut_short: false,
+            outline: None,
+            is_indivisible: false,
+            extraction: None,
+            stitched: None,
+        }
+    }
+
     /// Returns a track by its place: the tracks are followed by the clips.
     #[must_use]
     pub fn track(&self, place: usize) -> Option<&Track> {
@@ -172,6 +200,7 @@ impl Movie {
         self.tracks.iter().chain(&self.clips).map(Track::heap_bytes).sum::<usize>()
             + self.system_headers.iter().chain(&self.fragment_headers).map(SystemHeader::heap_bytes).sum::<usize>()
             + self.outline.as_ref().map_or(0, |outline| outline.heap_bytes())
+            + self.extraction.as_ref().map_or(0, |extraction| extraction.heap_bytes())
             + self.stitched.as_ref().map_or(0, |stitched| stitched.heap_bytes())
             + self.skipped.iter().map(|s| std::mem::size_of::<SkippedTrack>() + s.reason.len()).sum::<usize>()
     }

@@ -9,6 +9,7 @@ use crate::{
     units::ByteRange,
 };
 use even::Even;
+pub(crate) use follow::Slack;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -129,6 +130,15 @@ impl SampleTable {
             time = time.saturating_add(*step);
         }
         Some(block * BLOCK + last)
+    }
+
+    /// Returns the last sample that begins at `offset` or before it; `None` before the first. The offsets of all samples must rise.
+    pub(crate) fn at_offset(&self, offset: u64) -> Option<u32> {
+        let block = self.heads.partition_point(|head| head.offset <= offset).checked_sub(1)?;
+        let block = u32::try_from(block).ok()?;
+        let decoded = self.decode(block)?;
+        let begun = decoded.offset[..self.block_len(block)].partition_point(|start| *start <= offset);
+        Some(block * BLOCK + (begun as u32).saturating_sub(1))
     }
 
     /// The decoding time after the last sample; 0 for an empty table.
@@ -523,6 +533,7 @@ impl SampleTableBuilder {
 
 mod columns;
 mod even;
+mod follow;
 
 #[cfg(test)]
 mod tests;

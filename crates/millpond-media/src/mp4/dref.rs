@@ -5,7 +5,7 @@ use crate::{
     codec::{Codec, TrackKind, orientation::Orientation},
     error::MediaError,
     movie::{
-        Edit, Movie, Track,
+        Edit, Movie, SkippedTrack, Track,
         edits::media_end,
         sample_table::{Sample, SampleTable},
     },
@@ -20,7 +20,8 @@ const CHUNK: u64 = 1 << 20;
 /// names the media `location`, a URL or a path, at the offsets that `movie` has.
 ///
 /// # Errors
-/// A track does not fit the format: more than 2^32 bytes of tables, an invalid sample entry, or encryption.
+/// No track can be written, or one does not fit the format: more than 2^32 bytes of tables, or encryption. Or the samples are
+/// made of the file, as those of a transport stream are, and lie in no file.
 pub fn write(movie: &Movie, location: &str) -> Result<Vec<u8>, MediaError> {
     let mut entry = location.as_bytes().to_vec();
     entry.push(0);
@@ -39,10 +40,31 @@ pub fn write_alias(movie: &Movie, path: &str) -> Result<Vec<u8>, MediaError> {
     file(movie, b"alis", &record)
 }
 
+/// Returns the tracks that [`write()`] leaves out, each with the reason: MP4 has no sample entry of their codec.
+#[must_use]
+pub fn left_out(movie: &Movie) -> Vec<SkippedTrack> {
+    let reason = |track: &Track| format!("an MP4 file has no form of its codec ({})", track.codec.name());
+    let left = movie.tracks.iter().filter(|track| !has_entry(track));
+    left.map(|track| SkippedTrack { id: track.id, reason: reason(track) }).collect()
+}
+
+/// Whether a track has a sample entry. Text of Matroska has none.
+fn has_entry(track: &Track) -> bool {
+    !track.sample_entry.is_empty()
+}
+
 /// A data reference: its type, and its content after the flags.
 type Reference<'a> = (&'a FourCc, &'a [u8]);
 
 fn file(movie: &Movie, kind: &FourCc, reference: &[u8]) -> Result<Vec<u8>, MediaError> {
+    if movie.extraction.is_some() {
+        let found = "samples in packets of a transport stream, of which no range is a sample";
+        return Err(MediaError::invalid("the file", 0, found, "samples that lie in the file as they are"));
+    }
+    if movie.tracks.iter().all(|track| !has_entry(track)) {
+        let found = format!("{} tracks without a sample entry", movie.tracks.len());
+        return Err(MediaError::invalid("moov", 0, found, "a track that an MP4 file can describe"));
+    }
     let reference = (kind, reference);
     let mut out = Writer::default();
     out.boxed(b"ftyp", |out| {
@@ -51,7 +73,7 @@ fn file(movie: &Movie, kind: &FourCc, reference: &[u8]) -> Result<Vec<u8>, Media
     })?;
     out.boxed(b"moov", |out| {
         movie_header(out, movie)?;
-        for (number, track) in movie.tracks.iter().enumerate() {
+        for (number, track) in movie.tracks.iter().filter(|track| has_entry(track)).enumerate() {
             let path = format!("moov/trak[{}]", number + 1);
             if track.sample_entry.len() < 16 {
                 let found = format!("a sample entry of {} bytes", track.sample_entry.len());

@@ -10,7 +10,7 @@ pub mod fragment_stream;
 pub(crate) mod fragment_tables;
 mod fragmented;
 pub(crate) mod moov;
-mod pcm_units;
+pub(crate) mod pcm_units;
 mod progressive;
 pub(crate) mod sample_entries;
 mod trak;

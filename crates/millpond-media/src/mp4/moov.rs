@@ -195,6 +195,7 @@ impl MovieDraft {
             cut_short: self.cut_short,
             outline: None,
             is_indivisible: false,
+            extraction: None,
             stitched: None,
         })
     }

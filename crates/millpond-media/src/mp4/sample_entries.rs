@@ -8,6 +8,8 @@ use crate::{
     mp4::announced,
 };
 
+/// Object type of AAC LC, which is the core of HE-AAC too (ISO/IEC 14496-3 table 1.17).
+const AAC_LC: u8 = 2;
 /// Most sample entries of a track that are read.
 pub(crate) const MOST_ENTRIES: usize = 16;
 
@@ -81,7 +83,7 @@ impl SampleEntries {
                 return;
             }
             Ok(entry) => {
-                let what = shown(&entry);
+                let what = self.kept.first().map_or_else(|| shown(&entry), |first| told_apart(&entry, first).0);
                 self.add_other(entry);
                 what
             }
@@ -217,7 +219,7 @@ impl SampleEntries {
 }
 
 /// Whether samples of `entry` can follow those of `first` in one track.
-fn follows(entry: &StoredEntry, first: &StoredEntry) -> bool {
+pub(crate) fn follows(entry: &StoredEntry, first: &StoredEntry) -> bool {
     if entry.location != first.location || entry.is_encrypted || first.is_encrypted {
         return false;
     }
@@ -265,11 +267,23 @@ fn stands_alone(entry: &StoredEntry, first: &StoredEntry) -> bool {
 fn is_same(a: &Codec, b: &Codec) -> bool {
     match (a, b) {
         (Codec::Aac(a), Codec::Aac(b)) => {
-            let plain = |config: &AacConfig| AacConfig { average_bitrate: 0, ..config.clone() };
+            let plain = |config: &AacConfig| {
+                let config = AacConfig { average_bitrate: 0, ..config.clone() };
+                match is_told_by_fields(&config) {
+                    true => AacConfig { audio_specific_config: Vec::new(), ..config },
+                    false => config,
+                }
+            };
             plain(a) == plain(b)
         }
         (a, b) => a == b,
     }
+}
+
+/// Whether the parsed fields are all that a decoder needs. Encoders write one configuration in several forms: an extension may
+/// state that there is no SBR. Channels that a program config element lists are in the record only.
+const fn is_told_by_fields(config: &AacConfig) -> bool {
+    config.object_type == AAC_LC && config.channel_config != 0
 }
 
 /// Returns the transfer characteristics of pictures with a high dynamic range: PQ or HLG (ISO/IEC 23091-2 8.2).
@@ -289,6 +303,42 @@ pub(crate) fn shown(entry: &StoredEntry) -> String {
         }
         TrackKind::Text => format!("{codec}{encrypted}{elsewhere}"),
     }
+}
+
+/// Returns the properties of an entry and of the first one, for messages. Equal texts get the first property that differs.
+pub(crate) fn told_apart(entry: &StoredEntry, first: &StoredEntry) -> (String, String) {
+    let (found, expected) = (shown(entry), shown(first));
+    if found != expected {
+        return (found, expected);
+    }
+    let differs = details(&entry.codec).into_iter().zip(details(&first.codec)).find(|(a, b)| a != b);
+    let (a, b) =
+        differs.unwrap_or_else(|| ("another decoder configuration".to_owned(), "its decoder configuration".to_owned()));
+    (format!("{found}, {a}"), format!("{expected}, {b}"))
+}
+
+/// Returns the properties of a codec that its short text lacks, in a fixed order.
+fn details(codec: &Codec) -> Vec<String> {
+    match codec {
+        Codec::Aac(config) => vec![
+            format!("object type {} in the core", config.object_type),
+            format!("{} Hz in the core", config.sample_rate),
+            format!("{} samples a frame", config.frame_length),
+            format!("AudioSpecificConfig {}", hex(&config.audio_specific_config)),
+        ],
+        codec => {
+            let length = NalSyntax::of(codec).map(|(_, length)| format!("NAL unit lengths of {length} bytes"));
+            let transfer = transfer(codec).map(|transfer| format!("transfer characteristics {transfer}"));
+            vec![length.unwrap_or_default(), transfer.unwrap_or_else(|| "no PQ or HLG".to_owned())]
+        }
+    }
+}
+
+/// Most bytes of a configuration in a message.
+const SHOWN_BYTES: usize = 16;
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().take(SHOWN_BYTES).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::{
         edits::{first_shown, media_end},
         sample_table::{SampleTable, SampleTableBuilder},
     },
-    mp4::sample_entries::{SampleEntries, StoredEntry, shown},
+    mp4::sample_entries::{SampleEntries, StoredEntry, told_apart},
     units::Timescale,
 };
 
@@ -101,7 +101,8 @@ impl Joining {
                 (Some(entries), Some(first)) => {
                     entries.add(entry.number, Ok(entry.clone()));
                     if !entries.has(entry.number) {
-                        return Err(format!("found {}, expected {} as before it", shown(&entry), shown(first)));
+                        let (found, expected) = told_apart(&entry, first);
+                        return Err(format!("found {found}, expected {expected} as before it"));
                     }
                 }
                 _ => {

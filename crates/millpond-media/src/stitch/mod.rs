@@ -104,6 +104,7 @@ fn composed(lanes: BTreeMap<Lane, Vec<(usize, Track)>>, items: &[StitchItem], ob
         cut_short: false,
         outline: None,
         is_indivisible: true,
+        extraction: None,
         stitched: Some(Box::new(Stitched { objects, split, starts, clip_items })),
     }
 }

@@ -1,6 +1,7 @@
 //! Codings of elementary streams, by stream type and descriptors.
 
 use super::descriptor;
+use crate::codec::StreamForm;
 use std::fmt;
 
 /// Tags of descriptors that name the coding of private data (ETSI EN 300 468 6.1).
@@ -66,6 +67,7 @@ impl StreamCoding {
             Some([b'A', b'C', b'-', b'3']) => return Self::Ac3,
             Some([b'E', b'A', b'C', b'3']) => return Self::Eac3,
             Some([b'H', b'E', b'V', b'C']) => return Self::Hevc,
+            Some([b'A', b'C', b'-', b'4']) => return Self::Other("AC-4"),
             Some([b'A', b'V', b'0', b'1']) => return Self::Other("AV1"),
             Some([b'B', b'S', b'S', b'D']) => return Self::Other("SMPTE 302M PCM"),
             Some([b'K', b'L', b'V', b'A']) => return Self::Other("KLV metadata"),
@@ -98,6 +100,32 @@ impl StreamCoding {
             Self::Opus(_) => "Opus",
             Self::Cues => "SCTE 35 cues",
             Self::Other(name) => name,
+        }
+    }
+
+    /// Returns the form of its frames in PES packets. `None` for streams without frames, and for LATM, whose frames need a
+    /// configuration from elsewhere in the stream.
+    pub(crate) fn form(self) -> Option<StreamForm> {
+        Some(match self {
+            Self::Avc => StreamForm::Avc,
+            Self::Hevc => StreamForm::Hevc,
+            Self::Adts => StreamForm::Adts,
+            Self::MpegAudio => StreamForm::MpegAudio,
+            Self::Ac3 | Self::Eac3 => StreamForm::Ac3,
+            Self::Opus(_) => StreamForm::Opus,
+            Self::Latm | Self::Cues | Self::Other(_) => return None,
+        })
+    }
+
+    /// Returns a coding whose PES packets are assembled as those of `form`.
+    pub(crate) fn of_form(form: StreamForm) -> Self {
+        match form {
+            StreamForm::Avc => Self::Avc,
+            StreamForm::Hevc => Self::Hevc,
+            StreamForm::Adts => Self::Adts,
+            StreamForm::MpegAudio => Self::MpegAudio,
+            StreamForm::Ac3 => Self::Ac3,
+            StreamForm::Opus => Self::Opus(2),
         }
     }
 
@@ -141,6 +169,7 @@ fn name(stream_type: u8) -> &'static str {
         0x20 => "MVC",
         0x21 => "JPEG 2000",
         0x25 => "HEVC temporal layers",
+        0x2d | 0x2e => "MPEG-H 3D audio",
         0x32 => "JPEG XS",
         0x33 => "VVC",
         0x80 => "private video or PCM",

@@ -125,6 +125,25 @@ impl Demultiplexer {
         Self { only: Some(programme), ..self }
     }
 
+    /// Bytes of PES packets that are being assembled.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Creates a demultiplexer of these PIDs alone, whatever the tables say.
+    pub(crate) fn of_streams(limits: TsLimits, streams: impl IntoIterator<Item = (u16, StreamCoding)>) -> Self {
+        let pids = streams.into_iter().map(|(pid, coding)| (pid, Pid::new(Content::of(coding, pid))));
+        Self { pids: pids.collect(), ..Self::new(limits) }
+    }
+
+    /// Reads a programme from the first packet on, though its map comes later.
+    pub(crate) fn knowing(mut self, programmes: Vec<Programme>, map: ProgrammeStreams) -> Self {
+        self.programmes = programmes;
+        self.maps.insert(map.programme, map);
+        self.select(0, &mut Vec::new());
+        self
+    }
+
     /// Offset in the stream of the next transport packet, in bytes.
     #[must_use]
     pub fn offset(&self) -> u64 {
@@ -163,7 +182,9 @@ impl Demultiplexer {
         self.held = 0;
     }
 
-    fn packet(&mut self, bytes: &[u8; SIZE], offset: u64, events: &mut Vec<TsEvent>) {
+    /// Takes the packet at `offset`, and appends the events that it completes. An alternative to [`push`](Self::push) for packets
+    /// that were found before.
+    pub(crate) fn packet(&mut self, bytes: &[u8; SIZE], offset: u64, events: &mut Vec<TsEvent>) {
         let packet = Packet::parse(bytes);
         let number = packet.pid;
         let Some(pid) = self.pids.get_mut(&number) else { return };
@@ -325,7 +346,7 @@ fn units(
     if packet.starts_unit {
         report(pes.end(), packet.pid, offset, events);
     }
-    report(pes.append(packet, room), packet.pid, offset, events);
+    report(pes.append(packet, offset, room), packet.pid, offset, events);
 }
 
 fn report((unit, kind): Outcome, pid: u16, offset: u64, events: &mut Vec<TsEvent>) {

@@ -45,6 +45,10 @@ pub struct PesUnit {
     pub dts: Option<u64>,
     /// Payload; up to the damage, where `is_broken`.
     pub data: Bytes,
+    /// Offset in the stream of the transport packet in which it begins.
+    pub first_packet: u64,
+    /// Offset in the stream of the last transport packet with bytes of it.
+    pub last_packet: u64,
     /// Whether bytes are missing at the end.
     pub is_broken: bool,
     /// Whether bytes of the stream are missing between the unit before and this one.

@@ -1,4 +1,4 @@
-//! MPEG-2 transport streams (ISO/IEC 13818-1) that arrive: from bytes to frames.
+//! MPEG-2 transport streams (ISO/IEC 13818-1): from bytes to frames.
 //!
 //! [`Demultiplexer`] takes bytes and gives programmes, streams, PES packets, clocks and cues. A [`Framer`] takes the PES packets
 //! of one stream and gives frames as MP4 files hold them, and the codec's configuration. A [`SpliceSection`] has the announcement
@@ -19,12 +19,16 @@ mod splice;
 mod tables;
 
 #[cfg(test)]
+pub(crate) mod mux;
+#[cfg(test)]
 mod tests;
 
 pub use coding::StreamCoding;
 pub use demultiplexer::{Demultiplexer, TsLimits};
 pub use event::{PesUnit, TsEvent, TsFault, TsFaultKind};
+pub(crate) use frames::frame_of;
 pub use frames::{FrameFault, Framed, Framer, TsConfiguration, TsFrame};
+pub(crate) use packet::{SIZE, SYNC};
 pub use section::checksum;
 pub use splice::{SpliceError, SpliceEvent, SpliceKind, SpliceMeaning, SpliceSection};
 pub use tables::{Programme, ProgrammeStreams, TsStream};

@@ -1,9 +1,9 @@
 //! Transport packets: header and adaptation field (ISO/IEC 13818-1 2.4.3).
 
 /// Length of a packet in bytes.
-pub(super) const SIZE: usize = 188;
+pub(crate) const SIZE: usize = 188;
 /// First byte of each packet.
-pub(super) const SYNC: u8 = 0x47;
+pub(crate) const SYNC: u8 = 0x47;
 /// PID of packets without content.
 pub(super) const NULL_PID: u16 = 0x1fff;
 

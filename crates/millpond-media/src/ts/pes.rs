@@ -19,6 +19,8 @@ const BARE: [u8; 8] = [0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xff, 0xf2, 0xf8];
 pub(super) struct PesAssembler {
     pid: u16,
     buffer: Vec<u8>,
+    /// Offsets of the first and the last transport packet with bytes of `buffer`.
+    packets: (u64, u64),
     /// Whether `buffer` begins with a PES packet's beginning and is not complete.
     is_open: bool,
     /// Whether bytes are missing since the last unit.
@@ -32,7 +34,7 @@ pub(super) type Outcome = (Option<PesUnit>, Option<TsFaultKind>);
 
 impl PesAssembler {
     pub(super) fn new(pid: u16) -> Self {
-        Self { pid, buffer: Vec::new(), is_open: false, has_lost: false, is_scrambled: false }
+        Self { pid, buffer: Vec::new(), packets: (0, 0), is_open: false, has_lost: false, is_scrambled: false }
     }
 
     /// Number of bytes held.
@@ -61,13 +63,14 @@ impl PesAssembler {
         }
     }
 
-    /// Takes the payload of a packet that continues the previous packet. No unit begins in it, except the next unit after
-    /// [`end`](Self::end). At most `most` bytes are held.
-    pub(super) fn append(&mut self, packet: &Packet<'_>, most: usize) -> Outcome {
+    /// Takes the payload of a packet at `offset` that continues the previous packet. No unit begins in it, except the next unit
+    /// after [`end`](Self::end). At most `most` bytes are held.
+    pub(super) fn append(&mut self, packet: &Packet<'_>, offset: u64, most: usize) -> Outcome {
         let Some(payload) = packet.payload else { return (None, None) };
         if packet.starts_unit {
             self.is_open = true;
             self.buffer.clear();
+            self.packets.0 = offset;
         }
         if !self.is_open {
             return (None, None);
@@ -77,6 +80,7 @@ impl PesAssembler {
             return (None, Some(TsFaultKind::UnitTooLarge));
         }
         self.buffer.extend_from_slice(payload);
+        self.packets.1 = offset;
         if !self.begins_well() {
             self.drop_open();
             return (None, Some(TsFaultKind::BadUnit));
@@ -130,7 +134,10 @@ impl PesAssembler {
             Some(Header { is_scrambled: false, pts, dts, length }) => {
                 let data = bytes.slice(length..);
                 self.is_scrambled &= is_broken;
-                (Some(PesUnit { pid: self.pid, pts, dts, data, is_broken, follows_loss, is_unbounded }), None)
+                let (pid, (first_packet, last_packet)) = (self.pid, self.packets);
+                let unit =
+                    PesUnit { pid, pts, dts, data, first_packet, last_packet, is_broken, follows_loss, is_unbounded };
+                (Some(unit), None)
             }
             Some(_) => {
                 self.has_lost = true;
@@ -203,7 +210,7 @@ mod tests {
     fn push(pes: &mut PesAssembler, starts: bool, payload: &[u8]) -> Outcome {
         let bytes = packet(starts, payload);
         let ended = if starts { pes.end() } else { (None, None) };
-        let (unit, fault) = pes.append(&Packet::parse(&bytes), 1000);
+        let (unit, fault) = pes.append(&Packet::parse(&bytes), 0, 1000);
         (ended.0.or(unit), ended.1.or(fault))
     }
 

@@ -1,73 +1,13 @@
 //! Tests of tables, units and frames that ffmpeg does not make.
 
-use super::*;
+use super::{mux::Mux, *};
 
-/// A writer of transport packets.
-#[derive(Default)]
-struct Mux {
-    bytes: Vec<u8>,
-    counters: std::collections::BTreeMap<u16, u8>,
-}
-
-impl Mux {
-    /// Appends a PES packet or, with a pointer field before it, a section.
-    fn put(&mut self, pid: u16, payload: &[u8]) {
-        for (number, part) in payload.chunks(176).enumerate() {
-            let counter = self.counters.entry(pid).or_default();
-            let stuffing = 184 - part.len();
-            let start = if number == 0 { 0x40 } else { 0 };
-            self.bytes.extend([0x47, start | (pid >> 8) as u8, pid as u8, 0x30 | *counter, (stuffing - 1) as u8, 0]);
-            self.bytes.extend(std::iter::repeat_n(0xff, stuffing - 2));
-            self.bytes.extend_from_slice(part);
-            *counter = (*counter + 1) & 0x0f;
-        }
-    }
-
-    fn section(&mut self, pid: u16, table: u8, extension: u16, version: u8, body: &[u8]) {
-        let length = body.len() + 9;
-        let [e0, e1] = extension.to_be_bytes();
-        let mut section = vec![table, 0xb0 | (length >> 8) as u8, length as u8, e0, e1, 0xc1 | version << 1, 0, 0];
-        section.extend_from_slice(body);
-        section.extend(checksum(&section).to_be_bytes());
-        self.put(pid, &[&[0], &section[..]].concat());
-    }
-
-    fn association(&mut self, version: u8, programmes: &[(u16, u16)]) {
-        let entries = programmes.iter().flat_map(|(number, pid)| [number.to_be_bytes(), (pid | 0xe000).to_be_bytes()]);
-        self.section(0, 0, 1, version, &entries.flatten().collect::<Vec<_>>());
-    }
-
-    fn map(&mut self, pid: u16, number: u16, version: u8, streams: &[(u8, u16, &[u8])]) {
-        let mut body = vec![0xe1, 0x00, 0xf0, 0];
-        for (stream_type, pid, descriptors) in streams {
-            let [p0, p1] = (pid | 0xe000).to_be_bytes();
-            body.extend([*stream_type, p0, p1, 0xf0, descriptors.len() as u8]);
-            body.extend_from_slice(descriptors);
-        }
-        self.section(pid, 2, number, version, &body);
-    }
-
-    fn unit(&mut self, pid: u16, pts: Option<u32>, data: &[u8]) {
-        let mut pes = vec![0, 0, 1, 0xe0, 0, 0, 0x80];
-        match pts {
-            Some(pts) => {
-                let (low, middle) = ((pts & 0x7fff) << 1 | 1, (pts >> 15 & 0x7fff) << 1 | 1);
-                pes.extend([0x80, 5, 0x21 | (pts >> 30 << 1) as u8]);
-                pes.extend([(middle >> 8) as u8, middle as u8, (low >> 8) as u8, low as u8]);
-            }
-            None => pes.extend([0, 0]),
-        }
-        pes.extend_from_slice(data);
-        self.put(pid, &pes);
-    }
-
-    fn events(&self) -> Vec<TsEvent> {
-        let (mut demultiplexer, mut events) = (Demultiplexer::new(TsLimits::default()), Vec::new());
-        // Packets are found by the sync byte of the next one.
-        demultiplexer.push(&[&self.bytes[..], &[0x47, 0x1f, 0xff, 0x10]].concat(), &mut events);
-        demultiplexer.finish(&mut events);
-        events
-    }
+fn events(mux: &Mux) -> Vec<TsEvent> {
+    let (mut demultiplexer, mut events) = (Demultiplexer::new(TsLimits::default()), Vec::new());
+    // Packets are found by the sync byte of the next one.
+    demultiplexer.push(&[&mux.bytes[..], &[0x47, 0x1f, 0xff, 0x10]].concat(), &mut events);
+    demultiplexer.finish(&mut events);
+    events
 }
 
 fn kinds(events: &[TsEvent]) -> Vec<String> {
@@ -98,7 +38,7 @@ fn programmes_and_streams_change() {
     mux.association(1, &[(2, 0x1001)]);
     mux.map(0x1000, 1, 2, &[(0x1b, 0x100, &[])]);
     mux.map(0x1001, 2, 0, &[(0x0f, 0x100, &[]), (0x42, 0x200, &[])]);
-    let found = mux.events();
+    let found = events(&mux);
     let expected = [
         "1 programmes",
         "1: H.264, teletext, AAC in LATM",
@@ -143,7 +83,7 @@ fn cues_are_given_whole_and_scrambled_streams_named_once() {
     for packet in mux.bytes[start..].chunks_mut(188) {
         packet[3] |= 0x80;
     }
-    let found = kinds(&mux.events());
+    let found = kinds(&events(&mux));
     assert_eq!(found[2], "cue of 20 bytes");
     assert!(found[3].contains("wrong checksum"), "{}", found[3]);
     assert!(found[4].contains("scrambled") && found.len() == 5, "{found:?}");

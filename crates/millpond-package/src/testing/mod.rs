@@ -163,6 +163,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Arc<Movie> {
         outline: None,
         is_indivisible: false,
         stitched: None,
+        extraction: None,
     })
 }
 

@@ -68,6 +68,7 @@ pub(crate) fn movie_of(tracks: Vec<Track>) -> Arc<Movie> {
         outline: None,
         is_indivisible: false,
         stitched: None,
+        extraction: None,
     })
 }
 

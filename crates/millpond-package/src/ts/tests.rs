@@ -95,6 +95,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         outline: None,
         is_indivisible: false,
         stitched: None,
+        extraction: None,
     })
 }
 

@@ -106,5 +106,10 @@ async fn write_one(opened: &Opened, path: &ObjectPath, output: &std::path::Path,
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let file = output.join(format!("{stem}.dref.mp4"));
     std::fs::write(&file, &bytes).map_err(|e| format!("{}: {e}", file.display()))?;
+    // Tracks that only end early are written.
+    let skipped = movie.skipped.iter().filter(|skipped| movie.tracks.iter().all(|track| track.id != skipped.id));
+    for track in skipped.chain(&dref::left_out(&movie)) {
+        note!("{name}: track {} left out: {}", track.id, track.reason);
+    }
     say!("{}: {} bytes for {} bytes of media", file.display(), bytes.len(), object.meta().len)
 }

@@ -48,8 +48,9 @@ impl StreamMux {
     pub fn new(bytes: &[u8]) -> Result<Self, LatmError> {
         let mut bits = BitReader::new(bytes);
         let mux = Self::head(&mut bits)?;
-        // rtpmp4apay of GStreamer states the whole AudioSpecificConfig, with the extension that LATM leaves out, and nothing behind it.
-        if !skip_extension(&mut bits) {
+        // rtpmp4apay of GStreamer states nothing behind the AudioSpecificConfig, which may have the extension that LATM leaves out. Frames
+        // then have their own lengths.
+        if !skip_extension(&mut bits) && !is_padding(&bits) {
             mux.tail(&mut bits)?;
         }
         Ok(mux)
@@ -111,6 +112,12 @@ fn skip_extension(bits: &mut BitReader<'_>) -> bool {
     }
     *bits = ahead;
     true
+}
+
+/// Tells whether nothing is left but zeros up to a whole byte.
+fn is_padding(bits: &BitReader<'_>) -> bool {
+    let left = bits.left();
+    left < 8 && bits.clone().bits(left) == Some(0)
 }
 
 /// Reads the elements of one stream.
@@ -261,7 +268,8 @@ mod tests {
         assert_eq!(reader.element(&[0]), Err(LatmError::Malformed), "a frame without bytes");
         let long: Vec<u8> = [255, 1].into_iter().chain([5; 256]).collect();
         assert_eq!(reader.element(&long), Ok(vec![vec![5; 256]]));
-        for len in 0..CONFIG.len() - 1 {
+        // The first four bytes end with the AudioSpecificConfig.
+        for len in [0, 1, 2, 3, 5] {
             assert_eq!(StreamMux::new(&CONFIG[..len]), Err(LatmError::Malformed));
         }
     }
@@ -271,6 +279,10 @@ mod tests {
         let mux = StreamMux::new(&[0x40, 0x00, 0x23, 0x20, 0xad, 0xca, 0x00]).unwrap();
         assert_eq!((mux.sample_rate, mux.samples, mux.sub_frames), (48_000, 1024, 1));
         assert_eq!(mux.audio_specific_config, [0x11, 0x90]);
+        let short = StreamMux::new(&[0x40, 0x00, 0x23, 0x20]).unwrap();
+        assert_eq!(short, mux, "without the extension");
+        assert_eq!(LatmReader::configured(short).element(&[2, 7, 8]), Ok(vec![vec![7, 8]]));
+        assert_eq!(StreamMux::new(&[0x40, 0x00, 0x23, 0x21]), Err(LatmError::Malformed), "no zeros");
         assert_eq!(
             StreamMux::new(&[0x40, 0x00, 0x23, 0x20, 0xad]),
             Err(LatmError::Unsupported("LATM with frames of a fixed length"))

@@ -3,6 +3,7 @@
 pub(in crate::codec) mod aac;
 pub(in crate::codec) mod ac3;
 pub(in crate::codec) mod ac3_frame;
+pub(in crate::codec) mod adts;
 pub(in crate::codec) mod alac;
 pub(in crate::codec) mod asc;
 pub(in crate::codec) mod chan;

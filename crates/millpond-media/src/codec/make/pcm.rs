@@ -10,19 +10,19 @@ use crate::{
 /// Makes an entry for PCM with this coding. `channels` is at least 1; `sample_rate` is in frames per second.
 ///
 /// # Errors
-/// The coding has no entry here, or a frame is longer than an access unit.
+/// A frame is longer than an access unit.
 pub fn pcm(coding: PcmCoding, channels: u16, sample_rate: Timescale) -> Result<Made, MediaError> {
     let rate = sample_rate.get();
     let (kind, value_bits) = match coding {
         PcmCoding::MuLaw => (*b"ulaw", 16),
         PcmCoding::ALaw => (*b"alaw", 16),
         PcmCoding::Unsigned8 => (*b"raw ", 8),
+        PcmCoding::Signed8 => (*b"twos", 8),
         PcmCoding::Signed16(_) => (*b"ipcm", 16),
         PcmCoding::Signed24(_) => (*b"ipcm", 24),
         PcmCoding::Signed32(_) => (*b"ipcm", 32),
         PcmCoding::Float32(_) => (*b"fpcm", 32),
         PcmCoding::Float64(_) => (*b"fpcm", 64),
-        other => return Err(MediaError::unsupported(PATH, 0, format!("PCM as {other:?}"))),
     };
     let config = PcmConfig { fourcc: kind, coding, channels, sample_rate: rate };
     let configuration = pcm::configuration(&config);

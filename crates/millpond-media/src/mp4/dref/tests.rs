@@ -93,6 +93,18 @@ fn a_sample_entry_that_is_none_is_an_error() {
     assert_eq!(write(&movie(vec![broken]), "x").unwrap_err().path(), "moov/trak[1]");
 }
 
+#[test]
+fn tracks_without_a_sample_entry_are_left_out() {
+    let mut text = track(2, AAC, Vec::new(), small());
+    text.sample_entry.clear();
+    let both = movie(vec![track(1, AAC, Vec::new(), small()), text.clone()]);
+    let left: Vec<u32> = left_out(&both).iter().map(|track| track.id).collect();
+    assert_eq!(left, [2]);
+    assert_eq!(index_bytes(&write(&both, "x").unwrap()).unwrap().tracks.len(), 1);
+    let error = write(&movie(vec![text]), "x").unwrap_err().to_string();
+    assert!(error.contains("found 1 tracks without a sample entry"), "{error}");
+}
+
 proptest! {
     #[test]
     fn any_table_reads_the_same(rows in proptest::collection::vec(

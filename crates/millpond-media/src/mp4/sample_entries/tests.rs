@@ -200,3 +200,12 @@ fn samples_of_pcm_do_not_change() {
     assert_eq!(movie.tracks.len(), 1);
     assert!(movie.skipped[0].reason.contains("a change from sample entry 1 to 2"), "{:?}", movie.skipped);
 }
+
+#[test]
+fn forms_of_one_configuration_need_one_decoder() {
+    // Without the extension that states that there is no SBR.
+    let plain = AAC.replace("118856e500", "1188000000");
+    let movie = index(b"soun", &[AAC, &plain], &[(3, 1), (3, 2)]);
+    assert!(movie.clips.is_empty() && movie.tracks[0].descriptions.is_none(), "{:?}", movie.skipped);
+    assert_eq!(movie.tracks[0].samples.len(), 6);
+}

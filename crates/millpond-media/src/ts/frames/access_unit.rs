@@ -1,8 +1,12 @@
 //! Access units of H.264 (7.4.1.2.3) and H.265 (7.4.2.4.4): which NAL unit begins an access unit, and which properties the NAL
 //! unit shows.
 
-use super::{fields::Field, parameter_sets::SetKind};
-use crate::codec::nal::NalSyntax;
+use super::{
+    byte_stream::{self, START_CODE},
+    fields::Field,
+    parameter_sets::SetKind,
+};
+use crate::{codec::nal::NalSyntax, units::ByteRange};
 
 /// Part that a NAL unit plays in an access unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +53,13 @@ impl Role {
     }
 }
 
+impl Role {
+    /// Whether samples of MP4 files hold the unit.
+    pub(super) fn is_in_samples(self) -> bool {
+        matches!(self, Self::Prefix | Self::Slice | Self::Suffix)
+    }
+}
+
 /// Whether a slice is the first one of its picture.
 pub(super) fn begins_picture(syntax: NalSyntax, slice: &[u8]) -> bool {
     // `first_mb_in_slice` is 0, coded as a bit of 1; `first_slice_segment_in_pic_flag` is 1. Data partitions B and C of
@@ -72,6 +83,8 @@ pub(super) struct AccessUnit {
     pub(super) at: Option<u64>,
     /// NAL units, each after its length in 4 bytes.
     pub(super) data: Vec<u8>,
+    /// Place in the stream of the units in `data`, and of what stands between them.
+    pub(super) source: Option<ByteRange>,
     pub(super) has_slice: bool,
     pub(super) is_sync: bool,
     /// Whether the first slice is missing.
@@ -81,22 +94,27 @@ pub(super) struct AccessUnit {
 }
 
 impl AccessUnit {
-    /// Appends a unit with its length.
-    pub(super) fn append(&mut self, syntax: NalSyntax, role: Role, unit: &[u8]) {
+    /// Appends a unit, whose start code is at `at`, with its length.
+    pub(super) fn append(&mut self, syntax: NalSyntax, role: Role, unit: &[u8], at: u64) {
         if role == Role::Slice {
             self.lacks_start |= !self.has_slice && !begins_picture(syntax, unit);
             self.has_slice = true;
             self.is_sync |= syntax.is_entry_slice(unit);
         }
         self.is_sync |= syntax.is_recovery_point(unit);
-        // Units are limited to far less than 32 bits.
-        self.data.extend_from_slice(&(unit.len() as u32).to_be_bytes());
-        self.data.extend_from_slice(unit);
+        self.cover(ByteRange::at(at, (START_CODE + unit.len()) as u64));
+        byte_stream::put(unit, &mut self.data);
     }
 
     /// Appends the second field of the frame.
     pub(super) fn join(&mut self, second: &Self) {
+        second.source.into_iter().for_each(|source| self.cover(source));
         self.data.extend_from_slice(&second.data);
+    }
+
+    /// Extends the place in the stream to later bytes.
+    fn cover(&mut self, later: ByteRange) {
+        self.source = Some(ByteRange::new(self.source.map_or(later.start, |source| source.start), later.end));
     }
 }
 

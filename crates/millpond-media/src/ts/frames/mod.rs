@@ -4,6 +4,7 @@ mod ac3;
 mod access_unit;
 mod adts;
 mod anchors;
+mod byte_stream;
 mod configuration;
 mod fields;
 mod latm;
@@ -15,12 +16,15 @@ mod pictures;
 mod sound;
 
 use super::{coding::StreamCoding, event::PesUnit};
-use crate::codec::nal::NalSyntax;
+use crate::{
+    codec::{StreamForm, nal::NalSyntax},
+    units::ByteRange,
+};
 use bytes::Bytes;
 pub use configuration::TsConfiguration;
 use pictures::Pictures;
 use sound::SoundFrames;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 /// Bits of a timestamp.
 const CLOCK_MASK: u64 = (1 << 33) - 1;
@@ -35,6 +39,9 @@ pub struct TsFrame {
     pub dts: u64,
     /// The frame, without parameter sets and access unit delimiters.
     pub data: Bytes,
+    /// Place in the elementary stream: the payloads of all PES packets of the stream so far, joined. A picture begins with the start
+    /// code of its first NAL unit in `data`, a frame of sound with its header.
+    pub source: ByteRange,
     /// Whether decoding can begin here.
     pub is_sync: bool,
     /// Whether the stream has no time for this picture, so that both times continue at the last distance. Times of
@@ -99,6 +106,17 @@ enum Kind {
     Opus(SoundFrames<opus::Opus>),
 }
 
+/// Returns the frame that [`TsFrame::source`] holds, as in [`TsFrame::data`]. `None` if the bytes hold none.
+pub(crate) fn frame_of(form: StreamForm, source: &[u8]) -> Option<Cow<'_, [u8]>> {
+    Some(match form {
+        StreamForm::Avc => Cow::Owned(byte_stream::picture(NalSyntax::Avc, source)),
+        StreamForm::Hevc => Cow::Owned(byte_stream::picture(NalSyntax::Hevc, source)),
+        StreamForm::Adts => Cow::Borrowed(adts::raw_data_block(source)?),
+        StreamForm::Opus => Cow::Borrowed(opus::packet(source)?),
+        StreamForm::MpegAudio | StreamForm::Ac3 => Cow::Borrowed(source),
+    })
+}
+
 impl Framer {
     /// Creates a framer; `None` for codings without frames.
     #[must_use]
@@ -114,6 +132,27 @@ impl Framer {
             StreamCoding::Cues | StreamCoding::Other(_) => return None,
         };
         Some(Self { kind })
+    }
+
+    /// Ends a picture only where the next one begins, even if each PES packet so far held whole pictures. A few multiplexers put
+    /// the end of a picture into the next packet.
+    pub(crate) fn patient(mut self) -> Self {
+        if let Kind::Pictures(pictures) = &mut self.kind {
+            pictures.wait_for_next();
+        }
+        self
+    }
+
+    /// Bytes of frames that are being assembled.
+    pub(crate) fn held(&self) -> usize {
+        match &self.kind {
+            Kind::Pictures(pictures) => pictures.held(),
+            Kind::Adts(sound) => sound.held(),
+            Kind::Latm(sound) => sound.held(),
+            Kind::MpegAudio(sound) => sound.held(),
+            Kind::Ac3(sound) => sound.held(),
+            Kind::Opus(sound) => sound.held(),
+        }
     }
 
     /// Takes the next PES packet of the stream, and appends the frames that it completes.

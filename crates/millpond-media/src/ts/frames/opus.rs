@@ -43,6 +43,11 @@ fn header(bytes: &[u8]) -> Option<(usize, usize)> {
     Some((at, full * 255 + last))
 }
 
+/// Returns the Opus packet behind a control header.
+pub(super) fn packet(frame: &[u8]) -> Option<&[u8]> {
+    frame.get(header(frame)?.0..)
+}
+
 impl SoundCode for Opus {
     fn look(&self, bytes: &[u8], _is_end: bool) -> Look {
         if bytes[0] != 0x7f || bytes.get(1).is_some_and(|byte| byte & 0xe0 != 0xe0) {
@@ -61,8 +66,7 @@ impl SoundCode for Opus {
         if self.configuration.is_none() {
             return Err(FrameFault::Unsupported("the channel configuration of Opus"));
         }
-        let (header, _) = header(frame).ok_or(FrameFault::Garbage)?;
-        let packet = frame.get(header..).unwrap_or_default();
+        let packet = packet(frame).ok_or(FrameFault::Garbage)?;
         let samples = opus::samples(packet).ok_or(FrameFault::Garbage)?;
         out.push(SoundFrame { data: Bytes::copy_from_slice(packet), samples, rate: RATE });
         Ok(())

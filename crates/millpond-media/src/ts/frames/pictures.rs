@@ -4,10 +4,11 @@ use super::{
     FrameFault, Framed, TsFrame,
     access_unit::{AccessUnit, Role, begins_access_unit, begins_picture},
     anchors::{Anchor, Anchors},
+    byte_stream::{START_CODE, find_start_code, trimmed},
     parameter_sets::SetsById,
     picture_times::{PictureTime, PictureTimes},
 };
-use crate::{codec::nal::NalSyntax, ts::event::PesUnit};
+use crate::{codec::nal::NalSyntax, ts::event::PesUnit, units::ByteRange};
 use bytes::Bytes;
 
 /// Most bytes of a picture.
@@ -66,6 +67,17 @@ impl Pictures {
         }
     }
 
+    /// Bytes of pictures that are being assembled.
+    pub(super) fn held(&self) -> usize {
+        let first = self.first_field.as_ref().map_or(0, |(field, _)| field.data.len());
+        self.raw.len() + self.unit.data.len() + first
+    }
+
+    /// Never takes a picture to end with its PES packet.
+    pub(super) fn wait_for_next(&mut self) {
+        self.aligned = None;
+    }
+
     /// Takes the next PES packet of the stream.
     pub(super) fn push(&mut self, unit: &PesUnit, out: &mut Vec<Framed>) {
         if unit.follows_loss {
@@ -73,6 +85,7 @@ impl Pictures {
         }
         if self.unit.data.len() + self.raw.len() + unit.data.len() > MOST_BYTES {
             self.forget(out);
+            self.position += unit.data.len() as u64;
             return out.push(Framed::Fault(FrameFault::TooLarge));
         }
         (self.pictures, self.changes) = (0, 0);
@@ -95,9 +108,7 @@ impl Pictures {
     /// Ends the stream.
     pub(super) fn finish(&mut self, out: &mut Vec<Framed>) {
         self.end_picture(out);
-        if let Some((unit, anchor)) = self.first_field.take() {
-            self.emit(unit, anchor, out);
-        }
+        self.emit_first_field(out);
     }
 
     /// Drops the picture that is being assembled: bytes of it are missing.
@@ -118,12 +129,19 @@ impl Pictures {
     fn scan(&mut self, out: &mut Vec<Framed>) {
         let mut raw = std::mem::take(&mut self.raw);
         let (mut begin, mut from) = (0, self.scanned);
+        if self.open.is_none() && self.first_field.is_some() {
+            let skipped = raw.get(..find_start_code(&raw, 0).unwrap_or(raw.len())).unwrap_or_default();
+            // Garbage between two fields would become a part of their frame.
+            if skipped.iter().any(|byte| *byte != 0) {
+                self.emit_first_field(out);
+            }
+        }
         while let Some(code) = find_start_code(&raw, from) {
             if let Some(at) = self.open {
                 self.nal(raw.get(begin..code).unwrap_or_default(), at, out);
             }
             self.open = Some(self.position + code as u64);
-            begin = code + 3;
+            begin = code + START_CODE;
             from = begin;
         }
         // The last two bytes may begin a start code.
@@ -150,8 +168,10 @@ impl Pictures {
 
     /// Takes a NAL unit whose start code is at `at`, with the zeros that may follow it.
     fn nal(&mut self, unit: &[u8], at: u64, out: &mut Vec<Framed>) {
-        let length = unit.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        let Some(unit) = unit.get(..length).filter(|unit| !unit.is_empty()) else { return };
+        let unit = trimmed(unit);
+        if unit.is_empty() {
+            return;
+        }
         let role = Role::of(self.syntax, unit);
         let begins = match role {
             Role::Delimiter => true,
@@ -174,7 +194,7 @@ impl Pictures {
                 if role == Role::Slice && !self.unit.has_slice && self.syntax == NalSyntax::Avc {
                     self.unit.field = self.sets.field(unit);
                 }
-                self.unit.append(self.syntax, role, unit);
+                self.unit.append(self.syntax, role, unit, at);
             }
         }
     }
@@ -182,10 +202,17 @@ impl Pictures {
     /// Ends the access unit.
     fn complete(&mut self, out: &mut Vec<Framed>) {
         let unit = std::mem::take(&mut self.unit);
-        let Some(at) = unit.at.filter(|_| unit.has_slice) else { return };
+        let Some(at) = unit.at.filter(|_| unit.has_slice) else {
+            // Nothing that is left out may stand between two fields: their frame is one stretch of the stream.
+            if !unit.data.is_empty() {
+                self.emit_first_field(out);
+            }
+            return;
+        };
         let anchor = self.anchors.take(at);
         self.pictures += 1;
         if unit.lacks_start || self.pictures > MOST_PICTURES {
+            self.emit_first_field(out);
             self.times.skip();
             let fault = if unit.lacks_start { FrameFault::Incomplete } else { FrameFault::TooLarge };
             return out.push(Framed::Fault(fault));
@@ -205,6 +232,13 @@ impl Pictures {
         }
     }
 
+    /// Ends the wait for a second field.
+    fn emit_first_field(&mut self, out: &mut Vec<Framed>) {
+        if let Some((unit, anchor)) = self.first_field.take() {
+            self.emit(unit, anchor, out);
+        }
+    }
+
     fn emit(&mut self, unit: AccessUnit, anchor: Option<Anchor>, out: &mut Vec<Framed>) {
         if self.changes < MOST_CHANGES
             && let Some(configuration) = self.sets.changed(self.syntax)
@@ -219,35 +253,9 @@ impl Pictures {
             pts,
             dts,
             data: Bytes::from(unit.data),
+            source: unit.source.unwrap_or(ByteRange::new(0, 0)),
             is_sync: unit.is_sync,
             is_estimated,
         }));
-    }
-}
-
-/// Returns the offset of the first start code at `from` or after it.
-fn find_start_code(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        match bytes.get(at..at + 3)? {
-            [0, 0, 1] => return Some(at),
-            [_, _, last] if *last > 0 => at += 3,
-            _ => at += 1,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn start_codes_are_found() {
-        assert_eq!(find_start_code(&[0, 0, 0, 1, 5], 0), Some(1));
-        assert_eq!(find_start_code(&[0, 1, 0, 0, 1], 0), Some(2));
-        assert_eq!(find_start_code(&[0, 0, 1, 0, 0, 1], 1), Some(3));
-        assert_eq!(find_start_code(&[7, 0, 0], 0), None);
-        assert_eq!(find_start_code(&[0, 0, 2, 0, 0], 0), None);
-        assert_eq!(find_start_code(&[], 9), None);
     }
 }

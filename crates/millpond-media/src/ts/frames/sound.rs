@@ -1,7 +1,7 @@
 //! Assembles frames of sound, each of which begins with a sync word and states its length.
 
 use super::{CLOCK_MASK, FrameFault, Framed, TsConfiguration, TsFrame, anchors::Anchors};
-use crate::ts::event::PesUnit;
+use crate::{ts::event::PesUnit, units::ByteRange};
 use bytes::Bytes;
 use std::fmt::Debug;
 
@@ -91,6 +91,11 @@ impl<C: SoundCode> SoundFrames<C> {
         Self { code, ..Self::default() }
     }
 
+    /// Bytes that are not used yet.
+    pub(super) fn held(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Takes the next unit of the stream.
     pub(super) fn push(&mut self, unit: &PesUnit, out: &mut Vec<Framed>) {
         if unit.follows_loss {
@@ -98,6 +103,7 @@ impl<C: SoundCode> SoundFrames<C> {
         }
         if unit.data.len() > MOST_UNIT {
             self.forget(out);
+            self.position += unit.data.len() as u64;
             return out.push(Framed::Fault(FrameFault::TooLarge));
         }
         self.anchors.push(self.position + self.buffer.len() as u64, unit);
@@ -165,6 +171,7 @@ impl<C: SoundCode> SoundFrames<C> {
     }
 
     fn emit(&mut self, frame: &[u8], at: u64, out: &mut Vec<Framed>) {
+        let source = ByteRange::at(at, frame.len() as u64);
         let mut frames = Vec::new();
         let opened = self.code.open(frame, &mut frames);
         if let Some(anchor) = self.anchors.take(at) {
@@ -187,7 +194,7 @@ impl<C: SoundCode> SoundFrames<C> {
             };
             let pts = clock.step(&frame);
             let (is_sync, is_estimated) = (true, false);
-            out.push(Framed::Frame(TsFrame { pts, dts: pts, data: frame.data, is_sync, is_estimated }));
+            out.push(Framed::Frame(TsFrame { pts, dts: pts, data: frame.data, source, is_sync, is_estimated }));
         }
     }
 }

@@ -123,10 +123,10 @@ mod tests {
         let film = lines(film);
         assert!(film.contains("  a film.mp4\n") && film.contains("http://h/a%20film.mp4/index.m3u8"), "{film}");
         assert!(film.ends_with("  and 2 more assets: http://h/\n"), "{film}");
-        let left_out = BTreeMap::from([(millpond_media::Foreign::Flv, (3, "x/a.flv".to_owned()))]);
+        let left_out = BTreeMap::from([(millpond_media::Foreign::Asf, (3, "x/a.wmv".to_owned()))]);
         let left_out = lines(Survey { left_out, ..Survey::default() });
-        assert!(left_out.contains("left out: x/a.flv and 2 files more are Flash video (FLV)\n"), "{left_out}");
-        assert!(left_out.contains("ffmpeg -i a.flv ") && left_out.contains("but 3 media files in another format"));
+        assert!(left_out.contains("left out: x/a.wmv and 2 files more are Windows Media (ASF)\n"), "{left_out}");
+        assert!(left_out.contains("ffmpeg -i a.wmv ") && left_out.contains("but 3 media files in another format"));
         let first = film.matches("a%20film").count();
         assert_eq!(first, 4, "{film}");
         let whole = lines(Survey { assets: vec![String::new()], ..Survey::default() });

@@ -101,6 +101,13 @@ fn check_warns_of_channels_and_recordings_that_can_not_be() {
     assert_eq!(found[0], "rtsp-channels: film.mp4: no place has this path (places: films, cams)");
     assert!(found[1].starts_with("rtsp-channels: films/other.mp4: there is no such file or folder in "), "{found:?}");
     assert_eq!(found[2], "rtsp-channels: cams/door: the place \"cams\" has live streams, not assets");
+    let found = check(&["--rtsp-channels", "n=films/film.mp4 phase=4"]);
+    let misspelt = "rtsp-channels: phase=4: no place has this path (places: films, cams); did you mean phases=4?";
+    assert_eq!(found, [misspelt]);
+    let found = check(&["--modules", "cams/door tee to=live/x,films/film.mp4 recorder"]);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].ends_with("live/x is not in a place of publishers, such as live=publish:"), "{found:?}");
+    assert!(found[1].contains("films/film.mp4 is not a channel (rtsp-channels)"), "{found:?}");
     let channel = ["--rtsp-channels", "films/film.mp4", "--record-folder"];
     assert_eq!(check(&[&channel[..], &[scratch.path().join("new/folder").to_str().unwrap()]].concat()), [""; 0]);
     let found = check(&[&channel[..], &[film.join("in").to_str().unwrap()]].concat());

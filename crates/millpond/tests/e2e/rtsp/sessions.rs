@@ -42,6 +42,7 @@ const PLAYED: &[&str] = &[
     "opus.mp4",
     "aac_44100.m4a",
     "h264_aac.mkv",
+    "h264_aac.ts",
     "hevc_open_gop_ac3.mkv",
     "vp9_opus.webm",
 ];

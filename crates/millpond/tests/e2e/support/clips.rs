@@ -94,6 +94,17 @@ pub const CLIPS: &[Clip] = &[
     clip!("av1_flac.mkv", Fmp4, "V S -c:v libsvtav1 -g 50 -preset 12 -c:a flac"),
     clip!("vp8.webm", Fmp4, "V -c:v libvpx -g 50 -deadline realtime -cpu-used 8"),
     clip!("aac_44100.mka", Everywhere, "S -c:a aac -ar 44100"),
+    clip!("h264_aac.ts", Everywhere, "V S -c:v libx264 -g 50 -bf 3 -c:a aac -aac_pns 0 -ac 2"),
+    clip!(
+        "hevc_ac3.m2ts",
+        Everywhere,
+        "V S -c:v libx265 -x265-params log-level=error:keyint=50:bframes=3 -c:a ac3 -mpegts_m2ts_mode 1"
+    ),
+    clip!("h264_aac.flv", Everywhere, "V S -c:v libx264 -g 50 -bf 3 -c:a aac -aac_pns 0 -ar 44100 -ac 2"),
+    clip!("sound.mp3", Everywhere, "S -c:a libmp3lame -ac 2"),
+    clip!("sound.aac", Everywhere, "S -c:a aac -aac_pns 0 -f adts"),
+    clip!("sound.flac", Fmp4, "S -c:a flac"),
+    clip!("sound.opus", Fmp4, "S -c:a libopus"),
 ];
 
 const NOISE: &str = "-f lavfi -i anoisesrc=color=pink:sample_rate=96000:duration=4:seed=7";
@@ -121,7 +132,7 @@ pub const PCM: &[(&str, &str)] = &[
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clips-3");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clips-4");
         std::fs::create_dir_all(&folder).unwrap();
         for clip in CLIPS {
             make(&folder.join(clip.name), clip.args);

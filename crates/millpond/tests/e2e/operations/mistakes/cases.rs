@@ -456,7 +456,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         SERVER,
         "",
-        "curl -sw '%{http_code}\\n' -o /dev/null http://127.0.0.1:8080/films/a.flv/index.m3u8; millpond logs --level error --admin 127.0.0.1:8380",
+        "curl -sw '%{http_code}\\n' -o /dev/null http://127.0.0.1:8080/films/a.wmv/index.m3u8; millpond logs --level error --admin 127.0.0.1:8380",
         &["422"],
         &["ERROR"],
     ),

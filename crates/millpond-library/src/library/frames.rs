@@ -1,0 +1,43 @@
+//! Frames of transport stream files, as objects of their own.
+
+use bytes::Bytes;
+use millpond_media::{ByteRange, Extraction, Extractor, Movie};
+use millpond_store::Derivation;
+use std::{ops::Range, sync::Arc};
+
+/// The frames of a file in which they are scattered over packets.
+#[derive(Debug)]
+pub(super) struct Frames(Arc<Movie>);
+
+impl Frames {
+    /// Returns the frames of a file; `None` where they are ranges of the file itself.
+    pub(super) fn of(movie: &Arc<Movie>) -> Option<Self> {
+        movie.extraction.as_ref().map(|_| Self(movie.clone()))
+    }
+
+    fn extraction(&self) -> Result<&Extraction, String> {
+        self.0.extraction.as_deref().ok_or_else(|| "no frames".to_owned())
+    }
+}
+
+impl Derivation for Frames {
+    fn name(&self) -> &'static str {
+        "frames"
+    }
+
+    fn length(&self) -> u64 {
+        self.0.extraction.as_ref().map_or(0, |extraction| extraction.len())
+    }
+
+    fn needs(&self, range: &Range<u64>) -> Result<Range<u64>, String> {
+        let source = self.extraction()?.source(ByteRange::new(range.start, range.end));
+        source.map(|source| source.start..source.end).map_err(|error| error.to_string())
+    }
+
+    fn make(&self, range: &Range<u64>, source: &[u8]) -> Result<Bytes, String> {
+        let extractor = Extractor::new(self.extraction()?, ByteRange::new(range.start, range.end));
+        let mut extractor = extractor.map_err(|error| error.to_string())?;
+        extractor.supply(source);
+        extractor.finish().map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,223 @@
+//! The map of an extracted object to the transport stream file that holds its frames.
+//!
+//! In a transport stream a frame is scattered over packets, so its bytes are no range of the file. The frames of all tracks, in ISO
+//! form and one after the other, are thought of as an object of their own: the extracted object. It exists only as this map. The
+//! frames of a track have rising places in it, and so have their bytes in the track's elementary stream.
+
+use crate::{
+    codec::StreamForm,
+    movie::sample_table::{Sample, SampleTable, SampleTableBuilder},
+    units::ByteRange,
+};
+use serde::{Deserialize, Serialize};
+
+/// Ranges of the extracted object to places in the file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Extraction {
+    file_len: u64,
+    len: u64,
+    packets: PacketForm,
+    streams: Vec<ExtractedStream>,
+}
+
+/// The form of packets in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PacketForm {
+    /// Packets of 188 bytes (ISO/IEC 13818-1 2.4.3.2).
+    Plain,
+    /// Packets after 4 bytes with their arrival time: M2TS of Blu-ray and of camcorders.
+    Timed,
+    /// Packets before 16 bytes of Reed-Solomon parity (ETSI EN 300 429).
+    Parity,
+}
+
+impl PacketForm {
+    /// Bytes from the beginning of a packet to that of the next.
+    #[must_use]
+    pub const fn stride(self) -> u64 {
+        match self {
+            Self::Plain => 188,
+            Self::Timed => 192,
+            Self::Parity => 204,
+        }
+    }
+}
+
+/// Frames of one track, and the PES packets that hold them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ExtractedStream {
+    pub(crate) pid: u16,
+    pub(crate) form: StreamForm,
+    /// Frames: their ranges in the extracted object. Their times are their places in the elementary stream, and their composition
+    /// offsets the numbers of bytes by which they are longer there.
+    frames: SampleTable,
+    /// PES packets: the ranges of the file from their first to their last transport packet. Their times are the places of their
+    /// payloads in the elementary stream.
+    units: SampleTable,
+}
+
+/// A frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FramePlace {
+    /// Range of the extracted object.
+    pub(crate) extracted: ByteRange,
+    /// Range of the elementary stream.
+    pub(crate) source: ByteRange,
+}
+
+/// A PES packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnitPlace {
+    /// Range of the file from its first transport packet to its last one.
+    pub(crate) packets: ByteRange,
+    /// Range of the elementary stream that is its payload.
+    pub(crate) payload: ByteRange,
+}
+
+impl Extraction {
+    /// Creates the map of an extracted object of `len` bytes.
+    pub(crate) fn new(file_len: u64, len: u64, packets: PacketForm, streams: Vec<ExtractedStream>) -> Self {
+        Self { file_len, len, packets, streams }
+    }
+
+    /// Length of the extracted object.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the extracted object has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Length of the file.
+    #[must_use]
+    pub fn file_len(&self) -> u64 {
+        self.file_len
+    }
+
+    /// Form of the packets in the file.
+    #[must_use]
+    pub fn packets(&self) -> PacketForm {
+        self.packets
+    }
+
+    pub(crate) fn streams(&self) -> &[ExtractedStream] {
+        &self.streams
+    }
+
+    /// Bytes of heap held.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let streams = self.streams.iter().map(|stream| stream.frames.heap_bytes() + stream.units.heap_bytes());
+        size_of::<Self>() + self.streams.capacity() * size_of::<ExtractedStream>() + streams.sum::<usize>()
+    }
+}
+
+impl ExtractedStream {
+    /// Returns the frames with bytes in a range of the extracted object.
+    pub(crate) fn frames_in(&self, range: ByteRange) -> impl Iterator<Item = FramePlace> + '_ {
+        let first = self.frames.at_offset(range.start).unwrap_or(0);
+        let frames = self.frames.range(first..self.frames.len()).map(|sample| FramePlace {
+            extracted: sample.range,
+            source: ByteRange::at(
+                u64::try_from(sample.dts).unwrap_or(0),
+                sample.range.len().saturating_add_signed(i64::from(sample.composition)),
+            ),
+        });
+        frames
+            .skip_while(move |frame| frame.extracted.end <= range.start)
+            .take_while(move |frame| frame.extracted.start < range.end)
+    }
+
+    /// Returns the PES packets with bytes of a range of the elementary stream.
+    pub(crate) fn units_of(&self, source: ByteRange) -> impl Iterator<Item = UnitPlace> + '_ {
+        let first = i64::try_from(source.start).ok().and_then(|start| self.units.at_dts(start)).unwrap_or(0);
+        let units = self.units.range(first..self.units.len()).map(|sample: Sample| UnitPlace {
+            packets: sample.range,
+            payload: ByteRange::at(u64::try_from(sample.dts).unwrap_or(0), u64::from(sample.duration)),
+        });
+        units.take_while(move |unit| unit.payload.start < source.end)
+    }
+}
+
+/// Notes the PES packets and the frames of one stream, both in the order of the stream.
+#[derive(Debug, Default)]
+pub(crate) struct ExtractedStreamBuilder {
+    frames: SampleTableBuilder,
+    units: SampleTableBuilder,
+}
+
+impl ExtractedStreamBuilder {
+    /// Adds a PES packet. Ones without payload need not be noted.
+    pub(crate) fn push_unit(&mut self, unit: UnitPlace) {
+        let UnitPlace { packets, payload } = unit;
+        self.units.set_start_dts(signed(payload.start));
+        self.units.push(packets.start, narrow(packets.len()), narrow(payload.len()), 0, true);
+    }
+
+    /// Adds a frame.
+    pub(crate) fn push_frame(&mut self, frame: FramePlace) {
+        let FramePlace { extracted, source } = frame;
+        let more = signed(source.len()).saturating_sub(signed(extracted.len()));
+        self.frames.set_start_dts(signed(source.start));
+        let more = i32::try_from(more).unwrap_or(i32::MAX);
+        self.frames.push(extracted.start, narrow(extracted.len()), narrow(source.len()), more, true);
+    }
+
+    /// Bytes of heap held.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.frames.heap_bytes() + self.units.heap_bytes()
+    }
+
+    /// Returns the stream of this PID.
+    pub(crate) fn finish(self, pid: u16, form: StreamForm) -> ExtractedStream {
+        ExtractedStream { pid, form, frames: self.frames.finish(), units: self.units.finish() }
+    }
+}
+
+/// Places in files and streams have less than 63 bits.
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Lengths of frames and PES packets have less than 32 bits. A PES packet that is scattered over 4 GiB is not extracted.
+fn narrow(length: u64) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream() -> ExtractedStream {
+        let mut builder = ExtractedStreamBuilder::default();
+        for number in 0..300 {
+            let packets = ByteRange::at(number * 1880, 376);
+            builder.push_unit(UnitPlace { packets, payload: ByteRange::at(number * 200, 200) });
+            // A frame begins behind 20 bytes that are left out, and is 40 bytes shorter than in the stream.
+            let source = ByteRange::at(number * 200 + 20, 150);
+            builder.push_frame(FramePlace { extracted: ByteRange::at(number * 1000, 110), source });
+        }
+        builder.finish(0x100, StreamForm::Avc)
+    }
+
+    #[test]
+    fn frames_and_units_are_found_by_their_places() {
+        let stream = stream();
+        let frames: Vec<_> = stream.frames_in(ByteRange::new(150_109, 151_001)).collect();
+        let expected = [150, 151].map(|number| FramePlace {
+            extracted: ByteRange::at(number * 1000, 110),
+            source: ByteRange::at(number * 200 + 20, 150),
+        });
+        assert_eq!(frames, expected);
+        assert_eq!(stream.frames_in(ByteRange::new(150_110, 151_000)).count(), 0, "between two frames");
+        assert_eq!(stream.frames_in(ByteRange::new(0, 1 << 40)).count(), 300);
+        let units: Vec<_> = stream.units_of(ByteRange::new(399, 401)).map(|unit| unit.packets.start).collect();
+        assert_eq!(units, [1880, 3760]);
+        let last = stream.units_of(ByteRange::new(59_999, 70_000)).collect::<Vec<_>>();
+        let packets = ByteRange::at(299 * 1880, 376);
+        assert_eq!(last, [UnitPlace { packets, payload: ByteRange::new(59_800, 60_000) }]);
+    }
+}

@@ -1,0 +1,75 @@
+//! Reads the index of a stored transport stream: all of it, once.
+
+use super::{requests::Requests, scan::Scan, survey::Survey};
+use crate::{
+    error::MediaError,
+    movie::{Movie, extraction::PacketForm},
+    units::ByteRange,
+    work::Work,
+};
+use bytes::Bytes;
+
+/// Reads the index of one file.
+#[derive(Debug)]
+pub(crate) struct TsFileIndexer {
+    object_len: u64,
+    form: PacketForm,
+    /// Offset of the first packet.
+    start: u64,
+    requests: Requests,
+    /// `None` before the programme is chosen.
+    scan: Option<Box<Scan>>,
+    work: Work,
+}
+
+/// Result of one step.
+#[derive(Debug)]
+pub(crate) enum TsFileStep {
+    /// The bytes of these ranges are needed.
+    Needs(Vec<ByteRange>),
+    Done(Box<Movie>),
+}
+
+impl TsFileIndexer {
+    /// Creates an indexer for an object of `object_len` bytes, whose first packet is at `start`.
+    pub(crate) fn new(object_len: u64, form: PacketForm, start: u64, work: Work) -> Self {
+        Self { object_len, form, start, requests: Requests::new(start, object_len), scan: None, work }
+    }
+
+    /// Bytes of heap that the tables and unfinished frames hold so far.
+    pub(crate) fn scanned_bytes(&self) -> usize {
+        self.scan.as_ref().map_or(0, |scan| scan.heap_bytes())
+    }
+
+    /// Takes the bytes of a range that was needed.
+    pub(crate) fn supply(&mut self, range: ByteRange, bytes: Bytes) {
+        self.requests.supply(range, bytes);
+    }
+
+    /// Reads as far as the bytes allow.
+    ///
+    /// # Errors
+    /// No stream can be played, or the job has ended.
+    pub(crate) fn step(&mut self) -> Result<TsFileStep, MediaError> {
+        while let Some(pieces) = self.requests.take() {
+            let scan = match &mut self.scan {
+                Some(scan) => scan,
+                none => {
+                    let choice = Survey::of(self.form, self.start, &pieces).choose()?;
+                    none.insert(Box::new(Scan::new(self.form, self.start, choice, self.work.clone())))
+                }
+            };
+            for piece in pieces {
+                scan.push(&piece)?;
+            }
+        }
+        let needs = self.requests.needs();
+        if !needs.is_empty() {
+            return Ok(TsFileStep::Needs(needs));
+        }
+        match self.scan.take() {
+            Some(scan) => Ok(TsFileStep::Done(Box::new(scan.finish(self.object_len)?.movie))),
+            None => Err(MediaError::invalid("the object", 0, "no packets of a transport stream", "some")),
+        }
+    }
+}

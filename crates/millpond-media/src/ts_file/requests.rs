@@ -1,0 +1,79 @@
+//! Reads a whole object, some pieces at a time, in order.
+
+use crate::units::ByteRange;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Bytes of a piece.
+const PIECE: u64 = 2 << 20;
+/// Pieces that are requested together: remote storage sends them in parallel.
+const AT_ONCE: usize = 4;
+
+/// Pieces of an object that are requested and arrive.
+#[derive(Debug)]
+pub(super) struct Requests {
+    /// Offset of the first byte that was not requested yet.
+    next: u64,
+    end: u64,
+    /// Requested pieces that were not returned yet, in order.
+    wanted: Vec<ByteRange>,
+    arrived: BTreeMap<u64, Bytes>,
+}
+
+impl Requests {
+    /// Creates the requests for the bytes from `start` to `end`.
+    pub(super) fn new(start: u64, end: u64) -> Self {
+        Self { next: start, end, wanted: Vec::new(), arrived: BTreeMap::new() }
+    }
+
+    /// Returns the pieces that are needed; none at the end.
+    pub(super) fn needs(&mut self) -> Vec<ByteRange> {
+        if self.wanted.is_empty() {
+            for _ in 0..AT_ONCE {
+                let range = ByteRange::new(self.next, self.next.saturating_add(PIECE).min(self.end));
+                self.next = range.end;
+                self.wanted.extend(Some(range).filter(|range| !range.is_empty()));
+            }
+        }
+        self.wanted.iter().filter(|range| !self.arrived.contains_key(&range.start)).copied().collect()
+    }
+
+    /// Takes the bytes of a piece.
+    pub(super) fn supply(&mut self, range: ByteRange, bytes: Bytes) {
+        if self.wanted.contains(&range) {
+            self.arrived.insert(range.start, bytes);
+        }
+    }
+
+    /// Returns all requested pieces, in order, once all of them have arrived.
+    pub(super) fn take(&mut self) -> Option<Vec<Bytes>> {
+        if self.wanted.is_empty() || self.arrived.len() < self.wanted.len() {
+            return None;
+        }
+        self.wanted.clear();
+        Some(std::mem::take(&mut self.arrived).into_values().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_arrive_in_any_order() {
+        let mut requests = Requests::new(5, PIECE * 5 + 7);
+        let first = requests.needs();
+        assert_eq!((first.len(), first[0].start, first[3].end), (4, 5, 5 + 4 * PIECE));
+        for (number, range) in first.iter().enumerate().rev() {
+            assert_eq!(requests.take(), None);
+            requests.supply(*range, Bytes::from(vec![number as u8]));
+        }
+        assert_eq!(requests.take().unwrap().concat(), [0, 1, 2, 3]);
+        let last = requests.needs();
+        assert_eq!((last.len(), last[1].end), (2, PIECE * 5 + 7));
+        requests.supply(last[0], Bytes::new());
+        assert_eq!(requests.needs(), [last[1]]);
+        requests.supply(last[1], Bytes::new());
+        assert!(requests.take().is_some() && requests.needs().is_empty() && requests.take().is_none());
+    }
+}

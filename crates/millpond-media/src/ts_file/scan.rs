@@ -1,0 +1,250 @@
+//! Demultiplexes the programme of a file, from its first packet to its last.
+
+use super::{
+    lane::{Extracted, Lane},
+    packets::Packets,
+    survey::Choice,
+    timeline::{self, Timeline},
+};
+use crate::{
+    budget::MOST_SKIPPED,
+    error::MediaError,
+    movie::{
+        Movie, SkippedTrack, TrackKind,
+        extraction::{Extraction, PacketForm},
+    },
+    ts::{Demultiplexer, ProgrammeStreams, StreamCoding, TsEvent, TsFaultKind, TsLimits, TsStream},
+    units::Timescale,
+    work::Work,
+};
+use std::collections::BTreeMap;
+
+/// Bytes whose packets are read together.
+const CHUNK: usize = 64 << 10;
+/// Bytes of the file that are a step of work.
+const STEP: usize = 4096;
+/// Steps of work that a map takes.
+const MAP: u64 = 1024;
+/// Most streams whose frames are read.
+const MOST_LANES: usize = 64;
+
+/// The scan of one file.
+#[derive(Debug)]
+pub(super) struct Scan {
+    form: PacketForm,
+    packets: Packets,
+    demultiplexer: Demultiplexer,
+    events: Vec<TsEvent>,
+    programme: u16,
+    clock_pid: u16,
+    /// Offset of the last packet.
+    at: u64,
+    lanes: Vec<Lane>,
+    /// Streams without frames that can be read, by PID, with their codings.
+    others: BTreeMap<u16, StreamCoding>,
+    left: Vec<SkippedTrack>,
+    /// Maps that were read.
+    maps: u64,
+    timeline: Timeline,
+    extracted: Extracted,
+    work: Work,
+}
+
+/// The finished scan.
+#[derive(Debug)]
+pub(super) struct Scanned {
+    pub(super) movie: Movie,
+    /// The extracted object.
+    #[cfg(test)]
+    pub(super) extracted: Vec<u8>,
+}
+
+impl Scan {
+    /// Creates the scan of a programme. The first packet of the file is at `offset`.
+    pub(super) fn new(form: PacketForm, offset: u64, choice: Choice, work: Work) -> Self {
+        let Choice { programmes, map, left } = choice;
+        let programme = map.programme;
+        let demultiplexer = Demultiplexer::new(TsLimits::default()).only(programme);
+        let mut scan = Self {
+            form,
+            packets: Packets::new(form, offset),
+            demultiplexer: demultiplexer.knowing(programmes, map.clone()),
+            events: Vec::new(),
+            programme,
+            clock_pid: map.clock_pid,
+            at: offset,
+            lanes: Vec::new(),
+            others: BTreeMap::new(),
+            left,
+            maps: 0,
+            timeline: Timeline::default(),
+            extracted: Extracted::default(),
+            work,
+        };
+        scan.describe(&map);
+        scan
+    }
+
+    /// Takes the next bytes of the file.
+    ///
+    /// # Errors
+    /// The job has ended.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), MediaError> {
+        for chunk in bytes.chunks(CHUNK) {
+            let before = self.steps();
+            self.packets.append(chunk);
+            while let Some((packet, at)) = self.packets.next() {
+                self.at = at;
+                self.demultiplexer.packet(&packet, at, &mut self.events);
+            }
+            self.take();
+            let steps = chunk.len().div_ceil(STEP) as u64 + (self.steps() - before);
+            self.work.spend(steps).map_err(|error| MediaError::work("the transport stream", self.at, error))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of heap that the tables, and the PES packets and frames that are being assembled hold.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.demultiplexer.held() + self.lanes.iter().map(Lane::heap_bytes).sum::<usize>()
+    }
+
+    /// Returns the movie of a file of `file_len` bytes.
+    ///
+    /// # Errors
+    /// No stream can be played.
+    pub(super) fn finish(mut self, file_len: u64) -> Result<Scanned, MediaError> {
+        self.demultiplexer.finish(&mut self.events);
+        self.take();
+        for lane in &mut self.lanes {
+            lane.end(self.at, &mut self.timeline, &mut self.extracted);
+        }
+        self.name_others();
+        let mut read = Vec::new();
+        for lane in self.lanes {
+            let id = u32::from(lane.pid());
+            match lane.finish() {
+                Ok(track) => {
+                    self.left.extend(track.reason.iter().map(|why| SkippedTrack { id, reason: named(id, why) }));
+                    read.push(track);
+                }
+                Err(error) => self.left.push(SkippedTrack { id, reason: named(id, &error) }),
+            }
+        }
+        if read.is_empty() {
+            let found = self.left.into_iter().map(|left| left.reason).collect();
+            let (path, offset) = ("the transport stream".to_owned(), 0);
+            return Err(MediaError::NoPlayableTrack { path, offset, found, cut_short: false });
+        }
+        let parts: Vec<_> = read.iter().map(|track| &track.parts[..]).collect();
+        let shifts = timeline::shifts(self.timeline.bases(), &parts);
+        let (mut tracks, sources): (Vec<_>, Vec<_>) = read.into_iter().map(|track| track.placed(&shifts)).unzip();
+        for group in [true, false] {
+            let others = tracks.iter_mut().filter(|track| matches!(track.kind, TrackKind::Video { .. }) == group);
+            others.skip(1).for_each(|track| track.enabled = false);
+        }
+        self.left.truncate(MOST_SKIPPED);
+        let extraction = Extraction::new(file_len, self.extracted.len, self.form, sources);
+        let movie = Movie {
+            timescale: Timescale::MPEG,
+            duration: 0,
+            fragmented: false,
+            tracks,
+            clips: Vec::new(),
+            skipped: self.left,
+            external_media: None,
+            system_headers: Vec::new(),
+            fragment_headers: Vec::new(),
+            cut_short: false,
+            outline: None,
+            is_indivisible: true,
+            extraction: Some(Box::new(extraction)),
+            stitched: None,
+        };
+        Ok(Scanned {
+            movie,
+            #[cfg(test)]
+            extracted: self.extracted.bytes,
+        })
+    }
+
+    /// Steps of work so far, besides those for bytes.
+    fn steps(&self) -> u64 {
+        self.maps.saturating_mul(MAP) + self.lanes.iter().map(Lane::steps).sum::<u64>()
+    }
+
+    /// Takes the events of the packets so far.
+    fn take(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        for event in events.drain(..) {
+            match event {
+                TsEvent::Unit(unit) => {
+                    if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.pid() == unit.pid) {
+                        lane.push(&unit, &mut self.timeline, &mut self.extracted);
+                    }
+                }
+                TsEvent::Streams(map) => self.describe(&map),
+                TsEvent::Clock { pid, is_discontinuous: true, .. } if pid == self.clock_pid => self.timeline.jump(),
+                TsEvent::Programmes(programmes) => {
+                    if programmes.iter().all(|programme| programme.number != self.programme) {
+                        let (id, reason) = (0, format!("programme {} ends at byte {}", self.programme, self.at));
+                        self.leave(SkippedTrack { id, reason });
+                    }
+                }
+                TsEvent::Fault(fault) if fault.kind == TsFaultKind::Scrambled => {
+                    let lane = self.lanes.iter_mut().find(|lane| Some(lane.pid()) == fault.pid);
+                    lane.into_iter().for_each(|lane| lane.is_scrambled = true);
+                }
+                TsEvent::Clock { .. } | TsEvent::Cue { .. } | TsEvent::Fault(_) => {}
+            }
+        }
+        self.events = events;
+    }
+
+    /// Takes a map of the programme.
+    fn describe(&mut self, map: &ProgrammeStreams) {
+        self.maps += 1;
+        self.clock_pid = map.clock_pid;
+        for stream in &map.streams {
+            match self.lanes.iter_mut().find(|lane| lane.pid() == stream.pid) {
+                Some(lane) => lane.describe(stream, self.at),
+                None => self.begin(stream),
+            }
+        }
+    }
+
+    /// Begins to read a stream.
+    fn begin(&mut self, stream: &TsStream) {
+        let lane = if self.lanes.len() < MOST_LANES { Lane::new(stream.clone(), self.form) } else { None };
+        match lane {
+            Some(lane) => self.lanes.push(lane),
+            None if self.others.len() < MOST_SKIPPED => drop(self.others.insert(stream.pid, stream.coding)),
+            None => {}
+        }
+    }
+
+    /// Names the streams whose frames can't be read.
+    fn name_others(&mut self) {
+        for (pid, coding) in std::mem::take(&mut self.others) {
+            let what = match coding {
+                StreamCoding::Cues => continue,
+                StreamCoding::Latm => "AAC in LATM, whose configuration is apart from its frames".to_owned(),
+                coding if coding.form().is_some() => format!("{coding}, beyond the {MOST_LANES} streams that are read"),
+                coding => coding.to_string(),
+            };
+            let reason = named(u32::from(pid), &MediaError::unsupported("the stream", 0, what));
+            self.leave(SkippedTrack { id: u32::from(pid), reason });
+        }
+    }
+
+    fn leave(&mut self, left: SkippedTrack) {
+        if self.left.len() < MOST_SKIPPED {
+            self.left.push(left);
+        }
+    }
+}
+
+/// Returns a reason with the PID that it is about.
+fn named(pid: u32, why: &MediaError) -> String {
+    format!("PID {pid:#06x}: {why}")
+}
