@@ -410,18 +410,22 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
 /// Checks the setting `modules` against the declared kinds.
 ///
 /// # Errors
-/// The first line that none of them can take.
+/// None of them can take some lines.
 fn bad_modules<'a>(
     loaded: &Loaded,
     declarations: impl Iterator<Item = &'a ModuleDeclaration> + Clone,
 ) -> Result<(), ServeError> {
-    for line in &loaded.config.modules.lines {
-        modules::check(line, declarations.clone()).map_err(|error| {
-            let (at, reason) = (loaded.source("modules"), format!("modules: \"{line}\": {error}"));
-            ServeError::Setting(ConfigError::Conflict { at, reason }.into())
-        })?;
+    let lines = loaded.config.modules.lines.iter();
+    let reasons = lines.filter_map(|line| {
+        let error = modules::check(line, declarations.clone()).err()?;
+        Some(format!("modules: \"{line}\": {error}"))
+    });
+    let reason = reasons.collect::<Vec<_>>().join("; ");
+    if reason.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let at = loaded.source("modules");
+    Err(ServeError::Setting(ConfigError::Conflict { at, reason }.into()))
 }
 
 /// The places with live streams.

@@ -166,6 +166,14 @@ pub enum OriginError {
         /// Received value.
         found: String,
     },
+    /// The object can't be made of what the origin has. Viewers may read the reason.
+    #[error("{at}: {reason}")]
+    Unplayable {
+        /// Where.
+        at: At,
+        /// The reason, without locations.
+        reason: String,
+    },
     /// The body ended early.
     #[error("{at}: the body ended after {received} of {expected} bytes: {detail}")]
     Truncated {
@@ -350,7 +358,7 @@ impl OriginError {
             | Self::Credentials { .. }
             | Self::Redirect { .. } => ErrorKind::Forbidden,
             Self::Changed { .. } => ErrorKind::Changed,
-            Self::RangeIgnored { .. } | Self::BadReply { .. } => ErrorKind::Protocol,
+            Self::RangeIgnored { .. } | Self::BadReply { .. } | Self::Unplayable { .. } => ErrorKind::Protocol,
             Self::Truncated { .. } => ErrorKind::Truncated,
             Self::Status { .. } => ErrorKind::Status,
             Self::Timeout { .. } => ErrorKind::Timeout,
@@ -396,6 +404,7 @@ impl OriginError {
             | Self::NoSuchBucket { .. }
             | Self::RangeIgnored { .. }
             | Self::BadReply { .. }
+            | Self::Unplayable { .. }
             | Self::Truncated { .. }
             | Self::Status { .. }
             | Self::Dns { .. }
@@ -408,6 +417,17 @@ impl OriginError {
                 _ => 502,
             },
             Self::TooManyRetries { last, .. } => last.status(),
+        }
+    }
+
+    /// Describes the error for viewers. The text never has the location of the origin, which is for operators.
+    pub fn for_viewers(&self) -> String {
+        match self {
+            Self::Unplayable { reason, .. } => reason.clone(),
+            Self::Unsupported { what, .. } => format!("{what} is not possible here"),
+            // A symbolic link that leads out of the place has the words of a missing file, so that clients can't tell the two apart.
+            error if error.status() == 404 => "no such file".to_owned(),
+            error => format!("the storage failed: {}", error.kind()),
         }
     }
 
@@ -450,5 +470,23 @@ mod tests {
         let unit = OriginError::Unit { at: At::new("/films", "a.mp4"), unit: 17, last: Box::new(gone) };
         assert_eq!(unit.to_string(), "a.mp4 in /films: unit 17: stripe-0/0000000017 in s3://a: not found");
         assert!(unit.status() == 502 && !unit.is_not_found() && !unit.is_retryable() && !unit.may_pass());
+    }
+
+    #[test]
+    fn viewers_read_no_location() {
+        let at = || At::new("s3://secret/films", "a.mp4");
+        let detail = || "secret".to_owned();
+        let status = || OriginError::Status { at: at(), code: 500, detail: detail() };
+        for (error, expected) in [
+            (OriginError::NotFound { at: at() }, "no such file"),
+            (OriginError::Outside { at: at() }, "no such file"),
+            (OriginError::Connect { at: at(), detail: detail() }, "the storage failed: connect"),
+            (status(), "the storage failed: status"),
+            (OriginError::TooManyRetries { tries: 3, last: Box::new(status()) }, "the storage failed: status"),
+            (OriginError::Unsupported { at: at(), what: "seeking" }, "seeking is not possible here"),
+            (OriginError::Unplayable { at: at(), reason: "it changes at 9 s".to_owned() }, "it changes at 9 s"),
+        ] {
+            assert_eq!(error.for_viewers(), expected, "{error}");
+        }
     }
 }

@@ -357,6 +357,14 @@ impl Store {
         Ok(bytes)
     }
 
+    /// Reads a whole object, and waits for all of it. Other than by [`read_all`](Self::read_all), its missing slices are fetched and cached.
+    ///
+    /// # Errors
+    /// The error of the origin.
+    pub async fn read_whole(&self, object: &Arc<Object>) -> Result<Bytes, OriginError> {
+        collect(self.read(object, 0..object.meta().len)).await
+    }
+
     /// Returns whether a range can be read without a further request to the origin.
     pub fn is_near(&self, object: &Arc<Object>, range: &Range<u64>) -> bool {
         object.file().is_some() || object.is_coming(self.slices(), range)

@@ -1,6 +1,6 @@
 //! A file or a URL of one object, as the tools take it.
 
-use millpond_library::IndexError;
+use millpond_library::{IndexError, is_manifest};
 use millpond_media::{Foreign, Indexer, MediaError, Movie, Step};
 use millpond_place::PlaceSpec;
 use millpond_store::{Object, ObjectPath, OriginOptions, Store, StoreOptions};
@@ -80,11 +80,17 @@ async fn unreadable(store: &Store, object: &Arc<Object>, error: &MediaError) -> 
     if error.offset() == 0 {
         let head = store.read_all(object, 0..object.meta().len.min(HEAD)).await;
         if let Some(format) = head.ok().and_then(|head| Foreign::of_bytes(&head)) {
+            if format == Foreign::Text && is_manifest(path.file_name()) {
+                return format!(
+                    "{path}: is a server manifest, which lists media files, expected one of these files. `millpond serve` plays the \
+                     manifest at its path, as PATH/index.m3u8"
+                );
+            }
             return format!("{path}: {}", IndexError::explained(path.file_name(), format));
         }
     }
     if error.is_cut_short(object.meta().len) {
         return format!("{path}: {error}; if it is still being copied, try again when all of it is there");
     }
-    format!("{path}: {error}")
+    format!("{path}: {error}{}", IndexError::cure(path.file_name(), error))
 }

@@ -36,7 +36,10 @@ pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
         return Err(presentation.not_carried("DASH", "video, or audio other than G.711 and PCM of 8 bits"));
     }
     let tracks = TrackListing::of_presentation(presentation, Container::Fmp4, |track| presentation.lists(track));
-    let longest = presentation.listed().flat_map(|t| t.segments.micros()).max().unwrap_or(0);
+    let longest_of = |of: &Presentation| of.listed().flat_map(|t| t.segments.micros()).max().unwrap_or(0);
+    // A track of the whole asset has one long segment where a period lacks it.
+    let of_periods = presentation.periods.iter().map(|period| longest_of(&period.presentation)).max();
+    let longest = of_periods.unwrap_or_else(|| longest_of(presentation));
     let entries: usize = presentation.listed().filter(|t| !is_webvtt(t)).map(|t| entries(&t.segments)).sum();
     let mut w = Writer::new(1024 + 512 * presentation.tracks.len() + ENTRY * entries);
     w.start("MPD")

@@ -82,6 +82,17 @@ pub(crate) fn periods(presentation: &Presentation) -> &[Period] {
     if is_alike(presentation) { &presentation.periods } else { &[] }
 }
 
+/// Returns the first part of a track that a transport stream can't carry though another part fits, with the number of its period.
+pub(crate) fn misfit(presentation: &Presentation) -> Option<(usize, &PresentedTrack)> {
+    let of_track = |track: &PresentedTrack| {
+        let parts = presentation.periods.iter().filter_map(|period| Some((period.number, period.part_of(track)?)));
+        let parts: Vec<_> = parts.collect();
+        let has_fit = parts.iter().any(|(_, part)| fits(part));
+        parts.into_iter().find(|(_, part)| has_fit && !fits(part))
+    };
+    presentation.tracks.iter().filter(|track| track.kind != MediaKind::Text).find_map(of_track)
+}
+
 /// Whether each period carries the same tracks in the same way.
 fn is_alike(presentation: &Presentation) -> bool {
     let is_same = |period: &Period| {

@@ -47,7 +47,15 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
     if !has_media && (tracks.is_empty() || !presentation.is_text()) {
         return Err(match container {
             Container::Fmp4 => presentation.not_carried("HLS", "video, or audio other than G.711 and PCM of 8 bits"),
-            Container::Ts => presentation.not_carried("MPEG-2 TS", "H.264, HEVC, AAC, MPEG audio, AC-3 or E-AC-3"),
+            Container::Ts => match transport::misfit(presentation).filter(|_| presentation.stitched().is_some()) {
+                Some((item, part)) => PackageError::Container {
+                    container: "MPEG-2 TS",
+                    found: format!("{} in item {item}", part.codec_and_encryption()),
+                    expected: "H.264, HEVC, AAC, MPEG audio, AC-3 or E-AC-3 in each item of a stitched title: \
+                        encode that item anew, or play HLS with fMP4 or DASH",
+                },
+                None => presentation.not_carried("MPEG-2 TS", "H.264, HEVC, AAC, MPEG audio, AC-3 or E-AC-3"),
+            },
         });
     }
     let muxed = (container == Container::Ts).then(|| transport::muxed_audio(presentation)).flatten();

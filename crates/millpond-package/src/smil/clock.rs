@@ -20,6 +20,11 @@ pub enum RangeError {
     /// It has no dash: it may be meant as the start or as the end.
     #[error("found the part {0:?}, expected {0}- for the file from there on, or -{0} for the file up to there")]
     Alone(String),
+    /// It has the unit `m`, which may be meant as minutes.
+    #[error(
+        "found the part {0:?} with the unit m, expected minutes as min or with a colon, such as 10s-5min or 10s-5:00"
+    )]
+    Minutes(String),
     /// It is something else, or a time in it is none.
     #[error("found the part {0:?}, expected FROM-TO, such as 10s-40s, 1:30- (from there on) or -90s (the first 90 s)")]
     Form(String),
@@ -33,7 +38,11 @@ pub enum RangeError {
 /// # Errors
 /// The text has another form, or the range ends where it begins or before.
 pub fn range(text: &str) -> Result<StitchClip, RangeError> {
-    let form = || RangeError::Form(text.to_owned());
+    let is_minutes = |part: &str| part.strip_suffix('m').is_some_and(|number| decimal(number, 1).is_some());
+    let form = || match text.split('-').any(is_minutes) {
+        true => RangeError::Minutes(text.to_owned()),
+        false => RangeError::Form(text.to_owned()),
+    };
     let Some((from, to)) = text.split_once('-') else {
         return Err(if time(text).is_some() { RangeError::Alone(text.to_owned()) } else { form() });
     };
@@ -132,6 +141,7 @@ mod tests {
             ("10s", "expected 10s- for the file from there on, or -10s for the file up to there"),
             ("a-b", "expected FROM-TO"),
             ("abc", "expected FROM-TO"),
+            ("10s-5m", "expected minutes as min or with a colon, such as 10s-5min or 10s-5:00"),
             ("-", "expected FROM-TO"),
             ("1-2-3", "expected FROM-TO"),
             ("40s-30s", "which ends before it begins"),

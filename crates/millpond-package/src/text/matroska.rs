@@ -30,7 +30,7 @@ impl BlockReader {
     pub fn cue(&self, sample: &[u8]) -> Option<Cue> {
         let block = TextBlock::read(sample, self.track)?;
         let text = self.decoded(block.text);
-        let text = up_to_zero(&text);
+        let text = whole_characters(&text);
         let cue = match self.form {
             TextForm::SubRip => {
                 let (text, settings) = srt::cue_text(&decode::any(text));
@@ -77,9 +77,13 @@ fn web_vtt(text: &str, settings: Option<&str>, id: Option<&str>) -> Cue {
     }
 }
 
-/// Returns the text up to the first zero byte, with which writers of C end it.
-fn up_to_zero(text: &[u8]) -> &[u8] {
-    text.split(|byte| *byte == 0).next().unwrap_or_default()
+/// Returns the text up to the first zero byte, with which writers of C end it, and without a character that is cut at its end.
+fn whole_characters(text: &[u8]) -> &[u8] {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    match str::from_utf8(text) {
+        Err(error) if error.error_len().is_none() => &text[..error.valid_up_to()],
+        _ => text,
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +122,14 @@ mod tests {
         assert_eq!(cue(TextForm::WebmVtt, "7\nalign:left\na\nb", ""), made("a\nb", "align:left", Some("7")));
         assert_eq!(cue(TextForm::WebmVtt, "\n\na", ""), made("a", "", None));
         assert_eq!(cue(TextForm::Ssa, "0,0,Default,,0,0,0,,a\\Nb, c", ""), made("a\nb, c", "", None));
+    }
+
+    #[test]
+    fn a_text_that_is_cut_ends_with_a_whole_character() {
+        let block = group("é日".as_bytes(), b"");
+        let end = block.windows(3).position(|bytes| bytes == "日".as_bytes()).unwrap() + 2;
+        let cue = reader(TextForm::SubRip, BlockEncoding::Plain).cue(&block[..end]).unwrap();
+        assert_eq!(cue.text, "é");
     }
 
     #[test]

@@ -123,6 +123,13 @@ mod tests {
     }
 
     #[test]
+    fn a_configuration_of_gstreamer_ends_early() {
+        let stream = stream("cpresent=0; config=40002320");
+        let units = units(&stream, &[(0, true, &[2, 7, 8])]);
+        assert!(units[0].bytes == [7_u8, 8][..] && units[0].parameter_sets == [Bytes::from_static(&[0x11, 0x90])]);
+    }
+
+    #[test]
     fn several_frames_of_an_element_have_times() {
         // Three frames an element.
         let stream = stream("cpresent=0; config=420023203fc0");

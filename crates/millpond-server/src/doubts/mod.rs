@@ -3,21 +3,26 @@
 mod useless;
 
 use crate::{
-    config::{Loaded, PlaceConfig},
+    config::{Config, Loaded, PlaceConfig},
     library::{PlacePath, Places},
     live::ChannelConfig,
+    modules::ModuleLine,
 };
 use millpond_connections::tls::{Certificates, TlsSource};
+use millpond_place::PlaceSpec;
+use millpond_settings::nearest;
+use millpond_stream::modules::TEE;
 use rustix::fs::{Access, access};
 use std::{path::Path, time::SystemTime};
 
-/// Returns warnings of channels that no place has, of a folder of recordings that can't be written, of a certificate that is not valid
-/// now, and of settings without effect. Origins are not asked.
+/// Returns warnings of channels that no place has, of modules that will not run, of a folder of recordings that can't be written,
+/// of a certificate that is not valid now, and of settings without effect. Origins are not asked.
 pub fn doubts(loaded: &Loaded) -> Vec<String> {
     let config = &loaded.config;
     let assets = config.rtsp.channels.iter().flat_map(|channel| &channel.assets);
     let channels = assets.filter_map(|asset| channel_doubt(asset, &config.places));
     let hiding = config.rtsp.channels.iter().filter_map(|channel| hiding_doubt(channel, &config.places));
+    let modules = config.modules.lines.iter().flat_map(|line| module_doubts(line, config));
     let folder = config.record.folder.as_deref().and_then(folder_doubt);
     let is_live = !config.rtsp.channels.is_empty() || config.places.iter().any(|place| place.spec.is_live());
     let pointless = (config.record.folder.is_some() && !is_live).then(|| {
@@ -25,7 +30,14 @@ pub fn doubts(loaded: &Loaded) -> Vec<String> {
             .to_owned()
     });
     let certificate = config.tls.source().and_then(|source| certificate_doubt(&source));
-    channels.chain(hiding).chain(folder).chain(pointless).chain(certificate).chain(useless::warnings(loaded)).collect()
+    channels
+        .chain(hiding)
+        .chain(modules)
+        .chain(folder)
+        .chain(pointless)
+        .chain(certificate)
+        .chain(useless::warnings(loaded))
+        .collect()
 }
 
 /// Returns why browsers refuse a certificate now, or will soon. One that can't be read is an obstacle.
@@ -43,7 +55,8 @@ fn channel_doubt(channel: &str, places: &[PlaceConfig]) -> Option<String> {
     let names = Places::new(places.iter().map(|place| place.spec.name.as_str().into()));
     let Some(PlacePath { index, name, inside }) = names.find(channel) else {
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-        return Some(format!("rtsp-channels: {channel}: no place has this path (places: {})", names.join(", ")));
+        let hint = phases_hint(channel);
+        return Some(format!("rtsp-channels: {channel}: no place has this path (places: {}){hint}", names.join(", ")));
     };
     let spec = &places[index].spec;
     if spec.is_live() {
@@ -51,6 +64,34 @@ fn channel_doubt(channel: &str, places: &[PlaceConfig]) -> Option<String> {
     }
     let folder = spec.folder().filter(|folder| !has_asset(folder, inside))?;
     Some(format!("rtsp-channels: {channel}: there is no such file or folder in {}", folder.display()))
+}
+
+/// Returns the end of a warning of a word that looks like a misspelt number of phases.
+fn phases_hint(word: &str) -> String {
+    let number = word.split_once('=').filter(|(name, _)| nearest(name, ["phases"].into_iter()).is_some());
+    number.map_or_else(String::new, |(_, number)| format!("; did you mean phases={number}?"))
+}
+
+/// Returns why a module of the configuration will not run: its stream, or the path that it publishes to. Without places the built-in
+/// sample is served. Intercepted streams have paths in no place.
+fn module_doubts(line: &ModuleLine, config: &Config) -> Vec<String> {
+    let (places, is_intercepting) = (&config.places, config.intercept.address.is_some());
+    let names = Places::new(places.iter().map(|place| place.spec.name.as_str().into()));
+    let spec = |path: &str| names.find(path).map(|PlacePath { index, .. }| &places[index].spec);
+    let mut channels = config.rtsp.channels.iter().flat_map(ChannelConfig::streams);
+    let is_channel = channels.any(|channel| line.stream.starts_with(&channel));
+    let mut doubts = Vec::new();
+    if !places.is_empty() && !is_intercepting && !is_channel && !spec(&line.stream).is_some_and(PlaceSpec::is_live) {
+        let stream = &line.stream;
+        doubts.push(format!(
+            "modules: {line}: {stream} is not a channel (rtsp-channels), and in no place of live streams"
+        ));
+    }
+    let to = line.options.get("to").filter(|_| line.kind == TEE.kind.name).map(|to| to.trim_matches('/'));
+    if let Some(to) = to.filter(|to| !spec(to).is_some_and(PlaceSpec::is_pushed)) {
+        doubts.push(format!("modules: {line}: {to} is not in a place of publishers, such as live=publish:"));
+    }
+    doubts
 }
 
 /// Returns why a channel hides what has its name in a place: the place itself, or one of its folders and files.

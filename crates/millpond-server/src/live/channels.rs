@@ -47,6 +47,10 @@ impl ChannelConfig {
         }
         let name = trimmed(name.trim());
         let mut assets: Vec<_> = assets.split_whitespace().collect();
+        if let Some(behind) = behind_phases(&assets) {
+            let last = format!("{PHASES_WORD} as the last word, such as \"movie=films/a.mp4 {PHASES_WORD}4\"");
+            return Err(BadValue::new(format!("{last}, and not {behind:?} behind it")));
+        }
         let phases = assets.pop_if(|word| word.starts_with(PHASES_WORD));
         let phases = phases.map(|word| phases_of(word, assets.len())).transpose()?;
         let is_named = !name.is_empty() && live_name(&name).is_ok();
@@ -74,6 +78,12 @@ impl ChannelConfig {
         let (channel, of): (Arc<str>, _) = (self.name.as_str().into(), self.phases.unwrap_or(0));
         (1..=of).map(move |number| BroadcastPhase { channel: channel.clone(), number, of })
     }
+}
+
+/// Returns the word behind the number of phases, which must be the last word.
+fn behind_phases<'a>(words: &[&'a str]) -> Option<&'a str> {
+    let place = words.iter().position(|word| word.starts_with(PHASES_WORD))?;
+    words.get(place + 1).copied()
 }
 
 /// Parses the word that tells the number of phases of a list of assets.
@@ -240,6 +250,7 @@ mod tests {
             ("movie=films/a.mp4 phases=many", "1 to 64 phases"),
             ("movie=films/a.mp4 films/b.mp4 phases=4", "one asset"),
             ("movie=phases=4", "one asset"),
+            ("movie=films/a.mp4 phases=4 loop=yes", "phases= as the last word"),
             ("films/a.mp4 phases=4", "a name before the asset, such as \"movie=films/a.mp4 phases=4\""),
         ] {
             let error = ChannelConfig::parse(text).unwrap_err().expected;

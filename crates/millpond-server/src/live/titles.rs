@@ -1,6 +1,6 @@
 //! Stored assets as the stream engine plays them.
 
-use crate::library::{Asset, Library, LibraryError, PlacePath, Places};
+use crate::library::{Asset, IndexError, Library, LibraryError, PlacePath, Places};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use millpond_stream::{
@@ -71,6 +71,15 @@ pub(super) fn media(manager: &Manager, asset: &Asset) -> Arc<StoredMedia> {
     manager.stored(id, make)
 }
 
+/// Describes why an asset can't be opened. Viewers of a channel read it; the log has the location.
+fn words(asset: &str, why: &LibraryError) -> String {
+    if let LibraryError::Index(IndexError::Origin(error)) = why {
+        tracing::info!(asset, %error, "the asset of a stream can't be opened");
+        return format!("{asset}: {}", error.for_viewers());
+    }
+    why.to_string()
+}
+
 impl Titles for Shelf {
     fn open<'a>(&'a self, asset: &'a str) -> BoxFuture<'a, Result<Arc<StoredMedia>, SourceError>> {
         let error = |kind, words| SourceError { kind, address: asset.to_owned(), words };
@@ -81,7 +90,7 @@ impl Titles for Shelf {
                     status if status.is_server_error() => SourceErrorKind::Unreachable,
                     _ => SourceErrorKind::NoMedia,
                 };
-                error(kind, why.to_string())
+                error(kind, words(asset, &why))
             })?;
             let manager = self.manager.upgrade();
             let manager = manager.ok_or_else(|| error(SourceErrorKind::Unreachable, "the server stops".to_owned()))?;

@@ -1,6 +1,6 @@
 //! The kind of modules that record: files of one folder, within limits.
 
-use super::{Listed, RecordError, RecordSettings, file_name, listed, settings::LONGEST};
+use super::{Listed, RecordError, RecordSettings, file_name, listed, recording_size, settings::LONGEST};
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use millpond_connections::{Slot, Slots};
@@ -43,7 +43,7 @@ const OPTIONS: &[ModuleOption] = &[
         default: "record-size",
         help: "Highest size of the file, at most record-size",
         is_required: false,
-        check: |text| value::size(text).map(drop),
+        check: |text| recording_size(text).map(drop),
     },
 ];
 
@@ -75,6 +75,12 @@ impl RecorderKind {
     pub(crate) fn reconfigure(&self, settings: RecordSettings) {
         self.slots.set_most(settings.count);
         self.settings.store(Arc::new(settings));
+    }
+
+    /// Returns the highest size and the longest duration of the configuration.
+    pub(super) fn limits(&self) -> (u64, Duration) {
+        let settings = self.settings.load();
+        (settings.size, settings.duration)
     }
 
     /// Whether there is a folder for recordings.

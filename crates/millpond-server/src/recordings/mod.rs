@@ -7,6 +7,7 @@ mod settings;
 
 pub(crate) use kind::{DECLARATION, RecorderKind};
 pub use settings::RecordSettings;
+pub(crate) use settings::recording_size;
 
 use crate::modules::{AttachError, CannotRemove, ModuleLine, Modules};
 use millpond_stream::{CannotRecord, Recording, RecordingState};
@@ -50,6 +51,11 @@ impl Recordings {
     /// Makes those of a server; `None` where recording is off.
     pub(crate) fn new(kind: Arc<RecorderKind>, modules: Arc<Modules>) -> Option<Self> {
         kind.is_on().then_some(Self { kind, modules })
+    }
+
+    /// Returns the highest size in bytes and the longest duration of a recording.
+    pub(crate) fn limits(&self) -> (u64, Duration) {
+        self.kind.limits()
     }
 
     /// Starts to record a channel or live stream, within lower limits than the configured ones where some are given.

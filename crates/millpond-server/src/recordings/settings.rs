@@ -2,7 +2,7 @@
 
 use millpond_settings::{
     At, Host, Setting, Settings,
-    value::{self, Form, show_duration, show_size},
+    value::{self, BadValue, Form, show_duration, show_size},
 };
 use std::{path::PathBuf, time::Duration};
 
@@ -21,6 +21,20 @@ pub struct RecordSettings {
 
 /// The longest recording.
 pub(super) const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// Smallest highest size of a recording. A recording that ends within its first fragment leaves no file.
+const SMALLEST: u64 = 64 << 10;
+
+/// Reads the highest size of a recording.
+///
+/// # Errors
+/// It is no size, or too small for the first fragment of most streams.
+pub(crate) fn recording_size(text: &str) -> Result<u64, BadValue> {
+    match value::size(text)? {
+        size if size < SMALLEST => Err(BadValue::new(format!("a size of {} or more", show_size(SMALLEST)))),
+        size => Ok(size),
+    }
+}
 
 impl Settings for RecordSettings {
     const LIST: &'static [Setting<Self>] = LIST;
@@ -46,7 +60,7 @@ const LIST: &[Setting<RecordSettings>] = &[
         default: "10GiB",
         help: "Highest size of a recording. A recording that reaches it ends",
         applied: At::Reload,
-        apply: |record, text| value::size(text).map(|v| record.size = v),
+        apply: |record, text| recording_size(text).map(|v| record.size = v),
         show: |record| Some(show_size(record.size)),
     },
     Setting {

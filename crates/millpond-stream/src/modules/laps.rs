@@ -76,7 +76,10 @@ impl Laps {
         match loaded {
             Ok(Some(0)) => Err(error(SourceErrorKind::NoMedia, "it has no frames".to_owned())),
             Ok(given) => Ok(given.is_some()),
-            Err(why) => Err(error(SourceErrorKind::Unreachable, why.to_string())),
+            Err(why) => {
+                tracing::info!(asset, %why, "the frames of a channel's asset can't be read");
+                Err(error(SourceErrorKind::Unreachable, why.for_viewers()))
+            }
         }
     }
 

@@ -52,13 +52,12 @@ impl RemoteError {
             Self::BehindEnd | Self::Changed => OriginError::NotFound { at },
             Self::NotSeekable(_) => OriginError::Unsupported { at, what: "seeking on this RTSP server" },
             Self::Late(after) => OriginError::Timeout { at, phase: Phase::FirstByte, after: *after },
-            Self::TooLarge => {
-                OriginError::BadReply { at, expected: "a segment of at most 64 MiB".to_owned(), found: detail() }
-            }
+            Self::TooLarge => OriginError::Unplayable { at, reason: detail() },
             Self::Source(error) => match error.kind {
                 SourceErrorKind::NotFound => OriginError::NotFound { at },
                 SourceErrorKind::Unauthorized => OriginError::Unauthorized { at, detail: detail() },
                 SourceErrorKind::Unreachable => OriginError::Connect { at, detail: detail() },
+                SourceErrorKind::NoMedia => OriginError::Unplayable { at, reason: error.words.clone() },
                 SourceErrorKind::Refused(code) => OriginError::Status { at, code, detail: detail() },
                 SourceErrorKind::TimedOut => {
                     OriginError::Timeout { at, phase: Phase::Stalled, after: Duration::from_secs(5) }

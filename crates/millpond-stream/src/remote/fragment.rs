@@ -16,29 +16,49 @@ pub(super) struct Reordering {
     depth: usize,
     /// Usual ticks from one picture to the next.
     interval: i64,
+    /// Ticks by which samples are presented before time 0, in whole intervals: encoders of sound begin with such ones.
+    before: i64,
 }
 
-/// Returns the reordering that the parameter sets of a format state, and that its first samples in decode order show.
+/// Returns the reordering that the parameter sets of a format state, and that its first samples in decode order show. These begin the title.
 pub(super) fn reordering<'a>(format: &Format, samples: impl Iterator<Item = &'a TitleSample>) -> Reordering {
     let times: Vec<i64> = samples.map(|sample| sample.time).collect();
+    let (depth, interval) = order(format, &times);
+    Reordering { depth, interval, before: before(&times, interval, i64::from(format.timescale())) }
+}
+
+/// Returns the reorder depth of a format, and the usual ticks from one sample to the next.
+fn order(format: &Format, times: &[i64]) -> (usize, i64) {
     if !format.is_video() {
-        let usual = format.track.codec.samples_per_frame().map_or_else(|| interval(&times), i64::from);
-        return Reordering { depth: 0, interval: usual };
+        return (0, format.track.codec.samples_per_frame().map_or_else(|| interval(times), i64::from));
     }
     let (syntax, sps) = match &format.track.codec {
         Codec::Avc(config) => (NalSyntax::Avc, config.sps.first()),
         Codec::Hevc(config) => (NalSyntax::Hevc, config.sps.first()),
-        _ => return Reordering { depth: 0, interval: interval(&times) },
+        _ => return (0, interval(times)),
     };
     let sequence = sps.and_then(|sps| PictureSequence::read(syntax, sps).ok());
     let stated = sequence.and_then(|sequence| sequence.reorder_depth).map_or(0, usize::from);
-    Reordering { depth: stated.max(depth(&times)).min(MOST_DEPTH), interval: interval(&times) }
+    (stated.max(depth(times)).min(MOST_DEPTH), interval(times))
+}
+
+/// Returns the ticks by which samples are presented before time 0, in whole intervals; 0 where that is more than a second.
+fn before(times: &[i64], interval: i64, second: i64) -> i64 {
+    let ticks = times.iter().copied().min().unwrap_or(0).saturating_neg();
+    // Servers round times.
+    let (step, least) = (interval.max(1), interval.max(1) / 8);
+    if ticks <= least || ticks > second { 0 } else { ((ticks - least - 1) / step + 1).saturating_mul(step) }
 }
 
 impl Reordering {
-    /// Returns the ticks by which the first picture of the title is decoded before time 0.
+    /// Returns the ticks by which the first sample of the title is decoded before time 0.
     pub(super) fn early(self) -> i64 {
-        self.interval.saturating_mul(self.depth as i64)
+        self.interval.saturating_mul(self.depth as i64).saturating_add(self.before)
+    }
+
+    /// Returns the number of intervals in which samples are presented before time 0.
+    pub(super) fn frames_before(self) -> i64 {
+        self.before / self.interval.max(1)
     }
 
     /// Returns the usual ticks from one sample to the next.
@@ -51,7 +71,8 @@ impl Reordering {
         let mut sorted: Vec<i64> = samples.iter().map(|sample| sample.time).collect();
         sorted.sort_unstable();
         let first = sorted.first().copied().unwrap_or(0);
-        let mut last = i64::MIN;
+        // Fragments have no earlier decode times. Clamping the first one alone would shift all of the segment.
+        let mut last = self.early().saturating_neg().saturating_sub(1);
         let time = |index: usize| {
             let time = match index.checked_sub(self.depth) {
                 Some(place) => sorted[place],
@@ -124,8 +145,8 @@ mod tests {
     fn decode_times_continue_from_segment_to_segment() {
         // I P B B in decode order, twice.
         let all = [0, 3, 1, 2, 4, 7, 5, 6].map(|time| time * 3000);
-        let reordering = Reordering { depth: depth(&all), interval: interval(&all) };
-        assert_eq!(reordering, Reordering { depth: 1, interval: 3000 });
+        let reordering = Reordering { depth: depth(&all), interval: interval(&all), before: 0 };
+        assert_eq!(reordering, Reordering { depth: 1, interval: 3000, before: 0 });
         let (first, second) = (samples(&all[..4]), samples(&all[4..]));
         assert_eq!(reordering.decode_times(&first), [-3000, 0, 3000, 6000]);
         assert_eq!(reordering.decode_times(&second), [9000, 12_000, 15_000, 18_000]);
@@ -133,8 +154,21 @@ mod tests {
 
     #[test]
     fn equal_times_rise() {
-        let reordering = Reordering { depth: 0, interval: 10 };
+        let reordering = Reordering { depth: 0, interval: 10, before: 0 };
         assert_eq!(reordering.decode_times(&samples(&[5, 5, 5])), [5, 6, 7]);
+    }
+
+    #[test]
+    fn sound_before_time_0_keeps_its_times() {
+        let before = |first: i64| before(&[first, first + 1024, first + 2048], 1024, 48_000);
+        assert_eq!([0, -1, -500, -1023, -1024, -1025].map(before), [0, 0, 1024, 1024, 1024, 1024]);
+        assert_eq!([-2112, -48_001].map(before), [2048, 0]);
+        let times = [-1024, 0, 1024];
+        let sound = Reordering { depth: 0, interval: 1024, before: before(times[0]) };
+        assert_eq!((sound.early(), sound.frames_before()), (1024, 1));
+        assert_eq!(sound.decode_times(&samples(&times)), times);
+        let rounded = Reordering { before: 0, ..sound };
+        assert_eq!(rounded.decode_times(&samples(&[-1, 1023, 2047])), [0, 1023, 2047], "the second one is not shifted");
     }
 
     #[test]

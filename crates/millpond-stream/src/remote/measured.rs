@@ -83,7 +83,7 @@ pub(super) async fn measure(
     received.iter().zip(&reorderings).for_each(|(index, of)| usual[*index] = of.interval());
     let grid = cutter.grid().unwrap_or(Grid { segment: length, length });
     let first = samples(0).next().map(|sample| sample.data.clone()).unwrap_or_default();
-    let version = version(playback.fingerprint(), grid, &first);
+    let version = version(playback.fingerprint(), grid, &first, &reorderings);
     let told = |(format, rate): (Format, &f64)| Some(Format { bandwidth: (rate * 8.0) as u64, ..format });
     let formats = formats.into_iter().zip(&rates).map(told).collect();
     let tracks = TitleTracks { received, clocks, reorderings, rates, usual };
@@ -124,10 +124,11 @@ async fn until_grid(
     Ok((done, true))
 }
 
-/// Returns the name of a version: a hash of the description, of the grid and of the first frame.
-fn version(fingerprint: u64, grid: Grid, first: &Bytes) -> String {
+/// Returns the name of a version: a hash of the description, of the grid, of the first frame, and of the frames before time 0.
+fn version(fingerprint: u64, grid: Grid, first: &Bytes, reorderings: &[Reordering]) -> String {
     let mut hasher = DefaultHasher::new();
     (fingerprint, grid.segment, first).hash(&mut hasher);
+    reorderings.iter().for_each(|reordering| reordering.frames_before().hash(&mut hasher));
     format!("{:016x}", hasher.finish())
 }
 

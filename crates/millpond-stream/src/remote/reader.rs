@@ -90,7 +90,8 @@ impl TitleReader {
             }
         };
         for lane in &mut self.lanes {
-            lane.from = crate::frame::ticks(begins, lane.timescale.get());
+            // The first frames of a title may be presented before its beginning.
+            lane.from = if begins.is_zero() { i64::MIN } else { crate::frame::ticks(begins, lane.timescale.get()) };
             lane.needs_key = lane.is_video;
         }
         self.next = number;
@@ -165,7 +166,7 @@ impl TitleReader {
 
     /// Reads the samples of a segment, with their times in the title.
     async fn load(&self, number: u64) -> Result<Vec<StreamedSample>, OriginError> {
-        let bytes = self.title.segment(&self.store, number).await?.bytes(&self.store).await?;
+        let bytes = self.title.media(&self.store, number).await?;
         let title = self.title.clone();
         let read = move || {
             let (mut stream, mut events) = (FragmentStream::new(), Vec::new());

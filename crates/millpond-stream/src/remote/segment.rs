@@ -29,6 +29,19 @@ impl RemoteTitle {
             .ok_or_else(|| OriginError::NotFound { at: At::new(place, name) })?;
         Ok(TitleSegment { object: store.open_for(place, &path, 0..WHOLE).await? })
     }
+
+    /// Reads all of a segment, from 0, which the store then keeps.
+    ///
+    /// # Errors
+    /// As [`segment`](Self::segment).
+    pub async fn media(self: &Arc<Self>, store: &Store, number: u64) -> Result<Bytes, OriginError> {
+        let read = store.read_whole(&self.segment(store, number).await?.object).await;
+        match read {
+            // The store had its length, and not its bytes. Servers round times, so that it may be another version now.
+            Err(error) if error.is_changed() => store.read_whole(&self.segment(store, number).await?.object).await,
+            read => read,
+        }
+    }
 }
 
 impl TitleSegment {
@@ -54,13 +67,5 @@ impl TitleSegment {
         let size = header.first_chunk::<4>().map_or(0, |size| u32::from_be_bytes(*size));
         // Segments have at most 64 MiB, so that no box has a long size.
         Ok(at + u64::from(size).max(HEADER))
-    }
-
-    /// Reads all of it.
-    ///
-    /// # Errors
-    /// The bytes can't be read.
-    pub async fn bytes(&self, store: &Store) -> Result<Bytes, OriginError> {
-        store.read_all(&self.object, 0..self.object.meta().len).await
     }
 }

@@ -3,9 +3,10 @@
 use super::{RemoteTitle, RemoteTitles, error::RemoteError};
 use crate::reception::{
     Alternatives, RtspSource,
-    tests::server::{PICTURES, Peer, header, picture, server},
+    tests::server::{PICTURES, PPS, Peer, SPS, header, picture, server, units},
 };
 use millpond_rtp::message::{Method, headers};
+use millpond_store::At;
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -46,6 +47,8 @@ struct Film {
     cut_off: Option<(usize, u32)>,
     /// Time from one picture to the next, where it is sent slowly.
     pace: Duration,
+    /// Second at which the pictures need another decoder.
+    changes: Option<u32>,
 }
 
 /// The times of all PLAYs, in seconds.
@@ -53,7 +56,7 @@ type Plays = Arc<Mutex<Vec<f64>>>;
 
 impl Film {
     fn new(stated: u32, real: u32, habit: Habit) -> Self {
-        Self { stated, real, habit, cut_off: None, pace: Duration::ZERO }
+        Self { stated, real, habit, cut_off: None, pace: Duration::ZERO, changes: None }
     }
 
     /// Serves the film.
@@ -126,7 +129,14 @@ impl Film {
     async fn send(self, peer: &mut Peer, begins: u32, end: u32) {
         for number in begins * RATE..end * RATE {
             let first = if number % (GROUP * RATE) == 0 { 0x65 } else { 0x41 };
-            peer.frame(0, &picture(first, (number % 200 + 1) as u8), number * (90_000 / RATE)).await;
+            let mut frame = picture(first, (number % 200 + 1) as u8);
+            if self.changes.is_some_and(|second| second * RATE == number) {
+                let mut sps = SPS.to_vec();
+                // The next level.
+                sps[3] += 1;
+                frame = [units(&[&sps[..], PPS]), frame].concat();
+            }
+            peer.frame(0, &frame, number * (90_000 / RATE)).await;
             if !self.pace.is_zero() {
                 sleep(self.pace).await;
             }
@@ -213,6 +223,22 @@ async fn a_server_that_cannot_seek_waits_for_a_viewer_that_takes_less_than_it_se
     }
     assert_eq!(plays.lock().unwrap().len(), count, "one session plays the rest");
     assert_eq!(title.segments(), 600);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_title_that_changes_its_decoder_tells_the_time_and_is_tried_anew() {
+    let film = Film { changes: Some(40), ..Film::new(60, 60, Habit::Refuses) };
+    let (title, _plays, titles) = film.open().await;
+    assert!(title.fetch(5).await.is_ok() && title.unplayable().is_none());
+    let error = title.fetch(20).await.unwrap_err();
+    let told = error.of_origin(At::new("RTSP titles of films", "film")).for_viewers();
+    assert_eq!(told, "a track of the title changes its decoder at 40 s");
+    let why = title.unplayable().expect("it is known");
+    assert_eq!(why.words, told);
+    assert!(Arc::ptr_eq(&title, &found(&titles).await.unwrap()));
+    sleep(Duration::from_secs(61)).await;
+    let anew = found(&titles).await.unwrap();
+    assert!(!Arc::ptr_eq(&title, &anew) && anew.unplayable().is_none());
 }
 
 #[tokio::test(start_paused = true)]

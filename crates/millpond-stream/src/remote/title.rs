@@ -59,6 +59,8 @@ struct State {
     /// Whether the server has sought before.
     has_sought: bool,
     has_changed: bool,
+    /// Reason why the title can't be played to its end.
+    unplayable: Option<Arc<SourceError>>,
 }
 
 impl RemoteTitle {
@@ -84,6 +86,7 @@ impl RemoteTitle {
             end: EndEvidence::default(),
             has_sought: false,
             has_changed: false,
+            unplayable: None,
         };
         let fingerprint = playback.fingerprint();
         let state = Mutex::new(state);
@@ -127,6 +130,11 @@ impl RemoteTitle {
     /// Returns whether the server has had another title under the name since.
     pub(super) fn has_changed(&self) -> bool {
         self.lock().has_changed
+    }
+
+    /// Returns the reason why the title can't be played to its end, once a session has met it.
+    pub fn unplayable(&self) -> Option<Arc<SourceError>> {
+        self.lock().unplayable.clone()
     }
 
     /// Returns whether a description is that of this title. Otherwise, the title counts as changed.
@@ -327,8 +335,14 @@ impl RemoteTitle {
         let missing = {
             let mut state = self.lock();
             state.queue.over(id, error.as_ref());
-            if let Some(error @ RemoteError::Changed) = &error {
-                state.queue.refuse_from(0, error);
+            match &error {
+                Some(error @ RemoteError::Changed) => state.queue.refuse_from(0, error),
+                Some(RemoteError::Source(error))
+                    if error.kind == SourceErrorKind::NoMedia && state.unplayable.replace(error.clone()).is_none() =>
+                {
+                    tracing::warn!(title = %self.path, %error, "a stored title can't be played to its end");
+                }
+                _ => {}
             }
             state.missing()
         };

@@ -45,12 +45,12 @@ struct Entry {
 enum Found {
     Title(Arc<RemoteTitle>),
     Live,
-    /// Something that can't be opened as a title, but may be a live stream.
-    Unopened,
+    /// Something that can't be opened as a title, but may be a live stream, and the reason.
+    Unopened(Option<Arc<SourceError>>),
     /// Nothing.
     Failed(Arc<SourceError>),
     /// Nobody answers in time: a live stream may still begin.
-    Unanswered,
+    Unanswered(Option<Arc<SourceError>>),
 }
 
 impl RemoteTitles {
@@ -78,7 +78,7 @@ impl RemoteTitles {
         let mut found = entry.found.lock().await;
         match found.as_mut() {
             Some((known, at)) if at.elapsed() < known.lasts() => return known.result(),
-            Some((Found::Title(title), at)) if !title.has_changed() => {
+            Some((Found::Title(title), at)) if !title.has_changed() && title.unplayable().is_none() => {
                 *at = Instant::now();
                 let asked = title.clone();
                 tokio::spawn(async move { asked.check().await });
@@ -113,7 +113,15 @@ impl RemoteTitles {
     pub async fn is_known(&self, path: &str) -> bool {
         let Some(entry) = self.lock().get(path) else { return false };
         let found = entry.found.lock().await;
-        matches!(&*found, Some((Found::Title(_) | Found::Live | Found::Unopened, _)))
+        matches!(&*found, Some((Found::Title(_) | Found::Live | Found::Unopened(_), _)))
+    }
+
+    /// Returns the failure of the server of a path, if it was asked just now.
+    pub async fn failure(&self, path: &str) -> Option<Arc<SourceError>> {
+        let entry = self.lock().get(path)?;
+        let found = entry.found.lock().await;
+        let (found, _) = found.as_ref().filter(|(found, at)| at.elapsed() < found.lasts())?;
+        found.failure()
     }
 
     fn entry(&self, path: &str, source: &Alternatives, least: Duration) -> Arc<Entry> {
@@ -136,16 +144,16 @@ impl RemoteTitles {
                 }
                 Err(error) => {
                     tracing::debug!(%path, %error, "whether a server has a stored title is not known");
-                    refused = Some(error);
+                    refused = Some(Arc::new(error));
                 }
             }
         }
         let Some((source, playback)) = described else {
             return match refused {
                 // Another server may still have the stream.
-                _ if entry.source.iter().nth(1).is_some() => Found::Unopened,
-                Some(error) if matches!(error.kind, SourceErrorKind::Refused(_)) => Found::Failed(Arc::new(error)),
-                _ => Found::Unanswered,
+                refused if entry.source.iter().nth(1).is_some() => Found::Unopened(refused),
+                Some(error) if matches!(error.kind, SourceErrorKind::Refused(_)) => Found::Failed(error),
+                refused => Found::Unanswered(refused),
             };
         };
         let connector = self.connector.clone();
@@ -155,11 +163,11 @@ impl RemoteTitles {
             Ok(Ok(None)) => Found::Live,
             Err(_) => {
                 tracing::warn!(%path, limit = ?LONGEST_OPENING, "a stored title takes too long to open, and is a live stream");
-                Found::Unopened
+                Found::Unopened(None)
             }
             Ok(Err(error)) => {
                 tracing::warn!(%path, %error, "a stored title can't be opened as such, and is a live stream");
-                Found::Unopened
+                Found::Unopened(Some(Arc::new(error)))
             }
         }
     }
@@ -169,7 +177,15 @@ impl Found {
     fn title(&self) -> Option<Arc<RemoteTitle>> {
         match self {
             Self::Title(title) => Some(title.clone()),
-            Self::Live | Self::Unopened | Self::Failed(_) | Self::Unanswered => None,
+            Self::Live | Self::Unopened(_) | Self::Failed(_) | Self::Unanswered(_) => None,
+        }
+    }
+
+    fn failure(&self) -> Option<Arc<SourceError>> {
+        match self {
+            Self::Failed(error) => Some(error.clone()),
+            Self::Unopened(error) | Self::Unanswered(error) => error.clone(),
+            Self::Title(_) | Self::Live => None,
         }
     }
 
@@ -185,8 +201,8 @@ impl Found {
         match self {
             Self::Title(title) if title.has_changed() => Duration::ZERO,
             Self::Title(_) => TRUSTED,
-            Self::Live | Self::Unopened => LIVE,
-            Self::Failed(_) | Self::Unanswered => FAILED,
+            Self::Live | Self::Unopened(_) => LIVE,
+            Self::Failed(_) | Self::Unanswered(_) => FAILED,
         }
     }
 }

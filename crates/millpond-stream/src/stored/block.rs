@@ -37,6 +37,16 @@ pub(crate) enum LoadError {
     },
 }
 
+impl LoadError {
+    /// Describes the error for viewers: as it is, but for the location of the origin.
+    pub(crate) fn for_viewers(&self) -> String {
+        match self {
+            Self::Origin(error) => error.for_viewers(),
+            error => error.to_string(),
+        }
+    }
+}
+
 /// The frames of some tracks of an asset that are due within one [block length](BlockLength).
 #[derive(Debug)]
 pub(crate) struct Block {

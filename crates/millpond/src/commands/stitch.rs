@@ -37,12 +37,16 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     // The server reads it by the same rules.
     smil::parse(&text)?;
     let movie = runtime()?.block_on(checked(&items))?;
-    note!("{} items, {:.3} s", items.len(), movie.duration as f64 / 1e9);
+    let count = if items.len() == 1 { "1 item".to_owned() } else { format!("{} items", items.len()) };
+    note!("{count}, {:.3} s", movie.duration as f64 / 1e9);
     if let Some(Stitched { split: Some(split), .. }) = movie.stitched.as_deref() {
         note!("HLS and DASH play it; RTSP does not, as {split}");
     }
-    for track in &movie.skipped {
-        note!("left out: {}", track.reason);
+    // Several tracks of an item may have one reason.
+    let mut reasons: Vec<&str> = movie.skipped.iter().map(|track| &*track.reason).collect();
+    reasons.dedup();
+    for reason in reasons {
+        note!("left out: {reason}");
     }
     out::raw(text.as_bytes())
 }

@@ -236,6 +236,16 @@ impl Strand {
     }
 }
 
+/// Whether transport streams of an asset carry sound apart from the video. Then they do so in each period, also where a period has
+/// one of several sound tracks.
+fn has_sounds_apart(whole: &Presentation) -> bool {
+    let is_carried = |track: &&PresentedTrack| {
+        let fits = track.source_track().is_some_and(|source| source.codec.fits_ts());
+        track.kind == MediaKind::Audio && fits && track.protection().is_none()
+    };
+    whole.tracks.iter().filter(is_carried).nth(1).is_some()
+}
+
 /// The parts of all tracks in one period.
 struct Parts {
     video: Vec<(Picked, Facts)>,
@@ -281,7 +291,7 @@ fn presentation(
         duration: end,
         aligned,
         target: whole.target,
-        muxed: OnceLock::new(),
+        muxed: if has_sounds_apart(whole) { OnceLock::from(None) } else { OnceLock::new() },
         key_address: None,
         base: String::new(),
         lists_thumbnails: false,

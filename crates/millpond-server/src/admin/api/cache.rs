@@ -289,7 +289,7 @@ pub(super) fn purge(request: &ApiRequest, state: &AdminState) -> Outcome {
     let Named { path } = request.json()?;
     let path = path.trim_start_matches('/');
     let Some(PlacePath { name: place, inside, .. }) = state.front.place(path) else {
-        return Err(absent("there is no such place"));
+        return Err(absent(state.front.without_place(path).to_string()));
     };
     let selection = Selection { place: place.to_string(), path: inside.to_owned() };
     let purged_slices = state.front.store().purge(&selection);
@@ -338,15 +338,19 @@ pub(super) fn fetch(store: Store, ranges: Vec<(Arc<Object>, Vec<Range<u64>>)>) {
 /// Fetches the segments of a stored title of an RTSP server in the background, one after the other. Those that are cached stay.
 fn fetch_title(store: Store, title: Arc<RemoteTitle>) {
     tokio::spawn(async move {
-        let mut number = 0;
-        while number < title.segments() {
-            let read = async { title.segment(&store, number).await?.bytes(&store).await };
-            if let Err(error) = read.await {
-                tracing::warn!(path = title.path(), %error, "warming broken off");
-                break;
+        let mut segments = 0;
+        while segments < title.segments() {
+            match title.media(&store, segments).await {
+                Ok(_) => segments += 1,
+                // The title was found to be shorter than its description says.
+                Err(_) if segments >= title.segments() => break,
+                Err(error) => {
+                    tracing::warn!(path = title.path(), segments, %error, "warming broken off");
+                    return;
+                }
             }
-            number += 1;
         }
+        tracing::info!(path = title.path(), segments, "warmed");
     });
 }
 

@@ -90,7 +90,8 @@ async fn perform(request: Request<Incoming>, state: &Arc<AdminState>) -> Outcome
     let route = match ROUTES.find(request.method(), request.uri().path()) {
         Ok(route) => route,
         Err(NoRoute::Path) => {
-            return Err(Problem::new(StatusCode::NOT_FOUND).detail("the API has no such path: docs/reference/api.md"));
+            let what = "the API has no such path; docs/reference/api.md lists all. Slashes within a parameter are %2F";
+            return Err(absent(what));
         }
         Err(NoRoute::Component) => return Err(bad("a component of the path is not percent-encoded UTF-8")),
         Err(NoRoute::Method(allowed)) => {

@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{
     problem::Problem,
-    recordings::{Listed, Recordings},
+    recordings::{Listed, Recordings, recording_size},
 };
 use http::StatusCode;
-use millpond_settings::value;
+use millpond_settings::value::{self, show_duration, show_size};
 use millpond_stream::RecordingEnd;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -108,12 +108,9 @@ pub(super) fn list_recordings(state: &AdminState) -> Reply {
 pub(super) async fn start_recording(request: &ApiRequest, state: &AdminState) -> Outcome {
     let recordings = recordings(state)?;
     let NewRecording { path, size, duration } = request.json()?;
-    if size.as_deref().is_some_and(|text| value::size(text).is_err()) {
-        return Err(bad("size: a number of bytes such as 10GiB"));
-    }
-    if duration.as_deref().is_some_and(|text| value::duration_in(text, SHORTEST, Duration::MAX).is_err()) {
-        return Err(bad("duration: a time of 1s or more, such as 90s, 5m or 1h"));
-    }
+    let (most, longest) = recordings.limits();
+    size.as_deref().map_or(Ok(()), |text| check_size(text, most))?;
+    duration.as_deref().map_or(Ok(()), |text| check_duration(text, longest))?;
     let limits = [("size", size), ("duration", duration)];
     let limits = limits.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     match recordings.start(&path, limits).await {
@@ -124,6 +121,29 @@ pub(super) async fn start_recording(request: &ApiRequest, state: &AdminState) ->
             tracing::warn!(path, %error, status = status.as_u16(), "no recording");
             Err(Problem::new(status).detail(detail(&error)))
         }
+    }
+}
+
+/// Checks the size of a request against `most`, that of the configuration.
+fn check_size(text: &str, most: u64) -> Result<(), Problem> {
+    match recording_size(text) {
+        Err(error) => Err(bad(format!("size: found {text:?}, expected {}", error.expected))),
+        Ok(size) if size > most => {
+            Err(bad(format!("size: found {text}, expected at most {}, the setting record-size", show_size(most))))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Checks the duration of a request against `longest`, that of the configuration.
+fn check_duration(text: &str, longest: Duration) -> Result<(), Problem> {
+    match value::duration_in(text, SHORTEST, Duration::MAX) {
+        Err(_) => Err(bad("duration: a time of 1s or more, such as 90s, 5m or 1h")),
+        Ok(duration) if duration > longest => {
+            let most = show_duration(longest);
+            Err(bad(format!("duration: found {text}, expected at most {most}, the setting record-duration")))
+        }
+        Ok(_) => Ok(()),
     }
 }
 

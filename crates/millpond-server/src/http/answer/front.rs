@@ -8,7 +8,7 @@ use crate::{
         HttpMetrics, Kind, Lifetimes,
         render::{CodedTexts, Renderer},
     },
-    library::{Catalogue, Library, PlacePath, Places},
+    library::{Catalogue, Library, LibraryError, PlacePath, Places},
     live::Sources,
     storage::PlaceBytes,
 };
@@ -104,6 +104,12 @@ impl Front {
     /// Returns the store that all media is read through.
     pub(crate) fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Returns the error of a path outside of all places, which names them.
+    pub(crate) fn without_place(&self, path: &str) -> LibraryError {
+        let names: Vec<&str> = self.places.iter().map(|place| &**place).collect();
+        LibraryError::NoAsset(format!("{path}: no such place: there are {}", names.join(", ")))
     }
 
     /// Returns the counters of sent bytes of its places.

@@ -131,6 +131,15 @@ impl AnswerError {
         }
     }
 
+    /// Describes the error for viewers. Addresses of sources and origins are for operators.
+    pub(crate) fn for_viewers(&self) -> String {
+        match self {
+            Self::Library(error) => error.for_viewers(),
+            Self::Source { error, .. } => error.for_viewers(),
+            error => error.to_string(),
+        }
+    }
+
     /// Returns the status code of the reply.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
@@ -191,8 +200,8 @@ mod tests {
 
     #[test]
     fn mistakes_of_clients_are_no_faults() {
-        let object = || "films/a.flv".to_owned();
-        let foreign = IndexError::Foreign { object: object(), format: millpond_media::Foreign::Flv };
+        let object = || "films/a.wmv".to_owned();
+        let foreign = IndexError::Foreign { object: object(), format: millpond_media::Foreign::Asf };
         let (path, offset, found, expected) = ("moov".to_owned(), 8, 1, 2);
         let cut = millpond_media::MediaError::Truncated { path, offset, found, expected };
         let media = IndexError::Media { object: object(), error: cut };
@@ -206,6 +215,24 @@ mod tests {
             (AnswerError::Unreadable { asset: object(), why: "no".to_owned() }, true),
         ] {
             assert_eq!(error.is_fault(), is_fault, "{error}");
+        }
+    }
+
+    #[test]
+    fn viewers_read_no_location() {
+        let origin = || OriginError::NotFound { at: millpond_store::At::new("/srv/films", "a.mp4") };
+        let (kind, address) = (SourceErrorKind::NotFound, "rtsp://secret".to_owned());
+        let error = SourceError { kind, address, words: "no".to_owned() };
+        for (error, expected) in [
+            (AnswerError::from(origin()), "no such file"),
+            (AnswerError::of_body("films/a.mp4", BodyError::Origin(origin())), "no such file"),
+            (LibraryError::NoAsset("films/a.mp4".to_owned()).into(), "films/a.mp4: no such asset"),
+            (
+                AnswerError::Source { path: "cams/a".to_owned(), error: Arc::new(error) },
+                "the source of the stream failed: no",
+            ),
+        ] {
+            assert_eq!(error.for_viewers(), expected);
         }
     }
 

@@ -33,12 +33,11 @@ impl ChunkStream for TitleStream {
             if self.next >= self.title.segments() {
                 return Ok(None);
             }
-            let segment = match self.title.segment(&self.store, self.next).await {
+            let bytes = match self.title.media(&self.store, self.next).await {
                 // The title was found to be shorter than its description says.
                 Err(_) if self.next >= self.title.segments() => return Ok(None),
-                segment => segment.map_err(BodyError::Origin)?,
+                bytes => bytes.map_err(BodyError::Origin)?,
             };
-            let bytes = segment.bytes(&self.store).await.map_err(BodyError::Origin)?;
             self.next += 1;
             Ok(Some(bytes))
         })

@@ -261,7 +261,9 @@ impl Playback {
         }
         result.map_err(|fault| match fault {
             Fault::Lost => self.error(SourceErrorKind::Protocol, "packets are missing on the connection"),
-            Fault::Changed => self.error(SourceErrorKind::NoMedia, "a track of the title changes its decoder"),
+            Fault::Changed(at) => {
+                self.error(SourceErrorKind::NoMedia, format!("a track of the title changes its decoder at {at} s"))
+            }
         })
     }
 

@@ -45,8 +45,8 @@ pub(super) struct PlayedTrack {
 pub(super) enum Fault {
     /// Packets are missing.
     Lost,
-    /// The configuration of its decoder changed.
-    Changed,
+    /// The configuration of its decoder changed, at this second of the title.
+    Changed(u64),
 }
 
 impl PlayedTrack {
@@ -115,7 +115,8 @@ impl PlayedTrack {
         for mut unit in self.units.drain(..) {
             let is_known = self.format.format().is_some();
             if self.format.unit(&mut unit, now) && is_known {
-                return Err(Fault::Changed);
+                let at = clock.time(unit.timestamp);
+                return Err(Fault::Changed(clock.stretched(at).max(0).unsigned_abs() / u64::from(self.rate.max(1))));
             }
             if std::mem::replace(&mut self.is_heard, true) && unit.lost_before {
                 return Err(Fault::Lost);

@@ -139,6 +139,16 @@ fn presented(track: &PresentedTrack) -> Value {
     })
 }
 
+/// Returns the number of a track's segments and their durations.
+fn segments(track: &Value) -> String {
+    let (shortest, longest) = (track["shortest"].as_f64().unwrap_or(0.0), track["longest"].as_f64().unwrap_or(0.0));
+    match track["segments"].as_u64().unwrap_or(0) {
+        1 => format!("1 segment of {longest:.3} s"),
+        count if format!("{shortest:.3}") == format!("{longest:.3}") => format!("{count} segments of {longest:.3} s"),
+        count => format!("{count} segments of {shortest:.3} to {longest:.3} s"),
+    }
+}
+
 fn print_text(report: &Value) -> Outcome {
     let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
     say!("{}: {} bytes, {}", text(&report["file"]), report["bytes"], text(&report["layout"]))?;
@@ -183,17 +193,20 @@ fn print_text(report: &Value) -> Outcome {
     }
     for t in report["presentation"]["tracks"].as_array().into_iter().flatten() {
         say!(
-            "  {} {}: {} segments of {:.3} to {:.3} s, peak {} kbit/s",
+            "  {} {}: {}, peak {} kbit/s",
             text(&t["name"]),
             text(&t["label"]),
-            t["segments"],
-            t["shortest"].as_f64().unwrap_or(0.0),
-            t["longest"].as_f64().unwrap_or(0.0),
+            segments(t),
             t["peak-bandwidth"].as_u64().unwrap_or(0) / 1000
         )?;
     }
-    for warning in report["presentation"]["warnings"].as_array().into_iter().flatten() {
-        say!("  warning: {}", text(warning))?;
+    // Tracks that are left out are printed already.
+    let left_out: Vec<&str> =
+        report["left-out"].as_array().into_iter().flatten().filter_map(|left| left["reason"].as_str()).collect();
+    for warning in report["presentation"]["warnings"].as_array().into_iter().flatten().map(text) {
+        if !left_out.iter().any(|reason| warning.ends_with(*reason)) {
+            say!("  warning: {warning}")?;
+        }
     }
     for (name, key) in [("HLS fMP4", "hls-fmp4"), ("HLS TS", "hls-ts"), ("DASH", "dash")] {
         say!("  {name}: {}", text(&report["outputs"][key]))?;

@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_logging::LogError;
 use millpond_server::{
     config::{self, Config, Inputs, PLACE_SETTINGS, PlaceSetting},
-    priority,
+    doubts, priority,
     serve::{Orders, Server},
     upgrade::{Predecessor, Program},
 };
@@ -152,7 +152,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
             _ => error.to_string(),
         }
     })?;
-    for warning in &loaded.warnings {
+    let doubts = doubts(&loaded);
+    // The server itself warns of its certificate, when it reads that.
+    let doubts = doubts.iter().filter(|doubt| !doubt.starts_with("tls-cert: "));
+    for warning in loaded.warnings.iter().chain(doubts) {
         tracing::warn!("{warning}");
     }
     let (stop, stopped) = watch::channel(false);

@@ -219,6 +219,7 @@ fn faults_name_manifest_item_and_cure() {
         let text = reply.text();
         assert_eq!(reply.status, 422, "{name}: {text}");
         assert!(text.contains(&format!("{name}.smil")) && text.contains(why), "{name}: {text}");
+        assert!(!text.contains(folder.to_str().unwrap()), "viewers read no folder: {text}");
     }
 }
 

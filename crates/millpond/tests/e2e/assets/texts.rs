@@ -102,7 +102,16 @@ fn texts_in_matroska_are_what_ffmpeg_reads() {
         &path("web.webm"),
         &format!("V {texts} -map 0 -map 1 -c:v libvpx -g 50 -deadline realtime -cpu-used 8 -c:s webvtt"),
     );
+    clips::make(&path("alone.mkv"), &format!("V {texts} -map 0 -map 1 -c:v mpeg4 -c:s subrip"));
     let server = Server::start(&[folder.path().to_str().unwrap()]);
+    let refused = server.get("alone.mkv/index.m3u8");
+    let why = refused.text();
+    assert_eq!(refused.status, 422, "{why}");
+    for part in
+        ["MPEG-4 Part 2 video", "text without pictures or sound", "to make a file that plays: ffmpeg -i alone.mkv"]
+    {
+        assert!(why.contains(part), "{why}");
+    }
     for (name, tracks) in [("cues.mkv", 2), ("none.mkv", 2), ("web.webm", 1)] {
         let master = server.get(&format!("{name}/index.m3u8")).text();
         assert_eq!(master.matches("TYPE=SUBTITLES").count(), tracks, "{name}: {master}");

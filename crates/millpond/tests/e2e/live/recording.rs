@@ -309,6 +309,9 @@ fn requests_that_cannot_be_met_are_problems() {
         ("POST", "?path=h264_aac.mp4&duration=soon", 400, "duration"),
         ("POST", "?path=h264_aac.mp4&duration=0s", 400, "duration"),
         ("POST", "?path=h264_aac.mp4&size=much", 400, "size"),
+        ("POST", "?path=h264_aac.mp4&size=1", 400, "64KiB or more"),
+        ("POST", "?path=h264_aac.mp4&size=100TiB", 400, "record-size"),
+        ("POST", "?path=h264_aac.mp4&duration=48h", 400, "record-duration"),
         ("POST", "?path=missing.mp4", 404, "missing.mp4"),
         ("POST", "?path=../../etc/passwd", 400, ".."),
         ("POST", "?path=h264_open_gop.mp4", 409, "rtsp-channels"),
@@ -340,7 +343,7 @@ fn requests_that_cannot_be_met_are_problems() {
 fn a_size_ends_a_recording() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(CLIP, folder.path(), &["--record-size", "200KiB"]);
-    let (id, file) = start(&server, folder.path(), &format!("?path={CLIP}&size=1GiB"));
+    let (id, file) = start(&server, folder.path(), &format!("?path={CLIP}&size=200KiB"));
     let ended = until(&server, id, |recording| recording["ended"].is_string());
     assert_eq!(ended["ended"], "size reached");
     let length = file.metadata().unwrap().len();

@@ -134,11 +134,27 @@ fn a_film_of_another_millpond_is_served_as_the_file_has_it() {
     let warmed = send(edge.admin, "POST", "cache/warm", &json!({ "path": "cams/film.mp4" }), &[]);
     let warmed: serde_json::Value = serde_json::from_str(&warmed.text()).unwrap();
     assert!(warmed["objects"].as_u64() > Some(2) && warmed["bytes"] == 0, "{warmed}");
-    let began = Instant::now();
     let cached = || items(edge.admin, "cache/objects?prefix=cams/film.mp4").as_array().unwrap().len() as u64;
-    while Some(cached()) < warmed["objects"].as_u64() {
-        assert!(began.elapsed() < Duration::from_secs(60), "{} of {warmed}", cached());
-        std::thread::sleep(Duration::from_millis(100));
+    let until_cached = || {
+        let began = Instant::now();
+        while Some(cached()) < warmed["objects"].as_u64() {
+            assert!(began.elapsed() < Duration::from_secs(60), "{} of {warmed}", cached());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    until_cached();
+    // What was purged is fetched again.
+    let body = json!({ "path": "cams/film.mp4" });
+    let purged = send(edge.admin, "POST", "cache/purge", &body, &[]);
+    // A slice that waited for the disk may be written later.
+    assert!(purged.status == 200 && Some(cached()) < warmed["objects"].as_u64(), "{}", purged.text());
+    assert_eq!(send(edge.admin, "POST", "cache/warm", &body, &[]).status, 200);
+    until_cached();
+    // The server's own error, and the places.
+    for (path, told) in [("cams/none.mp4", "DESCRIBE: 404"), ("film.mp4", "there are cams")] {
+        let refused = send(edge.admin, "POST", "cache/warm", &json!({ "path": path }), &[]);
+        let text = refused.text();
+        assert!(refused.status == 404 && text.contains(told) && !text.contains("cache warm"), "{text}");
     }
     for path in ["cache/map?path=cams/film.mp4", "explain?url=cams/film.mp4/index.m3u8"] {
         let refused = get(edge.admin, &format!("/api/v1/{path}"), &[]);

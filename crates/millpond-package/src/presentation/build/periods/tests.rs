@@ -6,7 +6,7 @@ use crate::{
     text::Cue,
 };
 use millpond_media::{
-    Movie, Work, index_bytes,
+    Movie, Track, Work, index_bytes,
     stitch::{StitchClip, StitchItem, stitch},
 };
 use std::sync::Arc;
@@ -164,6 +164,7 @@ fn a_track_that_an_item_lacks_has_gaps_of_the_items_duration() {
             assert!(!is_gap || entries("#EXT-X-GAP") == entries("#EXTINF"), "{sound}");
         }
         let mpd = dash::mpd(&p).unwrap();
+        assert!(mpd.contains("maxSegmentDuration=\"PT4S\"") || mpd.contains("maxSegmentDuration=\"PT5S\""), "{mpd}");
         let periods: Vec<&str> = mpd.split("<Period ").skip(1).collect();
         assert_eq!(periods.len(), 3);
         for (place, period) in periods.iter().enumerate() {
@@ -172,4 +173,29 @@ fn a_track_that_an_item_lacks_has_gaps_of_the_items_duration() {
         }
         assert!(p.track(&format!("a1p{}", lacking + 1)).is_none());
     }
+}
+
+#[test]
+fn transport_streams_have_gaps_where_an_item_has_fewer_sound_tracks() {
+    let pictures = testing::video(table(&reordered(250, 25, 900), 48, 0), 12_800, Vec::new());
+    let sound = |language: &str| testing::audio(table(&frames(469), 1 << 24, 0), language, Vec::new());
+    let second = Track { id: 3, ..sound("deu") };
+    let (both, one) = (movie(vec![pictures.clone(), sound("eng"), second]), movie(vec![pictures, sound("eng")]));
+    let item = |(movie, object): (&Arc<Movie>, u16)| StitchItem {
+        movie: movie.clone(),
+        object,
+        label: format!("{object}.mp4"),
+        clip: StitchClip::default(),
+    };
+    let items: Vec<StitchItem> = [&both, &one, &both].into_iter().zip(0..3).map(item).collect();
+    let p = presentation(vec![Arc::new(stitch(&items, &Work::unlimited()).unwrap())]);
+    assert!(hls::multivariant(&p, Container::Ts).is_ok());
+    let playlist = |track: &str| hls::media(&p, p.track(track).unwrap(), Container::Ts).unwrap();
+    let gaps = |track: &str| {
+        let playlist = playlist(track);
+        playlist.split("#EXT-X-DISCONTINUITY\n").map(|item| item.contains("#EXT-X-GAP")).collect::<Vec<_>>()
+    };
+    assert_eq!((gaps("v1"), gaps("a1"), gaps("a2")), (vec![false; 3], vec![false; 3], vec![false, true, false]));
+    let second = p.of_track("a1p2");
+    assert!(transport::segment(second, second.track("a1p2").unwrap(), 1).unwrap().is_some());
 }

@@ -21,8 +21,7 @@ use std::sync::Arc;
 pub(super) async fn select(context: &Context<'_>, info: &mut ReplyInfo) -> Result<SelectedRepresentation, AnswerError> {
     let Context { front, target, .. } = *context;
     let Some(place) = front.place_of(target) else {
-        let (path, names): (_, Vec<&str>) = (target.path(), front.places.iter().map(|p| &**p).collect());
-        return Err(LibraryError::NoAsset(format!("{path}: no such place: there are {}", names.join(", "))).into());
+        return Err(front.without_place(target.path()).into());
     };
     front.attribute(place.index, Kind::File, info);
     let Some(route) = target.route() else { return file::select(context, place).await };

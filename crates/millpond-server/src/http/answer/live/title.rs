@@ -72,6 +72,10 @@ pub(super) async fn answer(
     // As of a live stream, HEAD opens nothing.
     let asks = is_of_run && context.request.method != Method::HEAD;
     let Some(title) = known(front, live, asks).await? else { return Ok(None) };
+    // Segments that can be played are still served to those who have begun.
+    if let Some(error) = title.unplayable().filter(|_| !matches!(resource, LiveResource::OfRun { .. })) {
+        return Err(AnswerError::Source { path: live.stream.to_string(), error });
+    }
     let listing = title.listing();
     let unlisted = || live.without("the title has no track that a playlist can list");
     Ok(match resource {

@@ -79,7 +79,7 @@ struct LocatedRange {
 /// # Errors
 /// Those of the request.
 pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Explanation, AnswerError> {
-    let place = front.place_of(target).ok_or_else(|| LibraryError::NoAsset(target.path().to_owned()))?;
+    let place = front.place_of(target).ok_or_else(|| front.without_place(target.path()))?;
     streams::refuse(front, target.path()).await?;
     let body = match target.route() {
         Some(route) => {
@@ -150,8 +150,7 @@ fn fragments(asset: &Asset, resource: &Resource) -> Option<(Arc<Object>, Range<u
 /// # Errors
 /// A path without either, and those of the origin.
 pub(crate) async fn objects_at(front: &Front, path: &str) -> Result<Vec<Arc<Object>>, AnswerError> {
-    let PlacePath { name: place, inside, .. } =
-        front.place(path).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
+    let PlacePath { name: place, inside, .. } = front.place(path).ok_or_else(|| front.without_place(path))?;
     streams::refuse(front, path).await?;
     match object(front, place, inside).await {
         Ok(object) => Ok(vec![object]),

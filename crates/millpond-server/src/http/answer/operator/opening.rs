@@ -22,8 +22,7 @@ pub(crate) async fn opening_at(
     path: &str,
     first: Duration,
 ) -> Result<Vec<(Arc<Object>, Vec<Range<u64>>)>, AnswerError> {
-    let PlacePath { name: place, inside, .. } =
-        front.place(path).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))?;
+    let PlacePath { name: place, inside, .. } = front.place(path).ok_or_else(|| front.without_place(path))?;
     streams::refuse(front, path).await?;
     let asset = front.library.open(place, inside.trim_matches('/')).await?;
     let job = {

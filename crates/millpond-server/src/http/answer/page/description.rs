@@ -86,7 +86,7 @@ async fn outputs(front: &Front, asset: &Arc<Asset>, path: &str) -> Value {
         Err(AnswerError::Library(LibraryError::Package { error, .. })) => {
             json!({ "url": null, "reason": error.to_string() })
         }
-        Err(error) => json!({ "url": null, "reason": error.to_string() }),
+        Err(error) => json!({ "url": null, "reason": error.for_viewers() }),
     };
     let thumbnails = Thumbnails::of(&asset.presentation).filter(|_| front.has_thumbnails());
     let of_thumbnails =

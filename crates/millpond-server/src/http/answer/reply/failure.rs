@@ -3,14 +3,12 @@
 use super::{super::Front, Reply, add_common_fields};
 use crate::{
     http::{Kind, render::AnswerError},
-    library::{IndexError, LibraryError},
     problem::{self, Problem},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use millpond_http::body::Body;
 use millpond_logging::RequestId;
 use std::{
-    borrow::Cow,
     net::SocketAddr,
     time::{Duration, Instant},
 };
@@ -37,7 +35,7 @@ pub(in crate::http::answer) fn failure(id: RequestId, path: &str, error: &Answer
     } else {
         tracing::debug!(%id, path, %error, "request refused");
     }
-    let document = Problem::new(status).detail(client_detail(error).into_owned()).asset(path.trim_start_matches('/'));
+    let document = Problem::new(status).detail(error.for_viewers()).asset(path.trim_start_matches('/'));
     let mut reply = problem(id, document);
     if let Some(seconds) = error.retry_after(Instant::now()) {
         reply.headers.insert(header::RETRY_AFTER, seconds.into());
@@ -53,18 +51,4 @@ pub(in crate::http::answer) fn problem(id: RequestId, problem: Problem) -> Reply
     let problem = problem.request_id(id);
     let body = Body::bytes(problem.to_json());
     Reply { status: problem.status, headers, body, is_last: false, problem: Some(Box::new(problem)) }
-}
-
-/// Returns the part of an error that a client may read: all but the location of the storage.
-fn client_detail(error: &AnswerError) -> Cow<'static, str> {
-    match error {
-        // A symbolic link that leads out of the place has the words of a missing file, so that clients can't tell the two apart.
-        AnswerError::Library(LibraryError::Index(IndexError::Origin(error))) => match error.status() {
-            404 => "no such file".into(),
-            _ => format!("the storage failed: {}", error.kind()).into(),
-        },
-        // The address of a source is none of its viewers'.
-        AnswerError::Source { error, .. } => error.for_viewers().into(),
-        error => error.to_string().into(),
-    }
 }
