@@ -175,7 +175,7 @@ impl FetchQueue {
         let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return Step::End };
         let last = session.next.saturating_add(self.reach());
         let is_awaited = self.wanted.range(session.next..=last).next().is_some();
-        // What a server that can't seek has sent must not leave before viewers reach it.
+        // A server that can't seek does not send a segment twice: its segments stay until viewers reach them.
         let has_room = session.unasked < AHEAD && (self.forward.is_none() || self.kept_bytes() < MOST_KEPT);
         match self.forward {
             _ if is_awaited || has_room => Step::GoOn,

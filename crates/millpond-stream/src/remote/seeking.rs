@@ -1,4 +1,4 @@
-//! What a server's reply to a PLAY with a time tells about its seeking.
+//! Whether a server seeks, judged by its reply to a PLAY with a time.
 
 use crate::source_health::SourceErrorKind;
 use std::time::Duration;

@@ -20,7 +20,7 @@ const TRUSTED: Duration = Duration::from_secs(60);
 const LIVE: Duration = Duration::from_secs(600);
 /// Longest time for which viewers wait until the formats and the first segments of a title are known.
 const LONGEST_OPENING: Duration = Duration::from_secs(30);
-/// Most folders in which a title of a path is looked up: its resources lie a few folders below it.
+/// Most parent folders of a path that are looked up as a title. The resources of a title lie a few folders below the title's path.
 const FOLDERS: usize = 8;
 /// Time for which a failure is remembered.
 const FAILED: Duration = Duration::from_secs(1);

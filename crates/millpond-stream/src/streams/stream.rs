@@ -318,7 +318,7 @@ impl LiveStream {
     /// Opens it, and waits until its formats are known.
     ///
     /// # Errors
-    /// Those of its source, that nothing came for so long, and that it is a phase which begins later.
+    /// The source fails, no frame comes within `patience`, or the stream is a phase that begins later.
     pub(super) async fn feed(&self, means: &Means, patience: Duration) -> Result<Arc<LiveFeed>, Arc<SourceError>> {
         let Opened { id, reporter, shared, .. } = self.open(means)?;
         let (mut states, epochs) = (reporter.state(), reporter.epochs());
@@ -359,8 +359,8 @@ impl LiveStream {
         Ok(Arc::new(LiveFeed::new(self.path.clone(), id, epoch, &reporter, shared)))
     }
 
-    /// Checks whether a phase begins so soon that a viewer waits for it. Else its run is kept until the viewer can have come back:
-    /// a phase that nobody holds loses its turn.
+    /// Checks whether a phase begins so soon that a viewer waits for it. For a later phase, a task holds its run until the viewer can
+    /// have come back: a phase without a holder loses its turn.
     ///
     /// # Errors
     /// The phase begins later.

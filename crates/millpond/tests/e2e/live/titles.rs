@@ -130,7 +130,7 @@ fn a_film_of_another_millpond_is_served_as_the_file_has_it() {
     let film = film(folder.path());
     let upstream = Server::start(&[folder.path().to_str().unwrap()]);
     let edge = Server::start(&[&format!("cams=rtsp://127.0.0.1:{}/", upstream.rtsp)]);
-    // What an operator can do with it.
+    // The commands of the cache, for a stored title.
     let warmed = send(edge.admin, "POST", "cache/warm", &json!({ "path": "cams/film.mp4" }), &[]);
     let warmed: serde_json::Value = serde_json::from_str(&warmed.text()).unwrap();
     assert!(warmed["objects"].as_u64() > Some(2) && warmed["bytes"] == 0, "{warmed}");
@@ -143,7 +143,7 @@ fn a_film_of_another_millpond_is_served_as_the_file_has_it() {
         }
     };
     until_cached();
-    // What was purged is fetched again.
+    // Warming fetches the purged segments again.
     let body = json!({ "path": "cams/film.mp4" });
     let purged = send(edge.admin, "POST", "cache/purge", &body, &[]);
     // A slice that waited for the disk may be written later.
