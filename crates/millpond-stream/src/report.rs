@@ -20,7 +20,7 @@ pub enum StreamState {
     Waiting,
     /// The first frame is expected at a known time.
     Scheduled {
-        /// That time.
+        /// Time of the first frame.
         begins: Instant,
     },
     /// Frames arrive.
