@@ -44,7 +44,7 @@ handbook *chapters:
 
 # Fuzzes one target; fuzz/README.md lists them.
 fuzz target *arguments:
-    cd fuzz && cargo +nightly fuzz run {{target}} {{arguments}}
+    cd fuzz && cargo +nightly fuzz run --features libfuzzer {{target}} {{arguments}}
 
 # Compares with nginx. Run as root.
 bench *arguments:

@@ -1,11 +1,11 @@
 //! Paths with tokens, tokens, and files of keys: nothing strange is admitted, and no file of keys breaks the parser.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
 use millpond_access::{
     keys::Keys,
     token::{self, Parties},
 };
+use millpond_fuzz::fuzz_target;
 
 const SECRET: &[u8] = b"a secret of thirty-two bytes....";
 

@@ -1,7 +1,7 @@
 //! Formats of the streams of a session description, as a publisher or an upstream server sends it.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::sdp_reader::SessionDescription;
 use millpond_stream::reception::StreamFormat;
 

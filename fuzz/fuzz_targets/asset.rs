@@ -1,7 +1,7 @@
 //! Server manifests to the asset they describe, and to its manifests. The bundled sample stands for each named file.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::Movie;
 use std::sync::{Arc, LazyLock};
 

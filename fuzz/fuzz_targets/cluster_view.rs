@@ -1,12 +1,12 @@
 //! Registrations and bookings of a cluster: what is read and written again is the same, no entry spoils a view, and every view gives
 //! answers. An input is one value, or several that a byte 0 ends.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
 use millpond_cluster::{
-    AssignmentName, Bitrate, Book, Booking, Demand, Entry, Ledger, Limits, Loads, Node, ObjectKey, RangeGroup, Request, View,
-    homes, node_key,
+    AssignmentName, Bitrate, Book, Booking, Demand, Entry, Ledger, Limits, Loads, Node, ObjectKey, RangeGroup, Request,
+    View, homes, node_key,
 };
+use millpond_fuzz::fuzz_target;
 use std::{collections::BTreeSet, time::Duration};
 
 const PREFIX: &str = "/millpond/";
@@ -65,7 +65,13 @@ fn ledger(values: &[&[u8]]) {
     }
     let length = Some(Duration::from_secs(values.len() as u64 * 1000));
     let stores = ["x".into(), "y".into()].into();
-    let demand = Demand { storage: Some("s3".into()), stores, rate: Bitrate::from_mbps(60), length, is_read_only: values.len() % 2 == 0 };
+    let demand = Demand {
+        storage: Some("s3".into()),
+        stores,
+        rate: Bitrate::from_mbps(60),
+        length,
+        is_read_only: values.len().is_multiple_of(2),
+    };
     let demands = [demand.clone(), demand];
     let plan = ledger.plan(&demands, now);
     assert!(plan.answers.iter().filter(|answer| answer.is_ok()).count() <= 1);

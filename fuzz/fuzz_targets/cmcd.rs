@@ -1,7 +1,7 @@
 //! CMCD of players: data that parses is written in the form of the standard, and reads back as the same.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_http::request::cmcd::Cmcd;
 
 fuzz_target!(|text: &str| {

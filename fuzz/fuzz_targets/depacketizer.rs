@@ -1,8 +1,8 @@
 //! Payloads of each format, put together to units: in bounds, and able to be cut again. The first byte chooses the
 //! format; then come packets, each with a byte of flags and one of length before it.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::{
     packet::Header,
     payload::{Depacketizer, Packetizer, Pcm, Unit, Values},

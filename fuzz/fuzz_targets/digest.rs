@@ -1,7 +1,7 @@
 //! Authorization headers and the nonces in them, and challenges.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::digest::{Algorithm, Authorization, DigestRequest, Guard, Secret, challenges, nonce::Nonces};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! An index file that the dref writer makes of any readable file is indexed equally.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 
 fuzz_target!(|object: &[u8]| {
     let Ok(movie) = millpond_media::index_bytes(object) else { return };

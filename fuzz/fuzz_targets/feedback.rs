@@ -1,8 +1,8 @@
 //! Requests for lost packets (RFC 4585): what is read and written again is the same. Then the bytes are a sender's packets, two
 //! for each: flags and milliseconds. A receiver asks for those that are passed over.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::{
     feedback::GenericNack,
     packet::Header,

@@ -1,8 +1,8 @@
 //! FLV tags, as RTMP publishers send them: no more media than the tag has, and configurations that are read or refused.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::{
     codec::make,
     flv::{FlvCodec, FlvContent, FlvTag},

@@ -1,8 +1,8 @@
 //! Chains of proxies in `X-Forwarded-For` and `Forwarded`: what a proxy appends decides, whatever its client wrote before.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
 use millpond_connections::proxies::forwarded::{Hop, client, ends_with_https, forwarded, x_forwarded_for};
+use millpond_fuzz::fuzz_target;
 use std::{
     iter::once,
     net::{IpAddr, Ipv4Addr},

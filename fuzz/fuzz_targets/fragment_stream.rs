@@ -1,8 +1,8 @@
 //! Streams of fragmented MP4: the same events in pieces of any size, and no more media than the stream has. The first byte
 //! is the size of the pieces.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::fragment_stream::{FragmentEvent, FragmentStream};
 
 fn events(bytes: &[u8], size: usize) -> (Vec<FragmentEvent>, bool) {

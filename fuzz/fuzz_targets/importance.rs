@@ -1,7 +1,7 @@
 //! Pictures of each codec: how far others depend on them, in bounded work. The first byte chooses the codec.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::{
     Codec, Importance, NalSyntax,
     codec::{Av1Config, Color, Vp9Config},
@@ -23,7 +23,16 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn av1() -> Codec {
     let chroma = (true, true, 0);
-    Codec::Av1(Av1Config { profile: 0, level: 8, high_tier: false, bit_depth: 8, monochrome: false, chroma, color: None, dolby_vision: None })
+    Codec::Av1(Av1Config {
+        profile: 0,
+        level: 8,
+        high_tier: false,
+        bit_depth: 8,
+        monochrome: false,
+        chroma,
+        color: None,
+        dolby_vision: None,
+    })
 }
 
 fn vpx(fourcc: [u8; 4]) -> Codec {

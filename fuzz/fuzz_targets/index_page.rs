@@ -1,7 +1,7 @@
 //! Index pages of web servers: every entry is a single component of a path.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_store::{ObjectPath, index_page_entries};
 use url::Url;
 

@@ -1,8 +1,8 @@
 //! Interim replies of an HTTP/1 server. The counter gives one verdict for all divisions of the bytes into reads, and that of the
 //! HTTP client's parser. The first byte is the size of the pieces; then come parts, each with a byte of repetitions and one of length.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_outbound::Excess;
 use millpond_outbound::fuzzing::{INTERIM, INTERIM_BYTES, Part, heads};
 

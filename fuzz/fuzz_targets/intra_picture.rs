@@ -1,7 +1,7 @@
 //! Key frames of H.264 as byte streams: a picture, or an error. A picture can be scaled, turned and coded.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 
 /// Bound of the macroblocks: 512 by 512 samples.
 const MOST: usize = 1024;

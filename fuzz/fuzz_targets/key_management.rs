@@ -1,7 +1,7 @@
 //! Keys as attributes, headers and messages have them: what is read and written again reads the same.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::key_management::{
     carriage::{self, KeyMgmt},
     mikey::MikeyMessage,

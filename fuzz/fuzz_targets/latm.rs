@@ -1,7 +1,7 @@
 //! Elements of AAC in LATM, and configurations beside them: frames are parts of their element.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::latm::{LatmReader, StreamMux};
 
 /// Elements of the input, each after its length of 8 bits.

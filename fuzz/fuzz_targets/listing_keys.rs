@@ -1,9 +1,9 @@
 //! Pages of listings of buckets. Of a page that the keys in the input make, exactly the keys that no path can name are left out.
 //! An input is also a page itself: what is left of it has no more to leave out.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_store::without_odd_keys;
 use object_store::path::Path;
 

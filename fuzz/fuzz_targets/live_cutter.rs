@@ -1,12 +1,14 @@
 //! Samples with any times through the cutter into a bounded window, and the manifests of it. Input: eight bytes a sample.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::Timescale;
 use millpond_package::{
     MediaKind, hls,
-    live::{CutRules, CutTrack, Cutter, Extent, LiveSample, SegmentNumber, Window, WindowEpoch, WindowLimits, WindowTrack},
+    live::{
+        CutRules, CutTrack, Cutter, Extent, LiveSample, SegmentNumber, Window, WindowEpoch, WindowLimits, WindowTrack,
+    },
 };
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Delivery directives and times of playlist requests. What they ask of an empty window is decided without a panic.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_package::live::{Directives, Reload, Window, WindowLimits};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Paths of running streams. A path that has a form lies below its stream, and no number of it changes when it is written.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_library::{LiveMedia, LiveResource, LiveRoute};
 use millpond_package::hls::Container;
 

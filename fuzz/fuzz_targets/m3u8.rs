@@ -1,7 +1,7 @@
 //! HLS playlists, as the load generator reads them.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 
 fuzz_target!(|text: &str| {
     let _ = millpond_lab::m3u8::parse(text);

@@ -1,7 +1,7 @@
 //! Sample entries made from what streams state: parameter sets, configurations and frames.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::{
     MediaError, NalSyntax, ParameterSets,
     make::{self, Made},

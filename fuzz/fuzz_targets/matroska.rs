@@ -1,8 +1,8 @@
 //! Segments of Matroska through the indexer, with and without outline, through the loader and the packager.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::{FragmentLoader, Indexer, LoadStep, Movie, Step, Work};
 use millpond_package::{Presentation, PresentationOptions, SegmentFragments, SourceObject, dash, fmp4, hls};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Hostile movies through the indexer, a presentation and every output: a run over the steps that the bytes justify is
 //! a crash.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_hostile::{OutputError, SparseObject, outputs};
 use millpond_media::{MediaError, Work, WorkError};
 use millpond_package::PackageError;

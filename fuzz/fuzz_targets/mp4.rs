@@ -1,7 +1,7 @@
 //! Whole objects through the indexer, and what comes out through the packager.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_package::{Presentation, PresentationOptions, SourceObject, dash, fmp4, hls};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! `Range`, conditional fields and `Accept-Encoding`: every range lies inside the body. Input: lines, the first a length.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use http::{HeaderMap, HeaderName, Method, header::RANGE};
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_http::request::{
     Request,
     coding::Coding,

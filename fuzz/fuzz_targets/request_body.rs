@@ -1,10 +1,10 @@
 //! Chunked bodies of HTTP/1: the same bytes in pieces of any size, and no more than have arrived. The first byte is the size
 //! of the pieces.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use bytes::BytesMut;
 use http::{HeaderMap, HeaderValue, header::TRANSFER_ENCODING};
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_http::request::body::{BodyDecoder, Decoded};
 
 /// The body, and whether it is over, invalid or neither.

@@ -1,8 +1,8 @@
 //! Request heads of HTTP/1: parsing never panics, and later bytes never change the result.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use http::header::TRANSFER_ENCODING;
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_http::request::head::{ParsedHead, parse};
 
 fuzz_target!(|bytes: &[u8]| {

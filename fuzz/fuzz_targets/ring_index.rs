@@ -1,7 +1,7 @@
 //! Indexes of ring files: payloads lie one behind the other, within the data file.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_store::ring::found;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,7 +1,7 @@
 //! RTCP packets: what is read and written again is the same.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::rtcp::{self, RtcpItem};
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,9 +1,9 @@
 //! Connections of RTMP publishers: the same events in pieces of any size, and no more media than was sent. The first byte is
 //! the size of the pieces; a handshake precedes the others.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use bytes::BytesMut;
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtmp::{RtmpError, RtmpEvent, Session};
 
 /// Bytes of C0, C1 and C2.

@@ -1,7 +1,7 @@
 //! RTP packets, and frames that are cut into packets and put together again.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::{
     packet::{self, Header},
     payload::{Depacketizer, Packetizer, Pcm, Values},

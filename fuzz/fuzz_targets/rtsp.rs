@@ -1,8 +1,8 @@
 //! What RTSP clients and servers send: messages, however they are cut, and the headers that are read.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use bytes::BytesMut;
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::{
     framing::{self, ClientMessage, ServerMessage},
     message::headers::{RANGE, TRANSPORT},

@@ -1,9 +1,9 @@
 //! A client whose server is hostile: no bytes make it panic, ask for ever, or hold more than its limits. Parts of the input
 //! begin with two bytes: seconds before it arrives, and its length in eights.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use bytes::BytesMut;
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::{
     client::{ClientAction, ClientOptions, Credentials, RedirectPolicy, RtspClient},
     setup::Offer,

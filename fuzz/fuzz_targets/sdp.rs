@@ -1,7 +1,7 @@
 //! Session descriptions, and the URLs in them.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::{
     payload::Depacketizer,
     sdp_reader::{self, SessionDescription},

@@ -1,8 +1,8 @@
 //! Frames of an HTTP/2 server. The counter gives one verdict for all divisions of both directions into reads, and that of a plain
 //! reading of the frames. The first byte is the size of the pieces; then come parts: a byte of direction (1) and repetitions, one of length, bytes.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_outbound::Excess;
 use millpond_outbound::fuzzing::{Part, bounds, frames};
 

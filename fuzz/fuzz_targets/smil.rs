@@ -1,7 +1,7 @@
 //! Server manifests.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_package::smil;
 
 fuzz_target!(|text: &str| {

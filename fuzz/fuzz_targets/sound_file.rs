@@ -1,8 +1,8 @@
 //! Sound files through the indexer and the packager: MPEG audio, ADTS, FLAC, WAVE, AIFF, Ogg.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::{Indexer, Movie, Step, Work};
 use millpond_package::{Presentation, PresentationOptions, SourceObject, dash, fmp4, hls};
 use std::sync::Arc;

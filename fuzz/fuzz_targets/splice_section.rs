@@ -1,7 +1,7 @@
 //! Splice information sections: as they are, and with a right length and checksum.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::ts::{SpliceSection, checksum};
 
 fn check(section: &[u8]) {

@@ -1,7 +1,7 @@
 //! SRTP: nobody makes packets without the key, and with it packets read back once.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::{
     packet,
     srtp::{MasterKey, Protector, RTCP_OVERHEAD, SrtpError, TAG, Unprotector},

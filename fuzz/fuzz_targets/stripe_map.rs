@@ -1,7 +1,7 @@
 //! Maps of striped objects: what parses is within limits, is written back as it was read, and its pieces cover its bytes.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_store::StripeMap;
 
 fuzz_target!(|text: &[u8]| {

@@ -1,7 +1,7 @@
 //! SubRip and WebVTT files, and what is written from them.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_package::text::{srt, vtt, webvtt};
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,7 +1,7 @@
 //! Samples of text tracks: tx3g, wvtt, and blocks of Matroska, with the header of a script.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::{BlockEncoding, MatroskaText, TextForm};
 use millpond_package::text::{matroska::BlockReader, tx3g, wvtt};
 

@@ -1,7 +1,7 @@
 //! Reports of a lying receiver, late, spoofed or about packets that were never sent. Rate control keeps its rate within bounds.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::{
     rtcp::ReportBlock,
     tfrc::{RateControl, Receiver},

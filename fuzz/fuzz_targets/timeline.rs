@@ -1,8 +1,8 @@
 //! Clocks of a hostile source. The first byte chooses the kind of timestamps; then come events of 10 bytes: one that chooses the
 //! event, its track and whether the frame is a key frame, one of time passed, and eight of a timestamp or a difference.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::units::Timescale;
 use millpond_stream::{
     EpochReason,

@@ -1,7 +1,7 @@
 //! Traces of the simulator: what is read can be played.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_lab::simulate::{replay, trace};
 use millpond_store::policy::PolicyName;
 

@@ -1,8 +1,8 @@
 //! Packets of a hostile source, reordered and joined to units. The first byte chooses the format; then come packets, each
 //! with a byte of flags, one of milliseconds and one of length before its payload.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::{
     packet::Header,
     receive::{ReorderLimits, TrackReceiver},

@@ -1,8 +1,8 @@
 //! Stored transport streams through the indexer and the extractor. The first eight bytes choose the ranges that are extracted.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::{ByteRange, Extraction, Extractor, Indexer, Movie, Step};
 
 /// Most bytes of an extracted object that is extracted as a whole.

@@ -1,8 +1,8 @@
 //! Transport streams through the demultiplexer and the framers: the same events in pieces of any size, and no more media
 //! than the stream has. The first byte is the size of the pieces.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_media::ts::{Demultiplexer, Framed, Framer, TsEvent, TsLimits};
 use std::collections::BTreeMap;
 

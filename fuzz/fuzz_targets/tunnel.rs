@@ -1,8 +1,8 @@
 //! RTSP through HTTP: what a connection begins with, and its base64, however they are cut.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use bytes::BytesMut;
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_rtp::tunnel::{Decoder, NotBase64, Opening, recognize};
 
 fn decoded<'a>(mut parts: impl Iterator<Item = &'a [u8]>) -> (BytesMut, Result<(), NotBase64>) {

@@ -1,8 +1,8 @@
 //! Request targets, paths and places: nothing parsed may leave its place.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use http::Method;
-use libfuzzer_sys::fuzz_target;
+use millpond_fuzz::fuzz_target;
 use millpond_http::request::target;
 use millpond_library::{Route, uri};
 use millpond_place::PlaceSpec;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-/// The booking that a stream is part of. [`Ledger::give_back`] takes it.
+/// The booking that a stream is part of. [`super::Ledger::give_back`] takes it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
     pub(super) storage: Option<Arc<str>>,
