@@ -1,10 +1,11 @@
-//! Request targets, paths and places: nothing parsed may leave its place.
+//! Request targets, paths, filters and places: nothing parsed may leave its place, and a filter's text means the same filter.
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
 use http::Method;
 use millpond_fuzz::fuzz_target;
 use millpond_http::request::target;
 use millpond_library::{Route, uri};
+use millpond_package::TrackFilter;
 use millpond_place::PlaceSpec;
 use millpond_store::ObjectPath;
 
@@ -25,6 +26,11 @@ fuzz_target!(|text: &str| {
     let _ = uri::parameter(text, "path");
     if let Some(route) = Route::parse(text) {
         assert!(text.contains(&route.asset));
+    }
+    if let Ok(filter) = TrackFilter::parse(text) {
+        let canonical = filter.to_string();
+        assert_eq!(TrackFilter::parse_strictly(&canonical).as_ref(), Ok(&filter), "{canonical}");
+        assert_eq!(filter.and(&filter), filter, "{canonical}");
     }
     let _ = PlaceSpec::parse(text);
 });

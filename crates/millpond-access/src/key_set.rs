@@ -262,7 +262,7 @@ mod tests {
         std::fs::write(&file, of("one")).unwrap();
         let metrics = AccessMetrics::register(&mut prometheus_client::registry::Registry::default());
         let set = KeySet::open(KeySource::File(file), Parties::default(), metrics).unwrap();
-        let claims = Claims { exp: u64::MAX >> 1, paths: None, net: None, jti: None, sub: None };
+        let claims = Claims { exp: u64::MAX >> 1, paths: None, net: None, jti: None, sub: None, filter: None };
         let token = sign(&claims, &Parties::default(), &Secret::parse(of("one").as_bytes()).unwrap()).unwrap();
         assert!(set.read(&token, 1).is_ok());
         let identity = |token: &str| set.identity(token, &claims);

@@ -64,6 +64,11 @@ impl Pass {
         self.token.iter().flat_map(|token| token.identities).flatten()
     }
 
+    /// The filter of manifests that the token states; `None` where it states none, and without a token.
+    pub fn filter(&self) -> Option<&str> {
+        self.token.as_ref()?.claims.as_ref()?.filter.as_deref()
+    }
+
     /// Whether the token has ended by time, or was revoked.
     pub fn is_over(&self) -> bool {
         self.token.as_ref().is_some_and(|token| token.is_over(now()))
@@ -98,7 +103,8 @@ mod tests {
     use super::*;
 
     fn token(revoked: &str) -> Token {
-        let claims = Claims { exp: 100, paths: None, net: None, jti: Some("a1".into()), sub: None };
+        let filter = Some("max-height=720".into());
+        let claims = Claims { exp: 100, paths: None, net: None, jti: Some("a1".into()), sub: None, filter };
         let revoked = Some(Kept::new(Revoked::of(revoked)));
         Token { identities: [Some(0), None], claims: Some(Arc::new(claims)), revoked }
     }
@@ -107,5 +113,12 @@ mod tests {
     fn a_token_ends_by_time_or_by_the_list() {
         assert!(!token("a2\n").is_over(100) && token("").is_over(106) && token("a2\na1\n").is_over(1));
         assert!(!Pass::default().is_over());
+    }
+
+    #[test]
+    fn a_pass_has_the_filter_of_its_token() {
+        assert_eq!(Pass::of(token("")).filter(), Some("max-height=720"));
+        assert_eq!(Pass::of_token(1).filter(), None);
+        assert_eq!(Pass::default().filter(), None);
     }
 }

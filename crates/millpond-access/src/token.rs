@@ -38,6 +38,9 @@ pub struct Claims {
     /// Its subject (RFC 7519 4.1.2). Limits count tokens without a name by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub: Option<String>,
+    /// Filter of the manifests of assets, such as `max-height=720`; absent: manifests list all tracks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
 }
 
 /// Why a token is refused.
@@ -274,6 +277,7 @@ mod tests {
             net: None,
             jti: Some("a1".to_owned()),
             sub: None,
+            filter: Some("max-height=720&audio=en".to_owned()),
         };
         let secret = Secret::parse(SECRET.as_bytes()).unwrap();
         let token = sign(&claims, &Parties::default(), &secret).unwrap();
@@ -356,6 +360,7 @@ mod tests {
             net: net.map(str::to_owned),
             jti: None,
             sub: None,
+            filter: None,
         };
         let (here, there): (IpAddr, IpAddr) = ("10.2.0.1".parse().unwrap(), "10.3.0.1".parse().unwrap());
         let film = claims(&["films/a", "/extras/"], Some("10.2.0.0/16"));

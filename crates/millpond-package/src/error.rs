@@ -47,6 +47,12 @@ pub enum PackageError {
         /// Codecs that the container carries.
         expected: &'static str,
     },
+    /// A filter of a manifest excludes all pictures and all sound.
+    #[error("the filter leaves nothing to play: {excluded}; widen it, or leave the parameter out")]
+    Filtered {
+        /// Number of tracks that each parameter excludes, with their values.
+        excluded: String,
+    },
     /// The manifest format can't tell players where the key of a track is.
     #[error("{output}: track {track} is encrypted: found {found}, expected {expected}")]
     Encrypted {

@@ -35,7 +35,10 @@ mod writing;
 
 pub use delivery::{stretch::Stretch, text_track, thumbnails, transport};
 pub use error::PackageError;
-pub use manifest::pathway;
+pub use manifest::{
+    filter::{BadTrackFilter, TrackFilter},
+    pathway,
+};
 pub use object::ObjectIndex;
 pub use plan::{ObjectRange, Plan, PlanItem, Rewrite};
 pub use presentation::{

@@ -66,7 +66,7 @@ fn a_reload_keeps_what_was_read_from_the_same_source() {
     let first = gates(&films, None);
     let known = first.of(FILM).unwrap().clone();
     let exp = seconds() + 60;
-    let token = token(Claims { exp, paths: None, net: None, jti: Some("a1".into()), sub: None });
+    let token = token(Claims { exp, paths: None, net: None, jti: Some("a1".into()), sub: None, filter: None });
     let decide = |gate: &Gate| gate.decide(FILM, here(), Some(&token)).map(|pass| pass.is_some());
     assert_eq!(decide(&known), Err(AccessRefusal::NoKeys));
     known.keys.as_ref().unwrap().replace(keys::Keys::parse(SECRET).unwrap());

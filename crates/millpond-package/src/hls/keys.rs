@@ -24,13 +24,17 @@ pub(super) fn of_track(out: &mut String, presentation: &Presentation, track: &Pr
     }
 }
 
-/// Appends the `EXT-X-SESSION-KEY` tags of all tracks, without duplicates.
+/// Appends the `EXT-X-SESSION-KEY` tags of the `listed` tracks, without duplicates.
 ///
 /// # Errors
 /// [`PackageError::Encrypted`] where players could not learn the key of a track.
-pub(super) fn of_session(out: &mut String, presentation: &Presentation) -> Result<(), PackageError> {
+pub(super) fn of_session<'a>(
+    out: &mut String,
+    presentation: &Presentation,
+    listed: impl Iterator<Item = &'a PresentedTrack>,
+) -> Result<(), PackageError> {
     let mut seen = HashSet::new();
-    for track in presentation.listed().filter(|track| track.kind != MediaKind::Text) {
+    for track in listed.filter(|track| track.kind != MediaKind::Text) {
         check(presentation, track)?;
         for attributes in tags(presentation, track) {
             if !seen.contains(&attributes) {

@@ -5,7 +5,7 @@ use crate::{
     PackageError,
     delivery::{text_track::is_webvtt, thumbnails::Thumbnails, transport},
     live::{Rung, Tracks, Window},
-    manifest::track_listing::TrackListing,
+    manifest::{filter::TrackFilter, track_listing::TrackListing},
     presentation::{Presentation, track::MediaKind},
     timeline::bandwidth::Bandwidth,
     writing::digits,
@@ -38,6 +38,18 @@ struct Content<'a> {
 /// # Errors
 /// [`PackageError::Container`] where the container can carry no video and no audio of the asset.
 pub fn multivariant(presentation: &Presentation, container: Container) -> Result<String, PackageError> {
+    filtered_multivariant(presentation, container, &TrackFilter::default())
+}
+
+/// Returns the multivariant playlist of the tracks that a filter keeps. A sound that is muxed into the segments of video stays.
+///
+/// # Errors
+/// As [`multivariant`], and [`PackageError::Filtered`] where the filter keeps neither video nor audio.
+pub fn filtered_multivariant(
+    presentation: &Presentation,
+    container: Container,
+    filter: &TrackFilter,
+) -> Result<String, PackageError> {
     let tracks = TrackListing::of_presentation(presentation, container, |track| match (track.kind, container) {
         (MediaKind::Text, _) => container == Container::Fmp4 || is_webvtt(track),
         (_, Container::Fmp4) => presentation.lists(track),
@@ -45,19 +57,10 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
     });
     let has_media = tracks.iter().any(|track| track.kind != MediaKind::Text);
     if !has_media && (tracks.is_empty() || !presentation.is_text()) {
-        return Err(match container {
-            Container::Fmp4 => presentation.not_carried("HLS", "video, or audio other than G.711 and PCM of 8 bits"),
-            Container::Ts => match transport::misfit(presentation).filter(|_| presentation.stitched().is_some()) {
-                Some((item, part)) => PackageError::Container {
-                    container: "MPEG-2 TS",
-                    found: format!("{} in item {item}", part.codec_and_encryption()),
-                    expected: "H.264, HEVC, AAC, MPEG audio, AC-3 or E-AC-3 in each item of a stitched title: \
-                        encode that item anew, or play HLS with fMP4 or DASH",
-                },
-                None => presentation.not_carried("MPEG-2 TS", "H.264, HEVC, AAC, MPEG audio, AC-3 or E-AC-3"),
-            },
-        });
+        return Err(not_carried(presentation, container));
     }
+    let mut tracks = filter.choose(tracks)?;
+    let has_video = tracks.iter().any(|track| track.kind == MediaKind::Video);
     let muxed = (container == Container::Ts).then(|| transport::muxed_audio(presentation)).flatten();
     let muxed = muxed.and_then(|muxed| {
         let place = presentation.tracks.iter().position(|track| track.name == muxed.name)?;
@@ -65,14 +68,31 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
     });
     let mut keys = String::new();
     if container == Container::Fmp4 {
-        keys::of_session(&mut keys, presentation)?;
+        keys::of_session(&mut keys, presentation, tracks.iter().filter_map(|track| track.source))?;
     }
+    filter.put_first(&mut tracks);
     let mut out = Content::of(tracks, muxed, container, &presentation.base, keys).write();
-    let thumbnails = Thumbnails::of(presentation).filter(|_| presentation.lists_thumbnails);
+    let thumbnails = Thumbnails::of(presentation).filter(|_| presentation.lists_thumbnails && has_video);
     if let Some(thumbnails) = thumbnails.filter(|_| container == Container::Fmp4) {
         thumbnails.stream(&mut out, &presentation.base);
     }
     Ok(out)
+}
+
+/// Returns the error for a container that can carry no video and no audio of the asset.
+fn not_carried(presentation: &Presentation, container: Container) -> PackageError {
+    match container {
+        Container::Fmp4 => presentation.not_carried("HLS", "video, or audio other than G.711 and PCM of 8 bits"),
+        Container::Ts => match transport::misfit(presentation).filter(|_| presentation.stitched().is_some()) {
+            Some((item, part)) => PackageError::Container {
+                container: "MPEG-2 TS",
+                found: format!("{} in item {item}", part.codec_and_encryption()),
+                expected: "H.264, HEVC, AAC, MPEG audio, AC-3 or E-AC-3 in each item of a stitched title: \
+                    encode that item anew, or play HLS with fMP4 or DASH",
+            },
+            None => presentation.not_carried("MPEG-2 TS", "H.264, HEVC, AAC, MPEG audio, AC-3 or E-AC-3"),
+        },
+    }
 }
 
 /// Returns the multivariant playlist of a live stream, for the formats of its newest epoch. `None` until all tracks have a

@@ -101,6 +101,12 @@ impl<'a> TrackListing<'a> {
         self.periods.iter().filter_map(move |period| period.part_of(source?))
     }
 
+    /// Bits per second as fragmented MP4, whatever the container of the manifest is: the largest of all periods.
+    pub(crate) fn fragment_rate(&self) -> Bandwidth {
+        let own = self.source.map_or(self.bandwidth, |source| source.bandwidth);
+        self.parts().map(|part| part.bandwidth).fold(own, Bandwidth::larger)
+    }
+
     /// Returns the codecs of all periods, that of most samples first; none for sidecars.
     pub(crate) fn codecs(&self) -> impl Iterator<Item = &'a Codec> {
         // The track of a stitched title may announce more than each item needs.

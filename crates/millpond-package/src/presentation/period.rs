@@ -27,6 +27,11 @@ impl Period {
 /// Character between the name of a track and the number of a period.
 const MARK: char = 'p';
 
+/// Returns the name of the whole track, where that of its part in a period is `part`.
+pub(crate) fn whole(part: &str) -> &str {
+    part.rsplit_once(MARK).map_or(part, |(of, _)| of)
+}
+
 /// Returns the name of the part of a track in period `number`.
 pub(crate) fn name(track: &str, number: usize) -> String {
     format!("{track}{MARK}{number}")

@@ -61,7 +61,7 @@ impl ClusterSecret {
         let mut pass = self.pass.lock().unwrap_or_else(PoisonError::into_inner);
         if pass.0.abs_diff(now) >= RENEWED {
             let sub = Some(SUBJECT.to_owned());
-            let claims = Claims { exp: now + VALID, paths: None, net: None, jti: None, sub };
+            let claims = Claims { exp: now + VALID, paths: None, net: None, jti: None, sub, filter: None };
             *pass = (now, sign(&claims, &Parties::default(), &self.secret).ok()?.into());
         }
         Some(pass.1.clone())
@@ -71,8 +71,8 @@ impl ClusterSecret {
     pub(super) fn signed(&self, key: &[u8], json: &str) -> Option<String> {
         // It ends with the lease of its key.
         let exp = u64::MAX >> 1;
-        let claims =
-            Claims { exp, paths: None, net: None, jti: Some(digest(key, json)), sub: Some(REGISTRATION.to_owned()) };
+        let (jti, sub) = (Some(digest(key, json)), Some(REGISTRATION.to_owned()));
+        let claims = Claims { exp, paths: None, net: None, jti, sub, filter: None };
         let signature = sign(&claims, &Parties::default(), &self.secret).ok()?;
         Some(format!("{}{SIGNATURE}{signature}\"}}", json.strip_suffix('}')?))
     }
@@ -116,7 +116,8 @@ mod tests {
         let pass = a.pass().unwrap();
         assert!(b.admits(&pass) && !other.admits(&pass) && !b.admits("") && !b.admits("eyJ.a.b"));
         assert_eq!(a.pass().unwrap(), pass, "one pass serves many requests");
-        let viewer = Claims { exp: u64::MAX >> 1, paths: None, net: None, jti: None, sub: Some("ann".into()) };
+        let (exp, sub) = (u64::MAX >> 1, Some("ann".into()));
+        let viewer = Claims { exp, paths: None, net: None, jti: None, sub, filter: None };
         assert!(!b.admits(&sign(&viewer, &Parties::default(), &b.secret).unwrap()));
         assert!(ClusterSecret::new(b"short").is_err());
     }

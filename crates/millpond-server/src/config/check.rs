@@ -260,6 +260,7 @@ fn places(given: Vec<PlaceOptions>, config: &Config, errors: &mut Vec<ConfigErro
                     titles: place.titles,
                     key_address,
                     lifetimes: place.own.lifetimes.over(config.lifetimes),
+                    manifests: place.own.manifests.over(config.manifests.clone()),
                     access: place.own.access.over(config.access.clone()),
                     live: place.own.live.over(config.live),
                     ladders: place.ladders,

@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub use crate::{
     admin::{AdminAddress, AdminSettings, AdminToken},
     cluster::ClusterSettings,
-    http::{HttpSettings, Lifetimes},
+    http::{HttpSettings, Lifetimes, ManifestSettings},
     intercept::InterceptSettings,
     limits::LimitSettings,
     live::{ChannelConfig, LiveSettings},
@@ -108,6 +108,7 @@ macro_rules! compose {
 compose! {
     "HTTP" http: HttpSettings,
     "Lifetimes of replies" lifetimes: Lifetimes,
+    "Manifests" manifests: ManifestSettings,
     "Access" access: AccessSettings,
     "Limits of clients and tokens" client_limits: ClientLimitSettings,
     "Trusted proxies" proxies: ProxySettings,
@@ -164,6 +165,8 @@ pub struct PlaceConfig {
     pub key_address: Option<Arc<KeyAddress>>,
     /// Lifetimes of replies.
     pub lifetimes: Lifetimes,
+    /// Settings of its manifests.
+    pub manifests: ManifestSettings,
     /// Who may play.
     pub access: AccessSettings,
     /// Settings of its live sources.

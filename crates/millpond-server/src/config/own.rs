@@ -1,6 +1,9 @@
 //! Own settings of a place, composed of those of the parts.
 
-use super::{AccessSettings, BadValue, Declaration, Host, Lifetimes, LiveSettings, Settings as _, machine::Machine};
+use super::{
+    AccessSettings, BadValue, Declaration, Host, Lifetimes, LiveSettings, ManifestSettings, Settings as _,
+    machine::Machine,
+};
 use millpond_settings::Own;
 
 /// Composes the own settings of a place.
@@ -37,6 +40,7 @@ macro_rules! compose {
 
 compose! {
     "Lifetimes of replies" lifetimes: Lifetimes,
+    "Manifests" manifests: ManifestSettings,
     "Access" access: AccessSettings,
     "Live sources" live: LiveSettings,
 }
@@ -54,6 +58,6 @@ mod tests {
             assert_eq!(setting.about().ends_with("own value"), setting.is_of_places, "{}", setting.name);
             declared += usize::from(setting.is_of_places);
         }
-        assert_eq!(declared, 24);
+        assert_eq!(declared, 25);
     }
 }

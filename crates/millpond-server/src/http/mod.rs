@@ -12,6 +12,7 @@ mod answer;
 mod cmcd_metrics;
 mod histogram;
 mod lifetimes;
+mod manifests;
 mod metrics;
 mod render;
 mod settings;
@@ -25,6 +26,7 @@ pub(crate) use answer::{
 #[cfg(feature = "intercept")]
 pub(crate) use answer::{Intercepted, TranslatedMedia, answer_intercepted};
 pub use lifetimes::Lifetimes;
+pub use manifests::ManifestSettings;
 pub(crate) use metrics::Unfinished;
 pub use metrics::{HttpMetrics, Kind};
 pub(crate) use render::{AnswerError, compress};

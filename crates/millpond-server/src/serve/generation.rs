@@ -12,6 +12,7 @@ use crate::{
 };
 use millpond_access::Gates;
 use millpond_connections::BindError;
+use millpond_package::TrackFilter;
 use std::sync::Arc;
 
 /// Name of the place of the bundled sample, which is served where no place is configured.
@@ -81,6 +82,7 @@ impl Generation {
             access_log: config.log.access.is_on(),
             folder: config.storage.folder.clone(),
             lifetimes: lifetimes(config, &places),
+            filters: filters(config, &places),
             publishers: rtsp.publishers(),
             gates: gates.clone(),
             cluster: parts.cluster.clone(),
@@ -139,6 +141,14 @@ fn lifetimes(config: &Config, places: &Places) -> Vec<crate::http::Lifetimes> {
     match config.places.as_slice() {
         [] => vec![config.lifetimes; places.iter().count()],
         places => places.iter().map(|place| place.lifetimes).collect(),
+    }
+}
+
+/// Filters of the manifests of each place.
+fn filters(config: &Config, places: &Places) -> Vec<TrackFilter> {
+    match config.places.as_slice() {
+        [] => vec![config.manifests.filter.clone(); places.iter().count()],
+        places => places.iter().map(|place| place.manifests.filter.clone()).collect(),
     }
 }
 

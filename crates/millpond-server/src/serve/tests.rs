@@ -52,6 +52,7 @@ const ANEW: &[&str] = &[
     "playlist-lifetime",
     "segment-lifetime",
     "file-lifetime",
+    "filter",
     "access-users",
     "access-tokens",
     "access-issuer",

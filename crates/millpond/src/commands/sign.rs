@@ -4,6 +4,7 @@ use super::Outcome;
 use clap::{Arg, ArgMatches, Command};
 use millpond_access::{Claims, Parties, keys::Secret, sign};
 use millpond_library::uri;
+use millpond_package::TrackFilter;
 use millpond_settings::{Network, value};
 use millpond_terminal::{say, urls};
 use std::time::{Duration, SystemTime};
@@ -53,6 +54,12 @@ pub(crate) fn command() -> Command {
             "Subject (sub) of the token. token-requests and token-streams count all tokens of one subject \
                        together",
         ))
+        .arg(
+            Arg::new("filter")
+                .long("filter")
+                .value_name("FILTER")
+                .help("Filter (filter) of the token, such as max-height=720: manifests list no other tracks"),
+        )
         .arg(Arg::new("issuer").long("issuer").value_name("NAME").help(
             "Issuer (iss) of the token, if access-issuer \
                                                                        requires one",
@@ -75,6 +82,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     if let Some(network) = text("network").filter(|text| Network::parse(text).is_none()) {
         return Err(format!("--network {network}: expected an address, or a network such as 10.0.0.0/8").into());
     }
+    let filter = text("filter").map(TrackFilter::parse_strictly).transpose();
+    let filter = filter.map_err(|bad| format!("--filter: {bad}"))?.map(|filter| filter.to_string());
     let given = text("url").unwrap_or_default();
     let mut url = urls::parse("URL", given, &["https", "http", "rtsp", "rtsps"])?;
     let decoded =
@@ -87,6 +96,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         net: text("network").map(str::to_owned),
         jti: text("id").map(str::to_owned),
         sub: text("subject").map(str::to_owned),
+        filter,
     };
     let parties = Parties { issuer: text("issuer").map(str::to_owned), audience: text("audience").map(str::to_owned) };
     let signed = format!("/~{}{}", sign(&claims, &parties, &secret)?, url.path());

@@ -15,6 +15,7 @@ use crate::{
 use millpond_access::{ClientHold, CorsOrigins, Gates, Pass, Publishers};
 use millpond_http::request::Request;
 use millpond_logging::RequestId;
+use millpond_package::TrackFilter;
 use millpond_store::Store;
 use std::{
     net::SocketAddr,
@@ -32,6 +33,8 @@ pub(crate) struct FrontOptions {
     pub(crate) served: Served,
     /// Lifetimes of replies, per place.
     pub(crate) lifetimes: Vec<Lifetimes>,
+    /// Filters of manifests, per place.
+    pub(crate) filters: Vec<TrackFilter>,
     /// Admission of publishers; `None` where no stream is pushed.
     pub(crate) publishers: Option<Arc<Publishers>>,
     /// Rules of access, per place.
@@ -70,6 +73,8 @@ struct PlaceReplies {
     sent: PlaceBytes,
     /// Values of `Cache-Control`.
     cache_control: CacheControl,
+    /// Filter of manifests.
+    filter: TrackFilter,
 }
 
 impl Front {
@@ -83,11 +88,12 @@ impl Front {
         options: FrontOptions,
         before: Option<&Self>,
     ) -> Self {
-        let of_place = |(place, lifetimes): (&Arc<str>, &Lifetimes)| PlaceReplies {
+        let of_place = |((place, lifetimes), filter): ((&Arc<str>, &Lifetimes), &TrackFilter)| PlaceReplies {
             sent: metrics.place(place),
             cache_control: CacheControl::new(*lifetimes),
+            filter: filter.clone(),
         };
-        let replies = places.iter().zip(&options.lifetimes).map(of_place).collect();
+        let replies = places.iter().zip(&options.lifetimes).zip(&options.filters).map(of_place).collect();
         let (catalogue, lasting) = match before {
             Some(before) => (before.catalogue.again(options.search_folders), before.lasting.clone()),
             None => {
@@ -176,6 +182,11 @@ impl Front {
     /// Returns the values of `Cache-Control` of a place.
     pub(super) fn cache_control(&self, place: usize) -> &CacheControl {
         &self.replies[place].cache_control
+    }
+
+    /// Returns the filter of the manifests of a place.
+    pub(super) fn filter(&self, place: usize) -> &TrackFilter {
+        &self.replies[place].filter
     }
 
     /// Splits a path into its place and the path inside it.

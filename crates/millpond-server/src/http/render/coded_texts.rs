@@ -5,6 +5,7 @@ use crate::{library::Resource, work::WorkPool};
 use bytes::Bytes;
 use millpond_http::request::coding::Coding;
 use millpond_media::Work;
+use millpond_package::TrackFilter;
 use millpond_store::{Cache, Memory, SingleFlight};
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ const OVERHEAD: u64 = 256;
 /// Identity of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum TextId {
-    /// A resource of an asset, by the asset's identity.
-    Resource(u64, Resource),
+    /// A resource of an asset, by the asset's identity, and the filter of a playlist or manifest of the whole asset.
+    Resource(u64, Resource, TrackFilter),
     /// A reply of the web page or a playlist of a live stream, by a hash of its bytes.
     Hash(u64),
 }

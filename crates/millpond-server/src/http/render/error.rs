@@ -7,7 +7,7 @@ use crate::{
 };
 use http::StatusCode;
 use millpond_http::body::BodyError;
-use millpond_package::live::BadDirectives;
+use millpond_package::{BadTrackFilter, PackageError, live::BadDirectives};
 use millpond_settings::value::show_duration;
 use millpond_store::OriginError;
 use millpond_stream::{
@@ -66,6 +66,16 @@ pub(crate) enum AnswerError {
         path: String,
         /// The fault.
         error: BadDirectives,
+    },
+    /// A filter of a manifest is invalid.
+    #[error("{asset}: {place}: {error}")]
+    Filter {
+        /// Path of the asset with its place.
+        asset: String,
+        /// Where the filter is: `query` or `token`.
+        place: &'static str,
+        /// The fault.
+        error: Box<BadTrackFilter>,
     },
     /// A playlist request is ahead of the stream by more than may be waited for (rfc8216bis 6.2.5.2).
     #[error("{0}: the segment or part lies too far behind the end of the playlist")]
@@ -148,7 +158,9 @@ impl AnswerError {
             Self::NotStarted { .. } | Self::Busy { .. } | Self::Stalled { .. } | Self::Stopped(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Self::Directives { .. } | Self::TooFar(_) | Self::Past { .. } => StatusCode::BAD_REQUEST,
+            Self::Directives { .. } | Self::Filter { .. } | Self::TooFar(_) | Self::Past { .. } => {
+                StatusCode::BAD_REQUEST
+            }
             Self::Source { error, .. } => match error.kind {
                 SourceErrorKind::NotFound | SourceErrorKind::Unpublished => StatusCode::NOT_FOUND,
                 SourceErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,
@@ -183,6 +195,10 @@ impl AnswerError {
             )
             | Self::Unfit { .. }
             | Self::NotCached(_) => false,
+            // The media is right, and the viewer's filter too narrow.
+            Self::Library(LibraryError::Package { error, .. }) if matches!(**error, PackageError::Filtered { .. }) => {
+                false
+            }
             Self::Source { error, .. } if matches!(error.kind, SourceErrorKind::NotBegun { .. }) => false,
             error => error.status().is_server_error() || error.status() == StatusCode::UNPROCESSABLE_ENTITY,
         }
@@ -205,7 +221,13 @@ mod tests {
         let (path, offset, found, expected) = ("moov".to_owned(), 8, 1, 2);
         let cut = millpond_media::MediaError::Truncated { path, offset, found, expected };
         let media = IndexError::Media { object: object(), error: cut };
+        let filtered = PackageError::Filtered { excluded: "max-height=1 excludes 1 of 1 renditions".to_owned() };
+        let filtered = LibraryError::Package { asset: object(), error: Arc::new(filtered) };
+        let unpackaged = PackageError::NoTracks { sources: object(), skipped: Vec::new() };
+        let unpackaged = LibraryError::Package { asset: object(), error: Arc::new(unpackaged) };
         for (error, is_fault) in [
+            (filtered.into(), false),
+            (unpackaged.into(), true),
             (LibraryError::from(foreign).into(), false),
             (LibraryError::NoAsset(object()).into(), false),
             (LibraryError::NotOneTitle { folder: object(), found: "2 titles".to_owned() }.into(), false),
@@ -254,6 +276,7 @@ mod tests {
             let error = Arc::new(SourceError { kind, address: "rtsp://h".to_owned(), words: "no".to_owned() });
             AnswerError::Source { path: path(), error }
         };
+        let bad_filter = || Box::new(millpond_package::TrackFilter::parse("max-height=x").unwrap_err());
         for (error, expected) in [
             (source(SourceErrorKind::NotFound), 404),
             (source(SourceErrorKind::Unauthorized), 502),
@@ -266,6 +289,7 @@ mod tests {
             (AnswerError::NotStarted { path: path(), error: CannotOpen::Ended }, 503),
             (AnswerError::Directives { path: path(), error: BadDirectives::PartAlone }, 400),
             (AnswerError::TooFar(path()), 400),
+            (AnswerError::Filter { asset: path(), place: "query", error: bad_filter() }, 400),
             (AnswerError::Stalled { path: path(), waited: Duration::from_secs(9) }, 503),
             (AnswerError::Stopped(path()), 503),
             (AnswerError::Busy { path: path(), why: "no memory".to_owned() }, 503),

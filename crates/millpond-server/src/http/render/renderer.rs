@@ -14,6 +14,7 @@ use crate::{
 use bytes::Bytes;
 use millpond_http::body::{Body, BodyError};
 use millpond_media::Work;
+use millpond_package::TrackFilter;
 use millpond_store::{Cache, SingleFlight, Store};
 use std::{path::PathBuf, sync::Arc};
 
@@ -24,13 +25,16 @@ const COLLECTED_SHARE: u64 = 8;
 
 type Key = (u64, Resource);
 
+/// Identity of a text: its asset, the resource, and the filter of a playlist or manifest of the whole asset.
+type TextKey = (u64, Resource, TrackFilter);
+
 /// Makes resources and caches the texts.
 pub(crate) struct Renderer {
     store: Store,
     library: Arc<Library>,
-    texts: Cache<Key, Bytes>,
+    texts: Cache<TextKey, Bytes>,
     /// Texts being made. `None` stands for a resource that consists of object ranges.
-    flights: SingleFlight<Key, Result<Option<Bytes>, AnswerError>>,
+    flights: SingleFlight<TextKey, Result<Option<Bytes>, AnswerError>>,
     packed: PackedSegments,
     /// `None` where thumbnails are off.
     pictures: Option<Pictures>,
@@ -64,7 +68,7 @@ impl Renderer {
             return pictures.body(asset, key, fresh).await;
         }
         if profile.is_text() {
-            return self.text(asset, key, fresh).await;
+            return self.text(asset, (key.0, key.1, TrackFilter::ALL), fresh).await;
         }
         if fresh {
             return self.make(asset, &key.1).await;
@@ -83,18 +87,33 @@ impl Renderer {
         Ok(body)
     }
 
+    /// Returns the body of a playlist or manifest of the whole asset, which lists the tracks that a filter keeps.
+    ///
+    /// # Errors
+    /// As [`body`](Self::body), and a filter that leaves nothing to play.
+    pub(crate) async fn filtered(
+        self: &Arc<Self>,
+        asset: &Arc<Asset>,
+        (resource, filter): (Resource, TrackFilter),
+        fresh: bool,
+    ) -> Result<Body, AnswerError> {
+        self.text(asset, (asset.id, resource, filter), fresh).await
+    }
+
     /// Returns the body of a text, from the cache or made now.
-    async fn text(self: &Arc<Self>, asset: &Arc<Asset>, key: Key, fresh: bool) -> Result<Body, AnswerError> {
+    async fn text(self: &Arc<Self>, asset: &Arc<Asset>, key: TextKey, fresh: bool) -> Result<Body, AnswerError> {
         if !fresh && let Some(bytes) = self.texts.get(&key) {
             return Ok(Body::bytes(bytes));
         }
         let job = || {
-            let (renderer, asset, resource) = (self.clone(), asset.clone(), key.1.clone());
-            async move { Ok(renderer.make(&asset, &resource).await?.as_bytes()) }
+            let (renderer, asset, (_, resource, filter)) = (self.clone(), asset.clone(), key.clone());
+            async move { Ok(renderer.make_filtered(&asset, &resource, &filter).await?.as_bytes()) }
         };
-        let Some(bytes) = self.flights.run(&key, job).await.0? else { return self.make(asset, &key.1).await };
+        let Some(bytes) = self.flights.run(&key, job).await.0? else {
+            return self.make_filtered(asset, &key.1, &key.2).await;
+        };
         if !fresh && !self.texts.contains(&key) {
-            let weight = bytes.len() as u64 + 256;
+            let weight = (bytes.len() + key.2.heap_bytes()) as u64 + 256;
             self.texts.insert(key, bytes.clone(), weight);
         }
         Ok(Body::bytes(bytes))
@@ -105,7 +124,16 @@ impl Renderer {
     /// # Errors
     /// As [`body`](Self::body).
     pub(crate) async fn make(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Body, AnswerError> {
-        let body = match self.run(asset, resource).await? {
+        self.make_filtered(asset, resource, &TrackFilter::ALL).await
+    }
+
+    async fn make_filtered(
+        &self,
+        asset: &Arc<Asset>,
+        resource: &Resource,
+        filter: &TrackFilter,
+    ) -> Result<Body, AnswerError> {
+        let body = match self.run(asset, resource, filter).await? {
             Output::Text(text) => return Ok(Body::bytes(Bytes::from(text))),
             Output::Bytes(bytes) => return Ok(Body::bytes(bytes)),
             Output::Plan(plan) => Body::plan(&self.store, &asset.objects, plan),
@@ -122,15 +150,15 @@ impl Renderer {
         let is_segment = !profile.is_text() && (profile.image().is_none() || self.pictures.is_some());
         match profile.lazy() {
             Some(part) if is_segment && !asset.has_made(profile.track, part) => {
-                self.run(asset, resource).await.map(drop)
+                self.run(asset, resource, &TrackFilter::ALL).await.map(drop)
             }
             _ => Ok(()),
         }
     }
 
     /// Makes a resource on this thread or on the worker pool.
-    async fn run(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Output, AnswerError> {
-        let profile = resource::profile(resource);
+    async fn run(&self, asset: &Arc<Asset>, resource: &Resource, filter: &TrackFilter) -> Result<Output, AnswerError> {
+        let profile = resource::profile(resource).filtered(filter);
         if matches!(resource, Resource::Segment(..))
             && let Some(plan) = self.library.loaded_segment(asset, profile.track, profile.number).await?
         {
@@ -143,8 +171,8 @@ impl Renderer {
         let pool = self.library.pool();
         let _charge = pool.charge(profile.memory(asset)).await.map_err(refused)?;
         let job = {
-            let (asset, resource) = (asset.clone(), resource.clone());
-            move || resource::profile(&resource).make(&asset)
+            let (asset, resource, filter) = (asset.clone(), resource.clone(), filter.clone());
+            move || resource::profile(&resource).filtered(&filter).make(&asset)
         };
         let output = pool.run(&Work::unlimited(), job).await.map_err(refused)??;
         if let Some(part) = profile.lazy() {

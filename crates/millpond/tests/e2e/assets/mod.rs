@@ -3,6 +3,7 @@
 mod damage;
 mod encrypted;
 mod exact;
+mod filters;
 mod grouping;
 mod hostile;
 mod joined;

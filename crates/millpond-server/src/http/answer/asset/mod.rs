@@ -1,5 +1,7 @@
 //! Requests for resources of assets: playlists, manifests, segments and texts.
 
+mod track_filter;
+
 use super::{
     Context, Front, ReplyInfo, file,
     reply::{Negotiation, SelectedRepresentation, etag},
@@ -15,6 +17,7 @@ use crate::{
 };
 use http::{HeaderValue, Method, header};
 use millpond_http::{body::Body, request::coding::Coding};
+use millpond_package::TrackFilter;
 use std::sync::Arc;
 
 /// Selects the resource or file of a request.
@@ -50,6 +53,7 @@ async fn resource(
     let Context { front, request, .. } = *context;
     let profile = render::profile(&route.resource);
     info.kind = profile.kind();
+    let filter = track_filter::of_request(context, (place, asset, profile.role()), info)?;
     front.lasting.renderer.prepare(asset, &route.resource).await?;
     if request.method == Method::GET {
         info.receipt = note_viewer(context, asset, &route.resource).await?;
@@ -67,7 +71,8 @@ async fn resource(
     }
     let may_code = profile.is_text() && !permission.no_transform;
     let coding = Coding::preferred(request).filter(|_| may_code && !has_pathways);
-    let made = resource_body(front, asset, route.resource.clone(), coding, fresh).await;
+    let wanted = (route.resource.clone(), filter.clone());
+    let made = resource_body(front, asset, wanted, coding, fresh).await;
     let (body, coded) = made.inspect_err(|_| {
         if request.method == Method::GET && profile.role() == Role::Start {
             steering::refuse(context, asset);
@@ -76,8 +81,9 @@ async fn resource(
     let selected = SelectedRepresentation {
         content_type: HeaderValue::from_static(profile.content_type()),
         cache_control: front.cache_control(place).made(route.version.is_some(), &permission),
-        etag: etag(asset.id),
-        modified: asset.modified,
+        etag: etag(track_filter::identity(asset, &filter)),
+        // The filters of places and tokens change later than the asset.
+        modified: asset.modified.filter(|_| filter.is_empty()),
         more: Vec::new(),
         negotiation: if profile.is_text() {
             coded.map_or(Negotiation::Uncoded, Negotiation::Coded)
@@ -105,20 +111,27 @@ async fn note_viewer(
     Ok(context.viewers.segment_requested(store, asset, resource, Client::of(context.request)))
 }
 
-/// Returns the body of a resource and its coding. A text that the preferred coding does not shorten has none.
+/// Returns the body of a resource that a filter applies to, and its coding. A text that the preferred coding does not shorten has
+/// none.
 async fn resource_body(
     front: &Front,
     asset: &Arc<Asset>,
-    resource: Resource,
+    (resource, filter): (Resource, TrackFilter),
     coding: Option<Coding>,
     fresh: bool,
 ) -> Result<(Body, Option<Coding>), AnswerError> {
-    let Some(coding) = coding else { return Ok((front.lasting.renderer.body(asset, resource, fresh).await?, None)) };
-    let text = TextId::Resource(asset.id, resource.clone());
-    if !fresh && let Some(Some(coded)) = front.lasting.coded_texts.cached(&text, coding) {
-        return Ok((Body::bytes(coded), Some(coding)));
+    let renderer = &front.lasting.renderer;
+    let text = coding.map(|coding| (TextId::Resource(asset.id, resource.clone(), filter.clone()), coding));
+    if let Some((text, coding)) = text.as_ref().filter(|_| !fresh)
+        && let Some(Some(coded)) = front.lasting.coded_texts.cached(text, *coding)
+    {
+        return Ok((Body::bytes(coded), Some(*coding)));
     }
-    let body = front.lasting.renderer.body(asset, resource, fresh).await?;
+    let body = match filter.is_empty() {
+        true => renderer.body(asset, resource, fresh).await?,
+        false => renderer.filtered(asset, (resource, filter), fresh).await?,
+    };
+    let Some((text, coding)) = text else { return Ok((body, None)) };
     let Some(bytes) = body.as_bytes() else { return Ok((body, None)) };
     match front.lasting.coded_texts.get(text, coding, &bytes).await {
         Some(coded) => Ok((Body::bytes(coded), Some(coding))),

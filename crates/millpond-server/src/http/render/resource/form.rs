@@ -4,7 +4,7 @@ use super::{Output, ResourceProfile, no_resource};
 use crate::library::{Asset, Lazy, LibraryError, Resource};
 use bytes::Bytes;
 use millpond_package::{
-    PackageError, Plan, PlanItem, PresentedTrack, dash, fmp4,
+    PackageError, Plan, PlanItem, PresentedTrack, TrackFilter, dash, fmp4,
     hls::{self, Container},
     text_track,
     thumbnails::{self, Thumbnails},
@@ -74,10 +74,14 @@ pub(in crate::http::render) enum Image {
     Sheet,
 }
 
+/// The filter of resources that have none.
+static ALL_TRACKS: TrackFilter = TrackFilter::ALL;
+
 /// Finds the row of a resource, and what its path names.
 pub(super) fn row(resource: &Resource) -> ResourceProfile<'_> {
     use Container::Fmp4;
-    let profile = |form, container, track, number| ResourceProfile { form, container, track, number };
+    let filter = &ALL_TRACKS;
+    let profile = |form, container, track, number| ResourceProfile { form, container, track, number, filter };
     match resource {
         Resource::Multivariant(container) => profile(&MULTIVARIANT, *container, "", 0),
         Resource::Media(container, track) => profile(&MEDIA, *container, track, 0),
@@ -132,7 +136,7 @@ const MULTIVARIANT: Form = Form {
     // Lines of each track, group and key.
     memory: |asset, _| asset.presentation.all_tracks().map(|track| 2048 + track.key_bytes()).sum(),
     ..Form::new(MediaType::Playlist, |asset, of| {
-        let text = hls::multivariant(&asset.presentation, of.container);
+        let text = hls::filtered_multivariant(&asset.presentation, of.container, of.filter);
         text.map(Output::Text).map_err(|error| failed(asset, error))
     })
 };
@@ -143,8 +147,9 @@ const MPD: Form = Form {
     memory: |asset, _| {
         asset.presentation.all_tracks().map(|track| 2048 + track.key_bytes() + segments(track) * 96).sum()
     },
-    ..Form::new(MediaType::Manifest, |asset, _| {
-        dash::mpd(&asset.presentation).map(Output::Text).map_err(|error| failed(asset, error))
+    ..Form::new(MediaType::Manifest, |asset, of| {
+        let text = dash::filtered_mpd(&asset.presentation, of.filter);
+        text.map(Output::Text).map_err(|error| failed(asset, error))
     })
 };
 

@@ -15,7 +15,7 @@ use crate::{
 };
 use bytes::Bytes;
 use form::{Form, MediaType, Weight};
-use millpond_package::{Plan, hls::Container};
+use millpond_package::{Plan, TrackFilter, hls::Container};
 
 /// Most samples of a segment that is planned on the serving threads: a hundred microseconds of work.
 const FEW_SAMPLES: u32 = 2048;
@@ -29,6 +29,8 @@ pub(crate) struct ResourceProfile<'a> {
     pub(crate) track: &'a str,
     /// Number of a segment, picture or sheet; 0 for other resources.
     pub(crate) number: u32,
+    /// Filter of a playlist or manifest of the whole asset; empty for other resources.
+    filter: &'a TrackFilter,
 }
 
 /// The result of making a resource.
@@ -52,6 +54,11 @@ pub(super) fn no_resource(asset: &Asset, what: String) -> LibraryError {
 }
 
 impl<'a> ResourceProfile<'a> {
+    /// Returns the profile of the resource that lists the tracks which a filter keeps.
+    pub(super) fn filtered(self, filter: &'a TrackFilter) -> Self {
+        Self { filter, ..self }
+    }
+
     /// Returns the value of `Content-Type`.
     pub(crate) fn content_type(&self) -> &'static str {
         match self.form.media_type {

@@ -1,0 +1,62 @@
+//! Settings of the manifests of assets.
+
+use millpond_package::{BadTrackFilter, TrackFilter};
+use millpond_settings::{
+    At, Host, Setting, Settings,
+    value::{BadValue, Form},
+};
+
+/// Settings of the manifests of assets. A place may have its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ManifestSettings {
+    /// Tracks that manifests list. Viewers and tokens may narrow it, not widen it.
+    pub filter: TrackFilter,
+}
+
+impl Settings for ManifestSettings {
+    const LIST: &'static [Setting<Self>] = LIST;
+    const OF_PLACES: bool = true;
+
+    fn defaults(_: &Host<'_>) -> Self {
+        Self::default()
+    }
+}
+
+const LIST: &[Setting<ManifestSettings>] = &[Setting {
+    name: "filter",
+    form: Form::Text,
+    default: "none: all tracks",
+    help: "Tracks that the HLS and DASH manifests of stored titles list, such as \"max-height=720&audio=en,de\". The \
+           filter of a URL narrows it further",
+    applied: At::Reload,
+    apply: |manifests, text| filter(text).map(|v| manifests.filter = v),
+    show: |manifests| Some(manifests.filter.to_string()).filter(|text| !text.is_empty()),
+}];
+
+/// Reads a filter; `none` and an empty text keep all tracks.
+fn filter(text: &str) -> Result<TrackFilter, BadValue> {
+    if text == "none" {
+        return Ok(TrackFilter::ALL);
+    }
+    let expected = |error: BadTrackFilter| format!("a filter such as \"max-height=720&audio=en,de\" ({error})");
+    TrackFilter::parse_strictly(text.trim()).map_err(|error| BadValue::new(expected(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_shown_in_its_canonical_form() {
+        let mut manifests = ManifestSettings::default();
+        let [setting] = LIST else { panic!("several settings") };
+        assert_eq!((setting.show)(&manifests), None);
+        assert!((setting.apply)(&mut manifests, "audio=eng&max-rate=3000000").is_ok());
+        assert_eq!((setting.show)(&manifests).as_deref(), Some("max-rate=3M&audio=en"));
+        let error = (setting.apply)(&mut manifests, "max_height=720").unwrap_err().expected;
+        assert!(error.starts_with("a filter such as") && error.contains("parameter \"max_height\""), "{error}");
+        for all in ["none", ""] {
+            assert!((setting.apply)(&mut manifests, all).is_ok() && manifests.filter.is_empty());
+        }
+    }
+}
