@@ -1,6 +1,7 @@
 //! Derived objects over sources in memory and in files.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use super::*;
 use crate::origin::disk::DiskOrigin;
@@ -119,7 +120,7 @@ async fn one_version_has_one_object_while_it_is_used() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slices_are_made_within_the_memory_budget() {
-    // The least memory: four slices of a making that takes one and a half, and of sources and results.
+    // Each making takes three slices of eight, so one runs at a time.
     let memory = 8 * SLICE;
     let (store, _origin, source) = opened(memory).await;
     let derived = store.derived(&source, Arc::new(Half::of(1_000_000)));
@@ -141,7 +142,8 @@ async fn slices_are_made_within_the_memory_budget() {
         })
         .collect();
     for task in tasks {
-        tokio::time::timeout(std::time::Duration::from_secs(30), task).await.expect("no reader waits for ever").unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(30), task).await;
+        ended.expect("no reader waits for ever").unwrap();
     }
 }
 
