@@ -1,15 +1,7 @@
 //! File names: kind, media type and language of a file.
 
-/// Extensions of media files with video, or with any kind of track.
-const MEDIA: &[&str] = &[
-    "mp4", "m4v", "mov", "qt", "mp4v", "3gp", "3gpp", "3g2", "3gpp2", "f4v", "mj2", "cmfv", "cmft", "ismv", "ismt",
-    "lrv", "insv", "mkv", "mk3d", "webm", "ts", "m2ts", "mts", "m2t", "trp", "flv",
-];
-/// Extensions of media files with sound alone.
-const SOUND: &[&str] = &[
-    "m4a", "m4b", "m4r", "f4a", "f4b", "mp4a", "cmfa", "isma", "mka", "weba", "mp3", "mp2", "mp1", "mpga", "aac",
-    "adts", "flac", "wav", "rf64", "bw64", "aif", "aiff", "aifc", "ogg", "oga", "opus",
-];
+use millpond_media::{is_media_extension, is_sound_extension};
+
 /// Extensions of files that are the segments of a playlist beside them.
 const SEGMENTS: &[&str] = &["ts", "aac", "adts"];
 
@@ -21,7 +13,7 @@ fn extension(name: &str) -> Option<String> {
 /// Whether a file of this name holds media that is indexed.
 #[must_use]
 pub fn is_media(name: &str) -> bool {
-    extension(name).is_some_and(|e| MEDIA.contains(&e.as_str()) || SOUND.contains(&e.as_str()))
+    extension(name).is_some_and(|e| is_media_extension(&e))
 }
 
 /// Whether a file of this name is a segment where its folder has a playlist.
@@ -36,7 +28,7 @@ pub(crate) fn is_playlist(name: &str) -> bool {
 
 /// Whether a file of this name holds sound without video.
 pub(crate) fn is_sound(name: &str) -> bool {
-    extension(name).is_some_and(|e| SOUND.contains(&e.as_str()))
+    extension(name).is_some_and(|e| is_sound_extension(&e))
 }
 
 /// Whether a name has an extension, as files have and folders mostly don't.

@@ -13,6 +13,7 @@ mod boxes;
 mod budget;
 pub mod codec;
 pub mod error;
+mod extensions;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod flv;
@@ -45,6 +46,7 @@ pub use codec::{
     *,
 };
 pub use error::MediaError;
+pub use extensions::{is_media_extension, is_sound_extension};
 pub use foreign::Foreign;
 pub use index::{
     fragment_loader::{FragmentLoader, LoadStep},

@@ -14,7 +14,7 @@ const ROWS: Rows = &[
     &["budget"],
     &["boxes"],
     &["error", "window"],
-    &["bits", "foreign", "units", "work"],
+    &["bits", "extensions", "foreign", "units", "work"],
 ];
 
 fn walls() -> Walls {

@@ -93,6 +93,15 @@ impl Window {
         };
     }
 
+    /// Cuts the window at `place`, and returns the part after it.
+    pub(crate) fn split_off(&mut self, place: u64) -> Self {
+        let place = place.clamp(self.at, self.end);
+        let keep = usize::try_from(place - self.at).unwrap_or(usize::MAX).min(self.held.len());
+        let rest = Self { at: place, held: self.held.split_off(keep), ..*self };
+        self.end = place;
+        rest
+    }
+
     /// The range to request so that `size` bytes from the position on are available. It never exceeds the window.
     pub(crate) fn want(&self, size: u64) -> ByteRange {
         let eager = self.held_to().saturating_add(self.read_size).min(self.eager);

@@ -1,8 +1,12 @@
 //! Errors of places.
 
 use crate::{kind::schemes, publish::PUBLISH, spec::is_name, urls::shown};
+use millpond_media::is_media_extension;
 use millpond_store::{LocationError, MAP_SUFFIX};
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 /// Why a place cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -93,14 +97,11 @@ fn cure(folder: &Path) -> String {
     if is_host(first) {
         return format!("for a web server write http://{text} or https://{text}");
     }
-    if folder.extension().is_some_and(|of| MEDIA.iter().any(|known| of.eq_ignore_ascii_case(known))) {
+    if folder.extension().and_then(OsStr::to_str).is_some_and(is_media_extension) {
         return "copy the file there, or correct the path".to_owned();
     }
     "create it, or correct the path".to_owned()
 }
-
-/// Extensions of media files.
-const MEDIA: [&str; 8] = ["mp4", "m4v", "mov", "m4a", "3gp", "mkv", "webm", "ts"];
 
 #[cfg(test)]
 mod tests {
@@ -117,6 +118,7 @@ mod tests {
             ("www.example.com/films", "write http://www.example.com/films or"),
             ("10.0.0.7:8080/films", "write http://10.0.0.7:8080/films or"),
             ("film.mp4", "copy the file there"),
+            ("films/song.FLAC", "copy the file there"),
             ("films.2026/a", "create it"),
             ("/nowhere/films", "create it"),
             ("user:hush@10.0.0.7/films", "write http://10.0.0.7/films or"),

@@ -407,18 +407,19 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
     (wrong, taken)
 }
 
-/// Checks the setting `modules` against the declared kinds.
+/// Checks the setting `modules` against the declared kinds, and recorders against the limits of recordings.
 ///
 /// # Errors
-/// None of them can take some lines.
+/// Lines that can't be taken, all of them.
 fn bad_modules<'a>(
     loaded: &Loaded,
     declarations: impl Iterator<Item = &'a ModuleDeclaration> + Clone,
 ) -> Result<(), ServeError> {
     let lines = loaded.config.modules.lines.iter();
     let reasons = lines.filter_map(|line| {
-        let error = modules::check(line, declarations.clone()).err()?;
-        Some(format!("modules: \"{line}\": {error}"))
+        let bad = modules::check(line, declarations.clone()).err().map(|error| error.to_string());
+        let excess = || recordings::excess(line, &loaded.config.record).map(|error| error.to_string());
+        Some(format!("modules: \"{line}\": {}", bad.or_else(excess)?))
     });
     let reason = reasons.collect::<Vec<_>>().join("; ");
     if reason.is_empty() {

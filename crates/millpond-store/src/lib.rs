@@ -68,7 +68,7 @@ mod walls;
 
 pub use build::{OriginOptions, build, build_with_homes, credentials, faults};
 pub use contents::{CachedObject, OriginLink, Selection, Whence};
-pub use derived::Derivation;
+pub use derived::{Derivation, Making};
 pub use disk::chunk::Chunk;
 pub use disk::disk_tier::{DiskStats, Pin};
 pub use disk::ring;

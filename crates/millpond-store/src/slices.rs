@@ -3,19 +3,31 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use crate::disk::disk_tier::{DiskSlice, DiskTier};
 use crate::disk::named::Named;
 use crate::lookups::{Found, LookupTimes, Lookups};
 use crate::memory::cache::Cache;
+use crate::memory::hold::{Hold, Holds};
 use crate::memory::{CacheCounters, Memory};
 use crate::policy::Item;
 use crate::slice::{Slice, SliceId};
 
 /// Bytes of memory that a part of a slice takes besides its bytes.
 const PART: u64 = 256;
+
+/// Derived objects are made in the memory divided by this, all together: slices of their sources need the rest.
+const MAKING_SHARE: u64 = 4;
+
+/// A range of a derived object is made alone in the memory divided by this, at most.
+const MAKING_SHARE_ALONE: u64 = 2;
+
+/// Interval between attempts to hold memory. Others give memory back without a signal.
+const MAKING_RETRY: Duration = Duration::from_millis(100);
 
 /// All complete slices of a store, and the memory reserved for slices that are being filled.
 ///
@@ -29,6 +41,8 @@ pub(crate) struct SliceCache {
     parts: Cache<SliceId, InMemory>,
     /// Set at the start, or later when the first remote place is added.
     disk: OnceLock<Arc<DiskTier>>,
+    /// Memory in which derived objects are made.
+    making: Holds,
     /// Signalled when space may have become free.
     room: Notify,
     slice: u64,
@@ -57,6 +71,7 @@ impl SliceCache {
         Self {
             cache: Cache::of(&memory, "slices"),
             parts: Cache::of(&memory, "parts"),
+            making: Holds::of(&memory, "derived"),
             memory,
             disk: disk.map_or_else(OnceLock::new, OnceLock::from),
             room: Notify::new(),
@@ -212,6 +227,29 @@ impl SliceCache {
         }
     }
 
+    /// Waits until `bytes` of memory are held, in which a range of a derived object is made.
+    ///
+    /// The wait ends: a flight reserves memory when its bytes are there, so no reservation waits for something that is being made.
+    ///
+    /// # Errors
+    ///
+    /// The most bytes that may be held, if these are more.
+    pub(crate) async fn hold_for_making(self: &Arc<Self>, bytes: u64) -> Result<MakingRoom, u64> {
+        loop {
+            let budget = self.memory.budget();
+            let most = budget / MAKING_SHARE_ALONE;
+            if bytes > most {
+                return Err(most);
+            }
+            let mut room = std::pin::pin!(self.room.notified());
+            room.as_mut().enable();
+            if let Some(hold) = self.making.try_take(bytes, bytes.max(budget / MAKING_SHARE)) {
+                return Ok(MakingRoom { hold, slices: self.clone() });
+            }
+            let _ = timeout(MAKING_RETRY, room).await;
+        }
+    }
+
     /// Counts a request to an origin while the returned value lives.
     pub(crate) fn flight(self: &Arc<Self>) -> InFlight {
         self.flights.fetch_add(1, Ordering::Relaxed);
@@ -253,6 +291,20 @@ impl Drop for SliceReservation {
     }
 }
 
+/// Memory in which a range of a derived object is made.
+#[derive(Debug)]
+pub(crate) struct MakingRoom {
+    hold: Hold,
+    slices: Arc<SliceCache>,
+}
+
+impl Drop for MakingRoom {
+    fn drop(&mut self) {
+        self.hold.give_back();
+        self.slices.room.notify_waiters();
+    }
+}
+
 /// An origin request in progress.
 pub(crate) struct InFlight(Arc<SliceCache>);
 
@@ -264,8 +316,6 @@ impl Drop for InFlight {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::origin::ObjectMeta;
     use crate::path::ObjectPath;
@@ -318,5 +368,25 @@ mod tests {
         reservations.pop().unwrap().fill(id, &of, Arc::default(), true);
         waiting.await.unwrap();
         assert!(!slices.cache.contains(&id));
+    }
+
+    #[tokio::test]
+    async fn derived_objects_are_made_in_a_share_of_the_memory() {
+        let slices = Arc::new(slices(400, 100, 100));
+        assert_eq!(slices.hold_for_making(201).await.unwrap_err(), 200, "half of the memory");
+        let alone = slices.hold_for_making(200).await.unwrap();
+        let waiting = tokio::spawn({
+            let slices = slices.clone();
+            async move { slices.hold_for_making(60).await.unwrap() }
+        });
+        let first = slices.reserve(100).await;
+        drop(slices.reserve(100).await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(!waiting.is_finished(), "slices find room beside it, and other makings wait");
+        drop(alone);
+        let next = waiting.await.unwrap();
+        assert_eq!(slices.memory.used(), 160);
+        drop((first, next));
+        assert_eq!(slices.memory.used(), 0);
     }
 }

@@ -1,5 +1,6 @@
 //! Places by name, and one slice cache for all of them.
 
+mod derived_objects;
 mod opening;
 mod options;
 mod place;
@@ -31,6 +32,7 @@ use crate::single_flight::SingleFlight;
 use crate::slices::SliceCache;
 use crate::stats::{self, PlaceStats, Stats};
 
+use derived_objects::DerivedObjects;
 use opening::FirstRead;
 pub use options::{DiskOptions, StoreError, StoreOptions};
 use place::Place;
@@ -55,6 +57,7 @@ struct Inner {
     prefetch: RwLock<Mode>,
     /// A lock: places change only with the configuration.
     places: RwLock<BTreeMap<String, Arc<Place>>>,
+    derived: DerivedObjects,
 }
 
 impl Store {
@@ -72,6 +75,7 @@ impl Store {
             freshness: options.freshness,
             prefetch: RwLock::new(options.prefetch),
             places: RwLock::default(),
+            derived: DerivedObjects::default(),
         })))
     }
 
@@ -82,6 +86,10 @@ impl Store {
 
     pub(crate) fn slices(&self) -> &Arc<SliceCache> {
         &self.0.slices
+    }
+
+    pub(crate) fn derived_objects(&self) -> &DerivedObjects {
+        &self.0.derived
     }
 
     /// Opens a disk cache while running; does nothing where there is one.
@@ -121,6 +129,7 @@ impl Store {
     pub fn set_prefetch_mode(&self, mode: Mode) {
         *self.0.prefetch.write().unwrap_or_else(PoisonError::into_inner) = mode;
         self.all().into_iter().for_each(|place| place.source.scheduler.set_mode(mode));
+        self.0.derived.all().into_iter().for_each(|object| object.source().scheduler.set_mode(mode));
     }
 
     /// Changes the memory limit while running. At least four slices are used.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use millpond_media::{ByteRange, Extraction, Extractor, Movie};
-use millpond_store::Derivation;
+use millpond_store::{Derivation, Making};
 use std::{ops::Range, sync::Arc};
 
 /// The frames of a file in which they are scattered over packets.
@@ -34,10 +34,25 @@ impl Derivation for Frames {
         source.map(|source| source.start..source.end).map_err(|error| error.to_string())
     }
 
-    fn make(&self, range: &Range<u64>, source: &[u8]) -> Result<Bytes, String> {
+    fn begin(&self, range: &Range<u64>) -> Result<Box<dyn Making>, String> {
         let extractor = Extractor::new(self.extraction()?, ByteRange::new(range.start, range.end));
-        let mut extractor = extractor.map_err(|error| error.to_string())?;
-        extractor.supply(source);
-        extractor.finish().map_err(|error| error.to_string())
+        Ok(Box::new(ExtractedRange(extractor.map_err(|error| error.to_string())?)))
+    }
+}
+
+/// A range of the frames that is being extracted.
+struct ExtractedRange(Extractor);
+
+impl Making for ExtractedRange {
+    fn memory(&self) -> u64 {
+        self.0.memory()
+    }
+
+    fn supply(&mut self, part: &[u8]) {
+        self.0.supply(part);
+    }
+
+    fn finish(self: Box<Self>) -> Result<Bytes, String> {
+        self.0.finish().map_err(|error| error.to_string())
     }
 }

@@ -108,7 +108,7 @@ impl FragmentWalk {
 
     /// Walks as far as the available bytes allow, and returns the ranges needed next; none at the end.
     pub(crate) fn step(&mut self, arrived: &mut Arrived) -> Result<Vec<ByteRange>, MediaError> {
-        let first = self.lanes.first().map_or(self.all.end, Lane::at);
+        let first = self.lanes.first().map_or(self.all.end, |lane| lane.at());
         self.rounds.begin(self.lanes.len(), first, &self.work)?;
         if let Some(places) = self.read_tail(arrived) {
             self.cut(places);
@@ -233,7 +233,8 @@ impl FragmentWalk {
 
     /// Ends `lane` at its position.
     fn leave(lane: &mut Lane) -> Look {
-        lane.advance(lane.left());
+        let left = lane.left();
+        lane.advance(left);
         Look::Through
     }
 

@@ -1,7 +1,7 @@
 //! Turns the bytes of an object into its index, without I/O.
 
 use crate::{
-    boxes::{FIRST, HEADER, Node, show},
+    boxes::{FIRST, HEADER, Node},
     budget::Rounds,
     error::MediaError,
     flv_file,
@@ -9,7 +9,8 @@ use crate::{
         entry_points::EntrySearch,
         finer_clock, first_frames,
         fragment_walk::FragmentWalk,
-        lane::{Arrived, Here, Lane},
+        lane::{Arrived, Lane},
+        movie_box_search::{MovieBox, MovieBoxSearch},
         outline_search::{OutlineSearch, Outlined},
     },
     matroska::{self, MatroskaIndexer, MatroskaStep},
@@ -99,12 +100,6 @@ enum Stage {
     /// The index was returned.
     Done,
     Failed(MediaError),
-}
-
-/// Result of the search for the movie box.
-enum Found {
-    Wants(ByteRange),
-    Moov(Bytes),
 }
 
 impl Indexer {
@@ -252,12 +247,13 @@ impl Indexer {
             }
             lane.append(bytes);
         }
-        let moov = match self.walk(&mut lane)? {
-            Found::Wants(range) => {
+        let search = MovieBoxSearch { object_len: self.object_len, limits: self.limits, work: &self.work };
+        let moov = match search.step(&mut lane)? {
+            MovieBox::Wants(range) => {
                 self.stage = Stage::Boxes(lane, rounds);
                 return Ok(Step::Need(vec![range]));
             }
-            Found::Moov(moov) => moov,
+            MovieBox::Found(moov) => moov,
         };
         let node = Node::new(&moov, lane.at(), "moov")
             .ok_or_else(|| MediaError::truncated("moov", lane.at(), moov.len() as u64, 8))?;
@@ -421,73 +417,6 @@ impl Indexer {
     fn done(&self, movie: Movie) -> Step {
         let is_indivisible = (self.outlining || !movie.fragmented) && movie.outline.is_none();
         Step::Done(Movie { is_indivisible, ..movie })
-    }
-
-    /// Walks the boxes of the file up to the movie box.
-    fn walk(&self, lane: &mut Lane) -> Result<Found, MediaError> {
-        // The last box passed, with the size that it claims.
-        let mut passed = None;
-        loop {
-            let at = lane.at();
-            let (header, size) = match lane.here() {
-                Here::End => return Err(self.no_moov(passed)),
-                Here::Unknown => return Ok(Found::Wants(lane.want(self.ask_at(at, passed)))),
-                // Fewer bytes than a box header has: the beginning of a box.
-                Here::Garbage if lane.left() < 8 => return Err(self.no_moov(passed)),
-                Here::Garbage => {
-                    let bytes = lane.bytes(lane.left().min(8)).unwrap_or_default();
-                    let found = format!("the bytes \"{}\"", bytes.escape_ascii());
-                    return Err(MediaError::invalid("the file", at, found, "a box with a size and a type"));
-                }
-                Here::Box { header, size } => (header, size),
-            };
-            if at == 0 && !FIRST.contains(&&header.kind) {
-                let found = format!("a box of type {}", show(header.kind));
-                return Err(MediaError::invalid(
-                    "the file",
-                    0,
-                    found,
-                    "ftyp: an ISO base media file, or another format",
-                ));
-            }
-            if &header.kind == b"moov" {
-                if size > lane.left() {
-                    return Err(MediaError::truncated("moov", at, lane.left(), size));
-                }
-                if size > self.limits.max_metadata {
-                    return Err(MediaError::too_large("moov", at, size, self.limits.max_metadata, "bytes of metadata"));
-                }
-                return Ok(match lane.bytes(size) {
-                    Some(moov) => Found::Moov(moov),
-                    None => Found::Wants(lane.want(size)),
-                });
-            }
-            self.work.spend(1).map_err(|error| MediaError::work(show(header.kind), at, error))?;
-            passed = Some((header.kind, at, size));
-            lane.advance(size);
-        }
-    }
-
-    /// Returns how many bytes to read at `at`. After the media that is everything up to the end, which likely holds the
-    /// movie box, but no more than an eighth of the media.
-    fn ask_at(&self, at: u64, passed: Option<([u8; 4], u64, u64)>) -> u64 {
-        match passed {
-            Some((kind, _, size)) if &kind == b"mdat" => {
-                let rest = self.object_len - at;
-                let likely = (size / 8).max(16 << 20).min(self.limits.max_metadata);
-                if rest <= likely { rest } else { self.limits.head }
-            }
-            _ => self.limits.head,
-        }
-    }
-
-    fn no_moov(&self, passed: Option<([u8; 4], u64, u64)>) -> MediaError {
-        match passed {
-            Some((kind, at, size)) if size > self.object_len - at => {
-                MediaError::truncated(show(kind), at, self.object_len - at, size)
-            }
-            _ => MediaError::NoMovieBox { offset: self.object_len },
-        }
     }
 }
 

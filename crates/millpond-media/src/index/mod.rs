@@ -9,6 +9,7 @@ mod fragment_walk;
 mod in_band;
 pub(crate) mod indexer;
 mod lane;
+mod movie_box_search;
 mod outline_ends;
 mod outline_search;
 mod span_walk;

@@ -1,6 +1,9 @@
 //! AIFF 1.3 and AIFF-C: PCM from chunks in any order.
 
-use super::pcm::Pcm;
+use super::{
+    chunks::{self, CHUNK_HEADER, Chunks, FILE_HEADER},
+    pcm::Pcm,
+};
 use crate::{
     boxes::{FourCc, show},
     codec::{ByteOrder, PcmCoding, make},
@@ -13,16 +16,11 @@ use crate::{
 
 /// Path of errors.
 const PATH: &str = "AIFF";
-/// Bytes of the header of the file, and of a chunk's.
-const FILE_HEADER: u64 = 12;
-const CHUNK_HEADER: u64 = 8;
 /// Bytes of `SSND` before its frames.
 const SOUND_HEADER: u64 = 8;
 /// Bytes of `COMM`, and of the compression type of AIFF-C behind them.
 const COMMON: u64 = 18;
 const COMPRESSION: u64 = 4;
-/// Most chunks.
-const MOST_CHUNKS: u32 = 1024;
 /// Exponent of 1 in a number of 80 bits (IEEE 754), and the bits of its fraction.
 const BIAS: u16 = 16_383;
 const FRACTION: u16 = 63;
@@ -30,8 +28,7 @@ const FRACTION: u16 = 63;
 /// Reads an AIFF file.
 #[derive(Debug, Default)]
 pub(super) struct Aiff {
-    is_open: bool,
-    chunks: u32,
+    chunks: Chunks,
     common: Option<Common>,
     /// Bytes of the frames.
     sound: Option<ByteRange>,
@@ -49,12 +46,8 @@ struct Common {
 
 impl FileReader for Aiff {
     fn read(&mut self, window: &mut Window, work: &Work) -> Result<Progress, MediaError> {
-        if !self.is_open {
-            if window.bytes(FILE_HEADER).is_none() {
-                return Ok(Progress::Needs(FILE_HEADER));
-            }
-            window.advance(FILE_HEADER);
-            self.is_open = true;
+        if !self.chunks.open(window) {
+            return Ok(Progress::Needs(FILE_HEADER));
         }
         loop {
             let at = window.at();
@@ -65,7 +58,7 @@ impl FileReader for Aiff {
             if window.left() < CHUNK_HEADER {
                 return Err(MediaError::invalid(PATH, at, "the end of the file", "COMM and SSND chunks"));
             }
-            let Some((kind, size)) = window.bytes(CHUNK_HEADER).and_then(|bytes| chunk(&bytes)) else {
+            let Some((kind, size)) = chunks::header(window, u32::from_be_bytes) else {
                 return Ok(Progress::Needs(CHUNK_HEADER));
             };
             let wanted = match &kind {
@@ -87,11 +80,7 @@ impl FileReader for Aiff {
                 }
                 _ => {}
             }
-            self.chunks += 1;
-            if self.chunks > MOST_CHUNKS {
-                let (found, most) = (u64::from(self.chunks), u64::from(MOST_CHUNKS));
-                return Err(MediaError::too_large(PATH, at, found, most, "chunks"));
-            }
+            self.chunks.count(PATH, at)?;
             window.advance(CHUNK_HEADER + size + size % 2);
         }
     }
@@ -146,10 +135,4 @@ impl Common {
 fn rate(exponent: u16, mantissa: u64) -> Option<u32> {
     let power = exponent.checked_sub(BIAS).filter(|power| *power <= FRACTION)?;
     u32::try_from(mantissa >> (FRACTION - power)).ok()
-}
-
-/// Reads the header of a chunk: its type, and the size of its body.
-fn chunk(bytes: &[u8]) -> Option<(FourCc, u64)> {
-    let (kind, size) = bytes.split_first_chunk::<4>()?;
-    Some((*kind, u32::from_be_bytes(*size.first_chunk()?).into()))
 }

@@ -5,6 +5,7 @@
 
 mod adts;
 mod aiff;
+mod chunks;
 mod flac;
 mod flac_crc;
 mod flac_end;

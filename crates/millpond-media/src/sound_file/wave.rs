@@ -1,7 +1,12 @@
 //! WAVE (Multimedia Programming Interface and Data Specifications 1.0), RF64 and BW64 (ITU-R BS.2088): PCM from the header alone, MPEG
 //! audio by its frames.
 
-use super::{frames::FrameReader, mpeg_audio::MpegAudio, pcm::Pcm};
+use super::{
+    chunks::{self, CHUNK_HEADER, Chunks, FILE_HEADER},
+    frames::FrameReader,
+    mpeg_audio::MpegAudio,
+    pcm::Pcm,
+};
 use crate::{
     boxes::show,
     codec::{ByteOrder, PcmCoding, make},
@@ -14,11 +19,6 @@ use crate::{
 
 /// Path of errors.
 const PATH: &str = "WAVE";
-/// Bytes of the header of the file, and of a chunk's.
-const FILE_HEADER: u64 = 12;
-const CHUNK_HEADER: u64 = 8;
-/// Most chunks before the sound.
-const MOST_CHUNKS: u32 = 1024;
 /// Most bytes of a format that are read.
 const MOST_FORMAT: u64 = 64;
 /// A size that another chunk states, or that the writer never learned.
@@ -55,8 +55,7 @@ const NAMED: [(u16, &str); 13] = [
 /// Reads a WAVE file.
 #[derive(Debug, Default)]
 pub(super) struct Wave {
-    is_open: bool,
-    chunks: u32,
+    chunks: Chunks,
     format: Option<Format>,
     /// Size of the data in files of more than 4 GiB (`ds64`).
     long_size: Option<u64>,
@@ -76,12 +75,8 @@ struct Format {
 
 impl FileReader for Wave {
     fn read(&mut self, window: &mut Window, work: &Work) -> Result<Progress, MediaError> {
-        if !self.is_open {
-            if window.bytes(FILE_HEADER).is_none() {
-                return Ok(Progress::Needs(FILE_HEADER));
-            }
-            window.advance(FILE_HEADER);
-            self.is_open = true;
+        if !self.chunks.open(window) {
+            return Ok(Progress::Needs(FILE_HEADER));
         }
         loop {
             if let Some(frames) = &mut self.frames {
@@ -92,7 +87,7 @@ impl FileReader for Wave {
             if window.left() < CHUNK_HEADER {
                 return Err(MediaError::invalid(PATH, at, "the end of the file", "a data chunk"));
             }
-            let Some((kind, size)) = window.bytes(CHUNK_HEADER).and_then(|bytes| chunk(&bytes)) else {
+            let Some((kind, size)) = chunks::header(window, u32::from_le_bytes) else {
                 return Ok(Progress::Needs(CHUNK_HEADER));
             };
             if &kind == b"data" {
@@ -114,11 +109,7 @@ impl FileReader for Wave {
                     _ => self.format = Some(Format::read(body, at)?),
                 }
             }
-            self.chunks += 1;
-            if self.chunks > MOST_CHUNKS {
-                let (found, most) = (u64::from(self.chunks), u64::from(MOST_CHUNKS));
-                return Err(MediaError::too_large(PATH, at, found, most, "chunks before the data"));
-            }
+            self.chunks.count(PATH, at)?;
             if whole > window.left() {
                 return Err(MediaError::truncated(show(kind), at, window.left(), whole));
             }
@@ -199,12 +190,6 @@ impl Format {
             None => format!("format {:#x} with {} bits per value", self.tag, self.bits),
         }
     }
-}
-
-/// Reads the header of a chunk: its type, and the size of its body.
-fn chunk(bytes: &[u8]) -> Option<([u8; 4], u64)> {
-    let (kind, size) = bytes.split_first_chunk::<4>()?;
-    Some((*kind, u32::from_le_bytes(*size.first_chunk()?).into()))
 }
 
 /// Reads a number of eight bytes.

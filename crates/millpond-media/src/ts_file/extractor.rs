@@ -78,6 +78,13 @@ impl Extractor {
         self.source
     }
 
+    /// Returns the most bytes of memory that it takes: packets that are assembled, gathered frames, and the result.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        let gathered: u64 = self.streams.iter().map(|wanted| wanted.source.len()).sum();
+        self.source.len() + gathered + self.range.len()
+    }
+
     /// Takes the next bytes of the file.
     pub fn supply(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(CHUNK) {

@@ -359,6 +359,10 @@ fn ranges_have_limits() {
     let error = Extractor::new(&far, ByteRange::new(0, far.len())).unwrap_err();
     assert!(matches!(error, MediaError::TooLarge { .. }), "{error}");
     assert!(Extractor::new(&far, ByteRange::new(far.len() - 1, far.len())).is_ok());
+    let whole = Extractor::new(&near, ByteRange::new(0, near.len())).unwrap();
+    let (packets, made) = (whole.source().len(), near.len());
+    assert!((packets + made..=2 * packets + made).contains(&whole.memory()), "{}", whole.memory());
+    assert_eq!(Extractor::new(&near, ByteRange::new(5, 5)).unwrap().memory(), 0);
 }
 
 proptest! {

@@ -11,7 +11,7 @@ use crate::engine;
 use crate::http::{FrontOptions, Served};
 use crate::library::{Library, LibraryOptions, Places};
 use crate::limits::LimitSettings;
-use crate::live::{SourceConnector, Sources};
+use crate::live::{SourceConnector, Sources, UnpublishablePath};
 use crate::modules::KindSet;
 use crate::rtsp::{RtspOptions, RtspSettings};
 use crate::work::{PoolOptions, WorkPool};
@@ -122,6 +122,15 @@ async fn ready_when_listening_and_every_place_answered() {
     state.readiness.draining();
     assert_eq!(get("/readyz").status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(get("/livez").status(), StatusCode::OK, "draining is still alive");
+}
+
+#[tokio::test]
+async fn modules_publish_in_places_of_publishers_only() {
+    let sources = parts().sources;
+    let refused = |path: &str| sources.module_output(path).err();
+    assert_eq!(refused("films/copy"), Some(UnpublishablePath::Place("films".into())));
+    assert_eq!(refused("nowhere/copy"), Some(UnpublishablePath::NoPlace));
+    assert!(sources.places_of_publishers().is_empty());
 }
 
 #[tokio::test]

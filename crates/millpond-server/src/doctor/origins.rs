@@ -1,7 +1,10 @@
 //! Origins: whether they can be reached and read by ranges, and how fast they are.
 
 use super::{Finding, PATIENCE, Probe};
-use crate::config::{Config, PlaceConfig};
+use crate::{
+    config::{Config, PlaceConfig},
+    library::is_media,
+};
 use futures_util::{StreamExt as _, stream};
 use millpond_place::LiveReach;
 use millpond_store::{ObjectPath, Origin, OriginError, OriginOptions};
@@ -128,10 +131,6 @@ fn is_unlisted(error: &OriginError) -> bool {
 
 /// Finds a media file, folder by folder.
 async fn first_media(origin: &Arc<dyn Origin>) -> Result<Option<ObjectPath>, OriginError> {
-    let is_media = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        [".mp4", ".m4v", ".m4a", ".mov", ".mkv", ".webm", ".ts"].iter().any(|end| name.ends_with(end))
-    };
     let mut folders = VecDeque::from([ObjectPath::root()]);
     for _ in 0..MOST_FOLDERS {
         let Some(folder) = folders.pop_front() else { break };

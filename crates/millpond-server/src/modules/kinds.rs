@@ -45,10 +45,10 @@ impl KindSet {
     /// There is no such kind, or it can't take an option.
     pub(crate) fn of(&self, line: &ModuleLine) -> Result<&Arc<dyn AttachableKind>, BadModuleLine> {
         check(line, self.declarations())?;
-        self.0
-            .iter()
-            .find(|kind| kind.declaration().kind.name == line.kind)
-            .ok_or_else(|| unknown(line, self.declarations()))
+        let kind = self.0.iter().find(|kind| kind.declaration().kind.name == line.kind);
+        let kind = kind.ok_or_else(|| unknown(line, self.declarations()))?;
+        kind.check(&line.options)?;
+        Ok(kind)
     }
 
     /// Returns the declarations of the kinds: names, descriptions and options.
@@ -75,4 +75,45 @@ fn unknown<'a>(line: &ModuleLine, declarations: impl Iterator<Item = &'a ModuleD
     let names = declarations.map(|declaration| declaration.kind.name);
     let nearest = nearest(&line.kind, names.clone());
     BadModuleLine::Kind { name: line.kind.clone(), nearest, known: names.collect::<Vec<_>>().join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::future::BoxFuture;
+    use millpond_stream::{MadeModule, ModuleInput, ModuleKind, ModuleOptions, Program, graph::ModuleError};
+
+    static DECLARATION: ModuleDeclaration = ModuleDeclaration {
+        kind: ModuleKind { name: "limited", about: "refuses all options", inputs: 1, outputs: 0 },
+        input: ModuleInput::Any,
+        options: &[],
+    };
+
+    struct Limited;
+
+    impl AttachableKind for Limited {
+        fn declaration(&self) -> &'static ModuleDeclaration {
+            &DECLARATION
+        }
+
+        fn check(&self, _: &ModuleOptions) -> Result<(), BadOption> {
+            Err(BadOption::Limit { name: "size", found: "2GiB".into(), most: "1GiB".into(), setting: "record-size" })
+        }
+
+        fn make<'a>(
+            &'a self,
+            _: &'a Program,
+            _: &'a ModuleOptions,
+            _: u64,
+        ) -> BoxFuture<'a, Result<MadeModule, ModuleError>> {
+            Box::pin(async { Err("it is not made".into()) })
+        }
+    }
+
+    #[test]
+    fn a_kind_checks_options_before_a_module_is_made() {
+        let kinds = KindSet::new([Arc::new(Limited) as Arc<dyn AttachableKind>]);
+        let error = kinds.of(&ModuleLine::parse("cams/door limited").unwrap()).err().unwrap();
+        assert!(error.to_string().starts_with("size: found 2GiB, expected at most 1GiB"), "{error}");
+    }
 }

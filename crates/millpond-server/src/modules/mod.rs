@@ -18,7 +18,7 @@ use crate::live::Sources;
 use arc_swap::ArcSwap;
 use entry::{Entry, RunningModule, words};
 use futures_util::future::join_all;
-use millpond_stream::{LiveRequest, ModuleDeclaration, Program, Source};
+use millpond_stream::{LiveRequest, ModuleDeclaration, Program};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -213,7 +213,7 @@ impl Modules {
         let kind = self.kinds.of(line)?;
         let declaration = kind.declaration();
         let to = line.options.get("to").filter(|_| declaration.kind.outputs > 0).map(|to| to.trim_matches('/'));
-        let output = to.map(|to| output(&sources, to)).transpose()?;
+        let output = to.map(|to| output(&sources, declaration.kind.name, to)).transpose()?;
         let program = program(&sources, &line.stream).await?;
         declaration.input.check(declaration.kind.name, &program)?;
         let made = kind.make(&program, &line.options, number).await.map_err(AttachError::Make)?;
@@ -235,9 +235,11 @@ async fn program(sources: &Sources, path: &str) -> Result<Program, AttachError> 
     Ok(Program::live(&manager.live_feed(&stream, PATIENCE).await?))
 }
 
-/// The stream that an output is published as.
-fn output(sources: &Sources, path: &str) -> Result<LiveRequest, AttachError> {
-    let stream = sources.live(&sources.find(path))?;
-    let stream = stream.filter(|stream| stream.source == Source::Published);
-    stream.ok_or_else(|| AttachError::NotPublished(path.to_owned()))
+/// The stream that the output of a module is published as.
+fn output(sources: &Sources, kind: &'static str, path: &str) -> Result<LiveRequest, AttachError> {
+    let refused = |why| {
+        let (to, places) = (path.to_owned(), sources.places_of_publishers());
+        AttachError::NotPublished { kind, to, why, places }
+    };
+    sources.module_output(path).map_err(refused)
 }

@@ -1,13 +1,17 @@
 //! The kind of modules that record: files of one folder, within limits.
 
-use super::{Listed, RecordError, RecordSettings, file_name, listed, recording_size, settings::LONGEST};
+use super::{
+    Listed, RecordError, RecordSettings, file_name, listed,
+    settings::{LONGEST, recording_size},
+};
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use millpond_connections::{Slot, Slots};
-use millpond_settings::value::{self, BadValue, Form};
+use millpond_settings::value::{self, BadValue, Form, show_duration, show_size};
 use millpond_stream::{
-    AttachableKind, MadeModule, Manager, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions, ModuleResults,
-    Program, RecordLimits, Recording, RecordingEnd, RecordingState, graph::ModuleError, modules::RECORDER,
+    AttachableKind, BadOption, MadeModule, Manager, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions,
+    ModuleResults, Program, RecordLimits, Recording, RecordingEnd, RecordingState, graph::ModuleError,
+    modules::RECORDER,
 };
 use std::{
     collections::BTreeMap,
@@ -47,6 +51,25 @@ const OPTIONS: &[ModuleOption] = &[
     },
 ];
 
+/// Checks options of a recorder against the limits of the configuration.
+///
+/// # Errors
+/// The first option above its limit.
+pub(super) fn check_limits(options: &ModuleOptions, settings: &RecordSettings) -> Result<(), BadOption> {
+    let above = |name, text: &str, most, setting| BadOption::Limit { name, found: text.to_owned(), most, setting };
+    if let Some(text) = options.get("size")
+        && value::size(text).is_ok_and(|size| size > settings.size)
+    {
+        return Err(above("size", text, show_size(settings.size), "record-size"));
+    }
+    if let Some(text) = options.get("duration")
+        && value::duration(text).is_ok_and(|duration| duration > settings.duration)
+    {
+        return Err(above("duration", text, show_duration(settings.duration), "record-duration"));
+    }
+    Ok(())
+}
+
 /// Makes recordings.
 pub(crate) struct RecorderKind {
     manager: Arc<Manager>,
@@ -75,12 +98,6 @@ impl RecorderKind {
     pub(crate) fn reconfigure(&self, settings: RecordSettings) {
         self.slots.set_most(settings.count);
         self.settings.store(Arc::new(settings));
-    }
-
-    /// Returns the highest size and the longest duration of the configuration.
-    pub(super) fn limits(&self) -> (u64, Duration) {
-        let settings = self.settings.load();
-        (settings.size, settings.duration)
     }
 
     /// Whether there is a folder for recordings.
@@ -127,7 +144,7 @@ impl RecorderKind {
         let slot = self.slots.take().ok_or(RecordError::TooMany(*count))?;
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let file = folder.join(file_name(program.path(), since_epoch, id));
-        // They were checked.
+        // The options were checked, but a reload may have lowered the limits since.
         let size = options.get("size").and_then(|text| value::size(text).ok());
         let duration = options.get("duration").and_then(|text| value::duration(text).ok());
         let limits = RecordLimits {
@@ -161,6 +178,10 @@ impl AttachableKind for RecorderKind {
         &DECLARATION
     }
 
+    fn check(&self, options: &ModuleOptions) -> Result<(), BadOption> {
+        check_limits(options, &self.settings.load())
+    }
+
     fn make<'a>(
         &'a self,
         stream: &'a Program,
@@ -190,5 +211,28 @@ impl ModuleResults for RecordedFile {
 
     fn complete(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move { drop(self.0.ended().await) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_above_the_settings_are_refused() {
+        let settings = RecordSettings { folder: None, size: 1 << 30, duration: Duration::from_secs(3600), count: 8 };
+        let check = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            let options = ModuleOptions::of(pairs);
+            options.check(&DECLARATION).unwrap();
+            check_limits(&options, &settings).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&[]), Ok(()));
+        assert_eq!(check(&[("size", "1GiB"), ("duration", "60m")]), Ok(()));
+        let cure = ": lower the value, or raise the setting";
+        let size = format!("size: found 2GiB, expected at most 1GiB, the setting record-size{cure}");
+        assert_eq!(check(&[("size", "2GiB"), ("duration", "60m")]), Err(size));
+        let duration = format!("duration: found 61m, expected at most 3600s, the setting record-duration{cure}");
+        assert_eq!(check(&[("size", "1GiB"), ("duration", "61m")]), Err(duration));
     }
 }

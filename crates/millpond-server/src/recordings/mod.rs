@@ -7,10 +7,9 @@ mod settings;
 
 pub(crate) use kind::{DECLARATION, RecorderKind};
 pub use settings::RecordSettings;
-pub(crate) use settings::recording_size;
 
 use crate::modules::{AttachError, CannotRemove, ModuleLine, Modules};
-use millpond_stream::{CannotRecord, Recording, RecordingState};
+use millpond_stream::{BadOption, CannotRecord, Recording, RecordingState};
 use millpond_utc::Date;
 use std::{sync::Arc, time::Duration};
 
@@ -53,12 +52,10 @@ impl Recordings {
         kind.is_on().then_some(Self { kind, modules })
     }
 
-    /// Returns the highest size in bytes and the longest duration of a recording.
-    pub(crate) fn limits(&self) -> (u64, Duration) {
-        self.kind.limits()
-    }
-
     /// Starts to record a channel or live stream, within lower limits than the configured ones where some are given.
+    ///
+    /// # Errors
+    /// Those of [`Modules::add`]. A limit above the configured one is refused.
     pub(crate) async fn start(
         &self,
         path: &str,
@@ -91,6 +88,12 @@ impl Recordings {
     pub(crate) fn running(&self) -> usize {
         self.kind.running()
     }
+}
+
+/// Returns the option of a recorder that is above the limits of the configuration; `None` for modules of other kinds.
+pub(crate) fn excess(line: &ModuleLine, settings: &RecordSettings) -> Option<BadOption> {
+    let is_recorder = line.kind == DECLARATION.kind.name;
+    is_recorder.then(|| kind::check_limits(&line.options, settings).err()).flatten()
 }
 
 fn listed(id: u64, recording: &Recording) -> Listed {

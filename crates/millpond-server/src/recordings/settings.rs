@@ -29,7 +29,7 @@ const SMALLEST: u64 = 64 << 10;
 ///
 /// # Errors
 /// It is no size, or too small for the first fragment of most streams.
-pub(crate) fn recording_size(text: &str) -> Result<u64, BadValue> {
+pub(super) fn recording_size(text: &str) -> Result<u64, BadValue> {
     match value::size(text)? {
         size if size < SMALLEST => Err(BadValue::new(format!("a size of {} or more", show_size(SMALLEST)))),
         size => Ok(size),

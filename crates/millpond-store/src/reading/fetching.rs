@@ -302,6 +302,8 @@ async fn fly(
         let next = slices.range(index + 1, range.end);
         incoming.transfer.expects(next.end - next.start);
         let part = slices.range(index, len);
+        // Room is reserved when bytes are there: to make them, a derived object reads slices of its source, which need room too.
+        incoming.receive(object, &range).await?;
         let reservation = slices.reserve(part.end - part.start).await;
         fill(object, flight, &mut incoming, reservation, index, &range, part).await?;
         tokio::task::consume_budget().await;
@@ -315,6 +317,40 @@ struct Incoming {
     transfer: Transfer,
     rest: Bytes,
     received: u64,
+}
+
+impl Incoming {
+    /// Waits until bytes of the body are there, unless all of them have been received.
+    async fn receive(&mut self, object: &Object, range: &Range<u64>) -> Result<(), OriginError> {
+        while self.rest.is_empty() && self.received < range.end - range.start {
+            let item = self.body.next().await;
+            self.take(item, object, range)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the next buffer of the body.
+    fn take(
+        &mut self,
+        item: Option<Result<Bytes, OriginError>>,
+        object: &Object,
+        range: &Range<u64>,
+    ) -> Result<(), OriginError> {
+        let Some(item) = item else {
+            return Err(OriginError::Truncated {
+                at: object.source().at(object.path()),
+                expected: range.end - range.start,
+                received: self.received,
+                detail: "the body ended".into(),
+            });
+        };
+        self.rest = item?;
+        let received = self.rest.len() as u64;
+        self.received += received;
+        self.transfer.arrived(received);
+        stats::add(&object.source().counters.received_bytes, received);
+        Ok(())
+    }
 }
 
 impl Drop for Incoming {
@@ -333,7 +369,6 @@ async fn fill(
     range: &Range<u64>,
     part: Range<u64>,
 ) -> Result<(), OriginError> {
-    let counters = &object.source().counters;
     let mut arrived = Arrived { object, key: object.slice_id(index).key(), bytes: 0 };
     let end = part.end.min(flight.stop);
     let len = usize::try_from(end - part.start).unwrap_or(usize::MAX);
@@ -352,19 +387,7 @@ async fn fill(
                     incoming.body.next().await
                 }
             };
-            let Some(item) = item else {
-                return Err(OriginError::Truncated {
-                    at: object.source().at(object.path()),
-                    expected: range.end - range.start,
-                    received: incoming.received,
-                    detail: "the body ended".into(),
-                });
-            };
-            incoming.rest = item?;
-            let received = incoming.rest.len() as u64;
-            incoming.received += received;
-            incoming.transfer.arrived(received);
-            stats::add(&counters.received_bytes, received);
+            incoming.take(item, object, range)?;
         }
         let wanted = len - slice.filled() - buffer.len();
         let count = incoming.rest.len().min(wanted);

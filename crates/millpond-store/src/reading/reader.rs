@@ -54,6 +54,8 @@ pub struct Reader {
     waiting: Option<Instant>,
     /// Parts that could not be read from their file.
     damaged: u32,
+    /// Most bytes of an open file that are one part.
+    part: u64,
     /// Counts of the response that is made of these bytes.
     counts: Option<Arc<ReadCounts>>,
 }
@@ -63,8 +65,20 @@ impl Reader {
     pub(crate) fn new(slices: Arc<SliceCache>, object: Arc<Object>, range: Range<u64>) -> Self {
         let end = range.end.min(object.meta().len);
         let position = range.start;
-        let (held, tickets, begun, waiting) = (None, Vec::new(), None, None);
-        Self { slices, object, position, end, stop: u64::MAX, held, tickets, begun, waiting, damaged: 0, counts: None }
+        Self {
+            slices,
+            object,
+            position,
+            end,
+            stop: u64::MAX,
+            held: None,
+            tickets: Vec::new(),
+            begun: None,
+            waiting: None,
+            damaged: 0,
+            part: u64::MAX,
+            counts: None,
+        }
     }
 
     /// Fetches at most 64 KiB behind the range, and not the rest of its last slice. A range of less than half a slice
@@ -74,6 +88,13 @@ impl Reader {
         if self.end.saturating_sub(self.position) >= self.slices.slice() / 2 {
             self.stop = self.end.div_ceil(MARGIN).saturating_mul(MARGIN);
         }
+        self
+    }
+
+    /// Returns an open file in parts of at most `most` bytes, instead of the whole range. Other parts are at most a slice.
+    #[must_use]
+    pub(crate) fn in_parts(mut self, most: u64) -> Self {
+        self.part = most.max(1);
         self
     }
 
@@ -171,11 +192,13 @@ impl Reader {
         })
     }
 
-    /// Returns the whole rest as one range of the file, after a check that the file is unchanged.
+    /// Returns the next part of the file, usually the whole rest, after a check that the file is unchanged.
     fn next_of_file(&mut self, file: Arc<File>) -> Result<Chunk, OriginError> {
-        let range = self.remaining();
+        let Range { start, end } = self.remaining();
+        let range = start..end.min(start.saturating_add(self.part));
         self.stop();
         self.object.check()?;
+        self.position = range.end;
         let counters = &self.object.source().counters;
         stats::add(&counters.file_bytes, range.end - range.start);
         Ok(Chunk::File { file, range, pin: None })

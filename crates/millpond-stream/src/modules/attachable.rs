@@ -129,6 +129,18 @@ pub enum BadOption {
         /// The value.
         found: String,
     },
+    /// A value exceeds a setting of the server.
+    #[error("{name}: found {found}, expected at most {most}, the setting {setting}: lower the value, or raise the setting")]
+    Limit {
+        /// The option.
+        name: &'static str,
+        /// The value.
+        found: String,
+        /// Highest value that the setting permits.
+        most: String,
+        /// The setting.
+        setting: &'static str,
+    },
     /// A value is missing.
     #[error("{kind} needs the option {name}: {help}")]
     Missing {
@@ -216,7 +228,16 @@ pub trait AttachableKind: Send + Sync + 'static {
     /// Its name, input and options.
     fn declaration(&self) -> &'static ModuleDeclaration;
 
-    /// Makes a module for a stream, which is open. The options were [checked](ModuleOptions::check). `id` is the module's number,
+    /// Checks options against limits that are not those of the declaration, such as settings of the server. Called before the
+    /// stream is opened, with options that were [checked](ModuleOptions::check).
+    ///
+    /// # Errors
+    /// The first option that exceeds a limit.
+    fn check(&self, _options: &ModuleOptions) -> Result<(), BadOption> {
+        Ok(())
+    }
+
+    /// Makes a module for a stream, which is open. The options were [checked](Self::check). `id` is the module's number,
     /// which no other module of the server has.
     ///
     /// # Errors

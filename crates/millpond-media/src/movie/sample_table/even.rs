@@ -3,7 +3,7 @@
 //! Only the last sample of a track may have no duration (ISO/IEC 14496-12 8.6.1.2). Samples that share a decode time get equal
 //! parts of the time up to the next sample. All outputs then have the same times.
 
-use super::Pending;
+use super::builder::Pending;
 
 /// State carried from block to block.
 #[derive(Clone, Copy, Debug)]

@@ -29,8 +29,8 @@ impl SampleTableBuilder {
     /// Returns when a frame of sound is decoded that is stated at `start`: at the end of the frame before, if rounding explains
     /// the difference, or if the frames overlap by little.
     pub(crate) fn follow(&self, start: i64, slack: Slack) -> i64 {
-        let late = start.saturating_sub(self.next_dts);
+        let late = start.saturating_sub(self.next_dts());
         let follows = late <= slack.late && late.saturating_neg() <= slack.overlap;
-        if !self.is_empty() && follows { self.next_dts } else { start }
+        if !self.is_empty() && follows { self.next_dts() } else { start }
     }
 }

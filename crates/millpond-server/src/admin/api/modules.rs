@@ -174,7 +174,7 @@ pub(super) fn status(error: &AttachError) -> StatusCode {
     match error {
         AttachError::Line(_) => StatusCode::BAD_REQUEST,
         AttachError::Library(error) => problem::status(error),
-        AttachError::NoStream(_) | AttachError::NotPublished(_) => StatusCode::CONFLICT,
+        AttachError::NoStream(_) | AttachError::NotPublished { .. } => StatusCode::CONFLICT,
         AttachError::Source(error) => match error.kind {
             SourceErrorKind::NotFound | SourceErrorKind::Unpublished => StatusCode::NOT_FOUND,
             SourceErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,

@@ -2,24 +2,19 @@
 
 use super::{
     super::AdminState,
-    Outcome, Reply, absent, bad,
+    Outcome, Reply, absent,
     modules::{configured, detail, status},
     request::ApiRequest,
     show, shown,
 };
 use crate::{
     problem::Problem,
-    recordings::{Listed, Recordings, recording_size},
+    recordings::{Listed, Recordings},
 };
 use http::StatusCode;
-use millpond_settings::value::{self, show_duration, show_size};
 use millpond_stream::RecordingEnd;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 use utoipa::ToSchema;
-
-/// Shortest duration that a client may set.
-const SHORTEST: Duration = Duration::from_secs(1);
 
 /// A recording.
 #[derive(Debug, Serialize, ToSchema)]
@@ -108,9 +103,6 @@ pub(super) fn list_recordings(state: &AdminState) -> Reply {
 pub(super) async fn start_recording(request: &ApiRequest, state: &AdminState) -> Outcome {
     let recordings = recordings(state)?;
     let NewRecording { path, size, duration } = request.json()?;
-    let (most, longest) = recordings.limits();
-    size.as_deref().map_or(Ok(()), |text| check_size(text, most))?;
-    duration.as_deref().map_or(Ok(()), |text| check_duration(text, longest))?;
     let limits = [("size", size), ("duration", duration)];
     let limits = limits.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     match recordings.start(&path, limits).await {
@@ -121,29 +113,6 @@ pub(super) async fn start_recording(request: &ApiRequest, state: &AdminState) ->
             tracing::warn!(path, %error, status = status.as_u16(), "no recording");
             Err(Problem::new(status).detail(detail(&error)))
         }
-    }
-}
-
-/// Checks the size of a request against `most`, that of the configuration.
-fn check_size(text: &str, most: u64) -> Result<(), Problem> {
-    match recording_size(text) {
-        Err(error) => Err(bad(format!("size: found {text:?}, expected {}", error.expected))),
-        Ok(size) if size > most => {
-            Err(bad(format!("size: found {text}, expected at most {}, the setting record-size", show_size(most))))
-        }
-        Ok(_) => Ok(()),
-    }
-}
-
-/// Checks the duration of a request against `longest`, that of the configuration.
-fn check_duration(text: &str, longest: Duration) -> Result<(), Problem> {
-    match value::duration_in(text, SHORTEST, Duration::MAX) {
-        Err(_) => Err(bad("duration: a time of 1s or more, such as 90s, 5m or 1h")),
-        Ok(duration) if duration > longest => {
-            let most = show_duration(longest);
-            Err(bad(format!("duration: found {text}, expected at most {most}, the setting record-duration")))
-        }
-        Ok(_) => Ok(()),
     }
 }
 

@@ -139,6 +139,7 @@ fn a_tee_gives_the_same_frames_and_disturbs_no_viewer() {
             400,
             "no kind of modules is called \"tea\", did you mean \"tee\"? (kinds: recorder, tee)",
         ),
+        ("live/cam", "recorder", json!({ "size": "11GiB" }), 400, "size: found 11GiB, expected at most 10GiB"),
         ("live/cam", "recorder", json!({}), 403, "recording is off: set record-folder"),
     ] {
         let (status, problem) = attach(&server, stream, kind, &options);
