@@ -130,7 +130,9 @@ pub enum BadOption {
         found: String,
     },
     /// A value exceeds a setting of the server.
-    #[error("{name}: found {found}, expected at most {most}, the setting {setting}: lower the value, or raise the setting")]
+    #[error(
+        "{name}: found {found}, expected at most {most}, the setting {setting}: lower the value, or raise the setting"
+    )]
     Limit {
         /// The option.
         name: &'static str,
