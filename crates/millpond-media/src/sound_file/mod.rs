@@ -6,7 +6,7 @@
 mod adts;
 mod aiff;
 mod flac;
-mod flac_crc;
+pub mod flac_crc;
 mod flac_end;
 mod flac_frame;
 mod frames;
