@@ -65,6 +65,7 @@ pub use movie::{
 };
 pub use mp4::{dref, fragment_stream};
 pub use protection::{Protection, Scheme, SystemHeader, Uuid};
+pub use sound_file::flac_crc;
 pub use ts_file::Extractor;
 pub use units::{ByteRange, Timescale};
 pub use work::{Work, WorkError};

@@ -15,6 +15,7 @@
 pub mod dash;
 mod delivery;
 pub mod error;
+mod flac;
 pub mod fmp4;
 pub mod hls;
 pub mod language;

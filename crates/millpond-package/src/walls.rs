@@ -14,7 +14,7 @@ const ROWS: Rows = &[
     &["ts"],
     &["plan", "smil"],
     &["error"],
-    &["language", "object", "writing"],
+    &["flac", "language", "object", "writing"],
 ];
 
 fn walls() -> Walls {

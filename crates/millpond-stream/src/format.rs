@@ -56,7 +56,7 @@ impl Format {
             language: presented.language().map(str::to_owned),
             is_default: presented.is_default(),
             is_alternative: presented.is_alternative(),
-            bandwidth: presented.bandwidth().sustained,
+            bandwidth: presented.stored_bandwidth().sustained,
             is_encrypted: source.protection.is_some(),
             track,
         })

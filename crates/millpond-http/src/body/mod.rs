@@ -51,6 +51,8 @@ pub struct Body {
     /// Bytes still to send.
     left: u64,
     len: Option<u64>,
+    /// Whether making its bytes took much work.
+    is_laborious: bool,
 }
 
 enum Content {
@@ -151,7 +153,7 @@ impl Body {
     }
 
     fn of(content: Content, len: Option<u64>) -> Self {
-        Self { content, begun: VecDeque::new(), skip: 0, left: len.unwrap_or(u64::MAX), len }
+        Self { content, begun: VecDeque::new(), skip: 0, left: len.unwrap_or(u64::MAX), len, is_laborious: false }
     }
 
     /// Returns the length, if it is known before the body is made.
@@ -160,10 +162,16 @@ impl Body {
         self.len
     }
 
-    /// Tells whether sending it takes notably more work than sending one contiguous range.
+    /// Returns the same body, whose bytes took much work to make.
+    #[must_use]
+    pub fn laborious(self) -> Self {
+        Self { is_laborious: true, ..self }
+    }
+
+    /// Tells whether making and sending it takes notably more work than sending one contiguous range.
     pub fn is_laborious(&self) -> bool {
         match &self.content {
-            Content::Pieces(pieces) => pieces.queue.len() > 4,
+            Content::Pieces(pieces) => self.is_laborious || pieces.queue.len() > 4,
             Content::Rewriting(_) => true,
             Content::Stream(_) => false,
         }

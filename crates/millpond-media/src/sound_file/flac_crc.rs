@@ -11,12 +11,14 @@ const TABLE_8: [u8; 256] = table_8();
 const TABLES_16: [[u16; 256]; SLICE] = tables_16();
 
 /// Returns the CRC-8 of `bytes`.
-pub(super) fn crc8(bytes: &[u8]) -> u8 {
+#[must_use]
+pub fn crc8(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |crc, byte| TABLE_8[usize::from(crc ^ byte)])
 }
 
 /// Returns the CRC-16 of bytes with checksum `crc` that `bytes` follow. That of a whole frame with its checksum is 0.
-pub(super) fn crc16(crc: u16, bytes: &[u8]) -> u16 {
+#[must_use]
+pub fn crc16(crc: u16, bytes: &[u8]) -> u16 {
     let (slices, rest) = bytes.as_chunks::<SLICE>();
     let crc = slices.iter().fold(crc, |crc, slice| {
         let [high, low] = crc.to_be_bytes();

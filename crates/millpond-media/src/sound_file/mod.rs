@@ -7,7 +7,7 @@ mod adts;
 mod aiff;
 mod chunks;
 mod flac;
-mod flac_crc;
+pub mod flac_crc;
 mod flac_end;
 mod flac_frame;
 mod frames;

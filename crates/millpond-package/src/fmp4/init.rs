@@ -64,18 +64,24 @@ pub fn clip_init(tracks: &[TrackHeader<'_>], duration: Duration) -> Bytes {
 #[must_use]
 pub fn init(_presentation: &Presentation, presented: &PresentedTrack) -> Bytes {
     let Some(media) = presented.packaged() else { return Bytes::new() };
-    let track = media.track();
-    let clock = Clock::of(media);
+    let track = media.delivered();
+    let (timescale, early, end) = match &media.flac {
+        Some(flac) => (track.timescale, flac.early(), presented.segments.end()),
+        None => {
+            let clock = Clock::of(media);
+            (clock.timescale(), clock.early(), clock.at(presented.segments.end()))
+        }
+    };
     let header = TrackHeader {
         id: TRACK_ID,
         track,
         kind: presented.kind,
         language: presented.language.as_deref(),
         label: &presented.label,
-        timescale: clock.timescale(),
-        early: clock.early(),
+        timescale,
+        early,
     };
-    let duration = clock.at(presented.segments.end()).saturating_add(clock.early());
+    let duration = end.saturating_add(early);
     let mut w = BoxWriter::with_capacity(1024 + track.sample_entry.len());
     movie(&mut w, &[header], Some(duration), |w| protection::movie_headers(w, media));
     w.out.into()

@@ -70,6 +70,7 @@ pub fn loaded_segment(
         iframes: OnceLock::new(),
         fits_ts: OnceLock::new(),
         ts: OnceLock::new(),
+        flac: None,
     };
     Ok(Some(fragment(&media, &samples, end, number)))
 }

@@ -9,6 +9,7 @@
 
 mod boxes;
 mod clock;
+mod encoded;
 mod fragment;
 mod init;
 mod loaded;

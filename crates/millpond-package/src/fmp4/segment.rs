@@ -1,8 +1,9 @@
-//! Media segments as plans: `styp`, `moof`, and the unchanged samples.
+//! Media segments as plans: `styp`, `moof`, and the unchanged samples. Those of sound that becomes FLAC are in [`encoded`].
 
 use super::{
     boxes::BoxWriter,
     clock::Clock,
+    encoded,
     fragment::{Columns, FragmentSample, media_data_header},
     init::TRACK_ID,
     protection,
@@ -18,11 +19,14 @@ use crate::{
 use bytes::Bytes;
 use millpond_media::Track;
 
-/// Returns segment `number` (from 1) of a track; `None` where there is no such segment, and for sidecars, PCM, and tracks with
-/// [fragments](PresentedTrack::fragments) to be loaded.
+/// Returns segment `number` (from 1) of a track; `None` where there is no such segment, for sidecars, for tracks that are not
+/// [packaged](PresentedTrack::is_packaged), and for tracks with [fragments](PresentedTrack::fragments) to be loaded.
 #[must_use]
 pub fn segment(_presentation: &Presentation, track: &PresentedTrack, number: u32) -> Option<Plan> {
     let media = track.packaged()?;
+    if let Some(flac) = &media.flac {
+        return encoded::segment(media, flac, number);
+    }
     let info = track.segment(number).filter(|s| !s.samples.is_empty() && media.outlined().is_none())?;
     let table = &media.track().samples;
     let samples: Vec<Timed> = media.timeline.walk(table, info.samples.clone()).collect();
@@ -73,7 +77,7 @@ pub(super) fn fragment(media: &MediaTrack, samples: &[Timed], end: i64, sequence
 }
 
 /// Writes `styp` (8.16.2), with the brands of a CMAF segment (23000-19 7.2).
-fn segment_type(w: &mut BoxWriter) {
+pub(super) fn segment_type(w: &mut BoxWriter) {
     w.put(b"styp", |w| {
         w.bytes(b"msdh");
         w.u32(0);

@@ -216,7 +216,7 @@ fn with_pcm(fourcc: [u8; 4], coding: PcmCoding) -> Vec<Track> {
 }
 
 #[test]
-fn g711_is_presented_and_not_packaged() {
+fn g711_beside_other_sound_is_presented_and_not_packaged() {
     let mut tracks = with_pcm(*b"ulaw", PcmCoding::MuLaw);
     let p = presentation(vec![movie(tracks.clone())]);
     assert_eq!(p.tracks().iter().map(|t| t.name()).collect::<Vec<_>>(), ["v1", "a1", "a2"]);
@@ -232,7 +232,11 @@ fn g711_is_presented_and_not_packaged() {
     assert!(media(&p, pcm, Container::Fmp4).is_none() && media(&p, pcm, Container::Ts).is_none());
     assert!(crate::fmp4::init(&p, pcm).is_empty() && crate::fmp4::segment(&p, pcm, 1).is_none());
     assert!(crate::delivery::transport::segment(&p, pcm, 1).unwrap().is_none());
-    let alone = presentation(vec![movie(vec![tracks.remove(1)])]);
+    let mut alone = tracks.remove(1);
+    let Codec::Pcm(config) = &mut alone.codec else { panic!("{:?}", alone.codec) };
+    // FLAC has eight at most.
+    config.channels = 9;
+    let alone = presentation(vec![movie(vec![alone])]);
     let error = multivariant(&alone, Container::Fmp4).unwrap_err().to_string();
     let reason = "found ulaw, expected video, or audio other than G.711 and PCM of 8 bits";
     assert_eq!(error, format!("HLS can carry none of the tracks: {reason}"));
@@ -240,7 +244,71 @@ fn g711_is_presented_and_not_packaged() {
 }
 
 #[test]
-fn pcm_is_packaged_and_listed_where_there_are_no_pictures() {
+fn sound_that_is_all_pcm_becomes_flac() {
+    for (fourcc, coding) in [
+        (*b"sowt", PcmCoding::Signed16(ByteOrder::Little)),
+        (*b"in24", PcmCoding::Signed24(ByteOrder::Big)),
+        (*b"raw ", PcmCoding::Unsigned8),
+        (*b"ulaw", PcmCoding::MuLaw),
+        (*b"alaw", PcmCoding::ALaw),
+    ] {
+        let mut tracks = with_pcm(fourcc, coding);
+        tracks.truncate(2);
+        let film = presentation(vec![movie(tracks.clone())]);
+        let sound = presentation(vec![movie(tracks.split_off(1))]);
+        for p in [&film, &sound] {
+            assert!(p.warnings().is_empty(), "{:?}", p.warnings());
+            let track = p.track("a1").unwrap();
+            assert_eq!((&*track.codec_parameter(), track.codec().unwrap().name()), ("fLaC", pcm_name(coding)));
+            assert!(track.is_packaged());
+            let list = multivariant(p, Container::Fmp4).unwrap();
+            assert!(list.contains("fLaC\"") && !list.contains("pcm"), "{list}");
+            let mpd = crate::dash::mpd(p).unwrap();
+            assert!(mpd.contains("codecs=\"fLaC\" audioSamplingRate=\"48000\"") && !mpd.contains("pcm"), "{mpd}");
+            assert!(mpd.contains("audio_channel_configuration:2011\" value=\"2\""), "{mpd}");
+            assert!(media(p, track, Container::Fmp4).unwrap().contains("\n1.m4s\n"));
+            let init = crate::fmp4::init(p, track);
+            assert!([b"fLaC", b"dfLa"].iter().all(|kind| init.windows(4).any(|four| four == *kind)));
+            assert!(
+                crate::fmp4::segment(p, track, 1).is_some()
+                    && crate::delivery::transport::segment(p, track, 1).unwrap().is_none()
+            );
+        }
+        assert!(
+            multivariant(&film, Container::Fmp4).unwrap().contains("TYPE=AUDIO,GROUP-ID=\"flac\",NAME=\"English\"")
+        );
+        assert!(multivariant(&film, Container::Ts).unwrap().contains("CODECS=\"avc1.64001f\""));
+        let error = multivariant(&sound, Container::Ts).unwrap_err().to_string();
+        assert!(
+            error.starts_with("MPEG-2 TS can carry none of the tracks: found ") && !error.contains("fLaC"),
+            "{error}"
+        );
+    }
+}
+
+/// The name of a codec of PCM.
+fn pcm_name(coding: PcmCoding) -> &'static str {
+    match coding {
+        PcmCoding::MuLaw => "G.711 μ-law",
+        PcmCoding::ALaw => "G.711 A-law",
+        _ => "PCM",
+    }
+}
+
+#[test]
+fn pcm_that_flac_lacks_stays_as_it_is() {
+    let mut tracks = with_pcm(*b"fl32", PcmCoding::Float32(ByteOrder::Little));
+    tracks.truncate(2);
+    let film = presentation(vec![movie(tracks.clone())]);
+    let reason = "is not listed in HLS and DASH next to video: browsers can't decode it";
+    assert_eq!(film.warnings(), [format!("film.mp4: track 2: 'fpcm' (PCM) {reason}")]);
+    assert!(!multivariant(&film, Container::Fmp4).unwrap().contains("TYPE=AUDIO"));
+    let sound = presentation(vec![movie(tracks.split_off(1))]);
+    assert!(multivariant(&sound, Container::Fmp4).unwrap().contains("CODECS=\"fpcm\""));
+}
+
+#[test]
+fn pcm_beside_other_sound_is_packaged_and_listed_where_there_are_no_pictures() {
     let tracks = with_pcm(*b"sowt", PcmCoding::Signed16(ByteOrder::Little));
     let film = presentation(vec![movie(tracks.clone())]);
     let reason = "is not listed in HLS and DASH next to video: browsers can't decode it";

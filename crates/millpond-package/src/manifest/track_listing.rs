@@ -66,7 +66,7 @@ impl<'a> TrackListing<'a> {
             is_forced: track.forced,
             ladder: track.ladder,
             bandwidth: bandwidth(presentation, track, container),
-            track: track.source_track(),
+            track: track.delivered(),
             frame_rate: track.frame_rate(),
             sap_type: media.map_or(Some(1), |media| media.access.sap_type()),
             periods: match container {
@@ -112,7 +112,7 @@ impl<'a> TrackListing<'a> {
         // The track of a stitched title may announce more than each item needs.
         let is_stitched = self.source.and_then(PresentedTrack::movie).is_some_and(|movie| movie.stitched.is_some());
         let own = self.codec().filter(|_| !is_stitched || self.periods.is_empty());
-        own.into_iter().chain(self.parts().filter_map(PresentedTrack::codec))
+        own.into_iter().chain(self.parts().filter_map(PresentedTrack::delivered_codec))
     }
 
     /// Returns the listings of the tracks of a presentation that `is_listed` chooses.

@@ -59,7 +59,7 @@ impl PlanItem {
 pub enum Plan {
     /// Items to send one after another, unchanged.
     Items(Vec<PlanItem>),
-    /// Samples to read in order and to rewrite (TS, text).
+    /// Samples to read in order and to rewrite (TS, text, FLAC).
     Rewrite(Box<dyn Rewrite>),
 }
 
@@ -86,4 +86,8 @@ pub trait Rewrite: Send {
     /// # Errors
     /// As `push`.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), PackageError>;
+    /// Whether a [`push`](Self::push) may take a millisecond, so that other tasks of its thread should run before the next one.
+    fn is_slow(&self) -> bool {
+        false
+    }
 }

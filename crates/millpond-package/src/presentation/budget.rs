@@ -36,9 +36,9 @@ const MOST_TEXT_SAMPLES: u32 = 1 << 18;
 /// Most boundaries that are converted to the clocks of other tracks.
 const MOST_BOUNDARIES: u64 = 1 << 23;
 
-/// Most heap bytes per segment while a presentation is built: boundary, ordinal, bytes and load, each in a list that
-/// doubles as it grows.
-const SEGMENT_BYTES: u64 = 96;
+/// Most heap bytes per segment while a presentation is built: boundary, ordinal, bytes and load, and the first block of sound that
+/// becomes FLAC, each in a list that doubles as it grows.
+const SEGMENT_BYTES: u64 = 160;
 /// Most heap bytes per edit: its span and its run, each in a list that doubles as it grows.
 const EDIT_BYTES: u64 = 512;
 /// Heap bytes of a track without its segments and edits: names, facts, codec parameters.

@@ -7,6 +7,7 @@ use crate::{
     presentation::{
         Presentation, PresentationOptions, Sidecar, SourceObject,
         budget::Budget,
+        flac_track::{FlacCut, FlacForm, FlacSegments},
         selection::{Picked, Selection, family},
         track::{Content, MediaKind, MediaTrack, PresentedTrack, StreamAccess},
     },
@@ -41,7 +42,8 @@ pub(crate) fn presentation(
         return Err(PackageError::NoTracks { sources: labels.join(", "), skipped });
     }
     let mut warnings = skipped;
-    warnings.extend(audio.iter().filter_map(|picked| unlisted(picked, !video.is_empty())));
+    let as_stored = audio.iter().filter(|picked| !picked.becomes_flac);
+    warnings.extend(as_stored.filter_map(|picked| unlisted(picked, !video.is_empty())));
     let mut scanned = scan(video, &mut budget)?;
     scanned.sort_by_key(|(p, facts)| (p.ladder, p.bandwidth.unwrap_or_else(|| average(p, facts))));
     let (mut tracks, aligned) = videos(scanned, target, &mut warnings, &mut budget)?;
@@ -246,6 +248,9 @@ fn timed(
         budget.segments(&segments)?;
         return Ok(Some(present(picked, facts, kind, segments, &bytes, (StreamAccess::Closed, 0))));
     }
+    if let Some(form) = picked.flac() {
+        return encoded(picked, form, grid, budget);
+    }
     let end = picked.timeline.dts_at(&picked.track().samples, picked.timeline.len());
     let most = usize::try_from(picked.timeline.len()).unwrap_or(usize::MAX);
     let boundaries = grid.boundaries(timescale, end.min(picked.timeline.edit_end()), most);
@@ -254,6 +259,33 @@ fn timed(
     let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), facts.end);
     budget.segments(&segments)?;
     Ok(Some(present(picked, facts, kind, segments, &bytes, (StreamAccess::Closed, 0))))
+}
+
+/// Builds a track of sound that becomes FLAC. Its segments begin with blocks of the frames of FLAC.
+fn encoded(
+    picked: Picked,
+    form: FlacForm,
+    grid: &Grid,
+    budget: &mut Budget<'_>,
+) -> Result<Option<PresentedTrack>, PackageError> {
+    let (timescale, units) = (picked.track().timescale, picked.timeline.len());
+    let last = picked.timeline.dts_at(&picked.track().samples, units);
+    let most = usize::try_from(units).unwrap_or(usize::MAX);
+    let boundaries = grid.boundaries(timescale, last.min(picked.timeline.edit_end()), most);
+    let mut cut = FlacCut::new(form, &boundaries);
+    let Some(facts) = Facts::of(picked.track(), &picked.timeline, |unit| cut.add(unit)) else { return Ok(None) };
+    let Some(made) = cut.finish(timescale, units, (facts.end, last)) else { return Ok(None) };
+    let FlacSegments { segments, stored, sizes, mut track } = made;
+    budget.segments(&segments)?;
+    let stated = picked.bandwidth.unwrap_or(0);
+    let mut presented = present(picked, facts, MediaKind::Audio, segments, &stored, (StreamAccess::Closed, 0));
+    track.stored = presented.bandwidth;
+    presented.bandwidth = Bandwidth::of(&loads::of_fragments(&presented.segments, &sizes, 0, 0));
+    presented.bandwidth.peak = presented.bandwidth.peak.max(stated);
+    if let Content::Media(media) = &mut presented.content {
+        media.flac = Some(Box::new(track));
+    }
+    Ok(Some(presented))
 }
 
 /// Builds a text track. Delivered as WebVTT, it has a segment between any two boundaries.
@@ -353,6 +385,7 @@ fn present(
             iframes: OnceLock::new(),
             fits_ts: OnceLock::new(),
             ts: OnceLock::new(),
+            flac: None,
         })),
     }
 }
@@ -429,7 +462,7 @@ fn unique(
 
 fn group(track: &PresentedTrack) -> &'static str {
     match track.kind {
-        MediaKind::Audio => track.codec().map_or("", family),
+        MediaKind::Audio => track.delivered_codec().map_or("", family),
         _ => "",
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod budget;
 mod build;
 pub(crate) mod counters;
+pub(crate) mod flac_track;
 mod growth;
 pub(crate) mod iframes;
 pub(crate) mod keys;

@@ -6,6 +6,7 @@ use crate::{
     presentation::{
         SourceObject,
         budget::Budget,
+        flac_track::FlacForm,
         ladder::{Picture, ladders},
     },
     timeline::{Timeline, outlined::Outlined},
@@ -39,6 +40,8 @@ pub(crate) struct Picked {
     pub(crate) clips: Vec<(usize, Timeline)>,
     /// Name in URLs, of a track of one period; empty before the track has one.
     pub(crate) name: String,
+    /// Whether the sound becomes FLAC in HLS and DASH.
+    pub(crate) becomes_flac: bool,
 }
 
 impl Picked {
@@ -49,6 +52,17 @@ impl Picked {
     /// Returns its fragments where the index has the samples of the first one only.
     pub(crate) fn outlined(&self) -> Option<Outlined<'_>> {
         Outlined::of(&self.movie, self.index, &self.timeline)
+    }
+
+    /// Returns the track and its clips.
+    fn parts(&self) -> impl Iterator<Item = &Track> {
+        let clips = self.clips.iter().map(|(place, _)| of_movie(&self.movie, *place));
+        std::iter::once(self.track()).chain(clips)
+    }
+
+    /// Returns the form in which the sound becomes FLAC; `None` where samples stay as they are.
+    pub(crate) fn flac(&self) -> Option<FlacForm> {
+        self.becomes_flac.then(|| FlacForm::of(self.track())).flatten()
     }
 
     /// Number of ordinals: of samples, or of fragments.
@@ -143,6 +157,7 @@ impl Selection {
             seen.extend(own.into_iter().flat_map(alike));
         }
         selection.part_ladders(sources);
+        selection.choose_flac();
         for list in [&mut selection.audio, &mut selection.text] {
             list.sort_by_key(|p| !p.track().enabled);
         }
@@ -178,6 +193,19 @@ impl Selection {
             next = ladders.iter().flatten().max().map_or(next, |most| most.saturating_add(next));
         }
         self.video.retain(|picked| !absent.contains(&(picked.object, picked.index)));
+    }
+
+    /// Chooses the sound that becomes FLAC, in assets whose sound is all PCM or G.711. Players of other assets have sound that browsers
+    /// decode. The frames of a file with an outline can't be counted before its fragments are loaded.
+    fn choose_flac(&mut self) {
+        let is_pcm = |picked: &Picked| picked.parts().all(|track| matches!(track.codec, Codec::Pcm(_)));
+        if !self.audio.iter().all(is_pcm) {
+            return;
+        }
+        for picked in &mut self.audio {
+            let fits = picked.parts().all(|track| FlacForm::of(track).is_some());
+            picked.becomes_flac = fits && picked.outlined().is_none();
+        }
     }
 
     fn add(&mut self, picked: Picked, seen: &HashSet<Identity>, own: &mut HashMap<Alike, usize>) {
@@ -236,6 +264,7 @@ fn pick(
         ladder: 0,
         clips: clips(&source.movie, track, origin),
         name: String::new(),
+        becomes_flac: false,
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     object::ObjectIndex,
     plan::ObjectRange,
-    presentation::{Sidecar, counters::TsLayout, iframes::IFrames, selection::of_movie},
+    presentation::{Sidecar, counters::TsLayout, flac_track::FlacTrack, iframes::IFrames, selection::of_movie},
     timeline::{
         Timed, Timeline,
         bandwidth::Bandwidth,
@@ -138,6 +138,8 @@ pub(crate) struct MediaTrack {
     pub(crate) fits_ts: OnceLock<bool>,
     /// Layout of the track's own transport stream segments.
     pub(crate) ts: OnceLock<TsLayout>,
+    /// How the sound becomes FLAC in HLS and DASH; `None` where samples stay as they are.
+    pub(crate) flac: Option<Box<FlacTrack>>,
 }
 
 impl MediaTrack {
@@ -178,6 +180,11 @@ impl MediaTrack {
     /// Returns the track in the index.
     pub(crate) fn track(&self) -> &Track {
         of_movie(&self.movie, self.index)
+    }
+
+    /// Returns the track as HLS and DASH describe it.
+    pub(crate) fn delivered(&self) -> &Track {
+        self.flac.as_ref().map_or_else(|| self.track(), |flac| &flac.form.track)
     }
 }
 
@@ -234,16 +241,26 @@ impl PresentedTrack {
         }
     }
 
-    /// The track's codec; `None` for sidecars.
+    /// The codec of the track's samples; `None` for sidecars.
     #[must_use]
     pub fn codec(&self) -> Option<&Codec> {
         self.source_track().map(|t| &t.codec)
     }
 
-    /// Codec parameter of RFC 6381; `wvtt` for sidecars, which are delivered as WebVTT.
+    /// Returns the track as HLS and DASH describe it; `None` for sidecars.
+    pub(crate) fn delivered(&self) -> Option<&Track> {
+        self.media().map(MediaTrack::delivered)
+    }
+
+    /// The codec of the track in HLS and DASH; `None` for sidecars.
+    pub(crate) fn delivered_codec(&self) -> Option<&Codec> {
+        self.delivered().map(|track| &track.codec)
+    }
+
+    /// Codec parameter of RFC 6381 in HLS and DASH; `wvtt` for sidecars, which are delivered as WebVTT.
     #[must_use]
     pub fn codec_parameter(&self) -> String {
-        self.codec().map_or_else(|| "wvtt".to_owned(), Codec::parameter)
+        parameter(self.delivered_codec())
     }
 
     /// Encryption of the samples; `None` where they are clear.
@@ -267,10 +284,10 @@ impl PresentedTrack {
         self.protection().map_or(0, |protection| 64 + 2 * u64::from(protection.samples.largest()))
     }
 
-    /// Codec parameter, and scheme of an encrypted track, for messages.
+    /// Codec parameter of the samples, and scheme of an encrypted track, for messages.
     #[must_use]
     pub fn codec_and_encryption(&self) -> String {
-        let parameter = self.codec_parameter();
+        let parameter = parameter(self.codec());
         match self.protection() {
             Some(protection) => format!("{parameter} encrypted by {}", protection.scheme.name()),
             None => parameter,
@@ -307,10 +324,17 @@ impl PresentedTrack {
         self.ladder > 0
     }
 
-    /// Bits per second as fragmented MP4.
+    /// Bits per second as fragmented MP4. Sound that becomes FLAC has at most these.
     #[must_use]
     pub const fn bandwidth(&self) -> Bandwidth {
         self.bandwidth
+    }
+
+    /// Bits per second of the samples as they are stored, as fragmented MP4.
+    #[must_use]
+    pub fn stored_bandwidth(&self) -> Bandwidth {
+        let flac = self.media().and_then(|media| media.flac.as_ref());
+        flac.map_or(self.bandwidth, |flac| flac.stored)
     }
 
     /// Segments of the track.
@@ -437,20 +461,20 @@ impl PresentedTrack {
         }
     }
 
-    /// Whether HLS and DASH can contain the track: all but G.711 and PCM of 8 bits, which only RTSP can send.
+    /// Whether HLS and DASH can contain the track: all but G.711 and PCM of 8 bits that doesn't become FLAC, which only RTSP can send.
     #[must_use]
     pub fn is_packaged(&self) -> bool {
-        self.codec().is_none_or(Codec::fits_fmp4)
+        self.delivered_codec().is_none_or(Codec::fits_fmp4)
     }
 
     /// Whether HLS and DASH list it beside video.
     pub(crate) fn fits_beside_video(&self) -> bool {
-        self.codec().is_none_or(Codec::fits_beside_video)
+        self.delivered_codec().is_none_or(Codec::fits_beside_video)
     }
 
     /// Returns the media track, if it can be packaged.
     pub(crate) fn packaged(&self) -> Option<&MediaTrack> {
-        self.media().filter(|media| media.track().codec.fits_fmp4())
+        self.media().filter(|media| media.delivered().codec.fits_fmp4())
     }
 
     pub(crate) const fn media(&self) -> Option<&MediaTrack> {
@@ -466,12 +490,19 @@ impl PresentedTrack {
         let content = match &self.content {
             Content::Media(m) => {
                 let ts = m.ts.get().map_or(0, TsLayout::heap_bytes);
-                size_of::<MediaTrack>() + m.timeline.heap_bytes() + m.iframes.get().map_or(0, IFrames::heap_bytes) + ts
+                let iframes = m.iframes.get().map_or(0, IFrames::heap_bytes);
+                let flac = m.flac.as_ref().map_or(0, |flac| flac.heap_bytes());
+                size_of::<MediaTrack>() + m.timeline.heap_bytes() + iframes + ts + flac
             }
             Content::Sidecar(s) => s.heap_bytes(),
         };
         size_of::<Self>() + content + self.segments.heap_bytes() + self.name.len() + self.label.len()
     }
+}
+
+/// Returns the codec parameter of RFC 6381; `wvtt` without a codec.
+fn parameter(codec: Option<&Codec>) -> String {
+    codec.map_or_else(|| "wvtt".to_owned(), Codec::parameter)
 }
 
 /// Returns width and height of a video track in square pixels, before rotation. The pixel aspect is applied to the

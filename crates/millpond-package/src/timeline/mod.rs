@@ -18,6 +18,7 @@
 //! - Decode times never decrease from run to run. If they would, each is one tick after the last.
 
 pub(crate) mod bandwidth;
+pub(crate) mod blocks;
 pub(crate) mod grid;
 pub(crate) mod joints;
 pub(crate) mod loads;

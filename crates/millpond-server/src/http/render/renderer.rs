@@ -18,7 +18,7 @@ use millpond_package::TrackFilter;
 use millpond_store::{Cache, SingleFlight, Store};
 use std::{path::PathBuf, sync::Arc};
 
-/// Longest text or TS segment that is made in memory to learn its length, in bytes.
+/// Longest text or segment that is made in memory to learn its length, in bytes.
 const COLLECTED_MOST: u64 = 64 << 20;
 /// The same as a divisor of the memory budget.
 const COLLECTED_SHARE: u64 = 8;
@@ -188,8 +188,9 @@ impl Renderer {
         let most = COLLECTED_MOST.min(self.store.memory().budget() / COLLECTED_SHARE);
         let limit = reads.saturating_mul(resource::profile(resource).growth()).saturating_add(64 << 10).min(most);
         let _charge = self.library.pool().charge(limit).await.map_err(|error| refused(asset, error))?;
+        let counts = body.read_counts();
         match body.collect(limit as usize).await {
-            Ok(Some(bytes)) => Ok(Body::bytes(bytes)),
+            Ok(Some(bytes)) => Ok(Body::bytes(bytes).with_counts(counts).laborious()),
             Ok(None) => Err(resource::no_resource(asset, format!("the segment has more than {limit} bytes")).into()),
             Err(error) => Err(AnswerError::of_body(&asset.path, error)),
         }

@@ -9,6 +9,7 @@ mod hostile;
 mod joined;
 mod joined_periods;
 mod library;
+mod lossless;
 mod made_anew;
 mod quicktime;
 mod random_access;

@@ -100,11 +100,11 @@ fn sounds_of_quicktime_have_entries_of_iso() {
         ("alac.mov", "alac", 48_000, &["alac"]),
         ("mp3.mov", "mp4a", 48_000, &["esds"]),
         ("ac3.mov", "ac-3", 48_000, &["dac3"]),
-        ("twos.mov", "ipcm", 48_000, &["pcmC", "chnl"]),
-        ("in24.mov", "ipcm", 48_000, &["pcmC", "chnl"]),
+        ("twos.mov", "fLaC", 48_000, &["dfLa"]),
+        ("in24.mov", "fLaC", 48_000, &["dfLa"]),
         ("in32.mov", "ipcm", 48_000, &["pcmC", "chnl"]),
         ("fl32.mov", "fpcm", 48_000, &["pcmC", "chnl"]),
-        ("lpcm.mov", "ipcm", 0, &["pcmC", "chnl"]),
+        ("lpcm.mov", "fLaC", 0, &["dfLa"]),
     ] {
         let entry = clips.entry(&format!("{clip}/a1/init.mp4"));
         assert_eq!(String::from_utf8_lossy(&entry[4..8]), codec, "{clip}");
@@ -125,15 +125,15 @@ fn sounds_of_quicktime_have_entries_of_iso() {
 #[test]
 fn pcm_goes_out_value_for_value() {
     let Some(clips) = Clips::of(&[
-        ("s16be.mov", "S -t 6 -c:a pcm_s16be"),
-        ("s24le.mov", "S -t 6 -ac 2 -c:a pcm_s24le"),
+        ("s32be.mov", "S -t 6 -c:a pcm_s32be"),
+        ("s32le.mov", "S -t 6 -ac 2 -c:a pcm_s32le"),
         ("f32le.mov", "S -t 6 -c:a pcm_f32le"),
-        ("film.mov", "V S X -c:a pcm_s16le"),
+        ("film.mov", "V S X -c:a pcm_f32le"),
     ]) else {
         return;
     };
     for (clip, form, pcmc) in
-        [("s16be.mov", "s16be", [0, 16]), ("s24le.mov", "s24le", [1, 24]), ("f32le.mov", "f32le", [1, 32])]
+        [("s32be.mov", "s32be", [0, 32]), ("s32le.mov", "s32le", [1, 32]), ("f32le.mov", "f32le", [1, 32])]
     {
         let entry = clips.entry(&format!("{clip}/a1/init.mp4"));
         let config = place(&entry, b"pcmC") + 8;
@@ -145,11 +145,11 @@ fn pcm_goes_out_value_for_value() {
     }
     for list in ["film.mov/index.m3u8", "film.mov/index.mpd"] {
         let list = clips.text(list);
-        assert!(list.contains("avc1") && !list.contains("ipcm"), "players in browsers would choose it: {list}");
+        assert!(list.contains("avc1") && !list.contains("fpcm"), "players in browsers would choose it: {list}");
     }
     assert!(clips.text("film.mov/a1/index.m3u8").contains("#EXTINF"), "players that know it have it");
-    assert!(clips.text("s24le.mov/index.m3u8").contains("CODECS=\"ipcm\""));
-    assert!(clips.text("s24le.mov/index.mpd").contains("codecs=\"ipcm\""));
+    assert!(clips.text("s32le.mov/index.m3u8").contains("CODECS=\"ipcm\""));
+    assert!(clips.text("s32le.mov/index.mpd").contains("codecs=\"ipcm\""));
 }
 
 #[test]

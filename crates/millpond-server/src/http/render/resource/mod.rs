@@ -139,8 +139,12 @@ impl<'a> ResourceProfile<'a> {
 
     /// Returns the most bytes that its body may have for each byte that is read for it.
     pub(super) fn growth(&self) -> u64 {
-        // Text grows by a line of times per cue, TS by the headers of its packets.
-        if self.is_transport_stream() { 2 } else { 16 }
+        // Text grows by a line of times per cue, TS by the headers of its packets. Values of G.711 have twice as many bits in FLAC.
+        match self.form.media_type {
+            MediaType::TransportStream => 2,
+            MediaType::Mp4 => 3,
+            _ => 16,
+        }
     }
 
     /// Makes it or its plan. Heavy work, unless [`is_light`](Self::is_light) is true.

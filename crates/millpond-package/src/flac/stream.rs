@@ -1,0 +1,73 @@
+//! Properties of a stream, as its STREAMINFO states them (RFC 9639 8.2).
+
+use millpond_media::codec::{PcmCoding, PcmConfig};
+
+/// Most samples per channel in a frame. The subset of streams allows 4,608 up to 48 kHz (RFC 9639 7).
+const MOST_BLOCK: u16 = 4096;
+/// Fewest samples per channel in a frame.
+const LEAST_BLOCK: u16 = 256;
+/// Least number of frames per second: segments begin with a frame, near the boundaries of the pictures.
+const FRAMES_A_SECOND: u32 = 10;
+/// Most channels.
+const MOST_CHANNELS: u16 = 8;
+/// Bits of the sampling rate in STREAMINFO.
+const RATE_BITS: u32 = 20;
+
+/// A stream whose frames all have one length, except for the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlacStream {
+    /// Samples per channel in a frame; at least 16.
+    pub(crate) block: u16,
+    /// Samples per second; at most 20 bits.
+    pub(crate) sample_rate: u32,
+    /// Channels: 1 to 8.
+    pub(crate) channels: u8,
+    /// Bits per sample: 8, 12, 16, 20 or 24.
+    pub(crate) bits: u8,
+}
+
+impl FlacStream {
+    /// Returns the stream that has the values of PCM or G.711. `None` for floating point, for 32 bits, which browsers don't decode, and
+    /// for more channels or a higher rate than FLAC has.
+    pub(crate) fn of(config: &PcmConfig) -> Option<Self> {
+        let bits = match config.coding {
+            PcmCoding::Unsigned8 | PcmCoding::Signed8 => 8,
+            PcmCoding::Signed16(_) | PcmCoding::MuLaw | PcmCoding::ALaw => 16,
+            PcmCoding::Signed24(_) => 24,
+            PcmCoding::Signed32(_) | PcmCoding::Float32(_) | PcmCoding::Float64(_) => return None,
+        };
+        let channels = u8::try_from(config.channels).ok().filter(|_| (1..=MOST_CHANNELS).contains(&config.channels))?;
+        let sample_rate = Some(config.sample_rate).filter(|rate| (1..1 << RATE_BITS).contains(rate))?;
+        Some(Self { block: block(sample_rate), sample_rate, channels, bits })
+    }
+
+    /// Returns the body of the STREAMINFO block: lengths of frames in samples and in bytes (unknown), rate, channels, bits, and an
+    /// unknown number of samples and checksum.
+    pub(crate) fn info(&self) -> [u8; 34] {
+        let mut info = [0; 34];
+        let block = self.block.to_be_bytes();
+        info[..2].copy_from_slice(&block);
+        info[2..4].copy_from_slice(&block);
+        let fields = self.sample_rate << 12 | u32::from(self.channels - 1) << 9 | u32::from(self.bits - 1) << 4;
+        info[10..14].copy_from_slice(&fields.to_be_bytes());
+        info
+    }
+
+    /// Most bytes of a frame of `samples` per channel.
+    pub(crate) fn most_bytes(&self, samples: u64) -> u64 {
+        let bits = samples.saturating_mul(self.channels.into()).saturating_mul(self.bits.into());
+        bits.div_ceil(8).saturating_add(OVERHEAD)
+    }
+}
+
+/// Most bytes of a frame besides its values: header, checksums, and the headers of eight subframes with their wasted bits.
+const OVERHEAD: u64 = 16 + 2 + 8 * 5;
+
+/// Returns the samples of a frame: a power of 2, and at most a tenth of a second.
+fn block(sample_rate: u32) -> u16 {
+    let mut block = MOST_BLOCK;
+    while block > LEAST_BLOCK && u32::from(block) * FRAMES_A_SECOND > sample_rate {
+        block /= 2;
+    }
+    block
+}

@@ -1,0 +1,87 @@
+//! PCM and G.711 become FLAC in HLS and DASH, without a change of a value.
+
+use crate::support::{self, Server, clips, get};
+use std::process::Command;
+
+/// Names and arguments of clips, and bits of a value as FLAC.
+const CLIPS: &[(&str, &str, u32)] = &[
+    ("stereo.wav", "N -ar 44100 -ac 2 -c:a pcm_s16le", 16),
+    ("surround.wav", "N -ac 6 -c:a pcm_s24le", 24),
+    ("bytes.wav", "N -ar 22050 -c:a pcm_u8", 8),
+    ("tone.aiff", "S -ac 2 -c:a pcm_s16be", 16),
+    ("twos.mov", "N -ar 48000 -ac 2 -c:a pcm_s16be", 16),
+    ("sowt.mov", "S -ac 1 -c:a pcm_s16le", 16),
+    ("in24.mov", "N -ar 48000 -ac 2 -c:a pcm_s24le", 24),
+    ("ulaw.mov", "N -ar 8000 -c:a pcm_mulaw", 16),
+    ("alaw.mov", "N -ar 16000 -ac 2 -c:a pcm_alaw", 16),
+    ("film.mov", "V N -t 4 -ar 48000 -ac 2 -c:v libx264 -preset ultrafast -g 50 -bf 2 -c:a pcm_s16le", 16),
+];
+
+/// A folder with the clips, and a server of it. `None` where ffmpeg is missing.
+fn served() -> Option<(tempfile::TempDir, Server)> {
+    if !support::have("ffmpeg") {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, args, _) in CLIPS {
+        clips::make(&folder.path().join(name), args);
+    }
+    let server = Server::start(&[folder.path().to_str().unwrap(), "--segment-duration", "2"]);
+    Some((folder, server))
+}
+
+/// The values of the sound of an input, in 32 bits each.
+fn values(input: &str) -> Vec<u8> {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-nostdin", "-i", input, "-map", "0:a", "-f", "s32le", "-"]);
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !output.stdout.is_empty(), "{input}: {errors}");
+    output.stdout
+}
+
+#[test]
+fn hls_and_dash_have_the_values_of_the_file() {
+    let Some((folder, server)) = served() else { return };
+    for (clip, _, bits) in CLIPS {
+        let expected = values(folder.path().join(clip).to_str().unwrap());
+        for tail in ["index.m3u8", "index.mpd"] {
+            let manifest = server.get(&format!("{clip}/{tail}"));
+            assert_eq!(manifest.status, 200, "{clip}/{tail}: {}", manifest.text());
+            assert!(manifest.text().contains("fLaC"), "{clip}: {}", manifest.text());
+            let found = values(&server.url(&format!("{clip}/{tail}")));
+            // An edit list may end the file's sound a few values early.
+            let more = found.len().saturating_sub(expected.len());
+            let is_same = found.starts_with(&expected) && more <= 2048;
+            assert!(is_same, "{clip}/{tail}: {} bytes, the file has {}", found.len(), expected.len());
+        }
+        let init = server.get(&format!("{clip}/a1/init.mp4")).body;
+        let info = init.windows(4).position(|four| four == b"dfLa").unwrap() + 4 + 4 + 4;
+        // Bits per value less one, behind 20 bits of rate and 3 of channels (RFC 9639 8.2).
+        let told = (u32::from(init[info + 12] & 1) << 4 | u32::from(init[info + 13] >> 4)) + 1;
+        assert_eq!(told, *bits, "{clip}");
+        let asset = server.get(&format!(".millpond/asset?path={clip}")).text();
+        assert!(asset.contains("\"warnings\":[]") && asset.contains("\"codec\":\"fLaC\""), "{asset}");
+    }
+}
+
+#[test]
+fn segments_have_a_length_ranges_and_the_same_bytes_each_time() {
+    let Some((folder, server)) = served() else { return };
+    let path = "/stereo.wav/a1/1.m4s";
+    let first = get(server.port, path, &[]);
+    assert_eq!(first.status, 200, "{}", first.text());
+    assert_eq!(first.header("content-length"), Some(&*first.body.len().to_string()));
+    assert_eq!(first.header("content-type"), Some("audio/mp4"));
+    for _ in 0..3 {
+        assert!(get(server.port, path, &[]).body == first.body, "made anew, packed, and from the pack");
+    }
+    let part = get(server.port, path, &[("Range", "bytes=1000-1999")]);
+    assert!(part.status == 206 && part.body == first.body[1000..2000], "{}", part.status);
+    let other = Server::start(&[folder.path().to_str().unwrap(), "--segment-duration", "2"]);
+    assert!(get(other.port, path, &[]).body == first.body, "by another server");
+    assert_eq!(get(server.port, "/stereo.wav/a1/9.m4s", &[]).status, 404);
+    // A tone takes much less than its values.
+    let tone: usize = (1..=4).map(|number| server.get(&format!("tone.aiff/a1/{number}.m4s")).body.len()).sum();
+    assert!(tone < 8 * 48_000 * 4 / 4, "{tone} bytes for 8 s");
+}
