@@ -23,8 +23,6 @@ const COLLECTED_MOST: u64 = 64 << 20;
 /// The same as a divisor of the memory budget.
 const COLLECTED_SHARE: u64 = 8;
 
-type Key = (u64, Resource);
-
 /// Identity of a text: its asset, the resource, and the filter of a playlist or manifest of the whole asset.
 type TextKey = (u64, Resource, TrackFilter);
 
