@@ -43,6 +43,7 @@ fn values(form: Form) -> Vec<&'static str> {
             "manager",
             "window",
             "/a/",
+            "max-height=720",
             "a",
         ],
     }
