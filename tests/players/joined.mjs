@@ -8,6 +8,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
+import { Doubt, withoutDoubt } from './doubt.mjs';
 
 const [base, ...wanted] = process.argv.slice(2);
 const browser = await chromium.launchPersistentContext(mkdtempSync(join(tmpdir(), 'joined-')), {
@@ -64,9 +65,6 @@ async function watch([asset, engine, seconds, end]) {
   return { played, again: seen.splice(0) };
 }
 
-// Few pictures, or pictures told late: the file or a busy machine is to blame. Another try tells.
-class Doubt extends Error {}
-
 // Checks the pictures that were shown. Times of TS begin with the first decode time, so only their order counts.
 function judge(seen, [from, to], widths, seconds, isTs, hasPeriods) {
   let last = -1;
@@ -107,15 +105,15 @@ async function checked(page, asset, engine, seconds, widths, hasPeriods) {
 for (const argument of wanted) {
   const [asset, seconds, widths, engines, periods] = argument.split('=');
   for (const engine of engines.split(',')) {
-    let problem = null;
-    for (let attempt = 0; attempt < 3; attempt += 1) {
+    const problem = await withoutDoubt(async () => {
       const page = await browser.newPage();
-      problem = await checked(page, asset, engine, Number(seconds), widths.split(',').map(Number), periods === 'periods')
-        .then(() => null, thrown => thrown);
-      await page.close();
-      if (!(problem instanceof Doubt)) break;
-    }
-    report(asset, engine, problem?.message.split('\n')[0]);
+      try {
+        await checked(page, asset, engine, Number(seconds), widths.split(',').map(Number), periods === 'periods');
+      } finally {
+        await page.close();
+      }
+    }).then(() => null, error => error.message.split('\n')[0]);
+    report(asset, engine, problem);
   }
 }
 await browser.close();

@@ -2,6 +2,7 @@
 // Usage: node live.mjs BASE_URL STREAM_PATH [SECONDS] [ENGINE,...]
 // Two play side by side. With `together` behind the engines, all of them play at once, and a stall is a failure.
 
+import { Doubt, withoutDoubt } from './doubt.mjs';
 import { launch, open, watch } from './live_players.mjs';
 
 const [base, stream, seconds = '20', names = 'hls,hls-ts,dash,shaka,shaka-hls', mode] = process.argv.slice(2);
@@ -11,30 +12,25 @@ let passed = 0;
 let failed = 0;
 
 async function attempt(engine) {
-  let problem;
-  let note = '';
+  const { page, startup } = await open(browser, engine, base, stream);
   try {
-    const { page, startup } = await open(browser, engine, base, stream);
     const { faults, stalls, played, took, latency, pictures } = await page.evaluate(watch, Number(seconds));
-    note = JSON.stringify({ startup, latency: latency && Number(latency.toFixed(2)), stalls: stalls.length, played, pictures });
-    if (faults.length) problem = faults.join(', ');
+    const note = JSON.stringify({ startup, latency: latency && Number(latency.toFixed(2)), stalls: stalls.length, played, pictures });
+    if (faults.length) throw new Error(`${faults.join(', ')} ${note}`);
+    if (!pictures) throw new Error(`no picture ${note}`);
+    if (isStrict && stalls.length) throw new Error(`stalls at ${stalls.join(', ')} ms ${note}`);
     // A busy machine can cost a moment; a player that does not keep up with the stream loses more.
-    else if (played < took * 0.9) problem = `${played} s in ${took} s`;
-    else if (!pictures) problem = 'no picture';
-    else if (isStrict && stalls.length) problem = `stalls at ${stalls.join(', ')} ms`;
+    if (played < took * 0.9) throw new (isStrict ? Error : Doubt)(`${played} s in ${took} s ${note}`);
+    return note;
+  } finally {
     await page.close();
-  } catch (error) {
-    problem = error.message.split('\n')[0];
   }
-  return { problem, note };
 }
 
-// A machine that compiles beside decodes too slowly for some seconds: where only the pace was missed, it is tried again.
 async function play(engine) {
-  let { problem, note } = await attempt(engine);
-  if (!isStrict && / s in /.test(problem)) ({ problem, note } = await attempt(engine));
-  if (problem) failed += 1; else passed += 1;
-  console.log(`${stream} ${engine.padEnd(10)} ${problem ? `FAILED ${problem}` : 'ok'} ${note}`);
+  const said = await withoutDoubt(() => attempt(engine))
+    .then(note => { passed += 1; return `ok ${note}`; }, error => { failed += 1; return `FAILED ${error.message.split('\n')[0]}`; });
+  console.log(`${stream} ${engine.padEnd(10)} ${said}`);
 }
 
 // Shaka comes late: it asks for a segment without an address where a playlist by HLS has one or two.

@@ -3,6 +3,7 @@
 // Pictures of the stream are those of bench/live_clock.py: each tells when it was made. BEGAN is the time of the first one, in
 // milliseconds since 1970; the stream has run for at least 10 s.
 
+import { Doubt, withoutDoubt } from './doubt.mjs';
 import { installClock, launch, open } from './live_players.mjs';
 
 const [base, stream, pause, began, names = 'hls-dvr,dash-dvr'] = process.argv.slice(2);
@@ -45,7 +46,7 @@ async function seek(seconds) {
 }
 
 function near(found, expected, what, most = NEAR) {
-  if (Math.abs(found - expected) > most) throw new Error(`${what}: ${((found - expected) / 1000).toFixed(1)} s off`);
+  if (Math.abs(found - expected) > most) throw new Doubt(`${what}: ${((found - expected) / 1000).toFixed(1)} s off`);
 }
 
 const steps = {
@@ -81,18 +82,15 @@ const steps = {
 await Promise.all(names.split(',').map(async engine => {
   let page;
   for (const [what, run] of Object.entries(steps)) {
-    let problem = '';
-    try {
+    const problem = await withoutDoubt(async () => {
       if (!page) {
         ({ page } = await open(browser, engine, base, stream));
         await page.evaluate(installClock);
       }
       await run(page, () => page.evaluate(shown, engine));
       const faults = await page.evaluate(() => window.playing.faults.splice(0));
-      problem = faults.join(', ');
-    } catch (error) {
-      problem = error.message.split('\n')[0];
-    }
+      if (faults.length) throw new Error(faults.join(', '));
+    }).then(() => '', error => error.message.split('\n')[0]);
     if (problem) failed += 1; else passed += 1;
     console.log(`${stream} ${engine.padEnd(10)} ${what.padEnd(26)} ${problem ? `FAILED ${problem}` : 'ok'}`);
   }
