@@ -61,9 +61,11 @@ fn page() -> String {
     }
     page += "\n## Options of one place\n\nThey stand below `[places.NAME]`, beside the place's `url`. A reload applies all of them. ";
     let own = Config::settings().into_iter().filter(|setting| setting.is_of_places);
-    let own: Vec<_> = own.map(|setting| format!("`{}`", setting.name)).collect();
-    writeln!(page, "A place may also have its own {}.\n", own.join(", ")).unwrap();
-    page += "| option | value | is |\n|---|---|---|\n";
+    page += "A place may also have its own value of these settings:\n\n";
+    for setting in own {
+        writeln!(page, "- `{}`", setting.name).unwrap();
+    }
+    page += "\n| option | value | is |\n|---|---|---|\n";
     for option in PLACE_SETTINGS {
         writeln!(page, "| `{}` | {} | {} |", option.name, form(option.form), cell(option.help)).unwrap();
     }
