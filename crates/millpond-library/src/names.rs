@@ -16,13 +16,14 @@ pub fn is_media(name: &str) -> bool {
     extension(name).is_some_and(|e| is_media_extension(&e))
 }
 
-/// Whether a file of this name is a segment where its folder has a playlist.
+/// Whether a file of this name is a segment where its folder has a playlist, or the usual init section of its segments.
 pub(crate) fn is_segment(name: &str) -> bool {
-    extension(name).is_some_and(|e| SEGMENTS.contains(&e.as_str()))
+    extension(name).is_some_and(|e| SEGMENTS.contains(&e.as_str())) || name == "init.mp4"
 }
 
 /// Whether a file of this name is an HLS playlist.
-pub(crate) fn is_playlist(name: &str) -> bool {
+#[must_use]
+pub fn is_playlist(name: &str) -> bool {
     extension(name).is_some_and(|e| e == "m3u8")
 }
 

@@ -6,6 +6,7 @@ mod frames;
 pub(crate) mod index;
 mod loading;
 mod open_files;
+mod segments;
 mod stitching;
 
 use crate::{
@@ -298,6 +299,9 @@ impl Library {
     }
 
     async fn unchanged(&self, place: &str, asset: &Asset) -> bool {
+        if asset.has_changed_segments() {
+            return false;
+        }
         for object in &asset.depends {
             match self.store.open(place, object.path()).await {
                 Ok(now) if now.meta().version == object.meta().version => {}
