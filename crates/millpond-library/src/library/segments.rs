@@ -141,6 +141,12 @@ impl Segments {
         if joined.length() == 0 {
             return Err("found segments without bytes, expected media".to_owned());
         }
+        // A short playlist that names its files again and again would claim any length.
+        let files = sources.iter().map(JoinedSource::length).fold(0, u64::saturating_add);
+        if joined.length() > files {
+            let found = joined.length();
+            return Err(format!("found {found} bytes of segments in files of {files} bytes, expected each byte once"));
+        }
         Ok(joined)
     }
 }
