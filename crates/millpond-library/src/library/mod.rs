@@ -261,6 +261,10 @@ impl Library {
             former.path() == now.path() && (is_longer(former, now) || is_same(former, now))
         };
         let grew = pairs().any(|(former, now)| is_longer(former, now));
+        // A longer playlist may have other segments.
+        if !former.joined.is_empty() || !asset.joined.is_empty() {
+            return false;
+        }
         if former.depends.len() != asset.depends.len() || !grew || !pairs().all(stays) {
             return false;
         }

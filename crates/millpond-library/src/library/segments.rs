@@ -70,7 +70,7 @@ impl Library {
         let segments = self.job(path, move || Segments::read(&of, &text)).await?.map_err(wrong)?;
         let sources = self.sources_of(place, &segments).await?;
         let sources = sources.map_err(wrong)?;
-        let ranges = segments.joined(&sources).map_err(wrong)?;
+        let ranges = self.job(path, move || segments.joined(&sources)).await?.map_err(wrong)?;
         let (starts, heap_bytes) = (ranges.starts(), ranges.heap_bytes());
         let object = self.store.joined(&playlist, ranges);
         Ok(JoinedPlaylist { playlist, object, starts, heap_bytes })
