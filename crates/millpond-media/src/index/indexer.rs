@@ -138,7 +138,7 @@ impl Indexer {
     }
 
     /// Notes that the object consists of files that were joined, each of which begins at one of these offsets, in rising order.
-    /// Counters of a transport stream may begin anew there.
+    /// Counters of a transport stream may begin anew there, and fragments are searched from each on.
     #[must_use]
     pub fn joined_at(self, joints: &[u64]) -> Self {
         Self { joints: joints.to_vec(), ..self }
@@ -348,7 +348,7 @@ impl Indexer {
     /// Begins the walk over all fragments behind a movie box of `header` bytes.
     fn walk_of(&self, lane: Lane, header: usize) -> FragmentWalk {
         let limit = self.limits.max_metadata.saturating_sub(header as u64);
-        FragmentWalk::new(lane, limit, self.work.clone())
+        FragmentWalk::new(lane, limit, self.work.clone()).joined_at(&self.joints)
     }
 
     fn find_outline(&mut self, mut search: Box<OutlineSearch>) -> Result<Step, MediaError> {

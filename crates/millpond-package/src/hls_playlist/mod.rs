@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Result<StoredPlaylist, PackageError> {
     }
     let text = text.trim_start_matches('\u{feff}');
     let mut lines = Lines::default();
-    let mut last = 0;
+    let mut last: u32 = 0;
     for (number, line) in (1..).zip(text.lines()) {
         last = number;
         let line = line.trim_end();
