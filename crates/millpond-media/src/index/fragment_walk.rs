@@ -1,8 +1,9 @@
 //! Finds all movie fragments of an object in few round trips.
 //!
 //! The object after the movie box is one lane of boxes. An index (`sidx`, `mfra`) cuts it into several lanes at the
-//! offsets it names, and all lanes are walked in parallel. Joints of an object of several files cut it too. A lane finds every fragment in it, so an index that omits
-//! some does no harm. A wrong index shows as a box that extends past its lane, and is then ignored.
+//! offsets it names, and all lanes are walked in parallel. Joints of an object of several files cut it too. A lane finds
+//! every fragment in it, so an index that omits some does no harm. A wrong index shows as a box that extends past its
+//! lane, and is then ignored.
 
 use crate::{
     boxes::{FourCc, Node, show},
