@@ -155,5 +155,7 @@ mod tests {
     fn kinds() {
         assert!(is_media("a.MP4") && is_media("x/y.cmfv") && !is_media(".mp4") && !is_media("mp4"));
         assert!(is_manifest("a.ism") && is_manifest("a.smil") && !is_manifest("a.ismv"));
+        assert!(is_playlist("x/a.M3U8") && !is_playlist("m3u8") && !is_manifest("a.m3u8") && !is_media("a.m3u8"));
+        assert!(is_segment("a0.TS") && is_segment("init.mp4") && !is_segment("film.mp4"));
     }
 }

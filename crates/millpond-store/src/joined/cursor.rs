@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::ranges::Part;
 use crate::error::{At, OriginError};
@@ -71,6 +71,10 @@ impl Parts {
         };
         let part = self.parts.get(place).filter(|part| range.start < part.end()).ok_or_else(missing)?;
         let object = self.open(part).await?;
+        if object.meta().len < part.range.end {
+            let (at, start, len) = (object.source().at(object.path()), part.range.start, Some(object.meta().len));
+            return Err(OriginError::OutOfRange { at, start, len });
+        }
         if let Some(next) = self.parts.get(place + 1).filter(|next| next.at < range.end)
             && let Some(known) = self.known(next)
         {
@@ -93,31 +97,53 @@ pub(super) struct Cursor {
     rest: Range<u64>,
     /// The source of the part at the position, and its reader.
     current: Option<(Arc<Object>, Reader)>,
+    /// Bytes at the position that were read already.
+    left: Bytes,
 }
 
 impl Cursor {
     pub(super) fn new(parts: Arc<Parts>, range: Range<u64>) -> Self {
-        Self { parts, rest: range, current: None }
+        Self { parts, rest: range, current: None, left: Bytes::new() }
     }
 
-    /// Returns the next bytes with the position behind them; `None` at the end of the range.
+    /// Returns the next bytes, up to the end of their slice, with the position behind them; `None` at the end of the range.
+    ///
+    /// The receiver of a slice reserves room for it after its first bytes, and would hold that while slices of the sources need room.
     pub(super) async fn next(mut self) -> Result<Option<(Bytes, Self)>, OriginError> {
-        loop {
-            if let Some((object, mut reader)) = self.current.take() {
-                if let Some(bytes) = reader.next_bytes().await {
-                    let bytes = bytes?;
-                    self.rest.start = self.rest.start.saturating_add(bytes.len() as u64);
-                    self.current = Some((object, reader));
+        let slice = self.parts.store.slice_size();
+        let end = (self.rest.start / slice).saturating_add(1).saturating_mul(slice).min(self.rest.end);
+        let mut gathered = BytesMut::new();
+        while self.rest.start < end {
+            if self.left.is_empty() {
+                self.left = self.read().await?;
+            }
+            let wanted = usize::try_from(end - self.rest.start).unwrap_or(usize::MAX);
+            let bytes = self.left.split_to(wanted.min(self.left.len()));
+            self.rest.start += bytes.len() as u64;
+            if gathered.is_empty() {
+                if self.rest.start == end {
                     return Ok(Some((bytes, self)));
                 }
+                gathered.reserve(wanted);
+            }
+            gathered.extend_from_slice(&bytes);
+        }
+        Ok((!gathered.is_empty()).then(|| (gathered.freeze(), self)))
+    }
+
+    /// Returns bytes of the source at the position.
+    async fn read(&mut self) -> Result<Bytes, OriginError> {
+        loop {
+            if let Some((object, mut reader)) = self.current.take()
+                && let Some(bytes) = reader.next_bytes().await
+            {
+                let bytes = bytes?;
                 // Another program may have written into an open file meanwhile.
                 object.check()?;
+                self.current = Some((object, reader));
+                return Ok(bytes);
             }
-            if self.rest.is_empty() {
-                return Ok(None);
-            }
-            let (object, reader) = self.parts.begin(&self.rest).await?;
-            self.current = Some((object, reader));
+            self.current = Some(self.parts.begin(&self.rest).await?);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Joined objects over sources in memory and in files.
 
+use std::time::Duration;
+
 use super::*;
 use crate::origin::disk::DiskOrigin;
 use crate::origin::memory::MemoryOrigin;
@@ -92,4 +94,42 @@ async fn files_are_not_held_open_and_not_mixed_with_later_versions() {
     let error = store.read_all(&object, 1_299_000..1_299_100).await.unwrap_err();
     assert!(matches!(error, OriginError::Changed { .. }), "{error}");
     assert!(object.is_outdated());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_readers_share_little_memory() {
+    let options = StoreOptions { slice: SLICE as u32, memory: 8 * SLICE, ..StoreOptions::default() };
+    let (store, origin) = (Store::new(&options).unwrap(), MemoryOrigin::new("films"));
+    origin.put("show.m3u8", "a list");
+    let names: Vec<String> = (0..50).map(|number| format!("{number}.ts")).collect();
+    let mut expected = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        // Segments begin and end within slices.
+        let content = bytes(number as u8, 10_001 + number);
+        expected.extend_from_slice(&content);
+        origin.put(name, content);
+    }
+    store.add_place("films", Arc::new(origin));
+    let list = store.open("films", &ObjectPath::parse("show.m3u8").unwrap()).await.unwrap();
+    let ranges: Vec<_> = names.iter().map(|name| (name.as_str(), 0..u64::MAX)).collect();
+    let (object, _) = joined(&store, &list, &ranges).await;
+    let expected = Arc::new(expected);
+    let tasks: Vec<_> = (0..12_usize)
+        .map(|number| {
+            let (store, object, expected) = (store.clone(), object.clone(), expected.clone());
+            tokio::spawn(async move {
+                let (mut at, end) = (number * 30_000, number * 30_000 + 90_000);
+                let mut reader = store.read(&object, at as u64..end as u64);
+                while let Some(bytes) = reader.next_bytes().await {
+                    let bytes = bytes.unwrap();
+                    assert!(bytes == expected[at..at + bytes.len()], "reader {number} at {at}");
+                    at += bytes.len();
+                }
+                assert_eq!(at, end);
+            })
+        })
+        .collect();
+    for task in tasks {
+        tokio::time::timeout(Duration::from_secs(30), task).await.expect("no reader waits for ever").unwrap();
+    }
 }
