@@ -41,6 +41,7 @@ targets! {
     "../fuzz_targets/flv_file.rs" flv_file
     "../fuzz_targets/forwarded.rs" forwarded
     "../fuzz_targets/fragment_stream.rs" fragment_stream
+    "../fuzz_targets/hls_playlist.rs" hls_playlist
     "../fuzz_targets/importance.rs" importance
     "../fuzz_targets/index_page.rs" index_page
     "../fuzz_targets/interim_heads.rs" interim_heads

@@ -18,6 +18,7 @@ pub mod error;
 mod flac;
 pub mod fmp4;
 pub mod hls;
+pub mod hls_playlist;
 pub mod language;
 pub mod live;
 mod manifest;

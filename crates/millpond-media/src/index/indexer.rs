@@ -69,6 +69,8 @@ pub struct Indexer {
     object_len: u64,
     limits: IndexLimits,
     outlining: bool,
+    /// Offsets at which another file begins that was joined with the one before.
+    joints: Vec<u64>,
     /// Where the walk over all fragments begins, if no outline is found: the movie box, its offset, and what follows it.
     whole: Option<(Bytes, Lane)>,
     /// The outlined movie before its samples were compared with the media.
@@ -118,6 +120,7 @@ impl Indexer {
             object_len,
             limits,
             outlining: false,
+            joints: Vec::new(),
             whole: None,
             outlined: None,
             stage,
@@ -132,6 +135,13 @@ impl Indexer {
     #[must_use]
     pub fn outlining(self) -> Self {
         Self { outlining: true, ..self }
+    }
+
+    /// Notes that the object consists of files that were joined, each of which begins at one of these offsets, in rising order.
+    /// Counters of a transport stream may begin anew there, and fragments are searched from each on.
+    #[must_use]
+    pub fn joined_at(self, joints: &[u64]) -> Self {
+        Self { joints: joints.to_vec(), ..self }
     }
 
     /// Spends each step of indexing on `work`; without this call the steps are unlimited.
@@ -238,7 +248,8 @@ impl Indexer {
             }
             if lane.held_to() == 0 && !is_iso(&bytes) {
                 if let Some((form, start)) = ts_file::find_packets(&bytes, self.object_len) {
-                    let indexer = TsFileIndexer::new(self.object_len, form, start, self.work.clone());
+                    let joints = std::mem::take(&mut self.joints);
+                    let indexer = TsFileIndexer::new(self.object_len, form, start, self.work.clone()).joined_at(joints);
                     return self.read_transport_stream(Box::new(indexer));
                 }
                 if let Some(reader) = flv_file::reader(&bytes).or_else(|| sound_file::reader(&bytes)) {
@@ -337,7 +348,7 @@ impl Indexer {
     /// Begins the walk over all fragments behind a movie box of `header` bytes.
     fn walk_of(&self, lane: Lane, header: usize) -> FragmentWalk {
         let limit = self.limits.max_metadata.saturating_sub(header as u64);
-        FragmentWalk::new(lane, limit, self.work.clone())
+        FragmentWalk::new(lane, limit, self.work.clone()).joined_at(&self.joints)
     }
 
     fn find_outline(&mut self, mut search: Box<OutlineSearch>) -> Result<Step, MediaError> {

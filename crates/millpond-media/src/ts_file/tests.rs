@@ -153,6 +153,36 @@ fn assert_ranges(object: &[u8], found: &Scanned, step: usize) {
     }
 }
 
+/// Indexes an object that consists of files, each of which begins at one of `joints`.
+fn joined(object: &[u8], joints: &[u64]) -> Movie {
+    let mut indexer = Indexer::new(object.len() as u64).joined_at(joints);
+    loop {
+        match indexer.poll().unwrap() {
+            Step::Done(movie) => return movie,
+            Step::Need(ranges) => ranges.into_iter().for_each(|range| {
+                indexer.supply(range, Bytes::copy_from_slice(&object[range.start as usize..range.end as usize]));
+            }),
+        }
+    }
+}
+
+#[test]
+fn counters_begin_anew_where_files_are_joined() {
+    let mut second = File::new();
+    second.pictures(SPS, 90_000 + 5 * STEP);
+    let mut first = File::new();
+    first.pictures(SPS, 90_000);
+    let joint = first.mux.bytes.len() as u64;
+    let object = [first.mux.bytes, second.mux.bytes].concat();
+    let movie = joined(&object, &[0, joint]);
+    let shown = [0, 3, 1, 2, 4].map(|shown| (shown + 1) * 3600);
+    let expected: Vec<_> =
+        (0..10).map(|number| (number * 3600, shown[number as usize % 5] + number / 5 * 18_000)).collect();
+    assert_eq!(times(&movie, 0), expected);
+    // Without the joint, the last picture of the first file seems to lack packets.
+    assert!(joined(&object, &[]).tracks[0].samples.len() < 10);
+}
+
 #[test]
 fn frames_are_samples_of_the_extracted_object() {
     let object = usual().mux.bytes;

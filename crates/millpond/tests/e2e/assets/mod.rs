@@ -5,6 +5,7 @@ mod encrypted;
 mod exact;
 mod filters;
 mod grouping;
+mod hls_folders;
 mod hostile;
 mod joined;
 mod joined_periods;
