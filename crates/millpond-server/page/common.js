@@ -78,8 +78,18 @@ function script(name) {
   return scripts.get(name);
 }
 
-// Loads all that plays. The page shows its list without it.
-const playerReady = () => script('player.js');
+// Loads the style of the player. Without it, the player works all the same.
+function style() {
+  style.loaded ||= new Promise(done => {
+    const e = element('link', undefined, { rel: 'stylesheet', href: `${here}/.millpond/${site.version}/player.css` });
+    e.onload = e.onerror = () => done();
+    document.head.append(e);
+  });
+  return style.loaded;
+}
+
+// Loads all that plays. The page shows its gallery without it.
+const playerReady = () => Promise.all([script('player.js'), style()]);
 
 function bytes(n) {
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];
