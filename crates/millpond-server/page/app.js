@@ -84,7 +84,10 @@ function turnTo(path, before) {
   [...$('list').querySelectorAll('button'), ...$('resume-list').querySelectorAll('button')].find(button => button.dataset.path === before)?.focus({ preventScroll: true });
 }
 
-const titleOf = path => cleanTitle(nameOf(path)).title;
+function titleOf(path) {
+  const { title, year } = cleanTitle(nameOf(path));
+  return year ? `${title} (${year})` : title;
+}
 
 // Shows the place for an asset at once, and plays it when all that plays is there.
 async function choose(next) {

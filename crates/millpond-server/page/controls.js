@@ -167,6 +167,11 @@ function watchControls() {
     $('settings').focus();
   };
   $('retry').onclick = () => (state.asset ? play(state.engine) : select(view.path, view.engine)).catch(() => {});
+  $('show-details').onclick = () => {
+    $('details').open = true;
+    $('details').querySelector('summary').focus();
+    $('details').scrollIntoView({ block: 'nearest' });
+  };
   for (const event of ['pointermove', 'focusin', 'keydown']) $('screen').addEventListener(event, awake);
   document.addEventListener('pointerdown', event => {
     if (!$('menu').hidden && !event.target.closest('#menu, #settings')) toggleMenu(false);

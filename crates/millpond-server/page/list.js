@@ -36,7 +36,7 @@ async function folder(signal) {
   $('order').hidden = assets.length < 2 || !assets.some(asset => asset.modified);
   const titles = sorted(assets.map(asset => assetRow(asset)), memory.wishes.sort === 'newest' && !$('order').hidden);
   rows([...sorted(found.folders.map(path => folderRow(path, false, found.live))), ...toldApart(titles)]);
-  const none = found.folders.length || found.assets.length ? [] : ['No media that is served here.'];
+  const none = found.folders.length || found.assets.length ? [] : ['No media that is served here. Put films or music into this folder, and they appear.'];
   const many = shelf.total > ROWS ? [`${count(found.assets.length, 'asset')}, ${count(found.folders.length, 'folder')}.`] : [];
   note([...none, ...many, ...leftOut(found['left-out'])].join(' '));
 }
@@ -106,7 +106,7 @@ function folderRow(path, isMatch = false, live = []) {
 function titleRow({ path, kind, title: given }) {
   const isFile = !given && kind !== 'folder';
   const name = given || nameOf(path);
-  return { path, kind, ...cleanTitle(name, isFile), plain: plainTitle(isFile ? name.replace(EXTENSION, '') : name) || name, act: () => go({ path }) };
+  return { path, kind, name: isFile ? name.replace(EXTENSION, '') : name, ...cleanTitle(name, isFile), act: () => go({ path }) };
 }
 
 function assetRow(asset, isMatch = false) {

@@ -11,13 +11,14 @@ const RELEASE = new RegExp(`(?:^|[\\s([{,-])(?:${[
 const EDITION = /[\s([{,-]+(?:repack|proper|internal|limited|unrated|extended|remastered|multi|dubbed|subbed|web|hd|dvd)$/i;
 // An extension of a file.
 const EXTENSION = /\.[a-z][a-z\d]{1,4}$/i;
-// The years that films can be of.
-const YEAR = '(?:19\\d\\d|20[0-3]\\d)';
+// The years that films can be of: in parentheses, or as the last word before such a part.
+const YEAR = /^(.+?)\s*\((19\d\d|20[0-3]\d)\)\s*(.*)$/;
+const LAST_YEAR = /^(.+?)\s+(19\d\d|20[0-3]\d)$/;
 
 // The words of a name: dots and underscores are spaces in most. The dots of S.W.A.T. and of "Mr. Robot" stay.
 function plainTitle(name) {
   const isSpaced = / /.test(name);
-  return name
+  const plain = name
     .replace(/_/g, ' ')
     .replace(/(?<![\p{L}\d])(?:\p{Lu}\.){2,}(?:\p{Lu}(?![\p{L}\d]))?|\.(?=(.?))/gu, (dots, next) => {
       if (dots.length > 1) return `${dots} `;
@@ -25,12 +26,13 @@ function plainTitle(name) {
     })
     .replace(/\s+/g, ' ')
     .trim();
+  return plain || name;
 }
 
 // Returns the title and the year (or '') of a file or folder with a name.
 function cleanTitle(name, isFile = true) {
-  const stem = isFile ? name.replace(EXTENSION, '') : name;
-  const whole = plainTitle(stem) || name;
+  const stem = isFile ? name.replace(EXTENSION, '') || name : name;
+  const whole = plainTitle(stem);
   // Brackets name groups and check sums.
   const words = whole.replace(/\[[^\]]*\]|\{[^}]*\}/g, ' ').replace(/\s+/g, ' ').trim();
   const release = RELEASE.exec(words);
@@ -40,8 +42,8 @@ function cleanTitle(name, isFile = true) {
   title = trimmed(title);
   while (isRelease && EDITION.test(title)) title = trimmed(title.replace(EDITION, ''));
   let year = '';
-  const inParentheses = new RegExp(`^(.+?)\\s*\\((${YEAR})\\)\\s*(.*)$`).exec(title);
-  const atEnd = isRelease && new RegExp(`^(.+?)\\s+(${YEAR})$`).exec(title);
+  const inParentheses = YEAR.exec(title);
+  const atEnd = isRelease && LAST_YEAR.exec(title);
   if (inParentheses) {
     year = inParentheses[2];
     title = trimmed(`${inParentheses[1]} ${inParentheses[3]}`);
@@ -60,7 +62,7 @@ function orderOf(name) {
 
 // Sorts rows by name; `isNewest` puts the rows that changed last first.
 function sorted(rows, isNewest) {
-  const keys = new Map(rows.map(row => [row, orderOf(nameOf(row.path))]));
+  const keys = new Map(rows.map(row => [row, orderOf(nameOf(row.path).replace(EXTENSION, ''))]));
   const byName = (a, b) => {
     const [x, y] = [keys.get(a), keys.get(b)];
     if (x === y) return 0;
@@ -74,6 +76,6 @@ function toldApart(rows) {
   const seen = new Map();
   const of = row => `${row.title}\n${row.year}`;
   for (const row of rows) seen.set(of(row), (seen.get(of(row)) || 0) + 1);
-  for (const row of rows.filter(each => seen.get(of(each)) > 1)) Object.assign(row, { title: row.plain, year: '' });
+  for (const row of rows.filter(each => seen.get(of(each)) > 1)) Object.assign(row, { title: plainTitle(row.name), year: '' });
   return rows;
 }

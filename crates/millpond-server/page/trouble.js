@@ -9,13 +9,15 @@ const OF_PLAYER = /^(hls\.js|dash\.js|Shaka|browser):/;
 function plainWords(text) {
   if (!OF_PLAYER.test(text)) return text;
   if (/network|category 1\)|timeout/i.test(text)) return 'The connection to the server broke. Check the network, and try again.';
-  return 'This browser stumbled over the media. Try again, or choose another player below, in the details.';
+  return 'This browser could not read the media. Try again, or choose another player in the details.';
 }
 
 function problem(text) {
   $('problem').textContent = plainWords(text);
   $('problem').hidden = $('trouble').hidden = false;
   $('waiting').hidden = true;
+  // What can't be decoded now can't be later.
+  $('retry').hidden = /can't decode/.test(text);
   $('words').textContent = text;
   $('words').parentElement.hidden = !OF_PLAYER.test(text);
   state.problem = text;
