@@ -52,7 +52,7 @@ const NAMES = [
   ['Fahrenheit 9.11 (2004).avi', 'Fahrenheit 9 11', '2004'],
   ['Über den Fluß.ts', 'Über den Fluß', ''],
   ['_._', '_._', ''],
-  ['.mp4', '.mp4', ''],
+  ['.mp4', 'mp4', ''],
   ['[1080p].mp4', '[1080p]', ''],
   ['__proto__', 'proto', ''],
   ['recording 2024-05-01 10.00.00.mp4', 'recording 2024-05-01 10 00 00', ''],
