@@ -123,23 +123,6 @@ function decodable(kind, codec) {
   return Boolean(source && source.isTypeSupported(type)) || document.createElement('video').canPlayType(type) !== '';
 }
 
-// Pages of plain HTTP from other machines have no clipboard but the old way.
-async function copied(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    const area = element('textarea', text);
-    const active = document.activeElement;
-    document.body.append(area);
-    area.select();
-    const done = document.execCommand('copy');
-    area.remove();
-    active?.focus();
-    return done;
-  }
-}
-
 // A map that forgets the entry that was used least recently.
 class Recent extends Map {
   constructor(most) {

@@ -23,6 +23,23 @@ function showOutputs() {
   $('warnings').replaceChildren(...warnings.map(w => element('li', w)));
 }
 
+// Pages of plain HTTP from other machines have no clipboard but the old way.
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = element('textarea', text);
+    const active = document.activeElement;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand('copy');
+    area.remove();
+    active?.focus();
+    return done;
+  }
+}
+
 // A row with an address and what can be done with it, or with the reason that there is none.
 function outputRow(name, href, reason) {
   const tr = element('tr');
