@@ -90,7 +90,8 @@ const RESUMED = 12;
 function resume() {
   const paths = view.q ? [] : begun(view.folder).slice(0, RESUMED);
   const key = paths.map(path => `${path} ${placeIn(path)}`).join('\n');
-  $('resume').hidden = !paths.length;
+  // Beside a title that plays, there are those of its folder.
+  $('resume').hidden = !paths.length || view.path !== '';
   if ($('resume-list').dataset.key === key) return;
   $('resume-list').dataset.key = key;
   const had = $('resume-list').contains(document.activeElement) ? document.activeElement.dataset.path : null;

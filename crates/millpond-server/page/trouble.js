@@ -44,6 +44,6 @@ function undecodable(tracks, kind, whatIs) {
   const hint = /^(hvc1|hev1|dvh1|dvhe)/.test(codec) ? 'Safari can, and Chrome and Edge where the hardware decodes it. ' : '';
   const { outputs } = state.asset;
   const key = ['rtsp', 'hls', 'hls-ts', 'dash', 'file'].find(of => outputs[of] && address(outputs[of]));
-  const other = key ? `Open ${address(outputs[key])} in VLC or mpv.` : 'The addresses below play in VLC, mpv and other players.';
+  const other = key ? `Open ${address(outputs[key])} in VLC or mpv.` : 'The addresses in the details play in VLC, mpv and other players.';
   return `This browser can't decode ${name}, which the ${whatIs} coded in (${codec}). ${hint}${other}`;
 }
