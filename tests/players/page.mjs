@@ -251,6 +251,22 @@ await step('a title goes on where it was left', async page => {
   await page.locator('#resume').waitFor({ state: 'hidden' });
 });
 
+await step('sound and subtitles are remembered', async page => {
+  await row(page, 'films/one.mp4').click();
+  await isPlaying(page);
+  await page.locator('#settings').click();
+  await page.locator('#audio').selectOption({ index: 1 });
+  await page.locator('#text').selectOption({ index: 1 });
+  await page.goto(base);
+  await page.reload();
+  await row(page, 'films/one.mp4').click();
+  await page.waitForFunction(() => ['audio', 'text'].every(id => document.getElementById(id).selectedIndex === 1));
+  is('the button', await page.locator('#subtitles').getAttribute('aria-pressed'), 'true');
+  await page.keyboard.press('c');
+  is('off', await page.locator('#text').evaluate(e => e.selectedIndex), 0);
+  await page.evaluate(() => localStorage.clear());
+});
+
 await step('the next title', async page => {
   await row(page, 'films/many/').click();
   await row(page, 'films/many/clip-00001.mp4').click();

@@ -65,7 +65,7 @@ async function show(next) {
   await Promise.all([listed, played.catch(() => {})]);
 }
 
-// Shows in the gallery what was seen and what plays.
+// Marks in the gallery the titles that were seen, and the one that plays.
 function remark() {
   resume();
   mark();

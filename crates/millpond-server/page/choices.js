@@ -13,7 +13,7 @@ function options(select, names, none, chosen, choose) {
   select.onchange = () => choose(Number(select.value));
 }
 
-// Chooses what was chosen before, by its name, where this title has it.
+// Chooses the track that was chosen before, by its name, where this title has it.
 function again(select, names, wanted, choose) {
   const index = names.indexOf(wanted);
   if (!state.isChosen || index < 0) return;
@@ -68,5 +68,5 @@ function setSpeed(speed) {
   hint(`Speed ${speed}×`);
 }
 
-// Makes the next title play by itself, or not: where the viewer never said, the next episode does.
+// The wish holds for all titles. Without one, only the next episode plays by itself.
 $('autoplay').onchange = () => wish({ next: $('autoplay').checked });

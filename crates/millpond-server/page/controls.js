@@ -8,7 +8,7 @@ const HINT = 900;
 
 const controls = { idle: null, hint: null, from: 0 };
 
-// Tells shortly what a key or a touch did.
+// Shows the effect of a key or a touch for a moment.
 function hint(text, lasts = HINT) {
   clearTimeout(controls.hint);
   $('hint').textContent = text;
@@ -119,7 +119,7 @@ function toggleMenu(isOpen = $('menu').hidden) {
   awake();
 }
 
-// Shows on the buttons what they do now.
+// Shows on each button its present action.
 function showControls() {
   const isOver = video.ended;
   sign($('play'), isOver ? 'again' : video.paused ? 'play' : 'pause', isOver ? 'Play again' : video.paused ? 'Play' : 'Pause');

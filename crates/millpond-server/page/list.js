@@ -1,6 +1,6 @@
 'use strict';
 
-// What the gallery shows: one folder, or the result of a search over all of them.
+// Content of the gallery: one folder, or the result of a search over all of them.
 
 let listing = new AbortController();
 

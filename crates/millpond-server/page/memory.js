@@ -1,6 +1,6 @@
 'use strict';
 
-// What this browser remembers of its viewer: wishes, and places in titles. Where it may store nothing, the page alone remembers.
+// The viewer's wishes and places in titles, kept by this browser. If it may store nothing, the page keeps them until it is closed.
 
 // Titles whose places are kept, and seconds from which a title counts as begun.
 const PLACES = 300;
@@ -12,7 +12,7 @@ const MEMORY = `millpond ${here.slice(0, here.length - token.length)}/`;
 
 const memory = { wishes: {}, places: new Map() };
 
-// Reads what this and other pages stored.
+// Reads the entry, which other pages may have changed.
 function recall() {
   try {
     const { wishes, places } = JSON.parse(localStorage.getItem(MEMORY)) || {};

@@ -9,9 +9,10 @@ const kept = { at: 0 };
 
 // Stores the place in the title that plays.
 function keepPlace() {
-  const { asset, isChosen } = state;
+  const { asset, isChosen, player } = state;
   const [at, lasts] = [video.currentTime, video.duration];
-  if (!asset || !isChosen || asset.live || state.engine === 'stream' || !(lasts > 0) || !Number.isFinite(lasts) || at < 1) return;
+  // Between two titles, the time is that of the former one.
+  if (!asset || !isChosen || !player || asset.live || state.engine === 'stream' || !(lasts > 0) || !Number.isFinite(lasts) || at < 1) return;
   kept.at = at;
   remember(({ places }) => places.set(asset.path, { at: Math.round(at), lasts: Math.round(lasts), when: Date.now() }));
 }

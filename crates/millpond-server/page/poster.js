@@ -33,7 +33,7 @@ function card(row) {
 
 const keyOf = ({ kind, path }) => `${kind}:${path}`;
 
-// Shows how much of a card's title was seen, and which one plays.
+// Marks on cards the share of the title that was seen, and the title that plays.
 function mark(cards = document.querySelectorAll('#list button, #resume-list button')) {
   for (const button of cards) {
     const { path } = button.dataset;
@@ -57,7 +57,7 @@ function mark(cards = document.querySelectorAll('#list button, #resume-list butt
 const BRIEFS = 3;
 
 const posters = {
-  // What is known of titles, by key.
+  // Durations and pictures of titles, by key.
   known: new Recent(2000),
   // Cards in view without their details.
   wanted: new Set(),

@@ -16,7 +16,7 @@ function problem(text) {
   $('problem').textContent = plainWords(text);
   $('problem').hidden = $('trouble').hidden = false;
   $('waiting').hidden = true;
-  // What can't be decoded now can't be later.
+  // A second attempt has the same decoders.
   $('retry').hidden = /can't decode/.test(text);
   $('words').textContent = text;
   $('words').parentElement.hidden = !OF_PLAYER.test(text);
