@@ -20,7 +20,7 @@ use crate::{
     library::{LibraryError, fingerprint},
 };
 use bytes::Bytes;
-use files::{PageFile, Shown};
+use files::{FileKind, PageFile, Shown};
 use http::{HeaderName, HeaderValue, header};
 use millpond_http::{
     body::Body,
@@ -37,6 +37,7 @@ const PAGE: &str = "no-cache";
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
 
 /// A resource of the page before it becomes a reply.
 struct Resource {
@@ -55,9 +56,13 @@ impl Resource {
     }
 
     fn file(file: PageFile) -> Self {
-        let PageFile { content, hash, is_versioned } = file;
+        let PageFile { kind, content, hash, is_versioned } = file;
         let cache_control = if is_versioned { FOR_EVER } else { PAGE };
-        Self { content_type: SCRIPT, cache_control, hash, content, is_document: false }
+        let content_type = match kind {
+            FileKind::Script => SCRIPT,
+            FileKind::Style => STYLE,
+        };
+        Self { content_type, cache_control, hash, content, is_document: false }
     }
 
     fn document(root: &str, shown: &Shown) -> Self {
