@@ -94,6 +94,16 @@ pub(super) const TAG_NAME: u32 = 0x45a3;
 pub(super) const TAG_STRING: u32 = 0x4487;
 
 pub(super) const CHAPTERS: u32 = 0x1043_a770;
+pub(super) const EDITION_ENTRY: u32 = 0x45b9;
+pub(super) const EDITION_FLAG_HIDDEN: u32 = 0x45bd;
+pub(super) const EDITION_FLAG_DEFAULT: u32 = 0x45db;
+pub(super) const CHAPTER_ATOM: u32 = 0xb6;
+pub(super) const CHAPTER_TIME_START: u32 = 0x91;
+pub(super) const CHAPTER_FLAG_HIDDEN: u32 = 0x98;
+pub(super) const CHAPTER_FLAG_ENABLED: u32 = 0x4598;
+pub(super) const CHAPTER_DISPLAY: u32 = 0x80;
+pub(super) const CHAP_STRING: u32 = 0x85;
+
 pub(super) const TAGS: u32 = 0x1254_c367;
 pub(super) const ATTACHMENTS: u32 = 0x1941_a469;
 

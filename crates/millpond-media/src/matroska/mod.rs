@@ -6,6 +6,7 @@
 
 mod block;
 mod block_loader;
+mod chapters;
 mod clusters;
 mod codecs;
 mod cues;

@@ -1,5 +1,6 @@
 //! Stored media as assets.
 
+mod chapters;
 mod damage;
 mod encrypted;
 mod exact;
