@@ -16,6 +16,7 @@ mod head;
 mod ids;
 mod indexer;
 mod lane;
+mod light;
 mod outliner;
 mod samples;
 mod segment;

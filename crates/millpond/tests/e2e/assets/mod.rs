@@ -6,6 +6,7 @@ mod encrypted;
 mod exact;
 mod filters;
 mod grouping;
+mod hdr;
 mod hostile;
 mod joined;
 mod joined_periods;
