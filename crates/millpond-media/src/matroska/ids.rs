@@ -95,6 +95,7 @@ pub(super) const BLOCK_GROUP: u32 = 0xa0;
 pub(super) const BLOCK: u32 = 0xa1;
 pub(super) const BLOCK_DURATION: u32 = 0x9b;
 pub(super) const REFERENCE_BLOCK: u32 = 0xfb;
+pub(super) const DISCARD_PADDING: u32 = 0x75a2;
 pub(super) const BLOCK_ADDITIONS: u32 = 0x75a1;
 pub(super) const BLOCK_MORE: u32 = 0xa6;
 pub(super) const BLOCK_ADDITIONAL: u32 = 0xa5;

@@ -15,6 +15,7 @@ mod lossless;
 mod made_anew;
 mod quicktime;
 mod random_access;
+mod sound_end;
 mod stitched;
 mod texts;
 mod trimmed;
