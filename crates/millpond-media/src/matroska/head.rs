@@ -20,7 +20,7 @@ const MOST_SEEKS: usize = 8;
 /// Longest tags that are read.
 const MOST_TAGS: u64 = 64 << 10;
 /// Longest chapters that are read.
-const MOST_CHAPTERS: u64 = 256 << 10;
+const MOST_CHAPTER_BYTES: u64 = 256 << 10;
 /// Bytes read behind an element that a `SeekHead` names.
 const BEHIND: u64 = 8 << 10;
 /// Bytes read at an element that a `SeekHead` names.
@@ -211,7 +211,7 @@ impl Head {
             ids::TRACKS => self.tracks.is_none(),
             ids::CUES => self.cues.is_none(),
             ids::TAGS => header.whole().is_some_and(|whole| whole <= MOST_TAGS),
-            ids::CHAPTERS => self.chapters.is_none() && header.whole().is_some_and(|whole| whole <= MOST_CHAPTERS),
+            ids::CHAPTERS => self.chapters.is_none() && header.whole().is_some_and(|whole| whole <= MOST_CHAPTER_BYTES),
             _ => false,
         };
         self.named.remove(&at);

@@ -260,7 +260,7 @@ impl Presentation {
     #[must_use]
     pub fn chapters(&self) -> &[Chapter] {
         let mut movies = self.tracks.iter().filter_map(PresentedTrack::movie);
-        movies.find(|movie| !movie.chapters.is_empty()).map_or(&[], |movie| &movie.chapters)
+        movies.find(|movie| !movie.chapters.is_empty()).map_or(&[][..], |movie| &movie.chapters[..])
     }
 
     /// Duration in seconds.

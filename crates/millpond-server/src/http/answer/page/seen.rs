@@ -39,12 +39,7 @@ impl SeenPlace {
     }
 }
 
-/// Returns the place of a path; `None` where it is not among the places that are seen.
-pub(super) fn place_of<'a>(seen: &'a [SeenPlace], path: &str) -> Option<&'a SeenPlace> {
-    seen.iter().find(|place| place.has(path))
-}
-
-/// Tells whether the viewer may see a path.
+/// Tells whether the viewer may see a path. `seen` are the places of which it may see anything.
 pub(super) fn sees(seen: &[SeenPlace], path: &str) -> bool {
-    place_of(seen, path).is_some_and(|place| place.sight.has(path))
+    seen.iter().find(|place| place.has(path)).is_some_and(|place| place.sight.has(path))
 }

@@ -33,7 +33,7 @@ impl Addresses {
     /// Returns the address of the HLS of a title or live stream.
     pub(super) fn of_hls(&self, path: &str) -> String {
         let of_place = |prefix: &str| path.starts_with(prefix) || path == prefix.trim_end_matches('/');
-        let token = self.tokens.iter().find(|(prefix, _)| of_place(prefix)).map_or("", |(_, token)| token);
+        let token = self.tokens.iter().find(|(prefix, _)| of_place(prefix)).map_or("", |(_, token)| token.as_str());
         let slash = if path.is_empty() { "" } else { "/" };
         format!("{}{token}{}{slash}index.m3u8", self.base, encode(path))
     }
