@@ -15,7 +15,7 @@ use crate::{
     },
     matroska::{self, MatroskaIndexer, MatroskaStep},
     movie::{Movie, sample_table::SampleTable},
-    mp4::moov::MovieDraft,
+    mp4::{chapters::ChapterTrack, moov::MovieDraft},
     scan::{FileScan, ScanStep},
     sound_file,
     ts_file::{self, TsFileIndexer, TsFileStep},
@@ -57,7 +57,7 @@ pub enum Step {
 /// A progressive file takes one batch of reads, or two where the movie box is large or at the end. A fragmented file
 /// takes two or three with an index of its fragments (`sidx`, `mfra`), else one per fragment. Where sync flags look
 /// wrong, the first bytes of a few samples are read too, in up to 21 further batches. MP3 takes one more batch of a few
-/// bytes per track.
+/// bytes per track. So do chapters in a track of text, where the movie box doesn't list them: 32 reads of 64 KiB at most.
 ///
 /// A transport stream is read as a whole, eight MiB a batch. Sound files and FLV files are read from their beginning to their end, in
 /// requests of 1 MiB. PCM is told by headers alone.
@@ -75,6 +75,8 @@ pub struct Indexer {
     whole: Option<(Bytes, Lane)>,
     /// The outlined movie before its samples were compared with the media.
     outlined: Option<Box<Movie>>,
+    /// Titles of chapters that are read with the first frames.
+    chapter_track: Option<ChapterTrack>,
     stage: Stage,
     missing: Vec<ByteRange>,
     arrived: Arrived,
@@ -123,6 +125,7 @@ impl Indexer {
             joints: Vec::new(),
             whole: None,
             outlined: None,
+            chapter_track: None,
             stage,
             missing: Vec::new(),
             arrived: Arrived::default(),
@@ -229,6 +232,9 @@ impl Indexer {
             Stage::Fragments(parts) => self.find_fragments(*parts),
             Stage::Frames(mut movie) => {
                 first_frames::learn(&mut movie, &self.arrived);
+                if let Some(track) = self.chapter_track.take() {
+                    movie.chapters = track.read(|range| self.arrived.get(range).cloned());
+                }
                 Ok(self.done(*movie))
             }
             Stage::Entries(search) => self.find_entries(*search),
@@ -268,8 +274,9 @@ impl Indexer {
         };
         let node = Node::new(&moov, lane.at(), "moov")
             .ok_or_else(|| MediaError::truncated("moov", lane.at(), moov.len() as u64, 8))?;
-        let draft = MovieDraft::parse(&node, self.object_len, self.work.clone())?;
+        let mut draft = MovieDraft::parse(&node, self.object_len, self.work.clone())?;
         if !draft.fragmented() {
+            self.chapter_track = draft.take_chapter_track();
             return self.finish(draft);
         }
         let at = lane.at();
@@ -414,9 +421,12 @@ impl Indexer {
         Ok(Step::Need(wanted))
     }
 
-    /// Requests the first frames whose content the movie box doesn't describe.
+    /// Requests the first frames whose content the movie box doesn't describe, and titles of chapters.
     fn look_at_frames(&mut self, movie: Movie) -> Result<Step, MediaError> {
-        let wanted = first_frames::wanted(&movie);
+        let mut wanted = first_frames::wanted(&movie);
+        wanted.extend(self.chapter_track.iter().flat_map(ChapterTrack::wanted));
+        wanted.sort_unstable();
+        wanted.dedup();
         if wanted.is_empty() {
             return Ok(self.done(movie));
         }

@@ -163,6 +163,7 @@ impl Scan {
             fragmented: false,
             tracks,
             clips: Vec::new(),
+            chapters: Vec::new(),
             skipped: self.left,
             external_media: None,
             system_headers: Vec::new(),

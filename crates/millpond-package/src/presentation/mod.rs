@@ -24,7 +24,7 @@ use crate::{
     text::Cue,
 };
 use millpond_media::{
-    Work,
+    Chapter, Work,
     movie::{Movie, Stitched},
 };
 use std::{
@@ -254,6 +254,13 @@ impl Presentation {
     fn stitched_movie(&self) -> Option<&Movie> {
         let movie = self.tracks.iter().find_map(PresentedTrack::movie)?;
         movie.stitched.is_some().then_some(movie)
+    }
+
+    /// Returns the chapters of the first object that has any.
+    #[must_use]
+    pub fn chapters(&self) -> &[Chapter] {
+        let mut movies = self.tracks.iter().filter_map(PresentedTrack::movie);
+        movies.find(|movie| !movie.chapters.is_empty()).map_or(&[][..], |movie| &movie.chapters[..])
     }
 
     /// Duration in seconds.

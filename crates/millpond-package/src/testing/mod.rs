@@ -155,6 +155,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Arc<Movie> {
         fragmented: false,
         tracks,
         clips: Vec::new(),
+        chapters: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),

@@ -87,6 +87,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         fragmented: false,
         tracks: codecs.iter().map(track).collect(),
         clips: Vec::new(),
+        chapters: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),

@@ -1,11 +1,13 @@
 //! Stored media as assets.
 
+mod chapters;
 mod damage;
 mod encrypted;
 mod exact;
 mod filters;
 mod grouping;
 mod hls_folders;
+mod hdr;
 mod hostile;
 mod joined;
 mod joined_periods;
@@ -14,6 +16,7 @@ mod lossless;
 mod made_anew;
 mod quicktime;
 mod random_access;
+mod sound_end;
 mod stitched;
 mod texts;
 mod trimmed;

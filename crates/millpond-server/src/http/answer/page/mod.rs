@@ -5,7 +5,9 @@ mod files;
 mod listing;
 mod network;
 mod search;
+mod seen;
 mod streams;
+mod title_list;
 
 pub(crate) use network::Served;
 
@@ -159,6 +161,10 @@ async fn resource(context: &Context<'_>, part: &PageTarget) -> Result<Resource, 
         PageTarget::Folder(folder) => listing::assets(front, folder).await?,
         PageTarget::Asset(path) => description::asset(front, path).await?,
         PageTarget::Brief(path) => description::brief(front, path).await?,
+        PageTarget::Titles(folder, format) => {
+            let text = title_list::list(context, folder, *format).await?;
+            return Ok(Resource::new(format.content_type(), NO_STORE, text));
+        }
         PageTarget::Search => search::search(front, context.query(), &sights(context)).await?,
         PageTarget::Network => network::network(context).ok_or_else(absent)?,
     };
