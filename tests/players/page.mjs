@@ -366,6 +366,29 @@ await step('the bar for seeking has pictures', async page => {
   await page.waitForFunction(() => document.querySelector('video').currentTime > 0.9 * document.querySelector('video').duration);
 });
 
+await step('chapters are marked on the bar', async page => {
+  const chapters = [{ start: 0, title: 'Dawn' }, { start: 6, title: 'Noon' }];
+  await page.route('**/.millpond/asset?*', async route => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...await response.json(), chapters } });
+  });
+  await row(page, 'films/one.mp4').click();
+  await isPlaying(page);
+  await page.locator('#play').click();
+  const bar = page.locator('#scrub');
+  const [{ x, width }, ...marks] = await Promise.all([bar.boundingBox(),
+    ...(await page.locator('#chapters i').all()).map(mark => mark.boundingBox())]);
+  is('marks', marks.length, 1);
+  const duration = await video(page, 'duration');
+  const off = Math.abs(marks[0].x - x - width * 6 / duration);
+  if (off > 4) throw new Error(`the mark is ${off} pixels off`);
+  await bar.focus();
+  await page.keyboard.press('Home');
+  await page.waitForFunction(() => document.getElementById('scrub').getAttribute('aria-valuetext').endsWith(', Dawn'));
+  await page.keyboard.press('End');
+  await page.waitForFunction(() => document.getElementById('scrub').getAttribute('aria-valuetext').endsWith(', Noon'));
+});
+
 await step('players find thumbnails', async page => {
   const found = await page.evaluate(async () => {
     await Promise.all([script('vendor/shaka-player.compiled.js'), script('vendor/dash.all.min.js')]);

@@ -14,6 +14,7 @@ async function offerSeeking(video, asset) {
   $('seek').hidden = live || !(duration > 0);
   $('scrub').max = duration || 0;
   $('preview').hidden = true;
+  markChapters(asset);
   showPlace();
   if (!shown || live || !decodable('video', shown.codec)) return;
   const reply = await fetch(`${here}${shown.below}/iframes.m3u8`).catch(() => null);
@@ -34,7 +35,7 @@ function showPlace() {
 
 function tellPlace() {
   const [at, most] = [Number($('scrub').value), Number($('scrub').max)];
-  $('scrub').setAttribute('aria-valuetext', `${clock(at)} of ${clock(most)}`);
+  $('scrub').setAttribute('aria-valuetext', [`${clock(at)} of ${clock(most)}`, chapterAt(at)].filter(Boolean).join(', '));
   $('scrub').style.setProperty('--share', `${most ? 100 * at / most : 0}%`);
   $('scrub-time').textContent = `${clock(at)} / ${clock(most)}`;
 }
@@ -56,7 +57,7 @@ function preview(time) {
   const share = Math.min(1, Math.max(0, time / Number($('scrub').max)));
   const half = $('preview').offsetWidth / 2 || 80;
   $('preview').style.left = `${Math.min(bar.width - half, Math.max(half, share * bar.width))}px`;
-  $('preview-time').textContent = clock(time);
+  $('preview-time').textContent = [clock(time), chapterAt(time)].filter(Boolean).join(' ');
   $('preview').hidden = false;
   seeking.timer = setTimeout(async () => {
     seeking.aborts.abort();

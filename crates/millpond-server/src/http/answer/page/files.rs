@@ -24,6 +24,7 @@ const PLAYER: &str = concat!(
     include_str!("../../../../page/live.js"),
     include_str!("../../../../page/qr.js"),
     include_str!("../../../../page/pictures.js"),
+    include_str!("../../../../page/chapters.js"),
     include_str!("../../../../page/seeking.js"),
     include_str!("../../../../page/engines.js"),
     include_str!("../../../../page/icons.js"),
