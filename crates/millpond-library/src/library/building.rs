@@ -7,13 +7,14 @@ use crate::{
     folder::grouping::{Member, Recipe, SidecarFile},
     index_files::{SEED, fnv},
     library::{Library, Purpose, folder_path, frames::Frames, index::HEAD, stitching::missing},
+    options::AssetOptions,
     version::AssetVersion,
     work::{Charge, PoolError, WorkPool},
 };
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use millpond_media::{Movie, Work};
 use millpond_package::{
-    KeyAddress, Presentation, PresentationOptions, Sidecar, SourceObject, building_bytes,
+    CaptionRule, KeyAddress, Presentation, PresentationOptions, Sidecar, SourceObject, building_bytes,
     ladder::{self, Shape},
     text,
 };
@@ -82,14 +83,14 @@ impl Library {
         let presentation = self.pool.run(&work, job).await.map_err(refused)?;
         let presentation =
             presentation.map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
-        let key_address = self.options().places.get(place).and_then(|place| place.key_address.clone());
+        let AssetOptions { key_address, captions, .. } = self.options().places.get(place).cloned().unwrap_or_default();
         for warning in presentation.warnings() {
             tracing::warn!(asset = %shown, %warning, "packaging");
         }
         for file in &left_out {
             tracing::warn!(asset = %shown, %file, "another title than the rest of its folder");
         }
-        let whole = self.identity(&recipe, &building.depends, key_address.as_deref());
+        let whole = self.identity(&recipe, &building.depends, (key_address.as_deref(), &captions));
         let detail = if is_outlined { Detail::Outline } else { Detail::Samples };
         let identity = identity_in(whole, detail);
         let presentation = presentation.below(format!("{}/", AssetVersion(identity)));
@@ -103,7 +104,10 @@ impl Library {
             objects: std::mem::take(&mut building.objects),
             made: presentation.all_tracks().map(|_| AtomicU8::new(0)).collect(),
             presentation: Arc::new(
-                presentation.with_key_address(key_address).with_thumbnails(self.options().lists_thumbnails),
+                presentation
+                    .with_key_address(key_address)
+                    .with_captions(captions)
+                    .with_thumbnails(self.options().lists_thumbnails),
             ),
             depends: std::mem::take(&mut building.depends),
             listed: building.listed.take(),
@@ -197,7 +201,12 @@ impl Library {
     }
 
     /// Returns a hash of everything that bytes made of an asset depend on.
-    fn identity(&self, recipe: &Recipe, depends: &[Arc<Object>], keys: Option<&KeyAddress>) -> u64 {
+    fn identity(
+        &self,
+        recipe: &Recipe,
+        depends: &[Arc<Object>],
+        (keys, captions): (Option<&KeyAddress>, &CaptionRule),
+    ) -> u64 {
         let mut hash = fnv(env!("CARGO_PKG_VERSION").as_bytes(), SEED);
         hash = fnv(format!("{recipe:?}").as_bytes(), hash);
         hash = fnv(&self.options().segment_duration.as_secs_f64().to_le_bytes(), hash);
@@ -206,6 +215,9 @@ impl Library {
         }
         if let Some(address) = keys {
             hash = fnv(format!("{address:?}").as_bytes(), hash);
+        }
+        if *captions != CaptionRule::Auto {
+            hash = fnv(format!("captions {captions}").as_bytes(), hash);
         }
         for object in depends {
             hash = fnv(object.path().as_str().as_bytes(), hash);
