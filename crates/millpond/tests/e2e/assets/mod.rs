@@ -1,5 +1,6 @@
 //! Stored media as assets.
 
+mod captions;
 mod damage;
 mod encrypted;
 mod exact;
