@@ -37,7 +37,7 @@ pub mod work;
 
 pub use codec::{
     audio::latm,
-    captions::{CaptionChannel, CaptionChannels},
+    captions::{CaptionChannel, CaptionChannels, CaptionSearch},
     importance::Importance,
     nal::{
         NalSyntax,

@@ -6,7 +6,7 @@ use super::{
     timeline::{Cursor, Timeline},
 };
 use crate::{
-    codec::{Codec, StreamForm, TrackKind, audio::opus, captions::search::CaptionSearch, nal::NalSyntax},
+    codec::{Codec, StreamForm, TrackKind, audio::opus, captions::CaptionSearch, nal::NalSyntax},
     error::MediaError,
     movie::{
         Edit, Track,

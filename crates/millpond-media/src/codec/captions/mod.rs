@@ -1,7 +1,9 @@
 //! Captions within pictures (CEA-608 and CEA-708): the channels that a track carries.
 
 mod cc_data;
-pub(crate) mod search;
+mod search;
+
+pub use search::CaptionSearch;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -3,9 +3,10 @@
 use super::{CaptionChannels, cc_data};
 use crate::codec::nal::{ATSC_CAPTIONS, NalSyntax};
 
-/// Channels found so far.
+/// The search for channels of captions in the pictures of a track.
 #[derive(Debug, Default)]
-pub(crate) struct CaptionSearch {
+pub struct CaptionSearch {
+    /// Channels found so far.
     found: CaptionChannels,
     /// Whether there are captions whose channel is not read.
     is_unclear: bool,
@@ -13,7 +14,7 @@ pub(crate) struct CaptionSearch {
 
 impl CaptionSearch {
     /// Examines a picture of NAL units, each after its length in `length_size` bytes.
-    pub(crate) fn picture(&mut self, (syntax, length_size): (NalSyntax, u8), picture: &[u8]) {
+    pub fn picture(&mut self, (syntax, length_size): (NalSyntax, u8), picture: &[u8]) {
         let mut rest = picture;
         while let Some((field, after)) = rest.split_at_checked(usize::from(length_size).max(1)) {
             let length = field.iter().fold(0_usize, |length, byte| length << 8 | usize::from(*byte));
@@ -24,7 +25,8 @@ impl CaptionSearch {
     }
 
     /// Returns the channels; `None` where there are captions and no channel is known.
-    pub(crate) fn finish(self) -> Option<CaptionChannels> {
+    #[must_use]
+    pub fn finish(self) -> Option<CaptionChannels> {
         (!self.is_unclear || !self.found.is_empty()).then_some(self.found)
     }
 
