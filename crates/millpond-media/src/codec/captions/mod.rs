@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn unknown_pieces_hide_only_that_there_are_none() {
-        let (none, one) = (CaptionChannels::default(), [CaptionChannel::Cea608(1)].into_iter().collect());
+        let none = CaptionChannels::default();
+        let one: CaptionChannels = [CaptionChannel::Cea608(1)].into_iter().collect();
         let two: CaptionChannels = [CaptionChannel::Cea708(2)].into_iter().collect();
         assert_eq!(CaptionChannels::joined([Some(none), Some(none)]), Some(none));
         assert_eq!(CaptionChannels::joined([Some(none), None]), None);

@@ -76,7 +76,7 @@ mod tests {
         let suffix = [&slice[..], &message(&[40 << 1, 1], &captions([0x94, 0x25]))].concat();
         assert_eq!(found(NalSyntax::Hevc, &[suffix]), Some(vec!["CC1".to_owned()]));
         let fields = [picture([0x80, 0x80]), picture([0x1c, 0x20])].concat();
-        assert_eq!(found(NalSyntax::Avc, &[fields.clone()]), Some(vec!["CC2".to_owned()]));
+        assert_eq!(found(NalSyntax::Avc, std::slice::from_ref(&fields)), Some(vec!["CC2".to_owned()]));
         // A length beyond the end.
         (0..fields.len()).for_each(|end| drop(found(NalSyntax::Avc, &[fields[..end].to_vec()])));
     }
