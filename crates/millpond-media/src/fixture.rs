@@ -93,6 +93,7 @@ pub(crate) fn track(id: u32, entry: &str, edits: Vec<Edit>, samples: SampleTable
         enabled: true,
         alternate_group: 0,
         purposes: crate::movie::purpose::Purposes::default(),
+        captions: None,
         codec: parsed.codec,
         sample_entry,
         edits,

@@ -37,6 +37,7 @@ pub mod work;
 
 pub use codec::{
     audio::latm,
+    captions::{CaptionChannel, CaptionChannels, CaptionSearch},
     importance::Importance,
     nal::{
         NalSyntax,

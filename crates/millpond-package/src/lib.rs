@@ -46,6 +46,7 @@ pub use plan::{ObjectRange, Plan, PlanItem, Rewrite};
 pub use presentation::{
     NamedTrack, Presentation, PresentationOptions, Sidecar, SourceObject,
     budget::building_bytes,
+    captions::{BadCaptionRule, CaptionRule, StatedCaptions},
     keys::KeyAddress,
     ladder,
     period::Period,

@@ -10,13 +10,14 @@ use crate::{
         Library, Purpose, folder_path, frames::Frames, index::HEAD, segments::JoinedPlaylist, stitching::missing,
     },
     names,
+    options::AssetOptions,
     version::AssetVersion,
     work::{Charge, PoolError, WorkPool},
 };
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use millpond_media::{Movie, Work};
 use millpond_package::{
-    KeyAddress, Presentation, PresentationOptions, Sidecar, SourceObject, building_bytes,
+    CaptionRule, KeyAddress, Presentation, PresentationOptions, Sidecar, SourceObject, building_bytes,
     ladder::{self, Shape},
     text,
 };
@@ -88,7 +89,7 @@ impl Library {
         let presentation = self.pool.run(&work, job).await.map_err(refused)?;
         let presentation =
             presentation.map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
-        let key_address = self.options().places.get(place).and_then(|place| place.key_address.clone());
+        let AssetOptions { key_address, captions, .. } = self.options().places.get(place).cloned().unwrap_or_default();
         for warning in presentation.warnings() {
             tracing::warn!(asset = %shown, %warning, "packaging");
         }
@@ -97,7 +98,7 @@ impl Library {
         }
         let joined = building.joined.iter().map(|joined| &joined.object);
         let depends = building.depends.iter().chain(joined);
-        let whole = self.identity(&recipe, depends, key_address.as_deref());
+        let whole = self.identity(&recipe, depends, key_address.as_deref(), &captions);
         let detail = if is_outlined { Detail::Outline } else { Detail::Samples };
         let identity = identity_in(whole, detail);
         let presentation = presentation.below(format!("{}/", AssetVersion(identity)));
@@ -111,7 +112,10 @@ impl Library {
             objects: std::mem::take(&mut building.objects),
             made: presentation.all_tracks().map(|_| AtomicU8::new(0)).collect(),
             presentation: Arc::new(
-                presentation.with_key_address(key_address).with_thumbnails(self.options().lists_thumbnails),
+                presentation
+                    .with_key_address(key_address)
+                    .with_captions(captions)
+                    .with_thumbnails(self.options().lists_thumbnails),
             ),
             depends: std::mem::take(&mut building.depends),
             joined: std::mem::take(&mut building.joined),
@@ -237,6 +241,7 @@ impl Library {
         recipe: &Recipe,
         depends: impl Iterator<Item = &'a Arc<Object>>,
         keys: Option<&KeyAddress>,
+        captions: &CaptionRule,
     ) -> u64 {
         let mut hash = fnv(env!("CARGO_PKG_VERSION").as_bytes(), SEED);
         hash = fnv(format!("{recipe:?}").as_bytes(), hash);
@@ -246,6 +251,9 @@ impl Library {
         }
         if let Some(address) = keys {
             hash = fnv(format!("{address:?}").as_bytes(), hash);
+        }
+        if *captions != CaptionRule::Auto {
+            hash = fnv(format!("captions {captions}").as_bytes(), hash);
         }
         for object in depends {
             hash = fnv(object.path().as_str().as_bytes(), hash);

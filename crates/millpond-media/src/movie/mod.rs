@@ -15,7 +15,7 @@ pub use stitched::Stitched;
 
 use crate::{
     budget::MOST_SKIPPED,
-    codec::{Codec, make::Made},
+    codec::{Codec, captions::CaptionChannels, make::Made},
     movie::{
         chapter::Chapter, descriptions::Descriptions, extraction::Extraction, outline::Outline, purpose::Purposes,
         sample_table::SampleTable,
@@ -83,6 +83,8 @@ pub struct Track {
     pub alternate_group: u16,
     /// Purposes that `kind` boxes state.
     pub purposes: Purposes,
+    /// Channels of captions within its pictures. `None` where they are not known, and except for video.
+    pub captions: Option<CaptionChannels>,
     /// Codec and its configuration.
     pub codec: Codec,
     /// The whole sample entry box with its header, in ISO form: init segments contain it.
@@ -112,6 +114,7 @@ impl Track {
             enabled: true,
             alternate_group: 0,
             purposes: Purposes::default(),
+            captions: None,
             codec,
             sample_entry,
             edits: Vec::new(),

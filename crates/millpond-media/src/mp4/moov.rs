@@ -342,6 +342,7 @@ impl TrackHeader {
             enabled: self.enabled,
             alternate_group: self.alternate_group,
             purposes: self.purposes,
+            captions: None,
             codec,
             sample_entry,
             edits: self.edits,

@@ -209,6 +209,33 @@ fn frames_are_samples_of_the_extracted_object() {
 }
 
 #[test]
+fn captions_within_pictures_are_found() {
+    let message = |pair: [u8; 2]| {
+        let captions = [&[6, 4, 14, 0xb5, 0, 0x31][..], b"GA94", &[3, 0xc1, 0xff, 0xfc], &pair, &[0xff, 0x80]].concat();
+        nal(&captions)
+    };
+    let found = |pair: Option<[u8; 2]>| {
+        let mut file = File::new();
+        for number in 0..5_u64 {
+            let mut bytes = picture(Some(SPS).filter(|_| number == 0), 9, 150);
+            // Behind the delimiter.
+            bytes.splice(6..6, pair.filter(|_| number == 3).map(message).unwrap_or_default());
+            let time = 90_000 + number * STEP;
+            file.mux.timed(PICTURES, time, time, &bytes);
+        }
+        file.sound(90_000);
+        let movie = index_bytes(&file.mux.bytes).unwrap();
+        assert_eq!(movie.tracks[1].captions, None, "sound has none");
+        let channels = movie.tracks[0].captions?;
+        Some(channels.iter().map(|channel| channel.to_string()).collect::<Vec<_>>())
+    };
+    assert_eq!(found(None), Some(Vec::new()));
+    assert_eq!(found(Some([0x80, 0x80])), Some(Vec::new()), "padding");
+    assert_eq!(found(Some([0x94, 0x20])), Some(vec!["CC1".to_owned()]));
+    assert_eq!(found(Some([0xc8, 0xe9])), None, "letters, of which no channel is known");
+}
+
+#[test]
 fn all_forms_of_packets_give_the_same_movie() {
     let file = usual();
     let plain = scanned(&file.mux.bytes).unwrap();

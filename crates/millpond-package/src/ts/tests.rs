@@ -74,6 +74,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         enabled: true,
         alternate_group: 0,
         purposes: Default::default(),
+        captions: None,
         codec: codec.clone(),
         sample_entry: Vec::new(),
         edits: Vec::new(),

@@ -1,5 +1,6 @@
 //! Stored media as assets.
 
+mod captions;
 mod chapters;
 mod damage;
 mod encrypted;
