@@ -198,11 +198,8 @@ mod tests {
     #[test]
     fn names_that_are_no_segments_of_the_place_are_refused() {
         for (line, expected) in [
-            ("../up.ts", "line 3: \"../up.ts\": path \"films/../up.ts\" has a component `..`, which is not allowed"),
-            (
-                "%2e%2e/up.ts",
-                "line 3: \"%2e%2e/up.ts\": path \"films/../up.ts\" has a component `..`, which is not allowed",
-            ),
+            ("../up.ts", "line 3: \"../up.ts\": path \"../up.ts\" has a component `..`, which is not allowed"),
+            ("%2e%2e/up.ts", "line 3: \"%2e%2e/up.ts\": path \"../up.ts\" has a component `..`, which is not allowed"),
             ("/etc/passwd.ts", "line 3: \"/etc/passwd.ts\": expected a path relative to the playlist"),
             ("https://b.example/1.ts", "line 3: \"https://b.example/1.ts\": expected a path relative to the playlist"),
             ("%ff.ts", "line 3: \"%ff.ts\" is not UTF-8"),

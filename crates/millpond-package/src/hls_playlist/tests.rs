@@ -1,6 +1,9 @@
 use super::*;
 
-fn ranges(text: &str) -> Vec<(u32, String, Option<(u64, u64)>)> {
+/// A line, the file that it names, and the first byte and the end of its range.
+type Found = (u32, String, Option<(u64, u64)>);
+
+fn ranges(text: &str) -> Vec<Found> {
     let StoredPlaylist::Media(ranges) = parse(text).unwrap() else { panic!("a multivariant playlist") };
     ranges.into_iter().map(|found| (found.line, found.uri, found.bytes.map(|bytes| (bytes.start, bytes.end)))).collect()
 }
