@@ -11,7 +11,10 @@ use futures_util::stream::{self, StreamExt as _};
 use millpond_media::ByteRange;
 use millpond_package::hls_playlist::{self, MOST_BYTES, SegmentRange, StoredPlaylist};
 use millpond_store::{JoinedRanges, JoinedSource, Object, ObjectPath, OriginError};
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 /// Most files of a playlist: each takes a request before the first segment is served. A day of segments has 14,400 of six seconds.
 const MOST_FILES: usize = 16_384;
@@ -168,8 +171,12 @@ fn checked(path: ObjectPath, uri: &str) -> Result<ObjectPath, String> {
 
 /// Describes a multivariant playlist.
 fn multivariant(names: &[String]) -> String {
-    let shown: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
-    let more = if names.len() > MOST_NAMED { " ..." } else { "" };
+    // Variants that share a playlist name it several times.
+    let mut known = HashSet::new();
+    let names = names.iter().map(String::as_str).filter(|name| known.insert(*name));
+    let mut shown: Vec<&str> = names.take(MOST_NAMED + 1).collect();
+    let more = if shown.len() > MOST_NAMED { " ..." } else { "" };
+    shown.truncate(MOST_NAMED);
     format!(
         "found a multivariant playlist, expected a media playlist. Those that it names are titles: {}{more}. To make one title of \
          them, name them in a .smil file",
@@ -213,7 +220,8 @@ mod tests {
         }
         let many: String = (0..=MOST_FILES).map(|number| format!("{number}.ts\n")).collect();
         assert_eq!(read(&many).unwrap_err(), "line 16387: found more than 16384 files, expected at most that");
-        let text = Bytes::from("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow.m3u8\n");
+        let text =
+            Bytes::from("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=2\nlow.m3u8\n");
         let error = Segments::read(&ObjectPath::parse("main.m3u8").unwrap(), &text).unwrap_err();
         assert!(error.contains("titles: low.m3u8. To make one title of them"), "{error}");
     }
