@@ -143,9 +143,9 @@ fn policy(is_node: bool, key_origins: &[String]) -> String {
         more.push_str(" http: https:");
     }
     let (script, style) = files::sources();
-    // Players make object URLs of their media sources and of their workers.
+    // Players make object URLs of their media sources and of their workers. hls.js begins subtitles with an empty file in a `data:` URL.
     format!(
-        "default-src 'none'; script-src 'self' {script}; style-src 'self' {style}; img-src 'self' data: blob:; media-src 'self' blob:{more}; \
+        "default-src 'none'; script-src 'self' {script}; style-src 'self' {style}; img-src 'self' data: blob:; media-src 'self' data: blob:{more}; \
          connect-src 'self'{more}; worker-src 'self' blob:; base-uri 'none'; form-action 'none'"
     )
 }
@@ -183,6 +183,6 @@ mod tests {
         assert!(alone.contains("connect-src 'self';") && !alone.contains("http"), "{alone}");
         let keys = policy(false, &["https://keys.example".to_owned()]);
         assert!(keys.contains("connect-src 'self' https://keys.example;"), "{keys}");
-        assert!(policy(true, &[]).contains("media-src 'self' blob: http: https:;"));
+        assert!(policy(true, &[]).contains("media-src 'self' data: blob: http: https:;"));
     }
 }
