@@ -92,8 +92,14 @@ impl Library {
             for (path, line) in batch {
                 match opened.next().await {
                     Some(Ok(object)) => sources.push(JoinedSource::of(&object)),
-                    Some(Err(OriginError::NotFound { .. })) | None => {
-                        return Ok(Err(format!("line {line}: {path}: not found, expected a segment at that path")));
+                    // A link that leads out of the place is said to be absent, as elsewhere.
+                    Some(Err(
+                        OriginError::NotFound { .. } | OriginError::NotAFile { .. } | OriginError::Outside { .. },
+                    ))
+                    | None => {
+                        return Ok(Err(format!(
+                            "line {line}: {path}: not found, expected a file with the segment at that path"
+                        )));
                     }
                     Some(Err(error)) => return Err(LibraryError::Index(IndexError::Origin(error))),
                 }

@@ -163,10 +163,16 @@ fn hostile_and_other_playlists_are_refused_by_name() {
     let write = |name: &str, text: &str| fs::write(place.path().join(name), text).unwrap();
     write("1.ts", "no transport stream at all");
     write("empty.ts", "");
+    fs::create_dir(place.path().join("folder.ts")).unwrap();
     let media = |lines: &str| format!("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n{lines}\n#EXT-X-ENDLIST\n");
     let cases = [
         ("itself.m3u8", media("itself.m3u8"), "line 4: \"itself.m3u8\": found a playlist, expected a media segment"),
-        ("missing.m3u8", media("2.ts"), "line 4: 2.ts: not found, expected a segment at that path"),
+        ("missing.m3u8", media("2.ts"), "line 4: 2.ts: not found, expected a file with the segment at that path"),
+        (
+            "folder.m3u8",
+            media("folder.ts"),
+            "line 4: folder.ts: not found, expected a file with the segment at that path",
+        ),
         ("up.m3u8", media("../../etc/passwd"), "has a component `..`, which is not allowed"),
         ("far.m3u8", media("http://127.0.0.1/1.ts"), "expected a path relative to the playlist"),
         (
