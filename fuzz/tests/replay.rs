@@ -31,6 +31,7 @@ targets! {
     "../fuzz_targets/access_token.rs" access_token
     "../fuzz_targets/announce_sdp.rs" announce_sdp
     "../fuzz_targets/asset.rs" asset
+    "../fuzz_targets/captions.rs" captions
     "../fuzz_targets/cluster_view.rs" cluster_view
     "../fuzz_targets/cmcd.rs" cmcd
     "../fuzz_targets/depacketizer.rs" depacketizer
@@ -41,6 +42,7 @@ targets! {
     "../fuzz_targets/flv_file.rs" flv_file
     "../fuzz_targets/forwarded.rs" forwarded
     "../fuzz_targets/fragment_stream.rs" fragment_stream
+    "../fuzz_targets/hls_playlist.rs" hls_playlist
     "../fuzz_targets/importance.rs" importance
     "../fuzz_targets/index_page.rs" index_page
     "../fuzz_targets/interim_heads.rs" interim_heads

@@ -1,5 +1,6 @@
-// Uses the page as people do: folders and search in the address, durations, posters, RTSP addresses, QR codes, HEVC, ten
-// thousand files, a phone, the keyboard. All that time no request leaves the server, and axe finds nothing.
+// Uses the page as people do: folders and search in the address, posters with durations, places in titles, the keys and the
+// controls of the player, the next title, RTSP addresses, QR codes, HEVC, ten thousand files, a phone. All that time no request
+// leaves the server, and axe finds nothing.
 // Usage: node page.mjs BASE_URL RTSP_PORT [SCREENSHOT_FOLDER]
 // The place has films/one.mp4, films/series/two.mp4, films/many/ with 10,000 files and, where it could be made, films/hevc.mp4.
 
@@ -54,6 +55,9 @@ const is = (what, found, expected) => {
 };
 const shot = (page, name) => shots && page.screenshot({ path: join(shots, `page-${name}.png`), fullPage: true });
 const hash = page => new URLSearchParams(new URL(page.url()).hash.slice(1));
+// Opens what only technical people read.
+const openDetails = page => page.locator('#details').evaluate(e => { e.open = true; });
+const video = (page, name) => page.evaluate(of => document.querySelector('video')[of], name);
 const isPlaying = page => page.waitForFunction(() => document.querySelector('video').currentTime > 0.5, null, { timeout: 60000 });
 
 await step('folders are in the address', async page => {
@@ -61,7 +65,8 @@ await step('folders are in the address', async page => {
   await row(page, 'films/series/').click();
   await row(page, 'films/series/two.mp4').waitFor();
   is('folder', hash(page).get('folder'), 'films/series/');
-  is('the row', await row(page, 'films/series/two.mp4').locator('.name').textContent(), 'two.mp4');
+  is('the title', await row(page, 'films/series/two.mp4').locator('.name').textContent(), 'two');
+  is('the file', await row(page, 'films/series/two.mp4').getAttribute('title'), 'two.mp4');
   await page.goBack();
   await row(page, 'films/one.mp4').waitFor();
   is('folder', hash(page).get('folder'), 'films/');
@@ -101,13 +106,14 @@ await step('a search finds in all folders', async page => {
   await page.waitForFunction(() => document.querySelector('#list-note').textContent.startsWith('Nothing found in '));
 });
 
-await step('rows have durations', async page => {
-  await page.waitForFunction(() => /^0:\d\d, /.test(document.querySelector('#list button[data-path="films/one.mp4"] .side')?.textContent ?? ''));
-  return row(page, 'films/one.mp4').locator('.side').textContent();
+await step('posters have durations', async page => {
+  await row(page, 'films/one.mp4').locator('.lasts', { hasText: /^0:\d\d$/ }).waitFor();
+  return row(page, 'films/one.mp4').locator('.lasts').textContent();
 });
 
 await step('RTSP addresses are copied', async page => {
   await row(page, 'films/one.mp4').click();
+  await openDetails(page);
   const tr = page.locator('#outputs tr', { has: page.locator('th', { hasText: /^RTSP$/ }) });
   const expected = `rtsp://${new URL(base).hostname}:${rtspPort}/films/one.mp4`;
   is('address', await tr.locator('a').textContent(), expected);
@@ -142,6 +148,12 @@ await step('a phone of 360 px', async page => {
   await row(page, 'films/one.mp4').click();
   await isPlaying(page);
   await fits('an asset');
+  const columns = await page.locator('#list').evaluate(e => getComputedStyle(e).gridTemplateColumns.split(' ').length);
+  is('columns', columns, 2);
+  const screen = await page.locator('#screen').boundingBox();
+  is('the picture', `${screen.x} ${screen.width}`, '0 360');
+  await openDetails(page);
+  await fits('the details');
   is('empty cells', await page.locator('#tracks td:empty:visible').count(), 0);
   const cells = await page.locator('#outputs td, #tracks td:not(:empty)').evaluateAll(all =>
     all.map(cell => cell.getBoundingClientRect()).filter(box => box.right > 361 || box.width < 40).length);
@@ -161,6 +173,158 @@ await step('focus stays where it was', async page => {
   is('in another folder', await focused(), 'films/series/two.mp4');
 });
 
+await step('the keys of the player', async page => {
+  await row(page, 'films/one.mp4').click();
+  await isPlaying(page);
+  is('focus', await page.evaluate(() => document.activeElement.id), 'screen');
+  await page.keyboard.press('k');
+  is('k pauses', await video(page, 'paused'), true);
+  const goesTo = async (key, time) => {
+    await page.keyboard.press(key);
+    const at = await video(page, 'currentTime');
+    if (Math.abs(at - time) > 0.3) throw new Error(`${key}: at ${at} s, expected ${time} s`);
+  };
+  const lasts = await video(page, 'duration');
+  await goesTo('0', 0);
+  await goesTo('ArrowRight', 5);
+  await goesTo('l', Math.min(15, lasts));
+  await goesTo('5', lasts / 2);
+  await goesTo('ArrowLeft', lasts / 2 - 5);
+  await goesTo('j', Math.max(0, lasts / 2 - 15));
+  await page.keyboard.press('ArrowDown');
+  is('volume', (await video(page, 'volume')).toFixed(2), '0.95');
+  await page.keyboard.press('m');
+  is('m', await video(page, 'muted'), true);
+  await page.keyboard.press('>');
+  is('speed', await video(page, 'playbackRate'), 1.25);
+  await page.keyboard.press('<');
+  await page.keyboard.press(' ');
+  await page.waitForFunction(() => !document.querySelector('video').paused);
+  is('the button', await page.locator('#play').getAttribute('aria-label'), 'Pause');
+  // Fields have their letters to themselves.
+  await page.locator('#filter').focus();
+  await page.keyboard.type('k');
+  is('paused by a field', await video(page, 'paused'), false);
+});
+
+await step('controls leave the picture', async page => {
+  await row(page, 'films/one.mp4').click();
+  await isPlaying(page);
+  const isIdle = () => page.locator('#screen').evaluate(e => e.classList.contains('idle'));
+  await page.waitForFunction(() => document.getElementById('screen').classList.contains('idle'));
+  await page.locator('#screen').hover({ position: { x: 200, y: 100 } });
+  is('after a move', await isIdle(), false);
+  await page.locator('video').click({ position: { x: 300, y: 100 } });
+  is('a click pauses', await video(page, 'paused'), true);
+  await page.locator('#settings').click();
+  await page.locator('#speed').selectOption({ label: '1.5×' });
+  is('speed', await video(page, 'playbackRate'), 1.5);
+  await page.keyboard.press('Escape');
+  is('the menu', await page.locator('#menu').isHidden(), true);
+  await page.locator('#full').click();
+  await page.waitForFunction(() => document.fullscreenElement?.id === 'screen');
+  await page.locator('#full').click();
+  await page.waitForFunction(() => !document.fullscreenElement);
+});
+
+await step('a title goes on where it was left', async page => {
+  await page.evaluate(() => localStorage.clear());
+  await page.reload();
+  await row(page, 'films/one.mp4').click();
+  await isPlaying(page);
+  await page.keyboard.press('5');
+  const half = await video(page, 'duration') / 2;
+  await page.waitForFunction(at => document.querySelector('video').currentTime > at && !document.querySelector('video').seeking, half);
+  await page.locator('#close').click();
+  await page.locator('#stage').waitFor({ state: 'hidden' });
+  const again = page.locator('#resume-list button[data-path="films/one.mp4"]');
+  await again.waitFor();
+  await row(page, 'films/one.mp4').locator('.share').waitFor({ state: 'attached' });
+  await shot(page, 'resume');
+  await page.reload();
+  await again.click();
+  await page.waitForFunction(at => document.querySelector('video').currentTime > at, half);
+  await page.keyboard.press('9');
+  await page.waitForFunction(() => document.querySelector('video').ended, null, { timeout: 60000 });
+  await page.locator('#close').click();
+  await row(page, 'films/one.mp4').locator('.seen').waitFor();
+  await page.locator('#resume').waitFor({ state: 'hidden' });
+});
+
+await step('sound and subtitles are remembered', async page => {
+  await row(page, 'films/one.mp4').click();
+  await isPlaying(page);
+  await page.locator('#settings').click();
+  await page.locator('#audio').selectOption({ index: 1 });
+  await page.locator('#text').selectOption({ index: 1 });
+  await page.goto(base);
+  await page.reload();
+  await row(page, 'films/one.mp4').click();
+  await page.waitForFunction(() => ['audio', 'text'].every(id => document.getElementById(id).selectedIndex === 1));
+  is('the button', await page.locator('#subtitles').getAttribute('aria-pressed'), 'true');
+  await page.keyboard.press('c');
+  is('off', await page.locator('#text').evaluate(e => e.selectedIndex), 0);
+  await page.evaluate(() => localStorage.clear());
+});
+
+await step('the next title', async page => {
+  await row(page, 'films/many/').click();
+  await row(page, 'films/many/clip-00001.mp4').click();
+  await isPlaying(page);
+  is('its button', await page.locator('#next').getAttribute('aria-label'), 'Next: clip-00002');
+  await page.keyboard.press('9');
+  // It looks like the next episode: it plays by itself.
+  await page.locator('#next-when', { hasText: /^Next in \d s:$/ }).waitFor();
+  await page.locator('#next-not').click();
+  await page.locator('#next-card').waitFor({ state: 'hidden' });
+  await page.keyboard.press('n');
+  await page.waitForFunction(() => new URLSearchParams(location.hash.slice(1)).get('path') === 'films/many/clip-00002.mp4');
+  await isPlaying(page);
+});
+
+await step('two touches at a side seek', async page => {
+  await row(page, 'films/one.mp4').click();
+  await isPlaying(page);
+  await page.keyboard.press('k');
+  await page.keyboard.press('0');
+  const seeks = async (share, time) => {
+    await page.evaluate(at => {
+      const element = document.querySelector('video');
+      const { left, top, width, height } = element.getBoundingClientRect();
+      const event = { pointerType: 'touch', clientX: left + at * width, clientY: top + height / 2, bubbles: true };
+      for (const _ of [1, 2]) element.dispatchEvent(new PointerEvent('pointerup', event));
+    }, share);
+    const at = await video(page, 'currentTime');
+    if (Math.abs(at - time) > 0.3) throw new Error(`at ${at} s, expected ${time} s`);
+  };
+  await seeks(0.9, 10);
+  await page.waitForTimeout(400);
+  await seeks(0.1, 0);
+});
+
+await step('the newest titles first', async page => {
+  await page.locator('#sort').selectOption('newest');
+  await row(page, 'films/one.mp4').waitFor();
+  await page.reload();
+  await row(page, 'films/one.mp4').waitFor();
+  is('the choice', await page.locator('#sort').inputValue(), 'newest');
+  await page.locator('#sort').selectOption('name');
+});
+
+await step('nothing moves while posters arrive', async page => {
+  await page.addInitScript(() => {
+    window.shifts = 0;
+    new PerformanceObserver(all => { for (const shift of all.getEntries()) window.shifts += shift.value; }).observe({ type: 'layout-shift', buffered: true });
+  });
+  await page.goto(`${base}/#folder=films/many/`);
+  await page.reload();
+  await row(page, 'films/many/clip-00001.mp4').locator('canvas').waitFor();
+  await row(page, 'films/many/clip-00005.mp4').locator('.lasts').waitFor();
+  const shifts = await page.evaluate(() => window.shifts);
+  if (shifts > 0.05) throw new Error(`layout shift ${shifts}`);
+  return `layout shift ${shifts.toFixed(3)}`;
+});
+
 // Findings of axe in what is shown.
 async function findings(page) {
   // The policy of the page forbids scripts in it. The debugger's are none of it.
@@ -177,7 +341,7 @@ const hasPicture = canvas => canvas.evaluate(c => {
   return new Set(data.filter((_, n) => n % 4 === 0)).size;
 });
 
-await step('rows have posters', async page => {
+await step('posters have pictures', async page => {
   const canvas = row(page, 'films/one.mp4').locator('canvas');
   await canvas.waitFor({ timeout: 60000 });
   const shades = await hasPicture(canvas);
@@ -200,6 +364,29 @@ await step('the bar for seeking has pictures', async page => {
   await bar.focus();
   await page.keyboard.press('End');
   await page.waitForFunction(() => document.querySelector('video').currentTime > 0.9 * document.querySelector('video').duration);
+});
+
+await step('chapters are marked on the bar', async page => {
+  const chapters = [{ start: 0, title: 'Dawn' }, { start: 6, title: 'Noon' }];
+  await page.route('**/.millpond/asset?*', async route => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...await response.json(), chapters } });
+  });
+  await row(page, 'films/one.mp4').click();
+  await isPlaying(page);
+  await page.locator('#play').click();
+  const bar = page.locator('#scrub');
+  const [{ x, width }, ...marks] = await Promise.all([bar.boundingBox(),
+    ...(await page.locator('#chapters i').all()).map(mark => mark.boundingBox())]);
+  is('marks', marks.length, 1);
+  const duration = await video(page, 'duration');
+  const off = Math.abs(marks[0].x - x - width * 6 / duration);
+  if (off > 4) throw new Error(`the mark is ${off} pixels off`);
+  await bar.focus();
+  await page.keyboard.press('Home');
+  await page.waitForFunction(() => document.getElementById('scrub').getAttribute('aria-valuetext').endsWith(', Dawn'));
+  await page.keyboard.press('End');
+  await page.waitForFunction(() => document.getElementById('scrub').getAttribute('aria-valuetext').endsWith(', Noon'));
 });
 
 await step('players find thumbnails', async page => {
@@ -267,6 +454,7 @@ await step('QR codes have the address in the network', async page => {
   const told = await page.evaluate(() => fetch('/.millpond/network').then(reply => reply.json()));
   is('addresses of RTSP', JSON.stringify(told.rtsp.hosts), '[]');
   await row(page, 'films/one.mp4').click();
+  await openDetails(page);
   await codeOf(page, 'RTSP').click();
   const note = page.locator('#code .note');
   await note.filter({ hasText: 'Other devices cannot reach this address' }).waitFor();
@@ -295,6 +483,7 @@ await step('QR codes of a page from the network', async page => {
   await own.goto(`http://${network}/`);
   is('told', await own.evaluate(() => fetch('/.millpond/network').then(reply => reply.status)), 404);
   await row(own, 'films/one.mp4').click();
+  await openDetails(own);
   await codeOf(own, 'DASH').click();
   is('text', await shownCode(own), `http://${network}/films/one.mp4/index.mpd`);
   is('note', await own.locator('#code .note').textContent(), '');
@@ -309,11 +498,13 @@ await step('a folder of 10,000 files', async page => {
   const first = await many();
   if (first > 300) throw new Error(`${first} rows at once`);
   await page.waitForFunction(() => /of 10,000/.test(document.getElementById('more').textContent));
-  await page.locator('#rows').evaluate(e => e.scrollTo(0, e.scrollHeight));
+  // Far from it, all further ones wait.
+  is('without scrolling', await many(), first);
+  await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
   await page.waitForFunction(n => document.querySelectorAll('#list li').length > n, first);
   await page.locator('#filter').fill('clip-0777');
   await row(page, 'films/many/clip-07777.mp4').waitFor({ timeout: 60000 });
-  is('rows', await many(), 10);
+  is('titles', await many(), 10);
   await page.locator('#filter').fill('clip');
   await page.waitForFunction(() => /^10,000 found in \d+ folders\.$/.test(document.querySelector('#list-note').textContent), null, { timeout: 60000 });
   await page.locator('#more').focus();
@@ -322,8 +513,20 @@ await step('a folder of 10,000 files', async page => {
   await shot(page, 'many');
 });
 
-await step('keys move in the list', async page => {
+await step('keys move in the gallery', async page => {
   await row(page, 'films/one.mp4').waitFor();
+  const focused = () => page.evaluate(() => document.activeElement.dataset.path ?? document.activeElement.id);
+  const paths = await page.locator('#list button').evaluateAll(all => all.map(button => button.dataset.path));
+  const folders = paths.filter(path => path.endsWith('/'));
+  const titles = paths.filter(path => !path.endsWith('/'));
+  await row(page, folders[0]).focus();
+  await page.keyboard.press('ArrowRight');
+  is('to the right', await focused(), folders[1]);
+  await page.keyboard.press('ArrowLeft');
+  await page.keyboard.press('ArrowDown');
+  is('the line below', await focused(), titles[0]);
+  await page.keyboard.press('ArrowUp');
+  is('the line above', await focused(), folders[0]);
   await page.keyboard.press('/');
   is('focus', await page.evaluate(() => document.activeElement.id), 'filter');
   await page.keyboard.press('ArrowDown');
@@ -344,6 +547,9 @@ for (const [what, look, width] of [['light', 'light', 1280], ['dark', 'dark', 12
     await row(page, 'films/one.mp4').click();
     await isPlaying(page);
     is('axe on an asset', JSON.stringify(await findings(page)), '[]');
+    await openDetails(page);
+    await page.locator('#settings').click();
+    is('axe on its details', JSON.stringify(await findings(page)), '[]');
   });
 }
 

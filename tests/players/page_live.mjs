@@ -42,6 +42,8 @@ async function step(what, run) {
 
 const PATIENCE = { timeout: 60000 };
 const row = page => page.locator(`#list button[data-path="${path}"]`);
+// Opens what only technical people read.
+const openDetails = page => page.locator('#details').evaluate(e => { e.open = true; });
 const shot = (page, of) => shots && page.screenshot({ path: join(shots, `live-${of}.png`), fullPage: true });
 const text = (page, id, form) => page.waitForFunction(([of, source]) => new RegExp(source).test(document.getElementById(of).textContent), [id, form], PATIENCE);
 const is = (what, found, expected) => {
@@ -62,6 +64,9 @@ await step('a stream is opened by its name', async page => {
   await page.locator('#stream-name').press('Enter');
   await isPlaying(page, 2);
   await text(page, 'live-state', '^running since ');
+  await page.locator('#live').waitFor(PATIENCE);
+  await row(page).locator('.badge', { hasText: /^Live$/ }).waitFor(PATIENCE);
+  await openDetails(page);
   await row(page).locator('.side', { hasText: /^running$/ }).waitFor(PATIENCE);
   await page.locator('#tracks td', { hasText: /^avc1/ }).waitFor(PATIENCE);
   const rtsp = `rtsp://${new URL(base).hostname}:${rtspPort}/${path}`;
@@ -75,6 +80,7 @@ await step('a stream is opened by its name', async page => {
 for (const engine of ['hls', 'dash']) {
   await step(`${engine} with its delay`, async page => {
     await row(page).click(PATIENCE);
+    await openDetails(page);
     await page.locator('#engine').selectOption(engine, PATIENCE);
     await isPlaying(page, 2);
     await page.waitForFunction(() => /^\d+\.\d s$/.test(document.getElementById('delay').textContent), null, PATIENCE);

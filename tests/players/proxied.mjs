@@ -67,6 +67,8 @@ const row = (page, path) => page.locator(`#list button[data-path="${path}"]`);
 const is = (what, found, expected) => {
   if (found !== expected) throw new Error(`${what}: ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`);
 };
+// Opens what only technical people read.
+const openDetails = page => page.locator('#details').evaluate(e => { e.open = true; });
 // The page's address without credentials and fragment.
 const address = page => `${new URL(page.url()).origin}${new URL(page.url()).pathname}`;
 const isPlaying = (page, from = 1) => page.waitForFunction(at => document.querySelector('video').currentTime > at, from, PATIENCE);
@@ -83,6 +85,7 @@ for (const engine of ['hls', 'hls-ts', 'dash', 'shaka', 'shaka-hls', 'native']) 
     await page.goto(opened);
     await row(page, 'films/').click();
     await row(page, 'films/one.mp4').click();
+    await openDetails(page);
     await page.locator('#engine').selectOption(engine);
     await isPlaying(page);
     is('problem', await page.evaluate(() => window.millpond.engineState().problem), null);
@@ -118,6 +121,7 @@ await step('addresses are those of the browser', async (page, { faults }) => {
     if (!text.startsWith(`${base}/`)) throw new Error(`${text} is not below ${base}`);
     is(text, (await program(text)).status, 200);
   }
+  await openDetails(page);
   const tr = page.locator('#outputs tr', { has: page.locator('th', { hasText: /^HLS, fMP4$/ }) });
   await tr.locator('button', { hasText: 'QR' }).click();
   await page.locator('#code .note').filter({ hasText: isProxied ? 'Other devices need another address' : 'Other devices cannot reach this address' }).waitFor();

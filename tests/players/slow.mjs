@@ -75,7 +75,7 @@ await step('the first row', async (page, traffic) => {
   const urls = [...traffic.urls];
   await shot(page, 'first-row');
   // Rows in view ask for their durations and posters as soon as they are there.
-  const needed = urls.filter(url => !/\/\.millpond\/brief|player\.js$/.test(url));
+  const needed = urls.filter(url => !/\/\.millpond\/brief|player\.(?:js|css)$/.test(url));
   if (needed.length > REQUESTS) throw new Error(`${needed.length} requests: ${names(needed)}`);
   if (bytes > BYTES) throw new Error(`${bytes} bytes`);
   return `after ${Math.round(ms)} ms, ${needed.length} requests, ${bytes} bytes`;

@@ -53,8 +53,10 @@ pub struct Asset {
     pub left_out: Vec<String>,
     /// Last change of any of its objects.
     pub modified: Option<SystemTime>,
-    /// Every object whose change changes the asset.
+    /// Every object whose change changes the asset, but for those that are joined.
     pub(crate) depends: Vec<Arc<Object>>,
+    /// Segments of HLS playlists, joined. A changed segment is found when it is read.
+    pub(crate) joined: Vec<JoinedSegments>,
     /// Entries of the folder, where the asset is a folder or has subtitle files beside it.
     pub(crate) listed: Option<(ObjectPath, Vec<Entry>)>,
     /// Time of the last check that its objects are still the same, in milliseconds of the library's clock.
@@ -68,6 +70,14 @@ pub struct Asset {
     pub(crate) weight: AtomicU64,
     /// Parts of each track that are made, as bits of [`Lazy`].
     pub(crate) made: Vec<AtomicU8>,
+}
+
+/// The segments of an HLS playlist as one object.
+#[derive(Clone, Debug)]
+pub(crate) struct JoinedSegments {
+    pub(crate) object: Arc<Object>,
+    /// Bytes of memory that the list of segments takes.
+    pub(crate) heap_bytes: u64,
 }
 
 /// A part of a track's presentation that is made when it is first used, in proportion to the track's samples.
@@ -88,7 +98,8 @@ impl Asset {
         }
         let place = self.depends.first().map_or("", |object| object.place());
         let listed = self.listed.as_ref().map(|(folder, _)| store.listing_permission(place, folder));
-        let objects = self.depends.iter().map(|object| store.permission(object));
+        let joined = self.joined.iter().map(|joined| &joined.object);
+        let objects = self.depends.iter().chain(joined).map(|object| store.permission(object));
         objects.chain(listed).fold(Permission::default(), Permission::strictest)
     }
 
@@ -104,6 +115,12 @@ impl Asset {
         checked > self.doubted_ms.load(Ordering::Relaxed)
             && now_ms.saturating_sub(checked) < TRUSTED.as_millis() as u64
             && !self.depends.iter().any(|object| object.is_outdated())
+            && !self.has_changed_segments()
+    }
+
+    /// Whether a segment of a playlist was seen to have another version.
+    pub(crate) fn has_changed_segments(&self) -> bool {
+        self.joined.iter().any(|joined| joined.object.is_outdated())
     }
 
     /// Whether a part of the track named `track` is made already.
@@ -128,8 +145,10 @@ impl Asset {
         let listed = self.listed.iter().flat_map(|(_, entries)| entries);
         let listed: usize = listed.map(|entry| size_of::<Entry>() + entry.name.len()).sum();
         let left_out: usize = self.left_out.iter().map(String::len).sum();
+        let joined: u64 = self.joined.iter().map(|joined| joined.heap_bytes).sum();
         (self.presentation.heap_bytes() + self.presentation.stitched_bytes() + listed + left_out + self.made.len())
             as u64
+            + joined
             + 4096
     }
 

@@ -1,7 +1,7 @@
 //! Assets: from a place and a path to indexed media that can be packaged or streamed.
 //!
-//! A [`Library`] opens an asset: it finds the files that belong to it (one file, a folder of renditions, a server manifest
-//! or a list in the URL), indexes them, and builds one presentation over them. Assets and indexes stay in memory within the
+//! A [`Library`] opens an asset: it finds the files that belong to it (one file, a folder of renditions, a server manifest,
+//! an HLS playlist or a list in the URL), indexes them, and builds one presentation over them. Assets and indexes stay in memory within the
 //! store's budget, and indexes on disk across restarts. An [`Asset`] is one version of one title; a [`Route`] is a path
 //! below an asset that names something made of it. Heavy work runs in [`work`], on a pool that others may share.
 //!
@@ -61,7 +61,7 @@ mod walls;
 pub mod work;
 
 pub use asset::{Asset, Detail, Lazy};
-pub use catalogue::{Catalogue, Found, NameRow, Names, Query, search};
+pub use catalogue::{Catalogue, Found, NameRow, Names, PlayableTitle, PlayableTitles, Query, playable_titles, search};
 pub use counters::LibraryStats;
 pub use durations::{DURATION_BOUNDS, DurationCounts};
 pub use error::{IndexError, LibraryError};
@@ -70,7 +70,7 @@ pub use folder::{
     listed::{ListedFolder, ListedRow, RowKind},
 };
 pub use library::{Library, Purpose, folder_path, index::fingerprint};
-pub use names::{content_type, is_manifest, is_media};
+pub use names::{content_type, is_manifest, is_media, is_playlist};
 pub use options::{AssetOptions, LibraryOptions, Titles};
 pub use places::{PlacePath, Places};
 pub use route::{

@@ -16,13 +16,14 @@ pub fn is_media(name: &str) -> bool {
     extension(name).is_some_and(|e| is_media_extension(&e))
 }
 
-/// Whether a file of this name is a segment where its folder has a playlist.
+/// Whether a file of this name is a segment where its folder has a playlist, or the usual init section of its segments.
 pub(crate) fn is_segment(name: &str) -> bool {
-    extension(name).is_some_and(|e| SEGMENTS.contains(&e.as_str()))
+    extension(name).is_some_and(|e| SEGMENTS.contains(&e.as_str())) || name == "init.mp4"
 }
 
 /// Whether a file of this name is an HLS playlist.
-pub(crate) fn is_playlist(name: &str) -> bool {
+#[must_use]
+pub fn is_playlist(name: &str) -> bool {
     extension(name).is_some_and(|e| e == "m3u8")
 }
 
@@ -154,5 +155,7 @@ mod tests {
     fn kinds() {
         assert!(is_media("a.MP4") && is_media("x/y.cmfv") && !is_media(".mp4") && !is_media("mp4"));
         assert!(is_manifest("a.ism") && is_manifest("a.smil") && !is_manifest("a.ismv"));
+        assert!(is_playlist("x/a.M3U8") && !is_playlist("m3u8") && !is_manifest("a.m3u8") && !is_media("a.m3u8"));
+        assert!(is_segment("a0.TS") && is_segment("init.mp4") && !is_segment("film.mp4"));
     }
 }

@@ -1,6 +1,6 @@
 //! Settings of the library.
 
-use millpond_package::KeyAddress;
+use millpond_package::{CaptionRule, KeyAddress};
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 /// Settings of a [`Library`](crate::Library).
@@ -23,6 +23,8 @@ pub struct LibraryOptions {
 pub struct AssetOptions {
     /// Address of the keys of encrypted files.
     pub key_address: Option<Arc<KeyAddress>>,
+    /// Rule by which manifests announce captions within pictures.
+    pub captions: Arc<CaptionRule>,
     /// Which files of a folder are one title.
     pub titles: Titles,
     /// Whether the place has live streams. The library then opens nothing of it.

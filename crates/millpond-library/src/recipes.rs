@@ -29,7 +29,7 @@ impl Library {
         if names::is_manifest(name) {
             return self.manifest(place, path, building).await;
         }
-        if names::is_media(name) {
+        if names::is_media(name) || names::is_playlist(name) {
             return self.file(place, path, building).await;
         }
         // The name stands for a format that is not read; the bytes may be of another one.

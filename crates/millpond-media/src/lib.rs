@@ -37,6 +37,7 @@ pub mod work;
 
 pub use codec::{
     audio::latm,
+    captions::{CaptionChannel, CaptionChannels, CaptionSearch},
     importance::Importance,
     nal::{
         NalSyntax,
@@ -55,6 +56,7 @@ pub use index::{
 pub use matroska::TextBlock;
 pub use movie::{
     Edit, Movie, SkippedTrack, Track,
+    chapter::Chapter,
     descriptions::{Description, Descriptions, sets_with_lengths},
     edits::{Hidden, Span, clip_spans, spans},
     extraction::{Extraction, PacketForm},

@@ -122,6 +122,13 @@ pub fn iso_639_2(tag: &str) -> [u8; 3] {
     }
 }
 
+/// Returns the ISO 639-2/B code of a tag's language; `und` where it has none.
+pub(crate) fn bibliographic(tag: &str) -> String {
+    let code = iso_639_2(tag);
+    let known = LANGUAGES.iter().find(|(t, b, _, _)| t.as_bytes() == code && !b.is_empty());
+    known.map_or_else(|| String::from_utf8_lossy(&code).into_owned(), |(_, b, _, _)| (*b).to_owned())
+}
+
 /// Returns the name of a language for menus: its English name, else the tag itself.
 #[must_use]
 pub fn display_name(tag: &str) -> String {
@@ -185,6 +192,13 @@ mod tests {
         assert_eq!(iso_639_2("ger"), *b"deu");
         assert_eq!(iso_639_2("haw"), *b"haw");
         assert_eq!(iso_639_2("x"), *b"und");
+    }
+
+    #[test]
+    fn some_languages_have_a_second_code() {
+        for (tag, expected) in [("en-GB", "eng"), ("de", "ger"), ("fr-CA", "fre"), ("fil", "fil"), ("x", "und")] {
+            assert_eq!(bibliographic(tag), expected, "{tag}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod error;
 mod flac;
 pub mod fmp4;
 pub mod hls;
+pub mod hls_playlist;
 pub mod language;
 pub mod live;
 mod manifest;
@@ -45,6 +46,7 @@ pub use plan::{ObjectRange, Plan, PlanItem, Rewrite};
 pub use presentation::{
     NamedTrack, Presentation, PresentationOptions, Sidecar, SourceObject,
     budget::building_bytes,
+    captions::{BadCaptionRule, CaptionRule, StatedCaptions},
     keys::KeyAddress,
     ladder,
     period::Period,

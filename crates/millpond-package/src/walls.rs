@@ -12,7 +12,7 @@ const ROWS: Rows = &[
     &["timeline"],
     &["text"],
     &["ts"],
-    &["plan", "smil"],
+    &["hls_playlist", "plan", "smil"],
     &["error"],
     &["flac", "language", "object", "writing"],
 ];

@@ -238,6 +238,7 @@ mod tests {
             enabled: true,
             alternate_group: 0,
             purposes: Default::default(),
+            captions: None,
             codec,
             sample_entry: Vec::new(),
             edits: Vec::new(),

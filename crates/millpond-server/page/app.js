@@ -3,7 +3,7 @@
 // The page: what it shows, as the address bar has it, and what a test needs to drive it (window.millpond).
 
 const video = $('video');
-const state = { asset: null, engine: 'hls', player: null, startup: null, problem: null };
+const state = { asset: null, engine: 'hls', player: null, startup: null, problem: null, isChosen: false };
 
 // Folder, search, asset and player.
 let view = { folder: '', q: '', path: '', engine: 'hls' };
@@ -57,17 +57,41 @@ async function show(next) {
   view = next;
   if ($('filter').value !== next.q) $('filter').value = next.q;
   const isOther = next.folder !== before.folder || next.q !== before.q;
-  const listed = isOther || !show.begun ? list() : Promise.resolve(mark());
+  const listed = isOther || !show.begun ? list() : Promise.resolve(remark());
   const isNew = next.path !== before.path || (next.path && next.engine !== before.engine);
+  if (next.path !== before.path) turnTo(next.path, before.path);
   const played = isNew ? choose(next) : Promise.resolve();
   show.begun = true;
   await Promise.all([listed, played.catch(() => {})]);
 }
 
+// Marks in the gallery the titles that were seen, and the one that plays.
+function remark() {
+  resume();
+  mark();
+}
+
+// Turns the reader to the player of a title, and back to the card in the gallery.
+function turnTo(path, before) {
+  $('stage').hidden = !path;
+  if (path) {
+    if (!before) turnTo.from = scrollY;
+    scrollTo(0, 0);
+    $('screen').focus({ preventScroll: true });
+    return;
+  }
+  scrollTo(0, turnTo.from || 0);
+  [...$('list').querySelectorAll('button'), ...$('resume-list').querySelectorAll('button')].find(button => button.dataset.path === before)?.focus({ preventScroll: true });
+}
+
+function titleOf(path) {
+  const { title, year } = cleanTitle(nameOf(path));
+  return year ? `${title} (${year})` : title;
+}
+
 // Shows the place for an asset at once, and plays it when all that plays is there.
 async function choose(next) {
-  $('stage').hidden = !next.path;
-  $('title').textContent = next.path;
+  $('title').textContent = next.path && (next.engine === 'stream' ? nameOf(next.path) : titleOf(next.path));
   try {
     await playerReady();
   } catch (error) {
@@ -88,9 +112,21 @@ $('filter').onkeydown = event => {
   event.preventDefault();
   $('list').querySelector('button')?.focus();
 };
-$('rows').onkeydown = moveFocus;
+$('library').onkeydown = moveFocus;
 $('more').onclick = showMore;
 end.observe($('more'));
+$('sort').value = memory.wishes.sort === 'newest' ? 'newest' : 'name';
+$('sort').onchange = () => {
+  wish({ sort: $('sort').value });
+  list();
+};
+$('forget').onclick = () => {
+  const paths = begun(view.folder);
+  remember(({ places }) => paths.forEach(path => places.delete(path)));
+  remark();
+  $('filter').focus();
+};
+$('close').onclick = () => go({ path: '' });
 $('engine').onchange = () => state.asset && go({ engine: $('engine').value }, true);
 $('code').onclick = event => { if (event.target === $('code')) $('code').close(); };
 $('code-close').onclick = () => $('code').close();
@@ -117,7 +153,8 @@ window.millpond = {
     history.replaceState(null, '', hashOf(view));
     state.asset = asset;
     $('stage').hidden = false;
-    $('title').textContent = path;
+    state.isChosen = false;
+    $('title').textContent = titleOf(path);
     showOutputs();
     mark();
     return play(engine);

@@ -1,17 +1,19 @@
 'use strict';
 
-// One asset: its player, its addresses, its tracks.
+// One asset: what plays it, from its choice to its first picture.
 
 async function select(path, engine) {
   $('stage').hidden = !path;
-  document.title = path ? `${nameOf(path)} – Millpond` : 'Millpond';
-  mark();
+  document.title = path ? `${$('title').textContent} – Millpond` : 'Millpond';
+  keepPlace();
+  remark();
+  cancelNext();
+  noProblem();
   if (!path) {
     state.asset = null;
     return unload();
   }
-  $('title').textContent = path;
-  $('problem').hidden = true;
+  video.pause();
   let asset;
   try {
     asset = await getJson(`${here}/.millpond/asset?path=${encodeURIComponent(path)}`);
@@ -25,7 +27,9 @@ async function select(path, engine) {
   // Another one may have been chosen meanwhile.
   if (view.path !== path) return undefined;
   state.asset = asset;
+  state.isChosen = true;
   showOutputs();
+  offerNext();
   return play(usable(engine));
 }
 
@@ -55,6 +59,8 @@ function showLive() {
   const { live } = state.asset;
   for (const id of ['live-state', 'delay']) $(id).parentElement.hidden = !live && state.engine !== 'stream';
   $('live-state').textContent = live ? stateText(live) : 'channel';
+  $('live').hidden = !live && state.engine !== 'stream';
+  $('scrub-time').hidden = !$('live').hidden;
 }
 
 // What becomes of the stream that is shown.
@@ -69,106 +75,12 @@ async function watchStream() {
   if (isNew) showOutputs();
 }
 
-const NAMES = {
-  hls: 'HLS, fMP4', 'hls-ts': 'HLS, TS', dash: 'DASH', stream: 'MP4, live', 'hls-live': 'HLS, live', 'dash-live': 'DASH, live',
-  rtsp: 'RTSP', rtsps: 'RTSP, TLS', file: 'File', poster: 'Poster', thumbnails: 'Thumbnails',
-};
-
-function showOutputs() {
-  const { outputs, tracks, warnings, duration, live } = state.asset;
-  showEngines();
-  showLive();
-  $('duration').parentElement.hidden = Boolean(live);
-  $('duration').textContent = live ? '–' : clock(duration);
-  const link = encodeURIComponent(state.asset.path).replace(/%2F/g, '/').replace(/%2C/g, ',');
-  const page = outputRow('This page', `${here}/#path=${link}`);
-  const shown = Object.entries(NAMES).filter(([key]) => outputs[key]);
-  $('outputs').tBodies[0].replaceChildren(...shown.map(([key, name]) => outputRow(name, address(outputs[key]), outputs[key].reason)), page);
-  $('tracks').hidden = !tracks.length;
-  $('tracks').tBodies[0].replaceChildren(...tracks.map(trackRow));
-  $('warnings').replaceChildren(...warnings.map(w => element('li', w)));
-}
-
-// A row with an address and what can be done with it, or with the reason that there is none.
-function outputRow(name, href, reason) {
-  const tr = element('tr');
-  tr.append(element('th', name, { scope: 'row' }));
-  const cell = element('td');
-  if (!href) {
-    cell.textContent = reason;
-    cell.colSpan = 2;
-    tr.append(cell);
-    return tr;
-  }
-  cell.append(element('a', href, { href }));
-  const copy = element('button', 'copy', { type: 'button', ariaLabel: `Copy the address of ${name}` });
-  copy.onclick = async () => { copy.textContent = await copied(href) ? 'copied' : 'select it by hand'; };
-  const code = element('button', 'QR', { type: 'button', ariaLabel: `Show the address of ${name} as a QR code` });
-  code.onclick = () => showCode(name, href);
-  const last = element('td', undefined, { className: 'tight' });
-  last.append(copy, ' ', code);
-  tr.append(cell, last);
-  return tr;
-}
-
-// Shows an address for the camera of a phone.
-async function showCode(name, address) {
-  const { href, note } = await addressForOthers(address);
-  const dark = href && qrCode(href);
-  const picture = dark ? qrPicture(dark) : element('p', href ? 'The address is too long for a QR code.' : '');
-  $('code-name').textContent = name;
-  $('code-address').textContent = href || address;
-  $('code-picture').replaceChildren(picture, element('p', note, { className: 'note' }));
-  $('code').showModal();
-}
-
-function trackRow(t) {
-  const tr = element('tr');
-  const size = t.width ? `${t.width}×${t.height}` : '';
-  const rate = t.bandwidth ? `${Math.round(t.bandwidth / 1000)} kbit/s` : '';
-  const here = element('td', '');
-  const cells = [['Kind', t.kind], ['Codec', t.codec], ['Size', size], ['Language', t.language || ''], ['Label', t.label || ''],
-    ['Bandwidth', rate], ['Segments', t.segments]].map(([label, text]) => {
-    const td = element('td', text);
-    td.dataset.label = label;
-    return td;
-  });
-  here.dataset.label = 'In this browser';
-  tr.append(element('th', t.name, { scope: 'row' }), ...cells, here);
-  ability(t).then(text => { here.textContent = text; });
-  return tr;
-}
-
-// How this browser plays a track.
-async function ability(t) {
-  if (t.kind === 'text') return '';
-  if (!decodable(t.kind, t.codec)) return "can't decode it";
-  const contentType = `${t.kind}/mp4; codecs="${t.codec}"`;
-  const bitrate = t.bandwidth || 1;
-  const asked = t.kind === 'video' ? { video: { contentType, width: t.width || 1, height: t.height || 1, bitrate, framerate: 30 } }
-    : { audio: { contentType, bitrate } };
-  const info = await navigator.mediaCapabilities?.decodingInfo({ type: 'media-source', ...asked }).catch(() => null);
-  return info && info.supported && !info.smooth ? 'plays, perhaps not smoothly' : 'plays';
-}
-
-// RTSP has a port of its own on the host that the page is from.
-function address({ url, scheme, port, path }) {
-  if (scheme) return `${scheme}://${location.hostname}:${port}${token}${path}`;
-  return url ? here + url : null;
-}
-
-function problem(text) {
-  $('problem').textContent = text;
-  $('problem').hidden = false;
-  state.problem = text;
-}
-
 async function unload() {
   const player = state.player;
   state.player = null;
   if (player) await player.destroy();
-  $('seek').hidden = true;
-  for (const id of ['quality', 'audio', 'text']) {
+  $('seek').hidden = $('subtitles').hidden = $('waiting').hidden = true;
+  for (const id of ['quality', 'audio', 'text', 'speed']) {
     $(id).replaceChildren();
     $(id).disabled = true;
   }
@@ -192,11 +104,12 @@ async function play(engine) {
   state.engine = engine;
   $('engine').value = engine;
   showLive();
-  $('problem').hidden = true;
-  state.problem = null;
+  noProblem();
   const { tracks } = asset;
   const hasPictures = tracks.some(t => t.kind === 'video');
   const sound = undecodable(tracks, 'audio', 'sound is');
+  showSign(asset, hasPictures);
+  $('waiting').hidden = false;
   try {
     const url = urlFor(engine);
     const missing = hasPictures ? undecodable(tracks, 'video', 'pictures are') : sound;
@@ -216,30 +129,12 @@ async function play(engine) {
   }
 }
 
-const CODECS = [
-  [/^(hvc1|hev1)/, 'HEVC (H.265)'], [/^(dvh1|dvhe)/, 'Dolby Vision'], [/^av01/, 'AV1'], [/^vp0?9/, 'VP9'], [/^avc/, 'H.264'],
-  [/^mp4v/, 'MPEG-4 Part 2'], [/^ac-3/, 'Dolby Digital (AC-3)'], [/^ec-3/, 'Dolby Digital Plus (E-AC-3)'], [/^ac-4/, 'AC-4'],
-  [/^alac/i, 'ALAC'], [/^fLaC/i, 'FLAC'], [/^opus/i, 'Opus'], [/^mp4a\.(69|6B|34)/i, 'MP3'], [/^mp4a/, 'AAC'], [/^[if]pcm|^lpcm|^sowt|^twos/, 'PCM'],
-];
-
-// A sentence where this browser can decode no track of a kind; nothing where it can, or there is none.
-function undecodable(tracks, kind, whatIs) {
-  const all = tracks.filter(t => t.kind === kind);
-  if (!all.length || all.some(t => decodable(kind, t.codec))) return null;
-  const { codec } = all[0];
-  const name = (CODECS.find(([form]) => form.test(codec)) || [null, codec])[1];
-  const hint = /^(hvc1|hev1|dvh1|dvhe)/.test(codec) ? 'Safari can, and Chrome and Edge where the hardware decodes it. ' : '';
-  const { outputs } = state.asset;
-  const key = ['rtsp', 'hls', 'hls-ts', 'dash', 'file'].find(of => outputs[of] && address(outputs[of]));
-  const other = key ? `Open ${address(outputs[key])} in VLC or mpv.` : 'The addresses below play in VLC, mpv and other players.';
-  return `This browser can't decode ${name}, which the ${whatIs} coded in (${codec}). ${hint}${other}`;
-}
-
 // Resolves with the milliseconds from here to the first picture (or the first sound).
 async function load(url, engine) {
+  const { asset } = state;
   const begun = performance.now();
   const first = new Promise(done => {
-    if (state.asset.tracks.some(t => t.kind === 'video') && video.requestVideoFrameCallback) {
+    if (asset.tracks.some(t => t.kind === 'video') && video.requestVideoFrameCallback) {
       video.requestVideoFrameCallback(() => done());
     } else {
       video.addEventListener('playing', () => done(), { once: true });
@@ -247,32 +142,15 @@ async function load(url, engine) {
   });
   const failed = new Promise((_, fail) => { state.fail = text => { problem(text); fail(new Error(text)); }; });
   failed.catch(() => {});
+  if (state.isChosen) prepare();
   state.player = await engines[engine](url);
-  video.play().catch(() => {});
+  begin();
   await Promise.race([first, failed]);
   state.startup = Math.round(performance.now() - begun);
   $('startup').textContent = `${state.startup} ms`;
+  if (state.isChosen) settle(asset);
   choices();
   return state.startup;
-}
-
-// ---- selectors and figures
-
-function options(select, names, none, chosen, choose) {
-  const all = none === null ? [] : [[none, -1]];
-  const entries = all.concat(names.map((n, i) => [n, i]));
-  select.replaceChildren(...entries.map(([text, value]) => element('option', text, { value })));
-  select.disabled = names.length < (none === null ? 2 : 1);
-  select.value = chosen;
-  select.onchange = () => choose(Number(select.value));
-}
-
-function choices() {
-  const p = state.player;
-  if (!p) return;
-  options($('quality'), p.renditions(), 'automatic', -1, n => p.setRendition(n));
-  options($('audio'), p.audios(), null, p.audio ? p.audio() : 0, n => p.setAudio(n));
-  options($('text'), p.texts(), 'off', -1, n => p.setText(n));
 }
 
 setInterval(() => {
@@ -291,3 +169,7 @@ setInterval(() => {
 
 setInterval(watchStream, 1000);
 watchSeeking(video);
+watchControls();
+watchTouches();
+watchPlaces();
+addEventListener('keydown', pressed);

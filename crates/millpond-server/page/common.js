@@ -78,8 +78,18 @@ function script(name) {
   return scripts.get(name);
 }
 
-// Loads all that plays. The page shows its list without it.
-const playerReady = () => script('player.js');
+// Loads the style of the player. Without it, the player works all the same.
+function style() {
+  style.loaded ||= new Promise(done => {
+    const e = element('link', undefined, { rel: 'stylesheet', href: `${here}/.millpond/${site.version}/player.css` });
+    e.onload = e.onerror = () => done();
+    document.head.append(e);
+  });
+  return style.loaded;
+}
+
+// Loads all that plays. The page shows its gallery without it.
+const playerReady = () => Promise.all([script('player.js'), style()]);
 
 function bytes(n) {
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];
@@ -111,23 +121,6 @@ function decodable(kind, codec) {
   const type = `${kind}/mp4; codecs="${codec}"`;
   const source = window.ManagedMediaSource || window.MediaSource;
   return Boolean(source && source.isTypeSupported(type)) || document.createElement('video').canPlayType(type) !== '';
-}
-
-// Pages of plain HTTP from other machines have no clipboard but the old way.
-async function copied(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    const area = element('textarea', text);
-    const active = document.activeElement;
-    document.body.append(area);
-    area.select();
-    const done = document.execCommand('copy');
-    area.remove();
-    active?.focus();
-    return done;
-  }
 }
 
 // A map that forgets the entry that was used least recently.

@@ -54,10 +54,7 @@ const size = r => `${r.height || '?'}p, ${Math.round((r.bitrate || r.bandwidth |
 async function longResponse(url) {
   const player = new LongResponse(video, url, words => {
     if (words) state.fail(words);
-    else {
-      $('problem').hidden = true;
-      state.problem = null;
-    }
+    else noProblem();
   });
   return {
     destroy: async () => player.destroy(),
@@ -99,8 +96,7 @@ async function hlsJs(url) {
   if (state.asset.live) {
     compareClocks();
     hls.on(Hls.Events.FRAG_BUFFERED, () => {
-      $('problem').hidden = true;
-      state.problem = null;
+      noProblem();
     });
   }
   hls.loadSource(url);
@@ -140,8 +136,7 @@ async function dashJs(url) {
     if (e.request && e.request.mediaType === 'text') setTimeout(() => isTextChosen || chooseText(-1), 100);
     // It has gone on, perhaps at another server.
     if (e.request && e.request.type === 'MediaSegment' && !e.error) {
-      $('problem').hidden = true;
-      state.problem = null;
+      noProblem();
     }
   });
   let isOver = false;

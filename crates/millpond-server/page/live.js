@@ -100,7 +100,7 @@ class LongResponse {
   // Makes the buffer ready for a response. Each one begins at time 0, and follows the one before.
   prepare(type) {
     if (!MediaSource.isTypeSupported(type)) {
-      throw Object.assign(new Error(`This browser can't decode ${type}. The addresses below play in VLC, mpv and other players.`), { isFinal: true });
+      throw Object.assign(new Error(`This browser can't decode ${type}. The addresses in the details play in VLC, mpv and other players.`), { isFinal: true });
     }
     if (!this.buffer) {
       this.buffer = this.source.addSourceBuffer(type);

@@ -71,7 +71,7 @@ impl Store {
     #[must_use]
     pub fn derived(&self, source: &Arc<Object>, derivation: Arc<dyn Derivation>) -> Arc<Object> {
         let name = derivation.name();
-        self.derived_objects().get_or_make(source, name, || {
+        self.derived_objects().get_or_make(source.named().hash, source, name, || {
             let meta = meta(source, &*derivation);
             let path = source.path().join(name).unwrap_or_else(|_| source.path().clone());
             let named = Named::new(&source.source().name, &path, &meta);

@@ -36,6 +36,7 @@ mod error;
 mod freshness;
 #[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod intervals;
+mod joined;
 mod layout;
 mod location;
 mod lookups;
@@ -75,6 +76,7 @@ pub use disk::ring;
 pub use disk::slab::{ObjectName, SlabError, held_lock};
 pub use error::{At, ErrorKind, OriginError, Phase};
 pub use freshness::{Freshness, Permission, Storage};
+pub use joined::{JoinedRanges, JoinedSource};
 pub use layout::{Layout, LayoutError, Piece, StoreRate, Striping};
 pub use location::{BucketPrefix, Cloud, OriginLocation};
 pub use lookups::LookupTimes;

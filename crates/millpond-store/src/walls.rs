@@ -4,7 +4,7 @@ use millpond_walls::{Rows, Walls, compact, production};
 
 /// Rows of modules from the top to the ground. Modules of one row don't import each other.
 const ROWS: Rows = &[
-    &["build", "contents", "derived", "scattered"],
+    &["build", "contents", "derived", "joined", "scattered"],
     &["store", "stripe"],
     &["reading"],
     &["named_origin"],

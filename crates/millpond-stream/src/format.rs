@@ -43,6 +43,7 @@ impl Format {
             enabled: source.enabled,
             alternate_group: source.alternate_group,
             purposes: source.purposes,
+            captions: None,
             codec: source.codec.clone(),
             sample_entry: source.sample_entry.clone(),
             edits: Vec::new(),

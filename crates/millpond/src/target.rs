@@ -1,6 +1,6 @@
 //! A file or a URL of one object, as the tools take it.
 
-use millpond_library::{IndexError, is_manifest};
+use millpond_library::{IndexError, is_manifest, is_playlist};
 use millpond_media::{Foreign, Indexer, MediaError, Movie, Step};
 use millpond_place::PlaceSpec;
 use millpond_store::{Object, ObjectPath, OriginOptions, Store, StoreOptions};
@@ -80,10 +80,15 @@ async fn unreadable(store: &Store, object: &Arc<Object>, error: &MediaError) -> 
     if error.offset() == 0 {
         let head = store.read_all(object, 0..object.meta().len.min(HEAD)).await;
         if let Some(format) = head.ok().and_then(|head| Foreign::of_bytes(&head)) {
-            if format == Foreign::Text && is_manifest(path.file_name()) {
+            let what = match format {
+                Foreign::Text if is_manifest(path.file_name()) => Some("a server manifest"),
+                Foreign::Playlist if is_playlist(path.file_name()) => Some("an HLS playlist"),
+                _ => None,
+            };
+            if let Some(what) = what {
                 return format!(
-                    "{path}: is a server manifest, which lists media files, expected one of these files. `millpond serve` plays the \
-                     manifest at its path, as PATH/index.m3u8"
+                    "{path}: is {what}, which lists media files, expected one of these files. `millpond serve` plays it at its path, as \
+                     PATH/index.m3u8"
                 );
             }
             return format!("{path}: {}", IndexError::explained(path.file_name(), format));

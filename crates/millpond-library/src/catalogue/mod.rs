@@ -7,6 +7,7 @@
 mod crawl;
 mod names;
 mod query;
+mod titles;
 
 use crate::library::Library;
 use crawl::Crawl;
@@ -22,6 +23,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+pub use titles::{PlayableTitle, PlayableTitles, playable_titles};
 use tokio::sync::watch;
 
 /// Names younger than this are not read again.

@@ -220,7 +220,7 @@ fn sequence(path: &ObjectPath, entries: &[smil::ManifestEntry]) -> Result<Recipe
     }
     let mut recipe = Recipe::default();
     for (number, smil::ManifestEntry { src, clip, .. }) in (1..).zip(entries) {
-        if !is_media(src) {
+        if !is_media(src) && !names::is_playlist(src) {
             return Err(format!(
                 "item {number}: found {src}, expected a media file: stitched titles don't contain others"
             ));

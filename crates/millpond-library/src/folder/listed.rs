@@ -2,7 +2,7 @@
 
 use crate::{
     folder::{FolderContent, LeftOut, has_playlist, is_title},
-    names::{is_manifest, stem},
+    names::{is_manifest, is_playlist, stem},
     options::Titles,
     url_list::shared,
 };
@@ -46,7 +46,7 @@ pub enum RowKind {
     List,
     /// A media file.
     File,
-    /// A server manifest.
+    /// A server manifest, or an HLS playlist.
     Manifest,
     /// A folder that holds others.
     Folder,
@@ -101,7 +101,7 @@ impl ListedFolder {
         rows.extend(entries.iter().filter(|entry| !entry.folder).filter_map(|entry| {
             let kind = match &entry.name {
                 name if is_title(name, has_playlist) => RowKind::File,
-                name if is_manifest(name) => RowKind::Manifest,
+                name if is_manifest(name) || is_playlist(name) => RowKind::Manifest,
                 _ => return None,
             };
             let path = format!("{prefix}{}", entry.name);

@@ -17,7 +17,7 @@ pub(crate) const OWN_MANIFESTS: [&str; 2] = ["index.smil", "index.ism"];
 pub struct FolderContent {
     /// Titles among the media files, in the order of their first files.
     pub titles: Vec<Title>,
-    /// Server manifests.
+    /// Server manifests and HLS playlists.
     pub manifests: Vec<String>,
     /// Subtitle files.
     pub subtitles: Vec<String>,
@@ -61,7 +61,7 @@ impl FolderContent {
         content.folders = entries.iter().filter(|entry| entry.folder).map(|entry| entry.name.clone()).collect();
         for name in files().filter(|name| !is_title(name, has_playlist)) {
             match Foreign::of_name(name) {
-                _ if names::is_manifest(name) => content.manifests.push(name.to_owned()),
+                _ if names::is_manifest(name) || names::is_playlist(name) => content.manifests.push(name.to_owned()),
                 _ if names::is_subtitle(name) => content.subtitles.push(name.to_owned()),
                 Some(format) => content.left_out.push(LeftOut { name: name.to_owned(), format }),
                 None => content.others += 1,
@@ -159,7 +159,10 @@ mod tests {
         assert_eq!(left, [("a.avi", Foreign::Avi), ("b.WMV", Foreign::Asf)]);
         assert_eq!(paths(&mixed), ["d.mp4", "e.ts"]);
         let ready = content(&["index.m3u8", "1.ts", "2.ts", "a.wmv"]);
-        assert_eq!((ready.left_out.len(), ready.others, ready.is_asset), (1, 3, false));
+        assert_eq!((ready.left_out.len(), ready.others, ready.is_asset), (1, 2, false));
+        assert_eq!((paths(&ready).len(), &ready.manifests[..]), (0, &["index.m3u8".to_owned()][..]));
+        let fragments = content(&["film.m3u8", "init.mp4", "film0.m4s", "film.mp4"]);
+        assert_eq!((paths(&fragments), fragments.others, fragments.is_asset), (vec![""], 2, true));
     }
 
     #[test]

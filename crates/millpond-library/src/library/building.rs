@@ -1,19 +1,23 @@
 //! Making an asset: its files are opened and indexed, and one presentation is built over them.
 
 use crate::{
-    asset::{Asset, AssetKey, Detail},
+    asset::{Asset, AssetKey, Detail, JoinedSegments},
     copying::may_grow,
     error::LibraryError,
     folder::grouping::{Member, Recipe, SidecarFile},
     index_files::{SEED, fnv},
-    library::{Library, Purpose, folder_path, frames::Frames, index::HEAD, stitching::missing},
+    library::{
+        Library, Purpose, folder_path, frames::Frames, index::HEAD, segments::JoinedPlaylist, stitching::missing,
+    },
+    names,
+    options::AssetOptions,
     version::AssetVersion,
     work::{Charge, PoolError, WorkPool},
 };
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use millpond_media::{Movie, Work};
 use millpond_package::{
-    KeyAddress, Presentation, PresentationOptions, Sidecar, SourceObject, building_bytes,
+    CaptionRule, KeyAddress, Presentation, PresentationOptions, Sidecar, SourceObject, building_bytes,
     ladder::{self, Shape},
     text,
 };
@@ -40,6 +44,8 @@ struct OpenedFile {
     media: Arc<Object>,
     /// The objects whose change changes it.
     depends: Vec<Arc<Object>>,
+    /// The segments, if it is an HLS playlist.
+    joined: Option<JoinedSegments>,
 }
 
 impl Library {
@@ -56,7 +62,8 @@ impl Library {
             return Err(LibraryError::NoAsset(shown));
         }
         let is_stitched = !recipe.items.is_empty();
-        if is_stitched {
+        let is_joined = recipe.members.iter().any(|member| names::is_playlist(member.path.file_name()));
+        if is_stitched || is_joined {
             building.detail = Detail::Samples;
         }
         let sources = self.sources(place, &recipe.members, building).await;
@@ -70,7 +77,7 @@ impl Library {
             sidecars.push(self.sidecar(place, file, building).await?);
         }
         let is_outlined = sources.iter().any(|source| source.movie.outline.is_some());
-        let is_indivisible = sources.iter().all(|source| source.movie.is_indivisible);
+        let is_indivisible = is_joined || sources.iter().all(|source| source.movie.is_indivisible);
         let options = PresentationOptions { target_duration: self.options().segment_duration.as_secs_f64() };
         let refused = |error| LibraryError::Refused { asset: shown.clone(), error };
         building.charge(&self.pool, building_bytes(&sources)).await.map_err(refused)?;
@@ -82,14 +89,16 @@ impl Library {
         let presentation = self.pool.run(&work, job).await.map_err(refused)?;
         let presentation =
             presentation.map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
-        let key_address = self.options().places.get(place).and_then(|place| place.key_address.clone());
+        let AssetOptions { key_address, captions, .. } = self.options().places.get(place).cloned().unwrap_or_default();
         for warning in presentation.warnings() {
             tracing::warn!(asset = %shown, %warning, "packaging");
         }
         for file in &left_out {
             tracing::warn!(asset = %shown, %file, "another title than the rest of its folder");
         }
-        let whole = self.identity(&recipe, &building.depends, key_address.as_deref());
+        let joined = building.joined.iter().map(|joined| &joined.object);
+        let depends = building.depends.iter().chain(joined);
+        let whole = self.identity(&recipe, depends, key_address.as_deref(), &captions);
         let detail = if is_outlined { Detail::Outline } else { Detail::Samples };
         let identity = identity_in(whole, detail);
         let presentation = presentation.below(format!("{}/", AssetVersion(identity)));
@@ -103,9 +112,13 @@ impl Library {
             objects: std::mem::take(&mut building.objects),
             made: presentation.all_tracks().map(|_| AtomicU8::new(0)).collect(),
             presentation: Arc::new(
-                presentation.with_key_address(key_address).with_thumbnails(self.options().lists_thumbnails),
+                presentation
+                    .with_key_address(key_address)
+                    .with_captions(captions)
+                    .with_thumbnails(self.options().lists_thumbnails),
             ),
             depends: std::mem::take(&mut building.depends),
+            joined: std::mem::take(&mut building.joined),
             listed: building.listed.take(),
             checked_ms: AtomicU64::new(self.now_ms()),
             doubted_ms: AtomicU64::new(0),
@@ -126,8 +139,9 @@ impl Library {
         let opening: Vec<_> = members.iter().map(|member| self.source(place, member, (purpose, detail))).collect();
         let mut opened = stream::iter(opening).buffered(FILES_AT_ONCE);
         let mut sources = Vec::with_capacity(members.len());
-        while let Some(OpenedFile { source, media, depends }) = opened.try_next().await? {
+        while let Some(OpenedFile { source, media, depends, joined }) = opened.try_next().await? {
             building.depends.extend(depends);
+            building.joined.extend(joined);
             building.objects.push(media);
             sources.push(source);
         }
@@ -136,8 +150,11 @@ impl Library {
 
     /// Opens and indexes one file.
     async fn source(&self, place: &str, member: &Member, need: (Purpose, Detail)) -> Result<OpenedFile, LibraryError> {
+        if names::is_playlist(member.path.file_name()) {
+            return self.segments(place, member, need.0).await;
+        }
         let object = self.store.open_head(place, &member.path, HEAD).await?;
-        let movie = self.movie(&object, need).await?;
+        let movie = self.movie(&object, need, Arc::default()).await?;
         let mut depends = vec![object.clone()];
         let media = match (&movie.external_media, Frames::of(&movie)) {
             (Some(location), _) => {
@@ -148,17 +165,36 @@ impl Library {
             (None, Some(frames)) => self.store.derived(&object, Arc::new(frames)),
             (None, None) => object,
         };
-        Ok(OpenedFile { source: member.source(movie), media, depends })
+        Ok(OpenedFile { source: member.source(movie), media, depends, joined: None })
     }
 
-    /// Returns the index of an object. An object that ends too early and may still grow is an error.
+    /// Opens the segments of an HLS playlist, and indexes them as one object.
+    async fn segments(&self, place: &str, member: &Member, purpose: Purpose) -> Result<OpenedFile, LibraryError> {
+        let JoinedPlaylist { playlist, object, starts, heap_bytes } = self.joined(place, &member.path).await?;
+        let movie = self.movie(&object, (purpose, Detail::Samples), starts).await?;
+        if movie.external_media.is_some() {
+            let why =
+                "found segments that refer to another file for their media, expected the media in them".to_owned();
+            return Err(LibraryError::Manifest { manifest: member.path.to_string(), why });
+        }
+        let media = match Frames::of(&movie) {
+            Some(frames) => self.store.derived(&object, Arc::new(frames)),
+            None => object.clone(),
+        };
+        let joined = Some(JoinedSegments { object, heap_bytes });
+        Ok(OpenedFile { source: member.source(movie), media, depends: vec![playlist], joined })
+    }
+
+    /// Returns the index of an object. An object that ends too early and may still grow is an error. `joints` are the offsets at which
+    /// a segment begins that is joined with others.
     async fn movie(
         &self,
         object: &Arc<Object>,
         (purpose, detail): (Purpose, Detail),
+        joints: Arc<[u64]>,
     ) -> Result<Arc<Movie>, LibraryError> {
         let meta = object.meta();
-        let movie = self.indexes.get(object, purpose, detail).await;
+        let movie = self.indexes.get_joined(object, (purpose, detail), joints).await;
         let cut_short = match &movie {
             Ok(movie) => movie.cut_short,
             Err(error) => error.is_cut_short(meta.len),
@@ -172,7 +208,10 @@ impl Library {
     /// Whether the file at `path` is still being copied into its place.
     pub(crate) async fn is_being_copied(&self, place: &str, path: &ObjectPath) -> bool {
         let Ok(object) = self.store.open(place, path).await else { return false };
-        matches!(self.movie(&object, (Purpose::Listing, Detail::Outline)).await, Err(LibraryError::BeingCopied { .. }))
+        matches!(
+            self.movie(&object, (Purpose::Listing, Detail::Outline), Arc::default()).await,
+            Err(LibraryError::BeingCopied { .. })
+        )
     }
 
     async fn sidecar(&self, place: &str, file: &SidecarFile, building: &mut Building) -> Result<Sidecar, LibraryError> {
@@ -197,7 +236,13 @@ impl Library {
     }
 
     /// Returns a hash of everything that bytes made of an asset depend on.
-    fn identity(&self, recipe: &Recipe, depends: &[Arc<Object>], keys: Option<&KeyAddress>) -> u64 {
+    fn identity<'a>(
+        &self,
+        recipe: &Recipe,
+        depends: impl Iterator<Item = &'a Arc<Object>>,
+        keys: Option<&KeyAddress>,
+        captions: &CaptionRule,
+    ) -> u64 {
         let mut hash = fnv(env!("CARGO_PKG_VERSION").as_bytes(), SEED);
         hash = fnv(format!("{recipe:?}").as_bytes(), hash);
         hash = fnv(&self.options().segment_duration.as_secs_f64().to_le_bytes(), hash);
@@ -206,6 +251,9 @@ impl Library {
         }
         if let Some(address) = keys {
             hash = fnv(format!("{address:?}").as_bytes(), hash);
+        }
+        if *captions != CaptionRule::Auto {
+            hash = fnv(format!("captions {captions}").as_bytes(), hash);
         }
         for object in depends {
             hash = fnv(object.path().as_str().as_bytes(), hash);
@@ -243,6 +291,7 @@ pub(crate) struct Building {
     detail: Detail,
     objects: Vec<Arc<Object>>,
     depends: Vec<Arc<Object>>,
+    joined: Vec<JoinedSegments>,
     pub(crate) listed: Option<(ObjectPath, Vec<Entry>)>,
     /// Memory of the work, until the asset itself is counted.
     charges: Vec<Charge>,
@@ -286,13 +335,17 @@ pub(crate) fn identity_in(whole: u64, detail: Detail) -> u64 {
 
 /// Returns the object that a data reference names: relative to the index file's folder, never outside the place.
 fn external(index: &ObjectPath, location: &str) -> Result<ObjectPath, LibraryError> {
-    let wrong = |why: String| LibraryError::Manifest { manifest: index.to_string(), why };
-    if location.contains("://") || location.starts_with('/') {
-        return Err(wrong(format!("data reference {location:?}: expected a path relative to the index file")));
+    let found = beside(index, location, "the index file");
+    found.map_err(|why| LibraryError::Manifest { manifest: index.to_string(), why: format!("data reference {why}") })
+}
+
+/// Returns the object that a URI in a file names: relative to the file's folder, never outside the place. `shown` is the file in errors.
+pub(crate) fn beside(file: &ObjectPath, uri: &str, shown: &str) -> Result<ObjectPath, String> {
+    if uri.contains("://") || uri.starts_with('/') {
+        return Err(format!("{uri:?}: expected a path relative to {shown}"));
     }
-    let decoded = percent_encoding::percent_decode_str(location)
-        .decode_utf8()
-        .map_err(|_| wrong(format!("data reference {location:?} is not UTF-8")))?;
+    let decoded =
+        percent_encoding::percent_decode_str(uri).decode_utf8().map_err(|_| format!("{uri:?} is not UTF-8"))?;
     let decoded = decoded.strip_prefix("./").unwrap_or(&decoded);
-    index.parent().join(decoded).map_err(|e| wrong(format!("data reference {location:?}: {e}")))
+    file.parent().join(decoded).map_err(|error| format!("{uri:?}: {error}"))
 }

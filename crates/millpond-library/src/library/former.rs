@@ -55,6 +55,7 @@ fn renewed(former: &Asset, asset: &Asset) -> Asset {
         left_out: former.left_out.clone(),
         modified: former.modified,
         depends: asset.depends.clone(),
+        joined: asset.joined.clone(),
         listed: None,
         checked_ms: copy(&asset.checked_ms),
         doubted_ms: copy(&asset.doubted_ms),

@@ -110,6 +110,16 @@ impl Indexes {
         purpose: Purpose,
         detail: Detail,
     ) -> Result<Arc<Movie>, IndexError> {
+        self.get_joined(object, (purpose, detail), Arc::default()).await
+    }
+
+    /// As [`get`](Self::get), for an object of joined segments. Each of them begins at one of `joints`.
+    pub(crate) async fn get_joined(
+        self: &Arc<Self>,
+        object: &Arc<Object>,
+        (purpose, detail): (Purpose, Detail),
+        joints: Arc<[u64]>,
+    ) -> Result<Arc<Movie>, IndexError> {
         let key = Key::of(object, detail);
         let whole = || self.memory.get(&key.whole()).filter(|movie| movie.is_indivisible);
         if let Some(movie) = self.memory.get(&key).or_else(whole) {
@@ -119,9 +129,9 @@ impl Indexes {
             return Err(error);
         }
         let job = || {
-            let (indexes, object, key) = (self.clone(), object.clone(), key.clone());
+            let (indexes, object, key, joints) = (self.clone(), object.clone(), key.clone(), joints.clone());
             async move {
-                let movie = indexes.load_or_build(&key, &object, purpose).await;
+                let movie = indexes.load_or_build(&key, &object, (purpose, &joints[..])).await;
                 let movie = movie.inspect_err(|error| indexes.remember(&key.whole(), error))?;
                 Ok(indexes.keep(&key, movie))
             }
@@ -167,7 +177,12 @@ impl Indexes {
         }
     }
 
-    async fn load_or_build(&self, key: &Key, object: &Arc<Object>, purpose: Purpose) -> Result<Movie, IndexError> {
+    async fn load_or_build(
+        &self,
+        key: &Key,
+        object: &Arc<Object>,
+        (purpose, joints): (Purpose, &[u64]),
+    ) -> Result<Movie, IndexError> {
         // An object that its origin forbids to store reaches no disk.
         let files = self.files.as_ref().filter(|_| object.is_storable());
         if let Some(files) = files
@@ -177,7 +192,7 @@ impl Indexes {
         }
         let started = Instant::now();
         let span = tracing::info_span!(target: trace::TARGET, "index job", millpond.path = object.path().as_str());
-        let built = self.build(object, purpose, key.detail).instrument(span).await;
+        let built = self.build(object, (purpose, key.detail), joints).instrument(span).await;
         let Built { movie, bytes, charges } = built.inspect_err(|_| self.counters.index_failed())?;
         self.counters.index_built(started.elapsed(), bytes);
         tracing::info!(
@@ -244,11 +259,16 @@ impl Indexes {
 
     /// Drives the indexer over the store. What it reads is charged before it is read, and each step of the indexer is a
     /// job of the pool.
-    async fn build(&self, object: &Arc<Object>, purpose: Purpose, detail: Detail) -> Result<Built, IndexError> {
+    async fn build(
+        &self,
+        object: &Arc<Object>,
+        (purpose, detail): (Purpose, Detail),
+        joints: &[u64],
+    ) -> Result<Built, IndexError> {
         let mut reads = self.store.scattered(object);
         let work = Work::new(MOST_STEPS);
         let limits = IndexLimits { head: HEAD, ..IndexLimits::default() };
-        let mut indexer = Indexer::with_limits(object.meta().len, limits).with_work(work.clone());
+        let mut indexer = Indexer::with_limits(object.meta().len, limits).with_work(work.clone()).joined_at(joints);
         if detail == Detail::Outline {
             indexer = indexer.outlining();
         }

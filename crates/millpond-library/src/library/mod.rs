@@ -6,6 +6,7 @@ mod frames;
 pub(crate) mod index;
 mod loading;
 mod open_files;
+mod segments;
 mod stitching;
 
 use crate::{
@@ -260,6 +261,10 @@ impl Library {
             former.path() == now.path() && (is_longer(former, now) || is_same(former, now))
         };
         let grew = pairs().any(|(former, now)| is_longer(former, now));
+        // A longer playlist may have other segments.
+        if !former.joined.is_empty() || !asset.joined.is_empty() {
+            return false;
+        }
         if former.depends.len() != asset.depends.len() || !grew || !pairs().all(stays) {
             return false;
         }
@@ -298,6 +303,9 @@ impl Library {
     }
 
     async fn unchanged(&self, place: &str, asset: &Asset) -> bool {
+        if asset.has_changed_segments() {
+            return false;
+        }
         for object in &asset.depends {
             match self.store.open(place, object.path()).await {
                 Ok(now) if now.meta().version == object.meta().version => {}

@@ -4,6 +4,7 @@
 //! configuration for transport streams. `iso` writes the sample entry for init segments.
 
 pub mod audio;
+pub mod captions;
 mod fields;
 pub(crate) mod from_quicktime;
 pub(crate) mod importance;

@@ -206,6 +206,7 @@ fn bare(movie: &Movie) -> Movie {
         fragmented: true,
         tracks: Vec::new(),
         clips: Vec::new(),
+        chapters: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: movie.system_headers.clone(),

@@ -1,8 +1,9 @@
 //! Finds all movie fragments of an object in few round trips.
 //!
 //! The object after the movie box is one lane of boxes. An index (`sidx`, `mfra`) cuts it into several lanes at the
-//! offsets it names, and all lanes are walked in parallel. A lane finds every fragment in it, so an index that omits
-//! some does no harm. A wrong index shows as a box that extends past its lane, and is then ignored.
+//! offsets it names, and all lanes are walked in parallel. Joints of an object of several files cut it too. A lane finds
+//! every fragment in it, so an index that omits some does no harm. A wrong index shows as a box that extends past its
+//! lane, and is then ignored.
 
 use crate::{
     boxes::{FourCc, Node, show},
@@ -99,6 +100,14 @@ impl FragmentWalk {
             rounds: Rounds::to_fragments(),
             work,
         }
+    }
+
+    /// Walks from each of these offsets at the same time, because a file begins there that was joined with the one before.
+    pub(crate) fn joined_at(mut self, joints: &[u64]) -> Self {
+        if !joints.is_empty() {
+            self.cut(joints.to_vec());
+        }
+        self
     }
 
     /// Skips the search for an index at the end of the object.

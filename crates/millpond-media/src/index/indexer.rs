@@ -15,7 +15,7 @@ use crate::{
     },
     matroska::{self, MatroskaIndexer, MatroskaStep},
     movie::{Movie, sample_table::SampleTable},
-    mp4::moov::MovieDraft,
+    mp4::{chapters::ChapterTrack, moov::MovieDraft},
     scan::{FileScan, ScanStep},
     sound_file,
     ts_file::{self, TsFileIndexer, TsFileStep},
@@ -57,7 +57,7 @@ pub enum Step {
 /// A progressive file takes one batch of reads, or two where the movie box is large or at the end. A fragmented file
 /// takes two or three with an index of its fragments (`sidx`, `mfra`), else one per fragment. Where sync flags look
 /// wrong, the first bytes of a few samples are read too, in up to 21 further batches. MP3 takes one more batch of a few
-/// bytes per track.
+/// bytes per track. So do chapters in a track of text, where the movie box doesn't list them: 32 reads of 64 KiB at most.
 ///
 /// A transport stream is read as a whole, eight MiB a batch. Sound files and FLV files are read from their beginning to their end, in
 /// requests of 1 MiB. PCM is told by headers alone.
@@ -69,10 +69,14 @@ pub struct Indexer {
     object_len: u64,
     limits: IndexLimits,
     outlining: bool,
+    /// Offsets at which another file begins that was joined with the one before.
+    joints: Vec<u64>,
     /// Where the walk over all fragments begins, if no outline is found: the movie box, its offset, and what follows it.
     whole: Option<(Bytes, Lane)>,
     /// The outlined movie before its samples were compared with the media.
     outlined: Option<Box<Movie>>,
+    /// Titles of chapters that are read with the first frames.
+    chapter_track: Option<ChapterTrack>,
     stage: Stage,
     missing: Vec<ByteRange>,
     arrived: Arrived,
@@ -118,8 +122,10 @@ impl Indexer {
             object_len,
             limits,
             outlining: false,
+            joints: Vec::new(),
             whole: None,
             outlined: None,
+            chapter_track: None,
             stage,
             missing: Vec::new(),
             arrived: Arrived::default(),
@@ -132,6 +138,13 @@ impl Indexer {
     #[must_use]
     pub fn outlining(self) -> Self {
         Self { outlining: true, ..self }
+    }
+
+    /// Notes that the object consists of files that were joined, each of which begins at one of these offsets, in rising order.
+    /// Counters of a transport stream may begin anew there, and fragments are searched from each on.
+    #[must_use]
+    pub fn joined_at(self, joints: &[u64]) -> Self {
+        Self { joints: joints.to_vec(), ..self }
     }
 
     /// Spends each step of indexing on `work`; without this call the steps are unlimited.
@@ -219,6 +232,9 @@ impl Indexer {
             Stage::Fragments(parts) => self.find_fragments(*parts),
             Stage::Frames(mut movie) => {
                 first_frames::learn(&mut movie, &self.arrived);
+                if let Some(track) = self.chapter_track.take() {
+                    movie.chapters = track.read(|range| self.arrived.get(range).cloned());
+                }
                 Ok(self.done(*movie))
             }
             Stage::Entries(search) => self.find_entries(*search),
@@ -238,7 +254,8 @@ impl Indexer {
             }
             if lane.held_to() == 0 && !is_iso(&bytes) {
                 if let Some((form, start)) = ts_file::find_packets(&bytes, self.object_len) {
-                    let indexer = TsFileIndexer::new(self.object_len, form, start, self.work.clone());
+                    let joints = std::mem::take(&mut self.joints);
+                    let indexer = TsFileIndexer::new(self.object_len, form, start, self.work.clone()).joined_at(joints);
                     return self.read_transport_stream(Box::new(indexer));
                 }
                 if let Some(reader) = flv_file::reader(&bytes).or_else(|| sound_file::reader(&bytes)) {
@@ -257,8 +274,9 @@ impl Indexer {
         };
         let node = Node::new(&moov, lane.at(), "moov")
             .ok_or_else(|| MediaError::truncated("moov", lane.at(), moov.len() as u64, 8))?;
-        let draft = MovieDraft::parse(&node, self.object_len, self.work.clone())?;
+        let mut draft = MovieDraft::parse(&node, self.object_len, self.work.clone())?;
         if !draft.fragmented() {
+            self.chapter_track = draft.take_chapter_track();
             return self.finish(draft);
         }
         let at = lane.at();
@@ -337,7 +355,7 @@ impl Indexer {
     /// Begins the walk over all fragments behind a movie box of `header` bytes.
     fn walk_of(&self, lane: Lane, header: usize) -> FragmentWalk {
         let limit = self.limits.max_metadata.saturating_sub(header as u64);
-        FragmentWalk::new(lane, limit, self.work.clone())
+        FragmentWalk::new(lane, limit, self.work.clone()).joined_at(&self.joints)
     }
 
     fn find_outline(&mut self, mut search: Box<OutlineSearch>) -> Result<Step, MediaError> {
@@ -403,9 +421,12 @@ impl Indexer {
         Ok(Step::Need(wanted))
     }
 
-    /// Requests the first frames whose content the movie box doesn't describe.
+    /// Requests the first frames whose content the movie box doesn't describe, and titles of chapters.
     fn look_at_frames(&mut self, movie: Movie) -> Result<Step, MediaError> {
-        let wanted = first_frames::wanted(&movie);
+        let mut wanted = first_frames::wanted(&movie);
+        wanted.extend(self.chapter_track.iter().flat_map(ChapterTrack::wanted));
+        wanted.sort_unstable();
+        wanted.dedup();
         if wanted.is_empty() {
             return Ok(self.done(movie));
         }

@@ -37,6 +37,8 @@ pub(super) struct Block {
     pub(super) is_key: bool,
     /// `BlockDuration` in ticks of the segment.
     pub(super) duration: Option<u64>,
+    /// Nanoseconds at its end that are not heard (`DiscardPadding`).
+    pub(super) padding: u64,
     /// First two bytes of its first frame; zeros where it has fewer.
     pub(super) opening: [u8; 2],
     /// Beginning of its first frame, where [`Clusters::show_first_of`] asked for it.
@@ -103,6 +105,7 @@ struct Group {
     end: u64,
     block: Option<Block>,
     duration: Option<u64>,
+    padding: u64,
     has_reference: bool,
 }
 
@@ -168,7 +171,8 @@ impl Clusters {
                 if let Some(block) = group.block {
                     let is_key = !group.has_reference;
                     let element = ByteRange::new(group.start, group.end);
-                    return Ok(Event::Block(Block { element, is_key, duration: group.duration, ..block }));
+                    let (duration, padding) = (group.duration, group.padding);
+                    return Ok(Event::Block(Block { element, is_key, duration, padding, ..block }));
                 }
                 continue;
             }
@@ -262,7 +266,7 @@ impl Clusters {
                 let start = self.window.at();
                 self.window.advance(header.length);
                 let end = self.window.at().saturating_add(body);
-                self.group = Some(Group { start, end, block: None, duration: None, has_reference: false });
+                self.group = Some(Group { start, end, block: None, duration: None, padding: 0, has_reference: false });
                 Ok(None)
             }
             _ => self.skip(header),
@@ -283,13 +287,16 @@ impl Clusters {
                 group.has_reference = true;
                 self.skip(header)
             }
-            (ids::BLOCK_DURATION, body @ ..=8) => {
+            (id @ (ids::BLOCK_DURATION | ids::DISCARD_PADDING), body @ ..=8) => {
                 let Some(bytes) = self.window.bytes(header.length + body) else {
                     return Ok(Some(self.wants(header.length + body)));
                 };
                 let value =
                     bytes.iter().skip(header.length as usize).fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
-                group.duration = Some(value);
+                match id {
+                    ids::BLOCK_DURATION => group.duration = Some(value),
+                    _ => group.padding = at_end(value, body),
+                }
                 self.skip(header)
             }
             _ => self.skip(header),
@@ -355,7 +362,8 @@ impl Clusters {
             self.count_damage()?;
             return Ok(None);
         };
-        let block = Block { track: head.track, element, time, is_key: head.is_key, duration: None, opening, first };
+        let block =
+            Block { track: head.track, element, time, is_key: head.is_key, duration: None, padding: 0, opening, first };
         match &mut self.group {
             Some(group) => {
                 group.block = Some(block);
@@ -434,9 +442,54 @@ impl Clusters {
     }
 }
 
+/// Returns a `DiscardPadding` of `bytes` bytes, in nanoseconds; 0 where it is negative, and so discards the beginning (5.1.3.5.7).
+const fn at_end(value: u64, bytes: u64) -> u64 {
+    match bytes {
+        1..=8 if value >> (8 * bytes - 1) == 0 => value,
+        _ => 0,
+    }
+}
+
 /// Whether bytes are the header of a cluster, and that of an element which clusters begin with.
 fn begins_cluster(bytes: &[u8]) -> bool {
     let ebml::Read::Header(header) = Header::read(bytes) else { return false };
     let first = usize::try_from(header.length).ok().and_then(|length| bytes.get(length));
     header.id == ids::CLUSTER && first.is_some_and(|first| FIRST.contains(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The block of a cluster with one group, whose block is followed by this element.
+    fn block(element: &[u8]) -> Block {
+        let group = [&[0xa1, 0x86, 0x81, 0, 0, 0, b'a', b'b'][..], element].concat();
+        let head = [0xe7, 0x81, 0, 0xa0, 0x80 | u8::try_from(group.len()).unwrap()];
+        let size = 0x80 | u8::try_from(head.len() + group.len()).unwrap();
+        let cluster = [&ids::CLUSTER.to_be_bytes()[..], &[size], &head, &group].concat();
+        let length = cluster.len() as u64;
+        let mut clusters = Clusters::new(ByteRange::new(0, length), length, 64, Work::unlimited());
+        loop {
+            match clusters.next().unwrap() {
+                Event::Needs(range) => {
+                    let bytes = &cluster[range.start as usize..range.end as usize];
+                    clusters.supply(Bytes::copy_from_slice(bytes));
+                }
+                Event::Block(block) => return block,
+                Event::End => panic!("no block"),
+            }
+        }
+    }
+
+    #[test]
+    fn padding_at_the_end_is_read() {
+        let padding = |body: &[u8]| {
+            let head = [0x75, 0xa2, 0x80 | u8::try_from(body.len()).unwrap()];
+            let element = [&head[..], body].concat();
+            block(&element).padding
+        };
+        assert_eq!((padding(&[0, 0xcd, 0xfe, 0x60]), padding(&[0x7f])), (13_500_000, 127));
+        assert_eq!([padding(&[0xcd, 0xfe, 0x60]), padding(&[0xff; 8]), padding(&[])], [0; 3], "negative, or none");
+        assert_eq!((block(&[]).padding, block(&[0x9b, 0x81, 7]).duration), (0, Some(7)));
+    }
 }

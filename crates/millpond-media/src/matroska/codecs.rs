@@ -115,14 +115,16 @@ impl FirstFrame {
     pub(super) fn made(self, frame: &[u8], entry: &TrackEntry) -> Result<Made, MediaError> {
         let made = match self {
             Self::Vp8 => make::vp8(frame),
-            Self::Vp9 => make::vp9(frame),
+            Self::Vp9 => make::vp9_stated(frame, entry.color()),
             Self::Av1 => make::av1(frame),
             Self::Ac3 => make::ac3(frame),
             Self::Eac3 => make::eac3(frame),
             Self::MpegAudio => make::mpeg_audio(frame),
         }?;
         Ok(match &entry.kind {
-            EntryKind::Video(picture) => make::shown(made, picture.pixel_aspect(), picture.color)?,
+            EntryKind::Video(picture) => {
+                make::shown(made, picture.pixel_aspect(), picture.color, picture.light.boxes())?
+            }
             _ => made,
         })
     }
@@ -134,6 +136,7 @@ fn video(entry: &TrackEntry, picture: &Picture) -> Option<Result<Way, MediaError
         .iter()
         .filter_map(|(kind, data)| Some((u32::try_from(*kind).ok()?.to_be_bytes(), data.clone())))
         .filter(|(kind, _)| DOLBY_VISION.contains(kind))
+        .chain(picture.light.boxes())
         .collect();
     let pictures =
         Pictures { size: picture.size, pixel_aspect: picture.pixel_aspect(), color: picture.color, boxes: &boxes };

@@ -1,6 +1,7 @@
 //! Reads what stands before the clusters of a segment, and what its `SeekHead` names.
 
 use super::{
+    chapters,
     cues::{self, Cue},
     ebml::{self, Header, Here, LONGEST_HEADER},
     ids,
@@ -8,7 +9,7 @@ use super::{
     tags::{self, TrackDuration},
     track_entry::TrackEntry,
 };
-use crate::{error::MediaError, units::ByteRange, window::Window, work::Work};
+use crate::{error::MediaError, movie::chapter::Chapter, units::ByteRange, window::Window, work::Work};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -18,6 +19,8 @@ const MOST_ELEMENTS: u32 = 1024;
 const MOST_SEEKS: usize = 8;
 /// Longest tags that are read.
 const MOST_TAGS: u64 = 64 << 10;
+/// Longest chapters that are read.
+const MOST_CHAPTER_BYTES: u64 = 256 << 10;
 /// Bytes read behind an element that a `SeekHead` names.
 const BEHIND: u64 = 8 << 10;
 /// Bytes read at an element that a `SeekHead` names.
@@ -37,6 +40,7 @@ pub(super) struct Head {
     tracks: Option<Vec<TrackEntry>>,
     cues: Option<Vec<Cue>>,
     durations: Vec<TrackDuration>,
+    chapters: Option<Vec<Chapter>>,
     /// Elements that `SeekHead` names, by their offsets.
     named: BTreeMap<u64, u32>,
     /// Offsets of all elements of the segment that were named or read.
@@ -65,6 +69,7 @@ pub(super) struct Found {
     pub(super) cues: Option<Vec<Cue>>,
     /// Durations of tracks, as far as tags before the clusters or behind the cues state them.
     pub(super) durations: Vec<TrackDuration>,
+    pub(super) chapters: Vec<Chapter>,
     /// Beginning and end of the segment's body.
     pub(super) segment: (u64, u64),
     pub(super) first_cluster: u64,
@@ -93,6 +98,7 @@ impl Head {
             tracks: None,
             cues: None,
             durations: Vec::new(),
+            chapters: None,
             named: BTreeMap::new(),
             places: Vec::new(),
             seeks: 0,
@@ -205,6 +211,7 @@ impl Head {
             ids::TRACKS => self.tracks.is_none(),
             ids::CUES => self.cues.is_none(),
             ids::TAGS => header.whole().is_some_and(|whole| whole <= MOST_TAGS),
+            ids::CHAPTERS => self.chapters.is_none() && header.whole().is_some_and(|whole| whole <= MOST_CHAPTER_BYTES),
             _ => false,
         };
         self.named.remove(&at);
@@ -231,6 +238,7 @@ impl Head {
                 ids::INFO => self.info = Some(Info::read(&element)?),
                 ids::TRACKS => self.tracks = Some(segment::tracks(&element)?),
                 ids::TAGS => self.durations.extend(tags::durations(&element)),
+                ids::CHAPTERS => self.chapters = Some(chapters::read(&element)),
                 _ => match cues::read(&element, &self.work) {
                     Err(error @ MediaError::Work { .. }) => return Err(error),
                     found => self.cues = found.ok(),
@@ -283,6 +291,7 @@ impl Head {
                 ids::INFO => self.info.is_none(),
                 ids::TRACKS => self.tracks.is_none(),
                 ids::CUES => self.cues.is_none(),
+                ids::CHAPTERS => self.chapters.is_none(),
                 ids::CLUSTER => {
                     self.first_cluster.get_or_insert(place);
                     false
@@ -304,6 +313,7 @@ impl Head {
             tracks,
             cues: self.cues.take(),
             durations: std::mem::take(&mut self.durations),
+            chapters: self.chapters.take().unwrap_or_default(),
             segment: self.segment,
             first_cluster,
             places: std::mem::take(&mut self.places),

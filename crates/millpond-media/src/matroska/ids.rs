@@ -48,6 +48,19 @@ pub(super) const MATRIX_COEFFICIENTS: u32 = 0x55b1;
 pub(super) const RANGE: u32 = 0x55b9;
 pub(super) const TRANSFER_CHARACTERISTICS: u32 = 0x55ba;
 pub(super) const PRIMARIES: u32 = 0x55bb;
+pub(super) const MAX_CLL: u32 = 0x55bc;
+pub(super) const MAX_FALL: u32 = 0x55bd;
+pub(super) const MASTERING_METADATA: u32 = 0x55d0;
+pub(super) const PRIMARY_R_CHROMATICITY_X: u32 = 0x55d1;
+pub(super) const PRIMARY_R_CHROMATICITY_Y: u32 = 0x55d2;
+pub(super) const PRIMARY_G_CHROMATICITY_X: u32 = 0x55d3;
+pub(super) const PRIMARY_G_CHROMATICITY_Y: u32 = 0x55d4;
+pub(super) const PRIMARY_B_CHROMATICITY_X: u32 = 0x55d5;
+pub(super) const PRIMARY_B_CHROMATICITY_Y: u32 = 0x55d6;
+pub(super) const WHITE_POINT_CHROMATICITY_X: u32 = 0x55d7;
+pub(super) const WHITE_POINT_CHROMATICITY_Y: u32 = 0x55d8;
+pub(super) const LUMINANCE_MAX: u32 = 0x55d9;
+pub(super) const LUMINANCE_MIN: u32 = 0x55da;
 
 pub(super) const AUDIO: u32 = 0xe1;
 pub(super) const SAMPLING_FREQUENCY: u32 = 0xb5;
@@ -82,6 +95,7 @@ pub(super) const BLOCK_GROUP: u32 = 0xa0;
 pub(super) const BLOCK: u32 = 0xa1;
 pub(super) const BLOCK_DURATION: u32 = 0x9b;
 pub(super) const REFERENCE_BLOCK: u32 = 0xfb;
+pub(super) const DISCARD_PADDING: u32 = 0x75a2;
 pub(super) const BLOCK_ADDITIONS: u32 = 0x75a1;
 pub(super) const BLOCK_MORE: u32 = 0xa6;
 pub(super) const BLOCK_ADDITIONAL: u32 = 0xa5;
@@ -94,6 +108,16 @@ pub(super) const TAG_NAME: u32 = 0x45a3;
 pub(super) const TAG_STRING: u32 = 0x4487;
 
 pub(super) const CHAPTERS: u32 = 0x1043_a770;
+pub(super) const EDITION_ENTRY: u32 = 0x45b9;
+pub(super) const EDITION_FLAG_HIDDEN: u32 = 0x45bd;
+pub(super) const EDITION_FLAG_DEFAULT: u32 = 0x45db;
+pub(super) const CHAPTER_ATOM: u32 = 0xb6;
+pub(super) const CHAPTER_TIME_START: u32 = 0x91;
+pub(super) const CHAPTER_FLAG_HIDDEN: u32 = 0x98;
+pub(super) const CHAPTER_FLAG_ENABLED: u32 = 0x4598;
+pub(super) const CHAPTER_DISPLAY: u32 = 0x80;
+pub(super) const CHAP_STRING: u32 = 0x85;
+
 pub(super) const TAGS: u32 = 0x1254_c367;
 pub(super) const ATTACHMENTS: u32 = 0x1941_a469;
 

@@ -164,6 +164,7 @@ impl Lane {
             enabled: entry.is_default,
             alternate_group,
             purposes: entry.purposes,
+            captions: None,
             codec,
             sample_entry,
             edits,

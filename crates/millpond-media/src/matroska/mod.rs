@@ -6,6 +6,7 @@
 
 mod block;
 mod block_loader;
+mod chapters;
 mod clusters;
 mod codecs;
 mod cues;
@@ -15,6 +16,7 @@ mod head;
 mod ids;
 mod indexer;
 mod lane;
+mod light;
 mod outliner;
 mod samples;
 mod segment;

@@ -92,8 +92,11 @@ impl Samples {
                     time = time.saturating_add(i64::from(self.usual));
                 }
             }
-            Course::Even { length } => self.even(start, frames, length),
-            Course::Opus => self.even(start, frames, opus::samples(&block.opening).unwrap_or(self.usual)),
+            Course::Even { length } => self.even(start, frames, length, block.padding),
+            Course::Opus => {
+                let length = opus::samples(&block.opening).unwrap_or(self.usual);
+                self.even(start, frames, length, block.padding);
+            }
             Course::Pcm { bytes, most } => {
                 let mut at = self.follow(start);
                 for range in frames {
@@ -123,10 +126,13 @@ impl Samples {
         }
     }
 
-    /// Adds frames that last `length` ticks each.
-    fn even(&mut self, start: i64, frames: &[ByteRange], length: u32) {
+    /// Adds frames that last `length` ticks each. The last one ends `padding` nanoseconds early, and lasts a tick at least.
+    fn even(&mut self, start: i64, frames: &[ByteRange], length: u32, padding: u64) {
         let mut at = self.follow(start);
-        for range in frames {
+        let padding = Timescale::NANOS.convert(i64::try_from(padding).unwrap_or(i64::MAX), self.clock.timescale);
+        let padding = u32::try_from(padding).unwrap_or(u32::MAX).min(length.saturating_sub(1));
+        for (left, range) in (0..frames.len()).rev().zip(frames) {
+            let length = if left == 0 { length - padding } else { length };
             self.sound(at, *range, length);
             at = at.saturating_add(i64::from(length));
         }
@@ -217,7 +223,8 @@ mod tests {
     use super::*;
 
     fn block(time: i64, is_key: bool) -> Block {
-        Block { track: 1, element: ByteRange::at(0, 0), time, is_key, duration: None, opening: [0; 2], first: None }
+        let (element, opening) = (ByteRange::at(0, 0), [0; 2]);
+        Block { track: 1, element, time, is_key, duration: None, padding: 0, opening, first: None }
     }
 
     fn clock(timescale: u32) -> Clock {
@@ -258,6 +265,20 @@ mod tests {
         }
         let decoded: Vec<i64> = samples.finish().iter().map(|sample| sample.dts).collect();
         assert_eq!(decoded, [0, 1024, 2048, 9600, 10_624]);
+    }
+
+    #[test]
+    fn sound_ends_where_padding_begins() {
+        let lengths = |padding: u64| {
+            let mut samples = Samples::new(clock(48_000), Course::Even { length: 960 }, 960);
+            let last = Block { padding, ..block(20, true) };
+            samples.push(&block(0, true), &[ByteRange::at(0, 10)]);
+            samples.push(&last, &[ByteRange::at(10, 10), ByteRange::at(20, 10)]);
+            samples.finish().iter().map(|sample| sample.duration).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(13_500_000), [960, 960, 312]);
+        assert_eq!(lengths(0), [960, 960, 960]);
+        assert_eq!(lengths(u64::MAX), [960, 960, 1]);
     }
 
     #[test]

@@ -110,7 +110,7 @@ mod tests {
 
     fn block(time: i64, duration: Option<u64>) -> Block {
         let element = ByteRange::at(time.unsigned_abs(), 10);
-        Block { track: 3, element, time, is_key: true, duration, opening: [0; 2], first: None }
+        Block { track: 3, element, time, is_key: true, duration, padding: 0, opening: [0; 2], first: None }
     }
 
     /// Time, duration and place of each text that is shown from `base` on.

@@ -1,6 +1,6 @@
 //! `TrackEntry` (RFC 9559 5.1.4.1): what a segment states of a track.
 
-use super::{ebml::Element, ids};
+use super::{ebml::Element, ids, light::Light};
 use crate::{
     codec::{BlockEncoding, Color, make::MOST_CONFIGURATION},
     error::MediaError,
@@ -61,6 +61,7 @@ pub(super) struct Picture {
     /// Width and height of the shown picture, in pixels or as an aspect ratio.
     pub(super) display: Option<(u32, u32)>,
     pub(super) color: Option<Color>,
+    pub(super) light: Light,
 }
 
 /// `Audio` (5.1.4.1.29).
@@ -147,10 +148,17 @@ impl TrackEntry {
     }
 }
 
+impl TrackEntry {
+    /// Colours of pictures that the entry states.
+    pub(super) fn color(&self) -> Option<Color> {
+        if let EntryKind::Video(picture) = &self.kind { picture.color } else { None }
+    }
+}
+
 impl Picture {
     fn read(video: &Element<'_>) -> Result<Self, MediaError> {
         let (mut size, mut display, mut unit) = ([0_u64; 2], [0_u64; 2], 0);
-        let mut color = None;
+        let (mut color, mut light) = (None, Light::default());
         for element in video.children() {
             match element.id {
                 ids::PIXEL_WIDTH => size[0] = element.unsigned()?,
@@ -158,7 +166,7 @@ impl Picture {
                 ids::DISPLAY_WIDTH => display[0] = element.unsigned()?,
                 ids::DISPLAY_HEIGHT => display[1] = element.unsigned()?,
                 ids::DISPLAY_UNIT => unit = element.unsigned()?,
-                ids::COLOUR => color = read_color(&element)?,
+                ids::COLOUR => (color, light) = (read_color(&element)?, Light::read(&element)),
                 _ => {}
             }
         }
@@ -168,7 +176,7 @@ impl Picture {
             [width, height] if width > 0 && height > 0 && unit < 4 => Some((width, height)),
             _ => None,
         };
-        Ok(Self { size: (width, height), display, color })
+        Ok(Self { size: (width, height), display, color, light })
     }
 
     /// Pixel aspect ratio: horizontal and vertical spacing.

@@ -1,5 +1,6 @@
 //! The index of an object: tracks, edits and sample tables, without the media.
 
+pub(crate) mod chapter;
 pub(crate) mod descriptions;
 pub(crate) mod edits;
 pub(crate) mod extraction;
@@ -14,9 +15,9 @@ pub use stitched::Stitched;
 
 use crate::{
     budget::MOST_SKIPPED,
-    codec::{Codec, make::Made},
+    codec::{Codec, captions::CaptionChannels, make::Made},
     movie::{
-        descriptions::Descriptions, extraction::Extraction, outline::Outline, purpose::Purposes,
+        chapter::Chapter, descriptions::Descriptions, extraction::Extraction, outline::Outline, purpose::Purposes,
         sample_table::SampleTable,
     },
     protection::{Protection, SystemHeader},
@@ -38,6 +39,8 @@ pub struct Movie {
     /// The clips of tracks whose samples need decoders of several kinds, in order: each a track of its own with the `id` of its
     /// track, and with all samples up to the next clip. The track itself has only the samples of its main kind.
     pub clips: Vec<Track>,
+    /// Chapters, in the order of their times. Those of Matroska files count from the segment's time 0.
+    pub chapters: Vec<Chapter>,
     /// Tracks left out, and tracks whose samples end early (also in `tracks`), each with the reason. Other tracks are
     /// not affected.
     pub skipped: Vec<SkippedTrack>,
@@ -80,6 +83,8 @@ pub struct Track {
     pub alternate_group: u16,
     /// Purposes that `kind` boxes state.
     pub purposes: Purposes,
+    /// Channels of captions within its pictures. `None` where they are not known, and except for video.
+    pub captions: Option<CaptionChannels>,
     /// Codec and its configuration.
     pub codec: Codec,
     /// The whole sample entry box with its header, in ISO form: init segments contain it.
@@ -109,6 +114,7 @@ impl Track {
             enabled: true,
             alternate_group: 0,
             purposes: Purposes::default(),
+            captions: None,
             codec,
             sample_entry,
             edits: Vec::new(),
@@ -156,6 +162,7 @@ impl Movie {
             fragmented: false,
             tracks,
             clips: Vec::new(),
+            chapters: Vec::new(),
             skipped,
             external_media: None,
             system_headers: Vec::new(),
@@ -202,6 +209,7 @@ impl Movie {
             + self.outline.as_ref().map_or(0, |outline| outline.heap_bytes())
             + self.extraction.as_ref().map_or(0, |extraction| extraction.heap_bytes())
             + self.stitched.as_ref().map_or(0, |stitched| stitched.heap_bytes())
+            + self.chapters.iter().map(Chapter::heap_bytes).sum::<usize>()
             + self.skipped.iter().map(|s| std::mem::size_of::<SkippedTrack>() + s.reason.len()).sum::<usize>()
     }
 }

@@ -16,8 +16,8 @@ const SIZE: std::ops::Range<usize> = 24..28;
 const AV1_FIELDS: usize = 4;
 
 /// Returns an entry that announces the needs of all entries together: the highest profile and level, and the largest picture. Its
-/// type allows parameter sets in samples. Its own parameter sets come from the entry with the highest profile. Colours and pixel
-/// aspect are left out where they differ: the parameter sets tell them. `None` without entries.
+/// type allows parameter sets in samples. Its own parameter sets come from the entry with the highest profile. Colours, with
+/// the light of HDR pictures, and pixel aspect are left out where they differ: the parameter sets tell them. `None` without entries.
 pub(crate) fn of(entries: &[&StoredEntry]) -> Option<StoredEntry> {
     let highest = *entries.iter().rev().max_by_key(|entry| rank(&entry.codec))?;
     let mut all = highest.clone();
@@ -27,7 +27,7 @@ pub(crate) fn of(entries: &[&StoredEntry]) -> Option<StoredEntry> {
     }
     let mut left_out: Vec<&[u8; 4]> = Vec::new();
     if entries.iter().any(|entry| entry.codec.color() != highest.codec.color()) {
-        left_out.push(b"colr");
+        left_out.extend([b"colr", b"mdcv", b"clli"]);
     }
     if entries.iter().any(|entry| aspect(entry.kind) != aspect(highest.kind)) {
         left_out.push(b"pasp");

@@ -2,6 +2,7 @@
 
 mod alias;
 mod announced;
+pub(crate) mod chapters;
 mod clips;
 mod draft_parts;
 pub mod dref;

@@ -6,10 +6,13 @@ use crate::{
     codec::TrackKind,
     error::MediaError,
     movie::{
-        Movie, SkippedTrack, Track, edits,
+        Movie, SkippedTrack, Track,
+        chapter::Chapter,
+        edits,
         sample_table::{SampleTable, SampleTableBuilder},
     },
     mp4::{
+        chapters::{self, ChapterTrack},
         clips::Clips,
         pcm_units::PcmUnits,
         progressive::Tables,
@@ -34,6 +37,9 @@ pub(crate) struct MovieDraft {
     /// Defaults of all tracks, including tracks that are not playable.
     pub(crate) defaults: HashMap<u32, Trex>,
     pub(crate) skipped: Vec<SkippedTrack>,
+    chapters: Vec<Chapter>,
+    /// Track of text with the titles of chapters. It is no track of subtitles.
+    chapter_track: Option<ChapterTrack>,
     pub(crate) budget: Budget,
     object_len: u64,
     pub(crate) system_headers: SystemHeaders,
@@ -94,6 +100,8 @@ impl MovieDraft {
             tracks: Vec::new(),
             defaults: mvex.as_ref().map(defaults).unwrap_or_default(),
             skipped: Vec::new(),
+            chapters: chapters::listed(moov),
+            chapter_track: None,
             budget: Budget::new(work),
             object_len,
             system_headers: SystemHeaders::default(),
@@ -105,6 +113,7 @@ impl MovieDraft {
         if let Err(error) = draft.system_headers.of_movie(moov) {
             draft.skip(0, error.to_string());
         }
+        let of_chapters = chapters::named_tracks(moov);
         for (number, trak) in (1_usize..).zip(moov.children_of(b"trak")) {
             if number > MOST_TRACKS {
                 let (found, most) = (number as u64, MOST_TRACKS as u64);
@@ -113,6 +122,10 @@ impl MovieDraft {
             }
             let tkhd = Tkhd::parse(&trak);
             let id = tkhd.as_ref().map_or(0, |tkhd| tkhd.id);
+            if of_chapters.contains(&id) && ChapterTrack::has_text(&trak) {
+                draft.chapter_track = draft.chapter_track.or_else(|| ChapterTrack::parse(&trak, timescale, object_len));
+                continue;
+            }
             match tkhd.and_then(|tkhd| draft.track(moov, &trak, tkhd)) {
                 Ok(track) => draft.tracks.push(track),
                 Err(error @ MediaError::Work { .. }) => return Err(error),
@@ -130,6 +143,12 @@ impl MovieDraft {
     /// Offset at or before which samples must end; `None` if they are in another object.
     pub(crate) fn media_end(&self) -> Option<u64> {
         self.external_media.is_none().then_some(self.object_len)
+    }
+
+    /// Takes the track whose samples are the titles of chapters; `None` where the movie box lists them, or they are in another object.
+    pub(crate) fn take_chapter_track(&mut self) -> Option<ChapterTrack> {
+        let track = self.chapter_track.take();
+        track.filter(|_| self.chapters.is_empty() && self.external_media.is_none())
     }
 
     /// Records why a track, or a part of it, is left out, up to the limit of reasons.
@@ -188,6 +207,7 @@ impl MovieDraft {
             fragmented: self.fragmented,
             tracks,
             clips,
+            chapters: self.chapters,
             skipped: self.skipped,
             external_media: self.external_media,
             system_headers: self.system_headers.movie,
@@ -322,6 +342,7 @@ impl TrackHeader {
             enabled: self.enabled,
             alternate_group: self.alternate_group,
             purposes: self.purposes,
+            captions: None,
             codec,
             sample_entry,
             edits: self.edits,

@@ -393,6 +393,7 @@ impl<'a> SyncCursor<'a> {
 }
 
 mod pcm;
+mod places;
 
 #[cfg(test)]
 mod tests;

@@ -217,6 +217,11 @@ fn is_useful(name: &str) -> bool {
     !name.is_empty() && !name.contains(char::is_control) && !WRITERS.iter().any(|writer| lower.contains(writer))
 }
 
+/// Returns the clock of the samples of a track (`mdhd`).
+pub(super) fn timescale(mdia: &Node<'_>) -> Result<Timescale, MediaError> {
+    media_header(mdia).map(|(timescale, ..)| timescale)
+}
+
 /// `mdhd` (8.4.2): timescale, duration and language.
 fn media_header(mdia: &Node<'_>) -> Result<(Timescale, u64, String), MediaError> {
     let node = mdia.need(b"mdhd")?;
@@ -368,7 +373,7 @@ fn data_location(minf: &Node<'_>, sample_entry: &[u8]) -> Result<Option<String>,
 }
 
 /// Reads the edit list (8.6.6).
-fn edits(trak: &Node<'_>) -> Result<Vec<Edit>, MediaError> {
+pub(super) fn edits(trak: &Node<'_>) -> Result<Vec<Edit>, MediaError> {
     let Some(elst) = trak.child(b"edts").and_then(|edts| edts.child(b"elst")) else { return Ok(Vec::new()) };
     let FullBox { version, mut fields, .. } = elst.full()?;
     let count = fields.u32()?;

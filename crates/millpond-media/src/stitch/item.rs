@@ -182,6 +182,7 @@ impl<'a> Shown<'a> {
             enabled: true,
             alternate_group: 0,
             purposes: track.purposes,
+            captions: track.captions,
             codec: track.codec.clone(),
             sample_entry: track.sample_entry.clone(),
             edits,

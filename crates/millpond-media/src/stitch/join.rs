@@ -2,6 +2,7 @@
 
 use super::StitchItem;
 use crate::{
+    codec::captions::CaptionChannels,
     movie::{
         Edit, Track,
         descriptions::Descriptions,
@@ -25,7 +26,8 @@ pub(super) fn joined(clips: &[(usize, Track)], items: &[StitchItem]) -> (Option<
             split.get_or_insert_with(|| format!("item {} ({label}): {fault}", place + 1));
         }
     }
-    (joining.finish(first), split)
+    let captions = CaptionChannels::joined(clips.iter().map(|(_, clip)| clip.captions));
+    (joining.finish(first, captions), split)
 }
 
 struct Joining {
@@ -142,7 +144,7 @@ impl Joining {
         moved
     }
 
-    fn finish(self, first: &Track) -> Option<Track> {
+    fn finish(self, first: &Track, captions: Option<CaptionChannels>) -> Option<Track> {
         let (entry, descriptions): (_, Option<Descriptions>) = self.entries?.finish();
         let StoredEntry { codec, kind, sample_entry, .. } = entry?;
         Some(Track {
@@ -154,6 +156,7 @@ impl Joining {
             enabled: true,
             alternate_group: 0,
             purposes: first.purposes,
+            captions,
             codec,
             sample_entry,
             edits: self.edits,

@@ -97,6 +97,7 @@ fn composed(lanes: BTreeMap<Lane, Vec<(usize, Track)>>, items: &[StitchItem], ob
         fragmented: false,
         tracks,
         clips,
+        chapters: Vec::new(),
         skipped: Vec::<SkippedTrack>::new(),
         external_media: None,
         system_headers: Vec::new(),

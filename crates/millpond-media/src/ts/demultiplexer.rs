@@ -171,6 +171,13 @@ impl Demultiplexer {
         self.pids.values_mut().for_each(|pid| pid.continuity.lose());
     }
 
+    /// Notes that the next packet is the first one of another file, which goes on with the same programme. Units before it are complete,
+    /// and packet counters begin anew.
+    pub(crate) fn begin_anew(&mut self, events: &mut Vec<TsEvent>) {
+        self.finish(events);
+        self.pids.values_mut().for_each(|pid| pid.continuity = Continuity::default());
+    }
+
     /// Ends the stream: the last unbounded unit of each PID is complete.
     pub fn finish(&mut self, events: &mut Vec<TsEvent>) {
         let offset = self.offset();

@@ -17,6 +17,8 @@ pub(crate) struct TsFileIndexer {
     /// Offset of the first packet.
     start: u64,
     requests: Requests,
+    /// Offsets at which counters may begin anew, in rising order.
+    joints: Vec<u64>,
     /// `None` before the programme is chosen.
     scan: Option<Box<Scan>>,
     work: Work,
@@ -33,7 +35,20 @@ pub(crate) enum TsFileStep {
 impl TsFileIndexer {
     /// Creates an indexer for an object of `object_len` bytes, whose first packet is at `start`.
     pub(crate) fn new(object_len: u64, form: PacketForm, start: u64, work: Work) -> Self {
-        Self { object_len, form, start, requests: Requests::new(start, object_len), scan: None, work }
+        Self {
+            object_len,
+            form,
+            start,
+            requests: Requests::new(start, object_len),
+            joints: Vec::new(),
+            scan: None,
+            work,
+        }
+    }
+
+    /// Notes the offsets at which counters may begin anew, in rising order.
+    pub(crate) fn joined_at(self, joints: Vec<u64>) -> Self {
+        Self { joints, ..self }
     }
 
     /// Bytes of heap that the tables and unfinished frames hold so far.
@@ -56,7 +71,8 @@ impl TsFileIndexer {
                 Some(scan) => scan,
                 none => {
                     let choice = Survey::of(self.form, self.start, &pieces).choose()?;
-                    none.insert(Box::new(Scan::new(self.form, self.start, choice, self.work.clone())))
+                    let scan = Scan::new(self.form, self.start, choice, self.work.clone());
+                    none.insert(Box::new(scan.joined_at(std::mem::take(&mut self.joints))))
                 }
             };
             for piece in pieces {

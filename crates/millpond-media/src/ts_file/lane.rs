@@ -6,7 +6,7 @@ use super::{
     timeline::{Cursor, Timeline},
 };
 use crate::{
-    codec::{Codec, StreamForm, TrackKind, audio::opus},
+    codec::{Codec, StreamForm, TrackKind, audio::opus, captions::CaptionSearch, nal::NalSyntax},
     error::MediaError,
     movie::{
         Edit, Track,
@@ -41,6 +41,7 @@ pub(super) struct Lane {
     /// The samples, once the codec is known.
     parts: Option<Parts>,
     source: ExtractedStreamBuilder,
+    captions: CaptionSearch,
     /// Configurations that the stream stated.
     configurations: u64,
     /// Whether the stream had any frame.
@@ -97,6 +98,7 @@ impl Lane {
             cursor: Cursor::default(),
             parts: None,
             source: ExtractedStreamBuilder::default(),
+            captions: CaptionSearch::default(),
             configurations: 0,
             has_frames: false,
             is_scrambled: false,
@@ -192,6 +194,9 @@ impl Lane {
             None => {
                 let place = extracted.append(&frame.data);
                 parts.picture(time, place, frame.is_sync);
+                if let Some(form) = NalSyntax::of(codec) {
+                    self.captions.picture(form, &frame.data);
+                }
                 place
             }
             Some(length) => {
@@ -223,15 +228,17 @@ impl Lane {
         let (entry, descriptions) = chosen.entries.finish();
         let entry = entry.unwrap_or(chosen.entry);
         let [pictures, sound] = GROUPS;
+        let is_video = matches!(entry.kind, TrackKind::Video { .. });
         let track = Track {
             id: u32::from(self.stream.pid),
-            alternate_group: if matches!(entry.kind, TrackKind::Video { .. }) { pictures } else { sound },
+            alternate_group: if is_video { pictures } else { sound },
             kind: entry.kind,
             timescale: clock,
             language: self.stream.language.unwrap_or_else(|| UNKNOWN.to_owned()),
             name: None,
             enabled: true,
             purposes: Purposes::default(),
+            captions: if is_video { self.captions.finish() } else { None },
             codec: entry.codec,
             sample_entry: entry.sample_entry,
             edits: Vec::new(),

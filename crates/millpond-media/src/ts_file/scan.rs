@@ -34,6 +34,8 @@ pub(super) struct Scan {
     form: PacketForm,
     packets: Packets,
     demultiplexer: Demultiplexer,
+    /// Offsets at which counters may begin anew, the next one last.
+    joints: Vec<u64>,
     events: Vec<TsEvent>,
     programme: u16,
     clock_pid: u16,
@@ -69,6 +71,7 @@ impl Scan {
             form,
             packets: Packets::new(form, offset),
             demultiplexer: demultiplexer.knowing(programmes, map.clone()),
+            joints: Vec::new(),
             events: Vec::new(),
             programme,
             clock_pid: map.clock_pid,
@@ -85,6 +88,12 @@ impl Scan {
         scan
     }
 
+    /// Notes the offsets at which counters may begin anew, in rising order.
+    pub(super) fn joined_at(self, mut joints: Vec<u64>) -> Self {
+        joints.reverse();
+        Self { joints, ..self }
+    }
+
     /// Takes the next bytes of the file.
     ///
     /// # Errors
@@ -95,6 +104,9 @@ impl Scan {
             self.packets.append(chunk);
             while let Some((packet, at)) = self.packets.next() {
                 self.at = at;
+                while self.joints.pop_if(|joint| *joint <= at).is_some() {
+                    self.demultiplexer.begin_anew(&mut self.events);
+                }
                 self.demultiplexer.packet(&packet, at, &mut self.events);
             }
             self.take();
@@ -151,6 +163,7 @@ impl Scan {
             fragmented: false,
             tracks,
             clips: Vec::new(),
+            chapters: Vec::new(),
             skipped: self.left,
             external_media: None,
             system_headers: Vec::new(),

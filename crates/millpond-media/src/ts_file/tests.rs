@@ -153,6 +153,36 @@ fn assert_ranges(object: &[u8], found: &Scanned, step: usize) {
     }
 }
 
+/// Indexes an object that consists of files, each of which begins at one of `joints`.
+fn joined(object: &[u8], joints: &[u64]) -> Movie {
+    let mut indexer = Indexer::new(object.len() as u64).joined_at(joints);
+    loop {
+        match indexer.poll().unwrap() {
+            Step::Done(movie) => return movie,
+            Step::Need(ranges) => ranges.into_iter().for_each(|range| {
+                indexer.supply(range, Bytes::copy_from_slice(&object[range.start as usize..range.end as usize]));
+            }),
+        }
+    }
+}
+
+#[test]
+fn counters_begin_anew_where_files_are_joined() {
+    let mut second = File::new();
+    second.pictures(SPS, 90_000 + 5 * STEP);
+    let mut first = File::new();
+    first.pictures(SPS, 90_000);
+    let joint = first.mux.bytes.len() as u64;
+    let object = [first.mux.bytes, second.mux.bytes].concat();
+    let movie = joined(&object, &[0, joint]);
+    let shown = [0, 3, 1, 2, 4].map(|shown| (shown + 1) * 3600);
+    let expected: Vec<_> =
+        (0..10).map(|number| (number * 3600, shown[number as usize % 5] + number / 5 * 18_000)).collect();
+    assert_eq!(times(&movie, 0), expected);
+    // Without the joint, the last picture of the first file seems to lack packets.
+    assert!(joined(&object, &[]).tracks[0].samples.len() < 10);
+}
+
 #[test]
 fn frames_are_samples_of_the_extracted_object() {
     let object = usual().mux.bytes;
@@ -176,6 +206,33 @@ fn frames_are_samples_of_the_extracted_object() {
     let expected = [sized(slice(0x88)), sized(slice(0x48))].concat();
     assert_eq!(&found.extracted[first.start as usize..first.end as usize], expected);
     assert_extracts(&object, &found);
+}
+
+#[test]
+fn captions_within_pictures_are_found() {
+    let message = |pair: [u8; 2]| {
+        let captions = [&[6, 4, 14, 0xb5, 0, 0x31][..], b"GA94", &[3, 0xc1, 0xff, 0xfc], &pair, &[0xff, 0x80]].concat();
+        nal(&captions)
+    };
+    let found = |pair: Option<[u8; 2]>| {
+        let mut file = File::new();
+        for number in 0..5_u64 {
+            let mut bytes = picture(Some(SPS).filter(|_| number == 0), 9, 150);
+            // Behind the delimiter.
+            bytes.splice(6..6, pair.filter(|_| number == 3).map(message).unwrap_or_default());
+            let time = 90_000 + number * STEP;
+            file.mux.timed(PICTURES, time, time, &bytes);
+        }
+        file.sound(90_000);
+        let movie = index_bytes(&file.mux.bytes).unwrap();
+        assert_eq!(movie.tracks[1].captions, None, "sound has none");
+        let channels = movie.tracks[0].captions?;
+        Some(channels.iter().map(|channel| channel.to_string()).collect::<Vec<_>>())
+    };
+    assert_eq!(found(None), Some(Vec::new()));
+    assert_eq!(found(Some([0x80, 0x80])), Some(Vec::new()), "padding");
+    assert_eq!(found(Some([0x94, 0x20])), Some(vec!["CC1".to_owned()]));
+    assert_eq!(found(Some([0xc8, 0xe9])), None, "letters, of which no channel is known");
 }
 
 #[test]

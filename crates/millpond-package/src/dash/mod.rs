@@ -6,6 +6,7 @@
 
 pub mod live;
 
+mod captions;
 mod protection;
 mod sets;
 mod supplement;

@@ -1,8 +1,8 @@
 //! Adaptation sets: tracks that players choose among or switch between.
 
-use super::{protection, supplement};
+use super::{captions, protection, supplement};
 use crate::{
-    manifest::{first_picture, track_listing::TrackListing},
+    manifest::{captions::CaptionListing, first_picture, track_listing::TrackListing},
     presentation::{Presentation, period::Period, selection::family, track::MediaKind},
     timeline::{grid::nanos_to, segmentation::Segments},
     writing::xml::Writer,
@@ -25,6 +25,11 @@ pub(super) trait Templates {
 
     /// Writes the segment template of a track.
     fn template(&self, w: &mut Writer, track: &TrackListing<'_>);
+
+    /// Returns the captions within the pictures of tracks.
+    fn captions(&self, _tracks: &[TrackListing<'_>]) -> CaptionListing<'_> {
+        CaptionListing::Unknown
+    }
 }
 
 impl Templates for Presentation {
@@ -42,6 +47,10 @@ impl Templates for Presentation {
             template(w, &track.segments, (0, first_picture::micros(self)), &self.base);
         }
     }
+
+    fn captions(&self, tracks: &[TrackListing<'_>]) -> CaptionListing<'_> {
+        CaptionListing::of(&self.captions, tracks)
+    }
 }
 
 impl Templates for Period {
@@ -58,6 +67,10 @@ impl Templates for Period {
             let times = (self.start, first_picture::micros(&self.presentation));
             template(w, &track.segments, times, &self.presentation.base);
         }
+    }
+
+    fn captions(&self, tracks: &[TrackListing<'_>]) -> CaptionListing<'_> {
+        self.presentation.captions(tracks)
     }
 }
 
@@ -127,6 +140,7 @@ impl Set<'_> {
         objects(w, first);
         w.start("Label").end_with(&self.label());
         accessibility(w, first);
+        captions::elements(w, &templates.captions(&self.tracks));
         for role in self.roles(first) {
             w.start("Role").attribute("schemeIdUri", ROLE).attribute("value", role).end();
         }

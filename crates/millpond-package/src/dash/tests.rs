@@ -1,9 +1,13 @@
 use super::*;
-use crate::testing::{audio, frames, movie, presentation, reordered, table, video};
+use crate::{
+    presentation::captions::CaptionRule,
+    testing::{audio, frames, movie, presentation, reordered, table, video},
+};
 use millpond_media::{
     Orientation,
     movie::{Edit, TrackKind},
 };
+use std::sync::Arc;
 
 #[test]
 fn durations_are_xs_durations() {
@@ -54,6 +58,27 @@ fn two_renditions_share_a_timeline() {
 </MPD>
 "#;
     assert_eq!(mpd(&p).unwrap(), expected);
+}
+
+#[test]
+fn captions_within_pictures_are_announced() {
+    let film = || {
+        let sound = audio(table(&frames(468), 1 << 24, 0), "eng", Vec::new());
+        presentation(vec![movie(vec![video(table(&reordered(250, 25, 1000), 48, 0), 12_800, Vec::new()), sound])])
+    };
+    let text = |rule: &str| mpd(&film().with_captions(Arc::new(CaptionRule::parse(rule).unwrap()))).unwrap();
+    let of_608 = "<Accessibility schemeIdUri=\"urn:scte:dash:cc:cea-608:2015\" value=\"CC1=eng;CC3=ger\"/>";
+    let of_708 = "<Accessibility schemeIdUri=\"urn:scte:dash:cc:cea-708:2015\" value=\"1=lang:eng;2=lang:und\"/>";
+    let found = text("CC1=en,SERVICE1=en-GB,CC3=de,SERVICE2");
+    // Between label and role, as the schema orders them (23009-1 5.3.3.3).
+    let order = ["contentType=\"video\"", "</Label>", of_608, of_708, "<Role ", "contentType=\"audio\""];
+    let places: Vec<usize> =
+        order.iter().map(|one| found.find(one).unwrap_or_else(|| panic!("{one}: {found}"))).collect();
+    assert!(places.is_sorted(), "{places:?}: {found}");
+    assert_eq!(found.matches("urn:scte:dash:cc").count(), 2, "{found}");
+    for silent in ["auto", "off"] {
+        assert!(!text(silent).contains("urn:scte:dash:cc"), "{silent}");
+    }
 }
 
 #[test]

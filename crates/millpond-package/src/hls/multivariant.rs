@@ -5,7 +5,7 @@ use crate::{
     PackageError,
     delivery::{text_track::is_webvtt, thumbnails::Thumbnails, transport},
     live::{Rung, Tracks, Window},
-    manifest::{filter::TrackFilter, track_listing::TrackListing},
+    manifest::{captions::CaptionListing, filter::TrackFilter, track_listing::TrackListing},
     presentation::{Presentation, track::MediaKind},
     timeline::bandwidth::Bandwidth,
     writing::digits,
@@ -15,6 +15,8 @@ use std::collections::HashSet;
 
 /// Group ID of all subtitles.
 const SUBTITLES: &str = "text";
+/// Group ID of all captions within pictures.
+const CAPTIONS: &str = "cc";
 
 /// Content of the playlist of one container.
 struct Content<'a> {
@@ -28,8 +30,8 @@ struct Content<'a> {
     text: Vec<TrackListing<'a>>,
     /// Codecs of variants without an audio group, except for the video's.
     codecs: Vec<String>,
-    /// Whether no video has closed captions. Players look for them in media of several segments otherwise.
-    lacks_captions: bool,
+    /// Captions within the pictures. Players look for them in media of several segments where there may be some.
+    captions: CaptionListing<'a>,
 }
 
 /// Returns the multivariant playlist of an asset, with a variant for each combination of video track and audio codec.
@@ -71,7 +73,9 @@ pub fn filtered_multivariant(
         keys::of_session(&mut keys, presentation, tracks.iter().filter_map(|track| track.source))?;
     }
     filter.put_first(&mut tracks);
-    let mut out = Content::of(tracks, muxed, container, &presentation.base, keys).write();
+    let captions = CaptionListing::of(&presentation.captions, &tracks);
+    let content = Content::of(tracks, muxed, container, &presentation.base, keys);
+    let mut out = Content { captions, ..content }.write();
     let thumbnails = Thumbnails::of(presentation).filter(|_| presentation.lists_thumbnails && has_video);
     if let Some(thumbnails) = thumbnails.filter(|_| container == Container::Fmp4) {
         thumbnails.stream(&mut out, &presentation.base);
@@ -108,7 +112,7 @@ pub fn live_multivariant(window: &Window, container: Container) -> Option<String
     let lacks_captions =
         tracks.iter().filter(|track| track.kind == MediaKind::Video).all(|video| window.lacks_captions(video.place));
     let content = || Content::of(tracks, muxed, container, "", String::new());
-    has_tracks.then(|| Content { lacks_captions, ..content() }.write())
+    has_tracks.then(|| Content { captions: of_live(lacks_captions), ..content() }.write())
 }
 
 /// Returns the multivariant playlist of a ladder, whose streams are renditions of one title. `None` until one of the streams has
@@ -121,7 +125,12 @@ pub fn ladder_multivariant(rungs: &[Rung<'_>]) -> Option<String> {
     let mut video = tracks.0.iter().filter(|of| of.track.kind == MediaKind::Video);
     let lacks_captions = video.all(|of| of.rung.window.lacks_captions(of.track.place));
     let content = || Content::of(listings, None, Container::Fmp4, "", String::new());
-    has_tracks.then(|| Content { lacks_captions, ..content() }.write())
+    has_tracks.then(|| Content { captions: of_live(lacks_captions), ..content() }.write())
+}
+
+/// Returns the captions of live streams, whose newest segments may lack them.
+fn of_live(lacks_captions: bool) -> CaptionListing<'static> {
+    if lacks_captions { CaptionListing::Absent } else { CaptionListing::Unknown }
 }
 
 impl<'a> Content<'a> {
@@ -146,13 +155,15 @@ impl<'a> Content<'a> {
             group.codecs = codecs(group.tracks.iter().copied().chain(beside()), container);
         }
         let codecs = codecs(beside(), container);
-        Self { container, base, keys, video, groups, text, codecs, lacks_captions: false }
+        Self { container, base, keys, video, groups, text, codecs, captions: CaptionListing::Unknown }
     }
 
     fn write(&self) -> String {
         let mut out = String::with_capacity(1024 + self.keys.len());
         out.push_str("#EXTM3U\n#EXT-X-VERSION:");
-        digits::push(&mut out, if self.container == Container::Fmp4 { 7 } else { 4 });
+        // Names of services (`INSTREAM-ID`) need version 7 too (RFC 8216 7).
+        let is_newest = self.container == Container::Fmp4 || self.captions.has_services();
+        digits::push(&mut out, if is_newest { 7 } else { 4 });
         out.push('\n');
         if self.video.iter().all(TrackListing::is_independent) {
             out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
@@ -206,6 +217,17 @@ impl<'a> Content<'a> {
             characteristics(out, track);
             uri(out, self.base, track);
         }
+        for captions in self.captions.listed() {
+            out.push_str("#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS");
+            attribute(out, "GROUP-ID", CAPTIONS);
+            attribute(out, "NAME", &captions.label);
+            if let Some(language) = captions.language {
+                attribute(out, "LANGUAGE", language);
+            }
+            out.push_str(",DEFAULT=NO,AUTOSELECT=YES");
+            attribute(out, "INSTREAM-ID", &captions.channel.to_string());
+            out.push('\n');
+        }
     }
 
     /// Writes a variant (4.3.4.2).
@@ -229,8 +251,10 @@ impl<'a> Content<'a> {
         if !self.text.is_empty() {
             attribute(out, "SUBTITLES", SUBTITLES);
         }
-        if self.lacks_captions && video.is_some() {
-            out.push_str(",CLOSED-CAPTIONS=NONE");
+        match &self.captions {
+            CaptionListing::Absent if video.is_some() => out.push_str(",CLOSED-CAPTIONS=NONE"),
+            CaptionListing::Present(_) => attribute(out, "CLOSED-CAPTIONS", CAPTIONS),
+            CaptionListing::Absent | CaptionListing::Unknown => {}
         }
         out.push('\n');
         out.push_str(self.base);

@@ -1,11 +1,11 @@
 use super::*;
 use crate::{
-    NamedTrack, PackageError, Presentation, PresentationOptions, Sidecar, SourceObject,
+    CaptionRule, NamedTrack, PackageError, Presentation, PresentationOptions, Sidecar, SourceObject, TrackFilter,
     testing::{Made, audio, frames, movie, presentation, reordered, table, video},
     text::Cue,
 };
 use millpond_media::{
-    Codec, Purpose, Work,
+    CaptionChannel, Codec, Purpose, Work,
     codec::{Ac3Config, Av1Config, ByteOrder, Color, DolbyVision, Eac3Config, MpegAudioConfig, PcmCoding, PcmConfig},
     movie::{Edit, Movie, Track, TrackKind},
 };
@@ -81,6 +81,74 @@ fn kinds_of_tracks_are_said() {
             "{mpd}"
         );
     }
+}
+
+/// A film in two renditions, whose captions are known or not, in the presentation of a rule.
+fn captioned(known: [Option<&[CaptionChannel]>; 2], rule: &str) -> Presentation {
+    let rendition = |(size, channels): (u32, Option<&[CaptionChannel]>)| {
+        let mut tracks = film(size, &["eng"]).tracks.clone();
+        tracks[0].captions = channels.map(|channels| channels.iter().copied().collect());
+        movie(tracks)
+    };
+    let rule = Arc::new(CaptionRule::parse(rule).unwrap());
+    presentation([1000, 4000].into_iter().zip(known).map(rendition).collect()).with_captions(rule)
+}
+
+#[test]
+fn captions_within_pictures_are_announced() {
+    use CaptionChannel::{Cea608, Cea708};
+    let media = |name: &str, language: &str, channel: &str| {
+        format!(
+            "#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID=\"cc\",NAME=\"{name}\"{language},DEFAULT=NO,AUTOSELECT=YES,INSTREAM-ID=\"{channel}\"\n"
+        )
+    };
+    let (english, spanish) = (",LANGUAGE=\"en\"", ",LANGUAGE=\"es\"");
+    let stated = [media("English", english, "CC1"), media("Spanish", spanish, "CC3")].concat();
+    let twice = [media("English", english, "CC1"), media("English (SERVICE1)", english, "SERVICE1")].concat();
+    let unnamed = [media("CC1", "", "CC1"), media("SERVICE2", "", "SERVICE2")].concat();
+    let (first, second, both) = ([Cea608(1)], [Cea708(2)], [Cea708(2), Cea608(1)]);
+    let none: Option<&[CaptionChannel]> = Some(&[]);
+    for (known, rule, expected) in [
+        ([None, None], "CC1=en,CC3=es", &stated),
+        ([none, none], "CC1=en,CC3=es", &stated),
+        ([None, None], "CC1=en,SERVICE1=en", &twice),
+        ([Some(&first[..]), Some(&second[..])], "auto", &unnamed),
+        ([Some(&both[..]), None], "auto", &unnamed),
+    ] {
+        let p = captioned(known, rule);
+        for container in [Container::Fmp4, Container::Ts] {
+            let list = multivariant(&p, container).unwrap();
+            assert!(list.contains(expected.as_str()), "{rule}: {list}");
+            assert_eq!(list.matches("TYPE=CLOSED-CAPTIONS").count(), 2, "{rule}: {list}");
+            assert_eq!(list.matches(",CLOSED-CAPTIONS=\"cc\"\n").count(), 2, "each variant, {rule}: {list}");
+            // RFC 8216 7: services need version 7.
+            let is_old = container == Container::Ts && !expected.contains("SERVICE");
+            assert!(list.contains(if is_old { "#EXT-X-VERSION:4\n" } else { "#EXT-X-VERSION:7\n" }), "{rule}: {list}");
+        }
+    }
+}
+
+#[test]
+fn none_is_said_only_where_it_is_known() {
+    let (none, some): (Option<&[CaptionChannel]>, _) = (Some(&[]), [CaptionChannel::Cea608(1)]);
+    for (known, rule, count) in [
+        ([None, None], "auto", 0),
+        ([none, None], "auto", 0),
+        ([none, none], "auto", 2),
+        ([Some(&some[..]), None], "off", 2),
+    ] {
+        let list = multivariant(&captioned(known, rule), Container::Fmp4).unwrap();
+        assert_eq!(list.matches(",CLOSED-CAPTIONS=NONE\n").count(), count, "{rule}: {list}");
+        assert_eq!(list.matches("CLOSED-CAPTIONS").count(), count, "{rule}: {list}");
+    }
+    // Without pictures there is nothing to say, and nothing within pictures that carry none.
+    let stated = || Arc::new(CaptionRule::parse("CC1=en").unwrap());
+    let sound = audio(table(&frames(468), 1 << 24, 0), "eng", Vec::new());
+    let alone = presentation(vec![movie(vec![sound])]).with_captions(stated());
+    assert!(!multivariant(&alone, Container::Fmp4).unwrap().contains("CLOSED-CAPTIONS"));
+    let sound_only = TrackFilter::parse("video=none").unwrap();
+    let filtered = filtered_multivariant(&captioned([None, None], "CC1=en"), Container::Fmp4, &sound_only).unwrap();
+    assert!(filtered.contains("mp4a.40.2") && !filtered.contains("CLOSED-CAPTIONS"), "{filtered}");
 }
 
 #[test]

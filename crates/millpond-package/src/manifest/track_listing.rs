@@ -10,7 +10,7 @@ use crate::{
     timeline::bandwidth::Bandwidth,
 };
 use millpond_media::{
-    Purposes,
+    CaptionChannels, Purposes,
     codec::Codec,
     movie::{Track, TrackKind},
     protection::{Protection, SystemHeader},
@@ -138,6 +138,12 @@ impl<'a> TrackListing<'a> {
     /// Purposes that its file states.
     pub(crate) fn purposes(&self) -> Purposes {
         self.track.map_or_else(Purposes::default, |track| track.purposes)
+    }
+
+    /// Channels of captions within its pictures, of all periods; `None` where they are not known.
+    pub(crate) fn captions(&self) -> Option<CaptionChannels> {
+        let parts = self.parts().filter_map(PresentedTrack::source_track);
+        CaptionChannels::joined(self.track.into_iter().chain(parts).map(|track| track.captions))
     }
 
     /// Whether it is delivered as WebVTT: sidecars, `tx3g` and `wvtt`.

@@ -23,7 +23,7 @@ use millpond_media::{Purpose, Work};
 use std::{
     collections::{HashMap, HashSet, hash_map},
     ops::Range,
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
 };
 
 pub(crate) fn presentation(
@@ -78,6 +78,7 @@ pub(crate) fn presentation(
         key_address: None,
         base: String::new(),
         lists_thumbnails: false,
+        captions: Arc::default(),
         shown: None,
         table_version: 0,
         periods: Vec::new(),

@@ -2,6 +2,7 @@
 
 pub(crate) mod budget;
 mod build;
+pub(crate) mod captions;
 pub(crate) mod counters;
 pub(crate) mod flac_track;
 mod growth;
@@ -16,6 +17,7 @@ pub(crate) mod track;
 use crate::{
     PackageError,
     presentation::{
+        captions::CaptionRule,
         keys::KeyAddress,
         muxed_audio::MuxedAudio,
         period::Period,
@@ -24,7 +26,7 @@ use crate::{
     text::Cue,
 };
 use millpond_media::{
-    Work,
+    Chapter, Work,
     movie::{Movie, Stitched},
 };
 use std::{
@@ -135,6 +137,8 @@ pub struct Presentation {
     pub(crate) base: String,
     /// Whether manifests list thumbnails.
     pub(crate) lists_thumbnails: bool,
+    /// The rule by which manifests announce captions within pictures.
+    pub(crate) captions: Arc<CaptionRule>,
     /// Times of a period, in nanoseconds; `None` for a whole asset.
     pub(crate) shown: Option<Range<i64>>,
     /// Version of the tables of transport streams: periods have other streams.
@@ -172,6 +176,13 @@ impl Presentation {
     #[must_use]
     pub fn with_thumbnails(self, lists_thumbnails: bool) -> Self {
         Self { lists_thumbnails, ..self }
+    }
+
+    /// Returns the same presentation whose manifests announce captions within pictures by a rule.
+    #[must_use]
+    pub fn with_captions(mut self, captions: Arc<CaptionRule>) -> Self {
+        self.periods.iter_mut().for_each(|period| period.presentation.captions.clone_from(&captions));
+        Self { captions, ..self }
     }
 
     /// Puts a relative path such as `~0a1b/` before each URI of a track in multivariant playlists and MPDs. All
@@ -254,6 +265,13 @@ impl Presentation {
     fn stitched_movie(&self) -> Option<&Movie> {
         let movie = self.tracks.iter().find_map(PresentedTrack::movie)?;
         movie.stitched.is_some().then_some(movie)
+    }
+
+    /// Returns the chapters of the first object that has any.
+    #[must_use]
+    pub fn chapters(&self) -> &[Chapter] {
+        let mut movies = self.tracks.iter().filter_map(PresentedTrack::movie);
+        movies.find(|movie| !movie.chapters.is_empty()).map_or(&[][..], |movie| &movie.chapters[..])
     }
 
     /// Duration in seconds.

@@ -71,6 +71,7 @@ pub(crate) fn video(samples: SampleTable, timescale: u32, edits: Vec<Edit>) -> T
         enabled: true,
         alternate_group: 0,
         purposes: Default::default(),
+        captions: None,
         codec: Codec::Avc(AvcConfig {
             fourcc: *b"avc1",
             profile: 0x64,
@@ -126,6 +127,7 @@ pub(crate) fn audio(samples: SampleTable, language: &str, edits: Vec<Edit>) -> T
         enabled: true,
         alternate_group: 0,
         purposes: Default::default(),
+        captions: None,
         codec: Codec::Aac(AacConfig {
             object_type_indication: 0x40,
             object_type: 2,
@@ -155,6 +157,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Arc<Movie> {
         fragmented: false,
         tracks,
         clips: Vec::new(),
+        chapters: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),

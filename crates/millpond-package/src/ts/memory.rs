@@ -60,6 +60,7 @@ pub(crate) fn movie_of(tracks: Vec<Track>) -> Arc<Movie> {
         fragmented: true,
         tracks,
         clips: Vec::new(),
+        chapters: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),

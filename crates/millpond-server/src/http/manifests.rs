@@ -1,16 +1,19 @@
 //! Settings of the manifests of assets.
 
-use millpond_package::{BadTrackFilter, TrackFilter};
+use millpond_package::{BadCaptionRule, BadTrackFilter, CaptionRule, TrackFilter};
 use millpond_settings::{
     At, Host, Setting, Settings,
     value::{BadValue, Form},
 };
+use std::sync::Arc;
 
 /// Settings of the manifests of assets. A place may have its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManifestSettings {
     /// Tracks that manifests list. Viewers and tokens may narrow it, not widen it.
     pub filter: TrackFilter,
+    /// Rule by which they announce captions within pictures.
+    pub captions: Arc<CaptionRule>,
 }
 
 impl Settings for ManifestSettings {
@@ -22,16 +25,29 @@ impl Settings for ManifestSettings {
     }
 }
 
-const LIST: &[Setting<ManifestSettings>] = &[Setting {
-    name: "filter",
-    form: Form::Text,
-    default: "none: all tracks",
-    help: "Tracks that the HLS and DASH manifests of stored titles list, such as \"max-height=720&audio=en,de\". The \
-           filter of a URL narrows it further",
-    applied: At::Reload,
-    apply: |manifests, text| filter(text).map(|v| manifests.filter = v),
-    show: |manifests| Some(manifests.filter.to_string()).filter(|text| !text.is_empty()),
-}];
+const LIST: &[Setting<ManifestSettings>] = &[
+    Setting {
+        name: "filter",
+        form: Form::Text,
+        default: "none: all tracks",
+        help: "Tracks that the HLS and DASH manifests of stored titles list, such as \"max-height=720&audio=en,de\". The \
+               filter of a URL narrows it further",
+        applied: At::Reload,
+        apply: |manifests, text| filter(text).map(|v| manifests.filter = v),
+        show: |manifests| Some(manifests.filter.to_string()).filter(|text| !text.is_empty()),
+    },
+    Setting {
+        name: "captions",
+        form: Form::Text,
+        default: "auto",
+        help: "Captions within pictures (CEA-608, CEA-708) that the HLS and DASH manifests of stored titles announce, such \
+               as \"CC1=en,CC3=es\" or \"SERVICE1=en\". auto announces those that indexing finds, in transport stream files; \
+               off says that there are none",
+        applied: At::Reload,
+        apply: |manifests, text| captions(text).map(|v| manifests.captions = v),
+        show: |manifests| Some(manifests.captions.to_string()),
+    },
+];
 
 /// Reads a filter; `none` and an empty text keep all tracks.
 fn filter(text: &str) -> Result<TrackFilter, BadValue> {
@@ -42,14 +58,36 @@ fn filter(text: &str) -> Result<TrackFilter, BadValue> {
     TrackFilter::parse_strictly(text.trim()).map_err(|error| BadValue::new(expected(error)))
 }
 
+/// Reads a rule of captions.
+fn captions(text: &str) -> Result<Arc<CaptionRule>, BadValue> {
+    let expected = |error: BadCaptionRule| format!("auto, off, or a list such as \"CC1=en,CC3=es\" ({error})");
+    CaptionRule::parse(text.trim()).map(Arc::new).map_err(|error| BadValue::new(expected(error)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn captions_are_shown_in_their_canonical_form() {
+        let mut manifests = ManifestSettings::default();
+        let [_, setting] = LIST else { panic!("other settings") };
+        assert_eq!((setting.show)(&manifests).as_deref(), Some(setting.default));
+        for (text, expected) in [("CC1=eng, CC3=spa", "CC1=en,CC3=es"), ("off", "off"), ("auto", "auto")] {
+            assert!((setting.apply)(&mut manifests, text).is_ok());
+            assert_eq!((setting.show)(&manifests).as_deref(), Some(expected));
+        }
+        let error = (setting.apply)(&mut manifests, "CC5=en").unwrap_err().expected;
+        assert!(
+            error.starts_with("auto, off, or a list such as \"CC1=en") && error.contains("found \"CC5\""),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn a_filter_is_shown_in_its_canonical_form() {
         let mut manifests = ManifestSettings::default();
-        let [setting] = LIST else { panic!("several settings") };
+        let [setting, _] = LIST else { panic!("other settings") };
         assert_eq!((setting.show)(&manifests), None);
         assert!((setting.apply)(&mut manifests, "audio=eng&max-rate=3000000").is_ok());
         assert_eq!((setting.show)(&manifests).as_deref(), Some("max-rate=3M&audio=en"));

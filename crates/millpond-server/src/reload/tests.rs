@@ -45,6 +45,7 @@ fn values(form: Form) -> Vec<&'static str> {
             "/a/",
             "max-height=720",
             "a",
+            "CC1=en",
         ],
     }
 }

@@ -20,6 +20,7 @@ use crate::{
     work::{PoolOptions, WorkPool},
 };
 use millpond_connections::BindError;
+use millpond_package::CaptionRule;
 use millpond_store::{Homes, Origin, Store};
 use millpond_stream::{AttachableKind, Manager, reception::Relay};
 use std::{
@@ -183,21 +184,33 @@ pub(super) fn has_other_origin(place: &PlaceConfig, before: &Config) -> bool {
     before.is_none_or(|before| of(before) != of(place))
 }
 
+/// Returns the rule of captions of a place. The bundled sample has that of the server.
+pub(super) fn captions<'a>(config: &'a Config, place: &str) -> &'a CaptionRule {
+    let own = crate::reload::place(config, place).map(|place| &place.manifests);
+    &own.unwrap_or(&config.manifests).captions
+}
+
 fn library_options(config: &Config) -> LibraryOptions {
     let of = |place: &PlaceConfig| {
         let options = AssetOptions {
             key_address: place.key_address.clone(),
+            captions: place.manifests.captions.clone(),
             titles: place.titles,
             is_live: place.spec.is_live(),
         };
         (Arc::from(place.spec.name.as_str()), options)
+    };
+    let sample = AssetOptions { captions: config.manifests.captions.clone(), ..AssetOptions::default() };
+    let places: HashMap<Arc<str>, _> = match config.places.as_slice() {
+        [] => place_names(config).into_iter().map(|name| (name, sample.clone())).collect(),
+        places => places.iter().map(of).collect(),
     };
     LibraryOptions {
         segment_duration: config.http.segment_duration,
         index_folder: Some(config.storage.folder.join("index")),
         cache_size: config.storage.cache_size,
         lists_thumbnails: config.http.thumbnails == Thumbnails::Listed,
-        places: config.places.iter().map(of).collect::<HashMap<_, _>>(),
+        places,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Generation, Parts, ServeError, bad_modules,
-    parts::{Origins, has_other_origin},
+    parts::{Origins, captions, has_other_origin},
     ready::watch_place,
 };
 use crate::{
@@ -230,7 +230,8 @@ impl Running {
         let other_assets = |name: &Arc<str>| {
             let place = crate::reload::place(config, name);
             let (key, old) = (place.map(|place| &place.key_address), before.place(name).map(|old| &old.key_address));
-            key != old || place.is_some_and(|place| has_other_origin(place, &before.config))
+            let has_other_captions = captions(config, name) != captions(&before.config, name);
+            key != old || has_other_captions || place.is_some_and(|place| has_other_origin(place, &before.config))
         };
         let names = super::generation::place_names(config);
         let replaced = names.into_iter().filter(other_assets).collect();

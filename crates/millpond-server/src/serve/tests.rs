@@ -23,6 +23,7 @@ const LASTING: &[(&str, &str, Probe)] = &[
     ("tls-self-signed", "true\nhttps = \"127.0.0.1:0\"\nrtsps = \"127.0.0.1:0\"", |running| {
         format!("{:?}", running.sockets().tls.as_ref().map(|tls| tls.source()))
     }),
+    ("captions", "\"CC1=en\"", |running| format!("{:?}", running.parts.library.options().places)),
     ("memory", "\"48MiB\"", |running| running.parts.store.memory().budget().to_string()),
     ("prefetch", "\"half\"", |running| running.parts.store.prefetch_mode().to_string()),
     ("max-connections", "777", |running| running.service.most_connections().to_string()),

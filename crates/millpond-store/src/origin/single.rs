@@ -19,7 +19,7 @@ impl Single {
     /// Returns the names of a file; `None` for a server manifest or an index file, which refer to other files.
     pub(crate) fn new(name: &str) -> Option<Self> {
         let lower = name.to_ascii_lowercase();
-        if [".smil", ".ism", ".dref.mp4"].iter().any(|end| lower.ends_with(end)) {
+        if [".smil", ".ism", ".m3u8", ".dref.mp4"].iter().any(|end| lower.ends_with(end)) {
             return None;
         }
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
@@ -127,6 +127,6 @@ mod tests {
         }
         assert!(origin.open_file(&ObjectPath::parse("film.mp4").unwrap()).await.unwrap().is_some());
         assert!(origin.list(&ObjectPath::parse("folder").unwrap()).await.unwrap_err().is_not_found());
-        assert!(["a.smil", "a.ISM", "a.dref.mp4"].iter().all(|name| Single::new(name).is_none()));
+        assert!(["a.smil", "a.ISM", "a.m3u8", "a.dref.mp4"].iter().all(|name| Single::new(name).is_none()));
     }
 }

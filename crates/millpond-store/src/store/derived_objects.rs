@@ -1,18 +1,19 @@
-//! Derived objects in use.
+//! Objects in use that are made of others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::reading::object::Object;
 
-/// The derived objects that somebody holds: one for each version of a source and each derivation.
+/// The objects made of others that somebody holds: one for each version of the source and each derivation, or for each list of joined
+/// ranges.
 #[derive(Default)]
 pub(crate) struct DerivedObjects {
-    /// Objects by the hash of the source's name and by the name of the derivation. A lock: taken when an asset is made.
+    /// Objects by a hash of their content, and by the name of the derivation. A lock: taken when an asset is made.
     known: Mutex<HashMap<(u64, &'static str), Derived>>,
 }
 
-/// An object and its source.
+/// An object, and the one that it is made of or that lists its ranges.
 struct Derived {
     object: Weak<Object>,
     source: Weak<Object>,
@@ -27,15 +28,17 @@ impl Derived {
 }
 
 impl DerivedObjects {
-    /// Returns the object that a derivation makes of this version of `source`: the one in use, or a new one of `make`.
+    /// Returns the object that a derivation makes of this version of `source`: the one in use, or a new one of `make`. `content` is a
+    /// hash of everything that its bytes depend on.
     pub(crate) fn get_or_make(
         &self,
+        content: u64,
         source: &Arc<Object>,
         derivation: &'static str,
         make: impl FnOnce() -> Arc<Object>,
     ) -> Arc<Object> {
         let mut known = self.known();
-        let key = (source.named().hash, derivation);
+        let key = (content, derivation);
         if let Some(object) = known.get(&key).and_then(Derived::current) {
             return object;
         }

@@ -223,6 +223,7 @@ fn track(outlet: Arc<dyn Outlet>) -> TrackSender {
         enabled: true,
         alternate_group: 0,
         purposes: Default::default(),
+        captions: None,
         // Without parameter sets.
         codec: Codec::Tx3g,
         sample_entry: Vec::new(),

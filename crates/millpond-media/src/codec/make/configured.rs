@@ -82,12 +82,16 @@ pub(crate) fn alac_cookie(cookie: &[u8], channels: u16, sample_rate: u32) -> Res
     Made::parsed(entry::audio(b"alac", channels, 16, sample_rate, Some((b"alac", &body))), b"soun")
 }
 
-/// Adds pixel aspect ratio and colours, which the container states, to an entry that has neither.
+/// Adds pixel aspect ratio and colours, which the container states, to an entry that has neither, and further boxes.
 ///
 /// # Errors
 /// The entry can't be read again.
-pub(crate) fn shown(made: Made, pixel_aspect: Option<(u32, u32)>, color: Option<Color>) -> Result<Made, MediaError> {
-    let mut boxes = Vec::new();
+pub(crate) fn shown(
+    made: Made,
+    pixel_aspect: Option<(u32, u32)>,
+    color: Option<Color>,
+    mut boxes: Vec<(FourCc, Vec<u8>)>,
+) -> Result<Made, MediaError> {
     if let Some(color) = color.filter(|_| made.codec.color().is_none()) {
         boxes.push((*b"colr", entry::color(color)));
     }

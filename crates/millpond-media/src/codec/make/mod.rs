@@ -30,6 +30,7 @@ pub use mpeg_audio::mpeg_audio;
 pub use opus::opus;
 pub use pcm::pcm;
 pub use record::parameter_sets;
+pub(crate) use vpx::vp9_stated;
 pub use vpx::{vp8, vp9};
 
 use super::{Codec, parse_sample_entry};

@@ -54,6 +54,14 @@ pub fn vp8(frame: &[u8]) -> Result<Made, MediaError> {
 /// # Errors
 /// The bytes are no key frame of VP9, or its colour planes have different shapes.
 pub fn vp9(frame: &[u8]) -> Result<Made, MediaError> {
+    vp9_stated(frame, None)
+}
+
+/// Makes a `vp09` entry from a key frame and the colours that a container states. Frames can't state transfer functions such as PQ.
+///
+/// # Errors
+/// The bytes are no key frame of VP9, or its colour planes have different shapes.
+pub(crate) fn vp9_stated(frame: &[u8], stated: Option<Color>) -> Result<Made, MediaError> {
     let mut fields = FieldReader::new(frame, 0, "VP9 frame");
     let marker = fields.bits(2)?;
     let profile = fields.small(1)? | fields.small(1)? << 1;
@@ -70,6 +78,7 @@ pub fn vp9(frame: &[u8]) -> Result<Made, MediaError> {
         _ => 8,
     };
     let (color, chroma) = vp9_color(&mut fields, profile)?;
+    let color = stated.map_or(color, |stated| color.completed(stated));
     let mut length = || fields.bits(16).map(|less| u16::try_from(less + 1).unwrap_or(u16::MAX));
     let size = (length()?, length()?);
     made(b"vp09", &Parameters { size, profile, bit_depth, chroma, color })

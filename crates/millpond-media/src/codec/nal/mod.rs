@@ -9,9 +9,11 @@ use crate::codec::{Codec, orientation::Orientation};
 const RECOVERY_POINT: u32 = 6;
 /// Payload type of a message with user data by ITU-T T.35 (H.264 D.1.6, H.265 D.2.6).
 const USER_DATA: u32 = 4;
-/// Beginnings of user data with closed captions: those of ATSC A/53 part 4 (6.2.3), and of DirecTV. The country code is that of the
-/// USA, then follow the provider's code and the type of the user data.
-const CAPTIONS: [&[u8]; 2] = [&[0xb5, 0, 0x31, b'G', b'A', b'9', b'4', 3], &[0xb5, 0, 0x2f, 3]];
+/// Beginning of user data with closed captions by ATSC A/53 part 4 (6.2.3): the country code of the USA, the provider's code, and the
+/// type of the user data. `cc_data()` follows.
+pub(crate) const ATSC_CAPTIONS: &[u8] = &[0xb5, 0, 0x31, b'G', b'A', b'9', b'4', 3];
+/// The same in the form of DirecTV.
+const DIRECTV_CAPTIONS: &[u8] = &[0xb5, 0, 0x2f, 3];
 /// Payload type of a display orientation message (H.264 D.1.27, H.265 D.2.17).
 const DISPLAY_ORIENTATION: u8 = 47;
 /// Most bytes of supplemental information that are read.
@@ -102,16 +104,26 @@ impl NalSyntax {
     /// Whether the unit, which may be truncated, has closed captions of its picture (CEA-608 or CEA-708).
     #[must_use]
     pub fn has_captions(self, unit: &[u8]) -> bool {
+        let mut has_some = false;
+        self.for_captions(unit, |_| has_some = true);
+        has_some
+    }
+
+    /// Calls `take` with the user data of each message with closed captions in the unit, which may be truncated. Other bytes may
+    /// follow the user data.
+    pub(crate) fn for_captions(self, unit: &[u8], mut take: impl FnMut(&[u8])) {
         let (kinds, header): (&[u8], _) = match self {
             Self::Avc => (&[6], 1),
             Self::Hevc => (&[39, 40], 2),
         };
         if !self.kind(unit).is_some_and(|kind| kinds.contains(&kind)) {
-            return false;
+            return;
         }
         let payload = unescaped(unit.get(header..).unwrap_or_default());
-        let is_captions = |body: &[u8]| CAPTIONS.iter().any(|beginning| body.starts_with(beginning));
-        messages(&payload).any(|(kind, body)| kind == USER_DATA && is_captions(body))
+        let captions = messages(&payload).filter(|(kind, body)| {
+            *kind == USER_DATA && [ATSC_CAPTIONS, DIRECTV_CAPTIONS].iter().any(|form| body.starts_with(form))
+        });
+        captions.for_each(|(_, body)| take(body));
     }
 
     /// Returns a NAL unit that tells decoders how to turn pictures, until the next such unit. `None` for upright pictures.

@@ -26,6 +26,18 @@ impl Color {
         [self.primaries, self.transfer, self.matrix].iter().all(|&value| matches!(value, 1 | 2)) && !self.full_range
     }
 
+    /// Returns the colours with the codes of `other` where theirs are unspecified.
+    #[must_use]
+    pub(in crate::codec) fn completed(self, other: Self) -> Self {
+        let code = |own: u8, other: u8| if own == 2 { other } else { own };
+        Self {
+            primaries: code(self.primaries, other.primaries),
+            transfer: code(self.transfer, other.transfer),
+            matrix: code(self.matrix, other.matrix),
+            full_range: self.full_range,
+        }
+    }
+
     /// Reads the `colr` box of a visual sample entry (ISO/IEC 14496-12 12.1.5), of type `nclx`, or of QuickTime's type
     /// `nclc`, which has no range.
     pub(in crate::codec) fn of_entry(entry: &Node<'_>, skip: usize) -> Option<Self> {

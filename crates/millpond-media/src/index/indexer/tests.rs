@@ -4,7 +4,12 @@ use proptest::prelude::*;
 
 /// Runs an indexer to its end, and counts the ranges of each batch.
 fn run(object: &[u8], limits: IndexLimits) -> (Result<Movie, MediaError>, Vec<usize>) {
-    let mut indexer = Indexer::with_limits(object.len() as u64, limits);
+    run_joined(object, limits, &[])
+}
+
+/// As [`run`], for an object of files that begin at `joints`.
+fn run_joined(object: &[u8], limits: IndexLimits, joints: &[u64]) -> (Result<Movie, MediaError>, Vec<usize>) {
+    let mut indexer = Indexer::with_limits(object.len() as u64, limits).joined_at(joints);
     let mut batches = Vec::new();
     loop {
         match indexer.poll() {
@@ -216,6 +221,26 @@ fn fragments_in_a_segment_index_come_in_one_batch() {
     let file = Fragmented::new(20, 100_000);
     let object = [ftyp(), file.moov.clone(), file.sidx(0, 20, 0), file.fragments.concat()].concat();
     assert_eq!(file.check(&object), [1, 19], "the first one came with the head");
+}
+
+#[test]
+fn joined_fragments_come_in_one_batch() {
+    let file = Fragmented::new(20, 100_000);
+    let head = [ftyp(), file.moov.clone()].concat();
+    let mut joints = vec![0];
+    let mut place = head.len() as u64;
+    for fragment in &file.fragments {
+        joints.push(place);
+        place += fragment.len() as u64;
+    }
+    let object = [head, file.fragments.concat()].concat();
+    let (movie, batches) = run_joined(&object, IndexLimits::default(), &joints);
+    assert_eq!(batches, [1, 19], "the first one came with the head");
+    let wrong: Vec<u64> = joints.iter().map(|joint| joint + 5).collect();
+    let (astray, _) = run_joined(&object, IndexLimits::default(), &wrong);
+    let (walked, _) = run(&object, IndexLimits::default());
+    assert_eq!((counts(&movie.unwrap()), counts(&astray.unwrap())), (vec![40], vec![40]));
+    assert_eq!(counts(&walked.unwrap()), [40]);
 }
 
 #[test]

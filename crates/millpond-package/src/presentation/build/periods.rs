@@ -295,6 +295,7 @@ fn presentation(
         key_address: None,
         base: String::new(),
         lists_thumbnails: false,
+        captions: whole.captions.clone(),
         shown: Some(shown),
         table_version: (number - 1) as u8,
         periods: Vec::new(),

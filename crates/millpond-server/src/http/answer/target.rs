@@ -63,6 +63,8 @@ pub(super) enum PageTarget {
     Asset(String),
     /// The row of an asset in a list.
     Brief(String),
+    /// A list of the titles in a folder, for players.
+    Titles(String, ListFormat),
     /// A search.
     Search,
     /// Addresses of the server in its network.
@@ -71,6 +73,25 @@ pub(super) enum PageTarget {
     Time,
     /// A file, if there is one at the path.
     File,
+}
+
+/// Formats of lists of titles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ListFormat {
+    /// M3U in UTF-8.
+    M3u,
+    /// XML Shareable Playlist Format.
+    Xspf,
+}
+
+impl ListFormat {
+    /// Returns the media type.
+    pub(super) const fn content_type(self) -> &'static str {
+        match self {
+            Self::M3u => "audio/x-mpegurl",
+            Self::Xspf => "application/xspf+xml",
+        }
+    }
 }
 
 /// A running stream, and something of it.
@@ -221,6 +242,8 @@ impl PageTarget {
             "/.millpond/assets" => Self::Folder(parameter("folder")),
             "/.millpond/asset" => Self::Asset(parameter("path")),
             "/.millpond/brief" => Self::Brief(parameter("path")),
+            "/.millpond/all.m3u" => Self::Titles(parameter("folder"), ListFormat::M3u),
+            "/.millpond/all.xspf" => Self::Titles(parameter("folder"), ListFormat::Xspf),
             "/.millpond/search" => Self::Search,
             "/.millpond/network" => Self::Network,
             STEERING => return None,
@@ -233,6 +256,8 @@ impl PageTarget {
     fn subject(&self) -> Option<&str> {
         match self {
             Self::Folder(path) | Self::Asset(path) | Self::Brief(path) => Some(path),
+            // The list of all places has of each what its rules show.
+            Self::Titles(path, _) => Some(path.as_str()).filter(|path| !path.is_empty()),
             _ => None,
         }
     }

@@ -140,6 +140,7 @@ pub(crate) fn pictures(fourcc: [u8; 4]) -> Option<Format> {
         enabled: true,
         alternate_group: 0,
         purposes: Default::default(),
+        captions: None,
         codec: Codec::Vp9(config),
         sample_entry: Vec::new(),
         edits: Vec::new(),

@@ -4,7 +4,7 @@ use crate::{
     commands::Outcome,
     target::{self, Opened},
 };
-use millpond_library::{FolderContent, Title, Titles};
+use millpond_library::{FolderContent, Title, Titles, is_playlist};
 use millpond_package::ladder::{self, Difference, Shape};
 use millpond_terminal::say;
 use serde_json::{Value, json};
@@ -110,7 +110,9 @@ pub(super) fn print_text(report: &Value) -> Outcome {
     }
     for (key, what) in [("manifests", "server manifest"), ("subtitles", "subtitles")] {
         for name in list(&report[key]) {
-            say!("  {what}: {}", text(&name))?;
+            let name = text(&name);
+            let what = if is_playlist(&name) { "HLS playlist" } else { what };
+            say!("  {what}: {name}")?;
         }
     }
     for file in list(&report["left-out"]) {

@@ -5,7 +5,7 @@ mod folder;
 use super::{Outcome, runtime};
 use crate::target;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use millpond_media::{Movie, Orientation, Track, TrackKind, Work, spans};
+use millpond_media::{Chapter, Movie, Orientation, Track, TrackKind, Work, spans};
 use millpond_package::{Presentation, PresentationOptions, PresentedTrack, SourceObject, dash, hls};
 use millpond_terminal::{out, say};
 use serde_json::{Value, json};
@@ -74,6 +74,7 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error
             "bytes-in-memory": movie.heap_bytes(),
         },
         "tracks": movie.tracks.iter().map(|t| track(t, &movie)).collect::<Vec<_>>(),
+        "chapters": movie.chapters.iter().map(chapter).collect::<Vec<_>>(),
         "left-out": movie.skipped.iter().map(|s| json!({ "id": s.id, "reason": s.reason })).collect::<Vec<_>>(),
         "presentation": {
             "duration": presentation.duration(),
@@ -90,6 +91,10 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error
 
 fn output(made: Result<String, millpond_package::PackageError>) -> String {
     made.map_or_else(|error| format!("no: {error}"), |_| "yes".to_owned())
+}
+
+fn chapter(chapter: &Chapter) -> Value {
+    json!({ "start": chapter.start.as_secs_f64(), "title": chapter.title })
 }
 
 fn track(track: &Track, movie: &Movie) -> Value {
@@ -187,6 +192,9 @@ fn print_text(report: &Value) -> Outcome {
                 s["end"].as_f64().unwrap_or(0.0)
             )?;
         }
+    }
+    for c in report["chapters"].as_array().into_iter().flatten() {
+        say!("  chapter at {:.3} s: {}", c["start"].as_f64().unwrap_or(0.0), text(&c["title"]))?;
     }
     for s in report["left-out"].as_array().into_iter().flatten() {
         say!("  track {} left out: {}", s["id"], text(&s["reason"]))?;

@@ -342,6 +342,46 @@ fn a_search_shows_no_names_of_places_that_refuse_the_viewer() {
     assert_eq!(search(&server, SEARCH, ""), (vec![open], 1));
 }
 
+/// Addresses in a list of titles, once all folders are read.
+fn addresses(server: &Server, path: &str) -> Vec<String> {
+    let text = || {
+        let reply = server.get(path);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        reply.text()
+    };
+    comes("the names", server, || !text().contains("still being read"));
+    text().lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_list_of_titles_hands_the_token_on() {
+    const LIST: &str = ".millpond/all.m3u";
+    let [open, closed] = ["open", "closed"].map(|place| format!("{place}/{CLIP}/index.m3u8"));
+    let (_secret, key) = file(SECRET.as_bytes());
+    let (server, _config) = serve(&format!("access-tokens = \"{key}\""), &[]);
+    let film = made(&json!({ "exp": now() + 600, "paths": [format!("closed/{CLIP}")] }));
+    let place = made(&json!({ "exp": now() + 600, "paths": ["closed"] }));
+    let has = |list: &[String], path: &str| list.contains(&format!("http://localhost/{path}"));
+    let nobody = addresses(&server, LIST);
+    assert!(has(&nobody, &open) && !nobody.iter().any(|address| address.contains("closed")), "{nobody:?}");
+    let in_path = addresses(&server, &format!("~{film}/{LIST}"));
+    assert!(has(&in_path, &format!("~{film}/{closed}")) && has(&in_path, &format!("~{film}/{open}")), "{in_path:?}");
+    let in_query = addresses(&server, &format!("{LIST}?token={film}"));
+    assert!(has(&in_query, &format!("~{film}/{closed}")) && has(&in_query, &open), "{in_query:?}");
+    let own: Vec<&String> = in_query.iter().filter(|address| address.contains("/closed/")).collect();
+    assert_eq!(own.len(), 1, "a token for one film shows that one only: {own:?}");
+    for address in own.iter().map(|address| address.strip_prefix("http://localhost/").unwrap()) {
+        assert_eq!(server.get(address).status, 200, "{address}");
+    }
+    // A folder has the rules of its place.
+    let of_folder = addresses(&server, &format!("{LIST}?folder=closed&token={place}"));
+    assert!(has(&of_folder, &format!("~{place}/{closed}")), "{of_folder:?}");
+    assert!(of_folder.iter().all(|address| address.contains("/closed/")), "{of_folder:?}");
+    for (query, status) in [("folder=closed", 401), (&*format!("folder=closed&token={film}"), 403)] {
+        assert_eq!(server.get(&format!("{LIST}?{query}")).status, status, "{query}");
+    }
+}
+
 /// Whether ffmpeg decodes a picture.
 fn plays(input: &[&str]) -> bool {
     let mut command = Command::new("ffmpeg");

@@ -7,4 +7,5 @@ mod page;
 mod replies;
 mod requests;
 mod slow_clients;
+mod title_list;
 mod turns;

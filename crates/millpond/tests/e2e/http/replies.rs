@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Texts of the bundled sample and of the page.
-const TEXTS: [&str; 8] = [
+const TEXTS: [&str; 9] = [
     "/sample/index.m3u8",
     "/sample/ts/index.m3u8",
     "/sample/v1/index.m3u8",
@@ -18,6 +18,7 @@ const TEXTS: [&str; 8] = [
     "/sample/s1/all.vtt",
     "/",
     "/.millpond/player.js",
+    "/.millpond/player.css",
 ];
 const CODINGS: [&str; 2] = ["br", "gzip"];
 

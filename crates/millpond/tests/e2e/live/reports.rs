@@ -70,6 +70,10 @@ fn streams_are_listed_with_their_states() {
     let listed = told(edge.port, "/.millpond/assets?folder=cams");
     assert_eq!((&listed["streams"][0]["path"], &listed["streams"][0]["state"]), (&json!(path), &json!("running")));
     assert!(listed["streams"][0].get("source").is_none(), "addresses of sources are none of the viewers': {listed}");
+    for query in ["", "?folder=cams"] {
+        let list = edge.get(&format!(".millpond/all.m3u{query}")).text();
+        assert!(list.contains(&format!("{CLIP}\nhttp://localhost/{path}/index.m3u8\n")), "{query}: {list}");
+    }
     let opened = told(edge.port, &format!("/.millpond/asset?path={path}"));
     assert_eq!(opened["outputs"]["stream"]["url"], format!("/{path}/stream.mp4"));
     assert_eq!(

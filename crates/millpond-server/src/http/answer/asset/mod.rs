@@ -13,7 +13,7 @@ use crate::{
         Kind,
         render::{self, AnswerError, Role, TextId},
     },
-    library::{Asset, LibraryError, Resource, Route, is_manifest, is_media},
+    library::{Asset, LibraryError, Resource, Route, is_manifest, is_media, is_playlist},
 };
 use http::{HeaderValue, Method, header};
 use millpond_http::{body::Body, request::coding::Coding};
@@ -29,7 +29,7 @@ pub(super) async fn select(context: &Context<'_>, info: &mut ReplyInfo) -> Resul
     front.attribute(place.index, Kind::File, info);
     let Some(route) = target.route() else { return file::select(context, place).await };
     let name = route.asset.rsplit('/').next().unwrap_or("");
-    let is_certain = is_media(name) || is_manifest(name) || name.ends_with(".urlset");
+    let is_certain = is_media(name) || is_manifest(name) || is_playlist(name) || name.ends_with(".urlset");
     match front.library.open_version(place.name, &route.asset, route.version, route.resource.detail()).await {
         Ok(asset) => resource(context, place.index, &asset, route, info).await,
         // A folder that contains finished playlists is passed through.

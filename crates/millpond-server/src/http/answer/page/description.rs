@@ -6,6 +6,7 @@ use crate::{
     library::{Asset, Detail, LibraryError, PlacePath, Purpose, Resource, is_media},
 };
 use millpond_library::uri::encode;
+use millpond_media::Chapter;
 use millpond_package::{MediaKind, PresentedTrack, hls::Container, thumbnails::Thumbnails};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -50,11 +51,17 @@ pub(super) async fn asset(front: &Front, path: &str) -> Result<String, LibraryEr
         "path": path,
         "duration": asset.presentation.duration(),
         "tracks": tracks,
+        "chapters": asset.presentation.chapters().iter().map(chapter).collect::<Vec<_>>(),
         "outputs": outputs(front, &asset, path).await,
         "pictures": pictures(&asset, path),
         "warnings": asset.presentation.warnings().iter().chain(&asset.left_out).collect::<Vec<_>>(),
     });
     Ok(value.to_string())
+}
+
+/// Describes a chapter, with its start in seconds.
+fn chapter(chapter: &Chapter) -> Value {
+    json!({ "start": chapter.start.as_secs_f64(), "title": chapter.title })
 }
 
 /// Describes a track.

@@ -1,4 +1,4 @@
-//! Files of the web page: its document, which holds the style and the scripts of the list, and the scripts that play.
+//! Files of the web page: its document, which holds the style and the scripts of the gallery, and the files of the player.
 
 use crate::{
     http::answer::reply::{escaped, source},
@@ -12,29 +12,49 @@ const DOCUMENT: &str = include_str!("../../../../page/index.html");
 const STYLE: &str = include_str!("../../../../page/style.css");
 const SCRIPT: &str = concat!(
     include_str!("../../../../page/common.js"),
+    include_str!("../../../../page/titles.js"),
+    include_str!("../../../../page/memory.js"),
+    include_str!("../../../../page/poster.js"),
+    include_str!("../../../../page/gallery.js"),
     include_str!("../../../../page/list.js"),
     include_str!("../../../../page/app.js")
 );
-/// Script of the parts that follow when the list is shown.
+/// Script of the parts that follow when the gallery is shown.
 const PLAYER: &str = concat!(
     include_str!("../../../../page/live.js"),
     include_str!("../../../../page/qr.js"),
     include_str!("../../../../page/pictures.js"),
+    include_str!("../../../../page/chapters.js"),
+    include_str!("../../../../page/seeking.js"),
     include_str!("../../../../page/engines.js"),
+    include_str!("../../../../page/icons.js"),
+    include_str!("../../../../page/choices.js"),
+    include_str!("../../../../page/controls.js"),
+    include_str!("../../../../page/touches.js"),
+    include_str!("../../../../page/keys.js"),
+    include_str!("../../../../page/next.js"),
+    include_str!("../../../../page/places.js"),
+    include_str!("../../../../page/trouble.js"),
+    include_str!("../../../../page/outputs.js"),
     include_str!("../../../../page/asset.js")
 );
 /// Folder of the files, and of the page's data.
 const FOLDER: &str = "/.millpond/";
-/// Files beside the document: their names and contents.
-const FILES: [(&str, &[u8]); 4] = [
-    ("player.js", PLAYER.as_bytes()),
-    ("vendor/hls.min.js", include_bytes!("../../../../page/vendor/hls.min.js")),
-    ("vendor/dash.all.min.js", include_bytes!("../../../../page/vendor/dash.all.min.js")),
-    ("vendor/shaka-player.compiled.js", include_bytes!("../../../../page/vendor/shaka-player.compiled.js")),
+/// Files beside the document: their names, kinds and contents.
+const FILES: [(&str, FileKind, &[u8]); 5] = [
+    ("player.js", FileKind::Script, PLAYER.as_bytes()),
+    ("player.css", FileKind::Style, include_bytes!("../../../../page/player.css")),
+    ("vendor/hls.min.js", FileKind::Script, include_bytes!("../../../../page/vendor/hls.min.js")),
+    ("vendor/dash.all.min.js", FileKind::Script, include_bytes!("../../../../page/vendor/dash.all.min.js")),
+    (
+        "vendor/shaka-player.compiled.js",
+        FileKind::Script,
+        include_bytes!("../../../../page/vendor/shaka-player.compiled.js"),
+    ),
 ];
 
 /// Hashes of the files.
-static HASHES: LazyLock<[u64; FILES.len()]> = LazyLock::new(|| FILES.map(|(_, content)| fingerprint(content)));
+static HASHES: LazyLock<[u64; FILES.len()]> = LazyLock::new(|| FILES.map(|(_, _, content)| fingerprint(content)));
 /// Folder of the files in this version of Millpond, below the server's root. Browsers may keep its files for ever.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let all: Vec<u8> = HASHES.iter().flat_map(|hash| hash.to_be_bytes()).collect();
@@ -43,8 +63,19 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 /// Sources of the script and of the style in the document, for `Content-Security-Policy`.
 static SOURCES: LazyLock<(String, String)> = LazyLock::new(|| (source(SCRIPT), source(STYLE)));
 
+/// Kind of a file beside the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileKind {
+    /// A script.
+    Script,
+    /// A style sheet.
+    Style,
+}
+
 /// A file of the page.
 pub(super) struct PageFile {
+    /// Kind.
+    pub(super) kind: FileKind,
     /// Content.
     pub(super) content: Bytes,
     /// Hash of the content.
@@ -62,9 +93,10 @@ pub(super) fn file(path: &str) -> Option<PageFile> {
         Some((first, rest)) if is_version(first) => (Some(first), rest),
         _ => (None, name),
     };
-    let index = FILES.iter().position(|(known, _)| *known == name)?;
-    let (content, hash) = (Bytes::from_static(FILES[index].1), HASHES[index]);
-    Some(PageFile { content, hash, is_versioned: version == Some(&**VERSION) })
+    let index = FILES.iter().position(|(known, ..)| *known == name)?;
+    let (_, kind, content) = FILES[index];
+    let (content, hash) = (Bytes::from_static(content), HASHES[index]);
+    Some(PageFile { kind, content, hash, is_versioned: version == Some(&**VERSION) })
 }
 
 /// View that the page opens with.
@@ -129,6 +161,9 @@ mod tests {
         assert_eq!(known(&format!("/.millpond/{version}/vendor/hls.min.js")), Some(true));
         assert_eq!(known("/.millpond/0123456789abcdef/player.js"), Some(false), "of another version");
         assert_eq!(known("/.millpond/vendor/hls.min.js"), Some(false));
+        let kind = |path: &str| file(path).map(|file| file.kind);
+        assert_eq!(kind("/.millpond/player.css"), Some(FileKind::Style));
+        assert_eq!(kind("/.millpond/player.js"), Some(FileKind::Script));
         for path in
             ["/.millpond/", "/.millpond/none.js", "/player.js", "/.millpond/012/player.js", "/.millpond/asset.js"]
         {

@@ -3,8 +3,12 @@
 use super::{super::Front, streams};
 use crate::library::{LibraryError, ListedFolder, ListedRow, PlacePath, folder_path};
 use millpond_media::Work;
+use millpond_store::Entry;
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet},
+    time::UNIX_EPOCH,
+};
 
 /// Lists a folder.
 pub(super) async fn assets(front: &Front, folder: &str) -> Result<String, LibraryError> {
@@ -29,7 +33,7 @@ pub(super) async fn assets(front: &Front, folder: &str) -> Result<String, Librar
     let refused = |error| LibraryError::Refused { asset: folder.to_owned(), error };
     let copied = front.library.being_copied(place, &path, &entries).await;
     let grouped = front.library.titles(place);
-    let list = move || listing(&ListedFolder::of(&owned, &entries, grouped), &copied).to_string();
+    let list = move || listing(&ListedFolder::of(&owned, &entries, grouped), &entries, &copied).to_string();
     front.library.pool().run(&Work::unlimited(), list).await.map_err(refused)
 }
 
@@ -41,8 +45,9 @@ pub(super) async fn is_folder(front: &Front, folder: &str) -> bool {
 }
 
 /// Lists titles of several files, then each file, then media that is not served.
-fn listing(listed: &ListedFolder, copied: &[String]) -> Value {
+fn listing(listed: &ListedFolder, entries: &[Entry], copied: &[String]) -> Value {
     let prefix = &listed.prefix;
+    let dates = dates(entries);
     let copied: HashSet<&str> = copied.iter().map(String::as_str).collect();
     let asset = |row: &ListedRow| {
         let mut asset = json!({ "path": row.path, "kind": row.kind.name(), "bytes": row.bytes });
@@ -50,8 +55,13 @@ fn listing(listed: &ListedFolder, copied: &[String]) -> Value {
             asset["files"] = json!(row.files);
             asset["title"] = json!(row.title);
         }
-        if row.path.strip_prefix(prefix.as_str()).is_some_and(|name| copied.contains(name)) {
+        let name = row.path.strip_prefix(prefix.as_str());
+        if name.is_some_and(|name| copied.contains(name)) {
             asset["state"] = "copying".into();
+        }
+        let names = name.into_iter().chain(row.files.iter().map(String::as_str));
+        if let Some(modified) = names.filter_map(|name| dates.get(name)).max() {
+            asset["modified"] = json!(modified);
         }
         asset
     };
@@ -65,4 +75,10 @@ fn listing(listed: &ListedFolder, copied: &[String]) -> Value {
     let left_out: Vec<Value> = left_out.collect();
     let assets: Vec<Value> = listed.rows.iter().map(asset).collect();
     json!({ "folder": prefix, "assets": assets, "folders": listed.folders, "left-out": left_out })
+}
+
+/// Returns the last modification of each file in seconds of Unix time, as far as the origin's listing has it.
+fn dates(entries: &[Entry]) -> HashMap<&str, u64> {
+    let date = |entry: &Entry| Some(entry.modified?.duration_since(UNIX_EPOCH).ok()?.as_secs());
+    entries.iter().filter_map(|entry| Some((entry.name.as_str(), date(entry)?))).collect()
 }

@@ -5,7 +5,9 @@ mod files;
 mod listing;
 mod network;
 mod search;
+mod seen;
 mod streams;
+mod title_list;
 
 pub(crate) use network::Served;
 
@@ -20,7 +22,7 @@ use crate::{
     library::{LibraryError, fingerprint},
 };
 use bytes::Bytes;
-use files::{PageFile, Shown};
+use files::{FileKind, PageFile, Shown};
 use http::{HeaderName, HeaderValue, header};
 use millpond_http::{
     body::Body,
@@ -37,6 +39,7 @@ const PAGE: &str = "no-cache";
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
 
 /// A resource of the page before it becomes a reply.
 struct Resource {
@@ -55,9 +58,13 @@ impl Resource {
     }
 
     fn file(file: PageFile) -> Self {
-        let PageFile { content, hash, is_versioned } = file;
+        let PageFile { kind, content, hash, is_versioned } = file;
         let cache_control = if is_versioned { FOR_EVER } else { PAGE };
-        Self { content_type: SCRIPT, cache_control, hash, content, is_document: false }
+        let content_type = match kind {
+            FileKind::Script => SCRIPT,
+            FileKind::Style => STYLE,
+        };
+        Self { content_type, cache_control, hash, content, is_document: false }
     }
 
     fn document(root: &str, shown: &Shown) -> Self {
@@ -136,9 +143,9 @@ fn policy(is_node: bool, key_origins: &[String]) -> String {
         more.push_str(" http: https:");
     }
     let (script, style) = files::sources();
-    // Players make object URLs of their media sources and of their workers.
+    // Players make object URLs of their media sources and of their workers. hls.js begins subtitles with an empty file in a `data:` URL.
     format!(
-        "default-src 'none'; script-src 'self' {script}; style-src 'self' {style}; img-src 'self' data: blob:; media-src 'self' blob:{more}; \
+        "default-src 'none'; script-src 'self' {script}; style-src 'self' {style}; img-src 'self' data: blob:; media-src 'self' data: blob:{more}; \
          connect-src 'self'{more}; worker-src 'self' blob:; base-uri 'none'; form-action 'none'"
     )
 }
@@ -154,6 +161,10 @@ async fn resource(context: &Context<'_>, part: &PageTarget) -> Result<Resource, 
         PageTarget::Folder(folder) => listing::assets(front, folder).await?,
         PageTarget::Asset(path) => description::asset(front, path).await?,
         PageTarget::Brief(path) => description::brief(front, path).await?,
+        PageTarget::Titles(folder, format) => {
+            let text = title_list::list(context, folder, *format).await?;
+            return Ok(Resource::new(format.content_type(), NO_STORE, text));
+        }
         PageTarget::Search => search::search(front, context.query(), &sights(context)).await?,
         PageTarget::Network => network::network(context).ok_or_else(absent)?,
     };
@@ -172,6 +183,6 @@ mod tests {
         assert!(alone.contains("connect-src 'self';") && !alone.contains("http"), "{alone}");
         let keys = policy(false, &["https://keys.example".to_owned()]);
         assert!(keys.contains("connect-src 'self' https://keys.example;"), "{keys}");
-        assert!(policy(true, &[]).contains("media-src 'self' blob: http: https:;"));
+        assert!(policy(true, &[]).contains("media-src 'self' data: blob: http: https:;"));
     }
 }

@@ -7,6 +7,7 @@ use millpond_media::movie::TrackKind;
 use millpond_package::MediaKind;
 use millpond_stream::{Format, Source, StreamReport};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Lists the streams of a place with live streams, those that are known now. `folder` has no slashes at its ends.
 pub(super) fn folder(front: &Front, folder: &str) -> Value {
@@ -26,9 +27,19 @@ pub(super) fn folder(front: &Front, folder: &str) -> Value {
 
 /// Lists the live streams whose paths `is_wanted`, `most` of them.
 pub(super) fn matching(front: &Front, is_wanted: impl Fn(&str) -> bool, most: usize) -> Vec<Value> {
-    let is_live = |path: &str| front.place(path).is_some_and(|place| front.sources.is_live(place.name));
-    let streams = front.sources.manager().streams();
-    streams.iter().filter(|stream| is_live(&stream.path) && is_wanted(&stream.path)).take(most).map(shown).collect()
+    known(front, is_wanted).take(most).map(|stream| shown(&stream)).collect()
+}
+
+/// Returns the paths of the live streams that `is_wanted`, `most` of them.
+pub(super) fn paths(front: &Front, is_wanted: impl Fn(&str) -> bool, most: usize) -> Vec<Arc<str>> {
+    known(front, is_wanted).take(most).map(|stream| stream.path).collect()
+}
+
+/// Returns the live streams that are known now and whose paths `is_wanted`.
+fn known(front: &Front, is_wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = StreamReport> {
+    let is_live = move |path: &str| front.place(path).is_some_and(|place| front.sources.is_live(place.name));
+    let streams = front.sources.manager().streams().into_iter();
+    streams.filter(move |stream| is_live(&stream.path) && is_wanted(&stream.path))
 }
 
 /// Describes a stream and its URLs; `None` where the path is that of stored media. The stream is not opened.
