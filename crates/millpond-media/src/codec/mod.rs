@@ -1,7 +1,7 @@
 //! Parses sample entries to codec configurations for players and packagers.
 //!
 //! Each codec family has a file. The result is a [`Codec`]: its [`parameter`](Codec::parameter) is for manifests, its
-//! configuration for transport streams. `iso` writes the sample entry for init segments.
+//! configuration for transport streams. Init segments get their sample entry from `millpond-package`.
 
 pub mod audio;
 pub mod captions;

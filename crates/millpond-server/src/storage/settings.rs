@@ -145,7 +145,7 @@ const LIST: &[Setting<StorageSettings>] = &[
         name: "prefetch",
         form: Form::Text,
         default: "active",
-        help: "When upcoming slices are fetched: on-demand, window, window:N, half, active, full",
+        help: Mode::HELP,
         applied: At::Reload,
         apply: |storage, text| prefetch(text).map(|v| storage.prefetch = v),
         show: |storage| Some(storage.prefetch.to_string()),

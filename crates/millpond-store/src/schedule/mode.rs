@@ -22,6 +22,11 @@ impl Mode {
     /// The names that [`FromStr`] accepts, beside `window:N`.
     pub const NAMES: &[&str] = &["on-demand", "window", "half", "active", "full"];
 
+    /// Each mode and its meaning, for help texts.
+    pub const HELP: &str = "When upcoming slices are fetched: `active`: just in time, by the measured link; `half`, `window`, \
+                            `window:N`: half a slice, one slice or N slices ahead of each viewer; `on-demand`: when a viewer \
+                            asks; `full`: the whole file before its first byte";
+
     /// Returns whether this mode fetches slices by the positions of viewers.
     pub fn follows_viewers(self) -> bool {
         !matches!(self, Self::OnDemand | Self::Full)

@@ -5,6 +5,7 @@ use super::{
     admin::{self, Admin},
 };
 use clap::{Arg, ArgMatches, Command};
+use millpond_store::schedule::Mode;
 use millpond_terminal::{out, say};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
@@ -54,7 +55,7 @@ pub(crate) fn command() -> Command {
                         .value_name("SIZE")
                         .help("Limit of the memory for slices, segments, indexes and playlists"),
                 )
-                .arg(Arg::new("prefetch").long("prefetch").value_name("MODE").help("When upcoming slices are fetched"))
+                .arg(Arg::new("prefetch").long("prefetch").value_name("MODE").help(Mode::HELP))
                 .args(admin::address()),
         ])
 }

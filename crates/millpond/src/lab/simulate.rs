@@ -50,12 +50,7 @@ pub(crate) fn command() -> Command {
         .arg(Arg::new("save").long("save").value_name("FILE").help("Writes the workload as CSV, and runs nothing"))
         .arg(option("cache", "SIZES", "64MiB,256MiB,1GiB,4GiB", "Sizes of the cache"))
         .arg(option("slice", "SIZES", "512KiB", "Sizes of a slice. The mode full caches whole objects instead"))
-        .arg(option(
-            "mode",
-            "MODES",
-            "on-demand",
-            "When upcoming slices are fetched: on-demand, window, window:N, half, active, full",
-        ))
+        .arg(option("mode", "MODES", "on-demand", Mode::HELP))
         .arg(option("policy", "NAMES", PolicyName::Stream.as_str(), "Eviction policies; \"all\" runs each policy"))
         .arg(option(
             "bandwidth",
