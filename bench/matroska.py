@@ -58,6 +58,8 @@ def far(options, place: str, name: str, work: Path) -> list:
     """Seconds, requests, bytes on the wire and bytes to the client: of the MPD, the first segment, and one in the middle."""
     rows = []
     with servers.Edge(options.server, place, work, name="cold") as server:
+        # The server lists the place when it starts.
+        time.sleep(1)
         begun = (received(), requests(server))
         listed = []
 

@@ -174,10 +174,10 @@ def nginx_with(
 
 
 def versitygw(name: str, root: Path, work: Path, host: str = "127.0.0.1", within: tuple = ()) -> Server:
-    """An S3-compatible server whose buckets are the folders below `root`. The credentials are `S3_ACCESS` and `S3_SECRET`."""
+    """An S3-compatible server whose buckets are the folders below `root`; it keeps connections, as S3 does. The credentials are `S3_ACCESS` and `S3_SECRET`."""
     work.mkdir(parents=True, exist_ok=True)
     port = free_port()
-    command = [*within, "versitygw", "--access", S3_ACCESS, "--secret", S3_SECRET, "--port", f"{host}:{port}", "posix", str(root)]
+    command = [*within, "versitygw", "--keep-alive", "--access", S3_ACCESS, "--secret", S3_SECRET, "--port", f"{host}:{port}", "posix", str(root)]
     return Server(name, command, port, work / "output.log", host)
 
 

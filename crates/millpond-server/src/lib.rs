@@ -6,6 +6,7 @@
 //! caching policy.
 
 mod admin;
+mod announce;
 mod audience;
 mod cluster;
 pub mod config;

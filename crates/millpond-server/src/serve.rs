@@ -1,6 +1,7 @@
 //! A server, put together: places, store, library, front end, listeners; and taken apart again without breaking
 //! responses under way.
 
+mod announced;
 mod generation;
 mod parts;
 mod ready;
@@ -277,6 +278,7 @@ impl Server {
         if is_handed_over {
             running.drain(&mut ordered).await;
         }
+        running.end_announcement();
         running.close();
         ends.send_replace(true);
         running.service.front().end_streams();

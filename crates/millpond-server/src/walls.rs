@@ -17,7 +17,7 @@ const ROWS: &[&[&str]] = &[
     &["cluster"],
     &["problem"],
     &["storage", "audience"],
-    &["limits", "interfaces", "priority"],
+    &["announce", "limits", "interfaces", "priority"],
     &["lab"],
 ];
 

@@ -25,6 +25,8 @@ const MOST_CHAPTER_BYTES: u64 = 256 << 10;
 const BEHIND: u64 = 8 << 10;
 /// Bytes read at an element that a `SeekHead` names.
 const NAMED: u64 = 64 << 10;
+/// Longest end of a segment that is read whole where it begins with the cues: a second request costs more than these bytes.
+const LONGEST_END: u64 = 256 << 10;
 
 /// The elements of a segment before its clusters, and those that its `SeekHead` names, while they are read.
 #[derive(Debug)]
@@ -300,7 +302,9 @@ impl Head {
             };
             self.seeks += 1;
             if is_wanted && self.seeks <= MOST_SEEKS && place < self.segment.1 {
-                self.window = Window::new(place, self.segment.1, NAMED);
+                let left = self.segment.1 - place;
+                let read_size = if id == ids::CUES && left <= LONGEST_END { left } else { NAMED };
+                self.window = Window::new(place, self.segment.1, read_size);
                 self.stage = Stage::Named;
                 return Ok(None);
             }

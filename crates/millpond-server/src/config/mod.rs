@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 pub use crate::{
     admin::{AdminAddress, AdminSettings, AdminToken},
+    announce::{AnnounceSettings, AnnouncedName},
     cluster::ClusterSettings,
     http::{HttpSettings, Lifetimes, ManifestSettings},
     intercept::InterceptSettings,
@@ -113,6 +114,7 @@ compose! {
     "Limits of clients and tokens" client_limits: ClientLimitSettings,
     "Trusted proxies" proxies: ProxySettings,
     "Admin API" admin: AdminSettings,
+    "Announcement on the local network" announce: AnnounceSettings,
     "RTSP" rtsp: RtspSettings,
     "RTMP" rtmp: RtmpSettings,
     "Interception" intercept: InterceptSettings,

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     admin::{self, AdminListener, AdminParts, AdminSocket, Readiness},
+    announce::Announcement,
     config::{Config, Loaded},
     http::{Front, Served},
     intercept::{self, Intercept},
@@ -77,6 +78,7 @@ pub(super) struct Sockets {
     pub(super) tls: Option<Arc<Certificates>>,
     /// The admin address, bound, and served once the server runs.
     pub(super) admin: AdminListener,
+    pub(super) announcement: Option<Announcement>,
     serving_admin: Option<AdminThread>,
     /// Makes the parts that the admin thread shows.
     make_parts: Option<admin::MakeParts>,
@@ -112,6 +114,7 @@ impl Sockets {
             listeners,
             tls,
             admin,
+            announcement: None,
             serving_admin: None,
             make_parts: None,
             accepting: Vec::new(),
@@ -213,6 +216,7 @@ impl Running {
         self.watch_certificates(&mut sockets);
         let names: Vec<_> = sockets.listeners.keys().copied().collect();
         names.into_iter().for_each(|name| self.accept(&mut sockets, name));
+        self.announce(&mut sockets, &generation.config);
         self.modules.reconfigure(&generation.config.modules.lines, generation.sources.clone());
         self.readiness.listening();
     }
@@ -278,6 +282,7 @@ impl Running {
         }
         self.replace_certificates(&mut sockets, config, certificates);
         self.replace_listeners(&mut sockets, config, listeners);
+        self.announce(&mut sockets, config);
         if let Some(listener) = admin {
             sockets.admin = listener;
             self.serve_admin(&mut sockets);

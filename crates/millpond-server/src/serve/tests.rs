@@ -23,6 +23,9 @@ const LASTING: &[(&str, &str, Probe)] = &[
     ("tls-self-signed", "true\nhttps = \"127.0.0.1:0\"\nrtsps = \"127.0.0.1:0\"", |running| {
         format!("{:?}", running.sockets().tls.as_ref().map(|tls| tls.source()))
     }),
+    ("mdns-name", "\"Films\"", |running| {
+        running.generation.load().config.announce.name.clone().map(|name| name.host()).unwrap_or_default()
+    }),
     ("captions", "\"CC1=en\"", |running| format!("{:?}", running.parts.library.options().places)),
     ("memory", "\"48MiB\"", |running| running.parts.store.memory().budget().to_string()),
     ("prefetch", "\"half\"", |running| running.parts.store.prefetch_mode().to_string()),

@@ -1,6 +1,7 @@
 //! Commands, configuration, logs and metrics.
 
 mod access_log;
+mod announced;
 mod api;
 mod cli;
 mod first_words;
