@@ -15,4 +15,4 @@ mod tests;
 
 pub(crate) use frame::FlacEncoder;
 pub(crate) use pcm::values;
-pub(crate) use stream::FlacStream;
+pub(crate) use stream::{FlacStream, Numbering};
