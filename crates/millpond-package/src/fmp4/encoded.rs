@@ -25,8 +25,6 @@ use millpond_media::{codec::PcmCoding, units::ByteRange};
 
 /// Most bytes of a read of several access units.
 const MOST_READ: u64 = 64 << 10;
-/// Most bytes of the head of a segment besides the rows of its frames.
-const HEAD: u64 = 256;
 
 /// Returns segment `number` (from 1) of a track; `None` where there is no such segment, and where its access units are loaded.
 pub(super) fn segment(media: &MediaTrack, flac: &FlacTrack, number: u32) -> Option<Plan> {
@@ -166,8 +164,6 @@ impl Encoding {
         let ends = times.iter().skip(1).copied().chain([place.next]);
         let duration = |(start, end): (&i64, i64)| u32::try_from(end.saturating_sub(*start)).unwrap_or(u32::MAX);
         let start = times.first().map_or(0, |first| first.saturating_add(place.early));
-        // Only pages that are written take memory.
-        let most = usize::try_from(form.most_bytes(frames).saturating_add(HEAD)).unwrap_or(0);
         Plan::Rewrite(Box::new(Self {
             sequence: place.sequence,
             decode_time: u64::try_from(start).unwrap_or(0),
@@ -184,7 +180,7 @@ impl Encoding {
             encoder: FlacEncoder::new(form.stream),
             values: Vec::new(),
             sizes: Vec::new(),
-            media: Vec::with_capacity(most),
+            media: Vec::new(),
         }))
     }
 
