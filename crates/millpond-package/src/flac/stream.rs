@@ -40,14 +40,13 @@ pub(crate) struct FlacStream {
 }
 
 impl FlacStream {
-    /// Returns the stream that has the values of PCM or G.711. `None` for floating point, for 32 bits, which browsers don't decode, and
-    /// for more channels or a higher rate than FLAC has.
+    /// Returns the stream that has the values of PCM or G.711. Integers of 32 bits and floating point have 24 bits then, because browsers
+    /// decode no more. `None` for more channels or a higher rate than FLAC has.
     pub(crate) fn of(config: &PcmConfig) -> Option<Self> {
         let bits = match config.coding {
             PcmCoding::Unsigned8 | PcmCoding::Signed8 => 8,
             PcmCoding::Signed16(_) | PcmCoding::MuLaw | PcmCoding::ALaw => 16,
-            PcmCoding::Signed24(_) => 24,
-            PcmCoding::Signed32(_) | PcmCoding::Float32(_) | PcmCoding::Float64(_) => return None,
+            PcmCoding::Signed24(_) | PcmCoding::Signed32(_) | PcmCoding::Float32(_) | PcmCoding::Float64(_) => 24,
         };
         let channels = u8::try_from(config.channels).ok().filter(|_| (1..=MOST_CHANNELS).contains(&config.channels))?;
         let sample_rate = Some(config.sample_rate).filter(|rate| (1..1 << RATE_BITS).contains(rate))?;

@@ -218,13 +218,13 @@ fn streams_are_those_that_browsers_decode() {
     };
     assert_eq!(of(PcmCoding::Signed16(ByteOrder::Little), 2, 48_000), Some((4096, 16)));
     assert_eq!(of(PcmCoding::Signed24(ByteOrder::Big), 8, 192_000), Some((4096, 24)));
+    for coding in [PcmCoding::Signed32, PcmCoding::Float32, PcmCoding::Float64] {
+        assert_eq!(of(coding(ByteOrder::Little), 2, 48_000), Some((4096, 24)));
+    }
     assert_eq!(of(PcmCoding::Unsigned8, 1, 22_050), Some((2048, 8)));
     assert_eq!(of(PcmCoding::MuLaw, 1, 8000), Some((512, 16)));
     assert_eq!(of(PcmCoding::ALaw, 1, 1), Some((256, 16)));
     for (coding, channels, rate) in [
-        (PcmCoding::Signed32(ByteOrder::Big), 2, 48_000),
-        (PcmCoding::Float32(ByteOrder::Little), 2, 48_000),
-        (PcmCoding::Float64(ByteOrder::Little), 2, 48_000),
         (PcmCoding::Signed8, 9, 48_000),
         (PcmCoding::Signed8, 0, 48_000),
         (PcmCoding::Signed8, 1, 0),
@@ -238,6 +238,29 @@ fn streams_are_those_that_browsers_decode() {
     assert_eq!(info[..4], [0x10, 0, 0x10, 0]);
     assert_eq!(info[10..14], [0x0a, 0xc4, 0x42, 0xf0]);
     assert!(info[4..10].iter().chain(&info[14..]).all(|byte| *byte == 0));
+}
+
+#[test]
+fn values_of_more_than_24_bits_are_rounded() {
+    let read = |coding, bytes: Vec<u8>| {
+        let mut out = Vec::new();
+        values(coding, &bytes, &mut out);
+        out
+    };
+    let integers = [0, 127, 128, -128, -129, i32::MAX, i32::MIN, 0x0102_0304];
+    let expected = [0, 0, 1, 0, -1, 0x7f_ffff, -0x80_0000, 0x01_0203];
+    let (big, little) = (integers.map(i32::to_be_bytes).concat(), integers.map(i32::to_le_bytes).concat());
+    assert_eq!(read(PcmCoding::Signed32(ByteOrder::Big), big), expected);
+    assert_eq!(read(PcmCoding::Signed32(ByteOrder::Little), little), expected);
+    let floats = [0.0, 1.0, -1.0, 0.5, 7.0, -7.0, f64::NAN, f64::NEG_INFINITY, 1.0 / 16_777_216.0, 1e-300];
+    let expected = [0, 0x7f_ffff, -0x80_0000, 0x40_0000, 0x7f_ffff, -0x80_0000, 0, -0x80_0000, 1, 0];
+    let (big, little) = (floats.map(f64::to_be_bytes).concat(), floats.map(f64::to_le_bytes).concat());
+    assert_eq!(read(PcmCoding::Float64(ByteOrder::Big), big), expected);
+    assert_eq!(read(PcmCoding::Float64(ByteOrder::Little), little), expected);
+    let floats = floats.map(|value| value as f32);
+    let (big, little) = (floats.map(f32::to_be_bytes).concat(), floats.map(f32::to_le_bytes).concat());
+    assert_eq!(read(PcmCoding::Float32(ByteOrder::Big), big), expected);
+    assert_eq!(read(PcmCoding::Float32(ByteOrder::Little), little), expected);
 }
 
 #[test]

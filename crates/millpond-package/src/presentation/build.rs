@@ -3,7 +3,7 @@
 mod periods;
 
 use crate::{
-    PackageError, language,
+    PackageError, flac, language,
     presentation::{
         Presentation, PresentationOptions, Sidecar, SourceObject,
         budget::Budget,
@@ -44,6 +44,7 @@ pub(crate) fn presentation(
     let mut warnings = skipped;
     let as_stored = audio.iter().filter(|picked| !picked.becomes_flac);
     warnings.extend(as_stored.filter_map(|picked| unlisted(picked, !video.is_empty())));
+    warnings.extend(audio.iter().filter_map(rounded));
     let mut scanned = scan(video, &mut budget)?;
     scanned.sort_by_key(|(p, facts)| (p.ladder, p.bandwidth.unwrap_or_else(|| average(p, facts))));
     let (mut tracks, aligned) = videos(scanned, target, &mut warnings, &mut budget)?;
@@ -104,6 +105,15 @@ fn unlisted(picked: &Picked, beside_video: bool) -> Option<String> {
         }
         _ => return None,
     };
+    Some(format!("{}: track {}: '{parameter}' ({name}) {why}", picked.label, track.id))
+}
+
+/// Warns about PCM that has fewer bits as FLAC.
+fn rounded(picked: &Picked) -> Option<String> {
+    picked.flac().filter(|form| flac::is_rounded(form.coding))?;
+    let (track, codec) = (picked.track(), &picked.track().codec);
+    let (parameter, name) = (codec.parameter(), codec.name());
+    let why = "is rounded to 24 bits in HLS and DASH: browsers decode no more";
     Some(format!("{}: track {}: '{parameter}' ({name}) {why}", picked.label, track.id))
 }
 

@@ -73,6 +73,33 @@ fn hls_and_dash_have_the_values_of_the_file() {
 }
 
 #[test]
+fn values_of_more_than_24_bits_are_rounded() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let clips = [
+        ("in32.mov", "N -ar 48000 -ac 2 -c:a pcm_s32le"),
+        ("float.wav", "N -ar 44100 -c:a pcm_f32le"),
+        ("double.mkv", "N -ar 48000 -c:a pcm_f64le"),
+    ];
+    for (name, args) in clips {
+        clips::make(&folder.path().join(name), args);
+    }
+    let server = Server::start(&[folder.path().to_str().unwrap(), "--segment-duration", "2"]);
+    let of = |bytes: &[u8]| bytes.as_chunks().0.iter().map(|four| i32::from_le_bytes(*four)).collect::<Vec<i32>>();
+    for (clip, _) in clips {
+        let expected = of(&values(folder.path().join(clip).to_str().unwrap()));
+        let found = of(&values(&server.url(&format!("{clip}/index.m3u8"))));
+        assert!(found.len().abs_diff(expected.len()) <= 512, "{clip}: {} values, {}", found.len(), expected.len());
+        let most = found.iter().zip(&expected).map(|(found, expected)| found.abs_diff(*expected)).max();
+        assert!(most.is_some_and(|most| most <= 256), "{clip}: {most:?} of 2^31");
+        let asset = server.get(&format!(".millpond/asset?path={clip}")).text();
+        assert!(asset.contains("rounded to 24 bits") && asset.contains("\"codec\":\"fLaC\""), "{asset}");
+    }
+}
+
+#[test]
 fn segments_have_a_length_ranges_and_the_same_bytes_each_time() {
     let Some((folder, server)) = served() else { return };
     for clip in ["stereo.wav", "film.mkv"] {
