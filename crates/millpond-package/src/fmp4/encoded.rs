@@ -186,7 +186,7 @@ impl Encoding {
 
     /// Encodes the values that fill frames.
     fn encode(&mut self) {
-        let mut used = 0;
+        let mut used = 0_usize;
         while let Some(length) = self.lengths.get(self.sizes.len()) {
             let count = usize::try_from(*length).unwrap_or(usize::MAX).saturating_mul(self.channels);
             let Some(frame) = self.values.get(used..used.saturating_add(count)) else { break };

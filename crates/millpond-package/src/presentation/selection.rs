@@ -211,7 +211,8 @@ impl Selection {
             return;
         }
         for picked in &mut self.audio {
-            picked.becomes_flac = picked.parts().all(|track| FlacForm::of(track, picked.numbering()).is_some());
+            let fits = picked.parts().all(|track| FlacForm::of(track, picked.numbering()).is_some());
+            picked.becomes_flac = fits;
         }
     }
 
