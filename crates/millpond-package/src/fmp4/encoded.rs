@@ -267,6 +267,7 @@ mod tests {
         Presentation,
         flac::FlacStream,
         fmp4::{init, segment},
+        plan::made,
         presentation::track::PresentedTrack,
         testing::{Made, audio, movie, presentation, reordered, table, video},
     };
@@ -502,6 +503,21 @@ mod tests {
             Err(PackageError::Call { .. })
         ));
         assert!(matches!(rewrite.finish(&mut out), Err(PackageError::Call { .. })));
+    }
+
+    #[test]
+    fn a_job_makes_the_same_bytes() {
+        let object = object(&sound(100_000), 16);
+        let p = presentation(vec![movie(vec![pcm(100_000, 16, Vec::new())])]);
+        let a = p.track("a1").unwrap();
+        let rewrite = || match segment(&p, a, 1) {
+            Some(Plan::Rewrite(rewrite)) => rewrite,
+            _ => panic!("no segment"),
+        };
+        let bytes = |read: &ObjectRange| object[read.range.start as usize..read.range.end as usize].to_vec();
+        let input: Vec<u8> = rewrite().job_reads().unwrap().iter().flat_map(bytes).collect();
+        assert!(made(rewrite(), &input).unwrap() == run(segment(&p, a, 1).unwrap(), &object));
+        assert!(matches!(made(rewrite(), &input[1..]), Err(PackageError::Call { .. })));
     }
 
     #[test]
