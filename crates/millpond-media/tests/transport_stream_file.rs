@@ -60,6 +60,7 @@ fn files_have_the_samples_of_their_originals() {
             "",
         ),
         ("file_m2ts.mp4", "V S -c:v libx264 -g 25 -slices 4 -bf 2 -c:a ac3", "-mpegts_m2ts_mode 1"),
+        ("file_latm.mp4", "S -c:a aac -ac 2", "-mpegts_flags latm"),
         ("file_mp3.mp4", "S -c:a libmp3lame -ac 2", ""),
         ("file_eac3.mp4", "S -c:a eac3 -ac 6", ""),
         ("file_opus.mp4", "S -c:a libopus -ac 2", ""),

@@ -87,9 +87,6 @@ impl Rewriting {
             };
             let sample = reader.read(read.range.start..read.range.end, floor).await?;
             self.rewrite.push(sample, &mut out)?;
-            if self.rewrite.is_slow() {
-                tokio::task::yield_now().await;
-            }
         }
         Ok(if out.is_empty() { None } else { Some(Chunk::Owned(out)) })
     }

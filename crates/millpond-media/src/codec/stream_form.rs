@@ -17,4 +17,6 @@ pub enum StreamForm {
     Ac3,
     /// Opus packets with control headers.
     Opus,
+    /// AAC in elements of LATM with LOAS sync (ISO/IEC 14496-3 1.7), one frame in each.
+    Latm,
 }

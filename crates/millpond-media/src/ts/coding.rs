@@ -103,17 +103,17 @@ impl StreamCoding {
         }
     }
 
-    /// Returns the form of its frames in PES packets. `None` for streams without frames, and for LATM, whose frames need a
-    /// configuration from elsewhere in the stream.
+    /// Returns the form of its frames in PES packets; `None` for streams without frames.
     pub(crate) fn form(self) -> Option<StreamForm> {
         Some(match self {
             Self::Avc => StreamForm::Avc,
             Self::Hevc => StreamForm::Hevc,
             Self::Adts => StreamForm::Adts,
+            Self::Latm => StreamForm::Latm,
             Self::MpegAudio => StreamForm::MpegAudio,
             Self::Ac3 | Self::Eac3 => StreamForm::Ac3,
             Self::Opus(_) => StreamForm::Opus,
-            Self::Latm | Self::Cues | Self::Other(_) => return None,
+            Self::Cues | Self::Other(_) => return None,
         })
     }
 
@@ -126,6 +126,7 @@ impl StreamCoding {
             StreamForm::MpegAudio => Self::MpegAudio,
             StreamForm::Ac3 => Self::Ac3,
             StreamForm::Opus => Self::Opus(2),
+            StreamForm::Latm => Self::Latm,
         }
     }
 

@@ -13,7 +13,7 @@ use crate::{
         extraction::{ExtractedStream, ExtractedStreamBuilder, FramePlace, PacketForm, UnitPlace},
         purpose::Purposes,
     },
-    ts::{Framed, Framer, PesUnit, TsFrame, TsStream},
+    ts::{FrameFault, Framed, Framer, PesUnit, TsFrame, TsStream},
     units::{ByteRange, Timescale},
 };
 
@@ -48,6 +48,8 @@ pub(super) struct Lane {
     has_frames: bool,
     /// Whether frames are scrambled.
     pub(super) is_scrambled: bool,
+    /// Property of dropped frames that is not supported.
+    unsupported: Option<&'static str>,
     /// Reason why no further frames are read.
     ended: Option<MediaError>,
 }
@@ -86,7 +88,7 @@ impl Extracted {
 impl Lane {
     /// Creates the lane of a stream; `None` if its frames can't be read.
     pub(super) fn new(stream: TsStream, packets: PacketForm) -> Option<Self> {
-        let (form, framer) = (stream.coding.form()?, Framer::new(stream.coding)?.patient());
+        let (form, framer) = (stream.coding.form()?, Framer::new(stream.coding)?.for_files());
         Some(Self {
             stream,
             form,
@@ -102,6 +104,7 @@ impl Lane {
             configurations: 0,
             has_frames: false,
             is_scrambled: false,
+            unsupported: None,
             ended: None,
         })
     }
@@ -169,6 +172,7 @@ impl Lane {
                     self.entries.configure(configuration);
                 }
                 Framed::Frame(frame) => self.frame(&frame, at, timeline, extracted),
+                Framed::Fault(FrameFault::Unsupported(what)) => self.unsupported = Some(what),
                 Framed::Fault(_) => {}
             }
         }
@@ -215,11 +219,12 @@ impl Lane {
     /// No frame of it can be played.
     pub(super) fn finish(self) -> Result<Read, MediaError> {
         let why = |found: &str| MediaError::invalid("the stream", 0, found, "frames that can be played");
+        let unsupported = self.unsupported.map(|what| MediaError::unsupported("the stream", 0, what));
         let Some(parts) = self.parts else {
             return Err(match self.ended {
                 Some(error) => error,
                 None if self.is_scrambled => why("scrambled packets"),
-                None if !self.has_frames => why("no frames"),
+                None if !self.has_frames => unsupported.unwrap_or_else(|| why("no frames")),
                 None => self.entries.finish().err().flatten().unwrap_or_else(|| why("no key frame")),
             });
         };
@@ -247,7 +252,7 @@ impl Lane {
             protection: None,
         };
         let source = self.source.finish(self.stream.pid, self.form);
-        Ok(Read { track, parts: parts.finish(), source, reason: self.ended.or(chosen.reason) })
+        Ok(Read { track, parts: parts.finish(), source, reason: self.ended.or(chosen.reason).or(unsupported) })
     }
 }
 

@@ -241,7 +241,6 @@ impl Scan {
         for (pid, coding) in std::mem::take(&mut self.others) {
             let what = match coding {
                 StreamCoding::Cues => continue,
-                StreamCoding::Latm => "AAC in LATM, whose configuration is apart from its frames".to_owned(),
                 coding if coding.form().is_some() => format!("{coding}, beyond the {MOST_LANES} streams that are read"),
                 coding => coding.to_string(),
             };

@@ -9,7 +9,7 @@ use super::{
     survey::Survey,
 };
 use crate::{
-    Extraction, Indexer, MediaError, Movie, SkippedTrack, Step, Work, fixture::hex, index_bytes, ts::mux::Mux,
+    Codec, Extraction, Indexer, MediaError, Movie, SkippedTrack, Step, Work, fixture::hex, index_bytes, ts::mux::Mux,
     units::ByteRange,
 };
 use bytes::Bytes;
@@ -370,10 +370,7 @@ fn the_first_programme_with_pictures_is_read_and_others_are_named() {
         (0x1000, "programme 1 of 3, number 7: MPEG-2 video, AAC in ADTS"),
         (0x1002, "programme 3 of 3, number 9: without a map"),
         (0x301, "PID 0x0301: the stream at byte 0: teletext is not supported"),
-        (
-            0x302,
-            "PID 0x0302: the stream at byte 0: AAC in LATM, whose configuration is apart from its frames is not supported",
-        ),
+        (0x302, "PID 0x0302: the stream at byte 0: found no frames, expected frames that can be played"),
         (0x101, "PID 0x0101: the stream at byte 0: found no frames, expected frames that can be played"),
     ];
     assert_eq!(movie.tracks.len(), 1);
@@ -383,6 +380,56 @@ fn the_first_programme_with_pictures_is_read_and_others_are_named() {
     };
     let owned = |all: &[(u32, &str)]| sorted(all.iter().map(|(id, reason)| (*id, (*reason).to_owned())).collect());
     assert_eq!(owned(&reasons), owned(&expected));
+}
+
+/// An element of LATM with LOAS sync. With `config`, it has `StreamMuxConfig` of AAC-LC, 48 kHz, stereo: the six bytes that ffmpeg
+/// writes, of which 44 bits count.
+fn latm(config: Option<[u8; 6]>, frames: &[&[u8]]) -> Vec<u8> {
+    let bits_of = |byte: u8| (0..8).rev().map(move |bit| byte >> bit & 1 == 1);
+    let mut bits = vec![config.is_none()];
+    bits.extend(config.iter().flatten().copied().flat_map(bits_of).take(44));
+    for frame in frames {
+        bits.extend([&[frame.len() as u8][..], frame].concat().into_iter().flat_map(bits_of));
+    }
+    let byte = |bits: &[bool]| bits.iter().enumerate().fold(0, |all, (place, bit)| all | u8::from(*bit) << (7 - place));
+    let element: Vec<u8> = bits.chunks(8).map(byte).collect();
+    [&[0x56, 0xe0 | (element.len() >> 8) as u8, element.len() as u8][..], &element].concat()
+}
+
+/// A file with one stream of LATM, of elements that each hold `frames`.
+fn latm_file(config: [u8; 6], frames: &[&[u8]]) -> Vec<u8> {
+    let mut mux = Mux::default();
+    mux.association(0, &[(1, 0x1000)]);
+    mux.map(0x1000, 1, 0, &[(0x11, SOUND, &[])]);
+    // Each fourth element has the configuration. The border of PES packets cuts the seventh one.
+    let elements = (0..12).flat_map(|number| latm(Some(config).filter(|_| number % 4 == 0), frames));
+    let elements: Vec<u8> = elements.collect();
+    let (first, second) = elements.split_at(elements.len() / 2 + 30);
+    mux.unit(SOUND, Some(90_000), first);
+    mux.unit(SOUND, Some(90_000 + 7 * SOUND_STEP), second);
+    mux.bytes
+}
+
+const LATM: [u8; 6] = [0x40, 0x00, 0x23, 0x20, 0x3f, 0xc0];
+
+#[test]
+fn frames_of_latm_need_no_other_element_to_be_extracted() {
+    let object = latm_file(LATM, &[&[7; 90]]);
+    let found = scanned(&object).unwrap();
+    assert_eq!(found.movie.skipped, []);
+    let Codec::Aac(config) = &found.movie.tracks[0].codec else { panic!("{:?}", found.movie.tracks[0].codec) };
+    assert_eq!(config.audio_specific_config[..2], [0x11, 0x90]);
+    let decoded: Vec<i64> = times(&found.movie, 0).iter().map(|(dts, _)| *dts).collect();
+    assert_eq!(decoded, (0..12).map(|number| number * 1024).collect::<Vec<_>>());
+    assert!(found.extracted == [7; 90 * 12]);
+    assert_extracts(&object, &found);
+}
+
+#[test]
+fn elements_of_latm_with_several_frames_are_named() {
+    let error =
+        scanned(&latm_file([0x41, 0x00, 0x23, 0x20, 0x3f, 0xc0], &[&[7; 30], &[8; 20]])).unwrap_err().to_string();
+    assert!(error.contains("an element of LATM with several frames is not supported"), "{error}");
 }
 
 #[test]

@@ -2,13 +2,15 @@
 
 use super::{
     bits::BitWriter,
-    stream::FlacStream,
+    stream::{FlacStream, Numbering},
     subframe::{Scratch, Signal},
 };
 use millpond_media::flac_crc::{crc8, crc16};
 
-/// Sync code of a frame in a stream whose frames have one length (9.1).
+/// Sync code of a frame (9.1). The last bit tells that frames vary in length.
 const SYNC: [u8; 2] = [0xff, 0xf8];
+/// Greatest number in a header.
+const MOST_NUMBER: u64 = (1 << 36) - 1;
 
 /// Writes the frames of a stream.
 #[derive(Debug)]
@@ -38,8 +40,9 @@ impl FlacEncoder {
         Self { stream, signals: vec![Vec::new(); signals], scratch: Scratch::default() }
     }
 
-    /// Appends frame `number` of interleaved `values`: as many as a frame has, or fewer in the last frame. No values are no frame.
-    pub(crate) fn encode(&mut self, number: u32, values: &[i32], out: &mut Vec<u8>) {
+    /// Appends the frame of `number`, which counts frames or samples, with interleaved `values`: as many as a frame has, or fewer in the
+    /// last frame. No values are no frame.
+    pub(crate) fn encode(&mut self, number: u64, values: &[i32], out: &mut Vec<u8>) {
         let channels = usize::from(self.stream.channels);
         let length = values.len() / channels;
         if length == 0 {
@@ -60,7 +63,7 @@ impl FlacEncoder {
     }
 
     /// Appends a frame of `length` values in each channel.
-    fn write(&mut self, number: u32, length: usize, coupling: Coupling, out: &mut Vec<u8>) {
+    fn write(&mut self, number: u64, length: usize, coupling: Coupling, out: &mut Vec<u8>) {
         let start = out.len();
         self.header(number, length, coupling, out);
         let mut bits = BitWriter::new(out);
@@ -116,7 +119,7 @@ impl FlacEncoder {
     }
 
     /// Writes the header with its checksum.
-    fn header(&self, number: u32, length: usize, coupling: Coupling, out: &mut Vec<u8>) {
+    fn header(&self, number: u64, length: usize, coupling: Coupling, out: &mut Vec<u8>) {
         let stream = &self.stream;
         let start = out.len();
         let last = (length - 1) as u32;
@@ -140,7 +143,8 @@ impl FlacEncoder {
             24 => 6,
             _ => 0,
         };
-        out.extend_from_slice(&SYNC);
+        let [first, second] = SYNC;
+        out.extend_from_slice(&[first, second | u8::from(stream.numbering == Numbering::Samples)]);
         out.push(block << 4 | rate.code);
         out.push(channels << 4 | bits << 1);
         coded_number(number, out);
@@ -196,13 +200,14 @@ impl Rate {
 }
 
 /// Appends a number in the code of UTF-8, which goes on to seven bytes here (9.1.5).
-fn coded_number(number: u32, out: &mut Vec<u8>) {
+fn coded_number(number: u64, out: &mut Vec<u8>) {
+    let number = number & MOST_NUMBER;
     if let Ok(byte @ ..0x80) = u8::try_from(number) {
         out.push(byte);
         return;
     }
     // A code of n bytes has 5n + 1 bits.
-    let length = (u32::BITS - number.leading_zeros() - 1).div_ceil(5);
+    let length = (u64::BITS - number.leading_zeros() - 1).div_ceil(5);
     out.push((0xff00_u32 >> length) as u8 | (number >> (6 * (length - 1))) as u8);
     out.extend((0..length - 1).rev().map(|place| 0x80 | (number >> (6 * place)) as u8 & 0x3f));
 }

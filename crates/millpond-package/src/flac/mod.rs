@@ -14,5 +14,5 @@ mod subframe;
 mod tests;
 
 pub(crate) use frame::FlacEncoder;
-pub(crate) use pcm::values;
-pub(crate) use stream::FlacStream;
+pub(crate) use pcm::{is_rounded, values};
+pub(crate) use stream::{FlacStream, Numbering};

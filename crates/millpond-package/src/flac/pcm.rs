@@ -2,8 +2,7 @@
 
 use millpond_media::codec::{ByteOrder, PcmCoding};
 
-/// Appends the values of `bytes` to `out`. Values of G.711 have 16 bits then. Nothing is appended for the codings that
-/// [`FlacStream`](super::FlacStream) doesn't have.
+/// Appends the values of `bytes` to `out`. Values of G.711 have 16 bits then. Integers of 32 bits and floating point are rounded to 24 bits.
 pub(crate) fn values(coding: PcmCoding, bytes: &[u8], out: &mut Vec<i32>) {
     match coding {
         PcmCoding::Unsigned8 => out.extend(bytes.iter().map(|byte| i32::from(*byte) - 128)),
@@ -22,8 +21,42 @@ pub(crate) fn values(coding: PcmCoding, bytes: &[u8], out: &mut Vec<i32>) {
         }
         PcmCoding::MuLaw => out.extend(bytes.iter().map(|byte| mu_law(*byte))),
         PcmCoding::ALaw => out.extend(bytes.iter().map(|byte| a_law(*byte))),
-        PcmCoding::Signed32(_) | PcmCoding::Float32(_) | PcmCoding::Float64(_) => {}
+        PcmCoding::Signed32(ByteOrder::Big) => {
+            out.extend(bytes.as_chunks().0.iter().map(|four| rounded(i32::from_be_bytes(*four))));
+        }
+        PcmCoding::Signed32(ByteOrder::Little) => {
+            out.extend(bytes.as_chunks().0.iter().map(|four| rounded(i32::from_le_bytes(*four))));
+        }
+        PcmCoding::Float32(ByteOrder::Big) => {
+            out.extend(bytes.as_chunks().0.iter().map(|four| fixed(f32::from_be_bytes(*four).into())));
+        }
+        PcmCoding::Float32(ByteOrder::Little) => {
+            out.extend(bytes.as_chunks().0.iter().map(|four| fixed(f32::from_le_bytes(*four).into())));
+        }
+        PcmCoding::Float64(ByteOrder::Big) => {
+            out.extend(bytes.as_chunks().0.iter().map(|eight| fixed(f64::from_be_bytes(*eight))));
+        }
+        PcmCoding::Float64(ByteOrder::Little) => {
+            out.extend(bytes.as_chunks().0.iter().map(|eight| fixed(f64::from_le_bytes(*eight))));
+        }
     }
+}
+
+/// Whether [`values`] have fewer bits than those of the coding.
+pub(crate) fn is_rounded(coding: PcmCoding) -> bool {
+    matches!(coding, PcmCoding::Signed32(_) | PcmCoding::Float32(_) | PcmCoding::Float64(_))
+}
+
+/// Returns the 24 bits that are nearest to an integer of 32 bits. The greatest ones are rounded down.
+fn rounded(value: i32) -> i32 {
+    value.saturating_add(128) >> 8
+}
+
+/// Returns the 24 bits that are nearest to a value of floating point, of which 1.0 is full scale. Louder values are clipped, as a converter
+/// clips them, and what is no number is silence.
+fn fixed(value: f64) -> i32 {
+    const SCALE: f64 = 8_388_608.0;
+    (value * SCALE).round().clamp(-SCALE, SCALE - 1.0) as i32
 }
 
 fn signed_24(high: u8, middle: u8, low: u8) -> i32 {

@@ -13,10 +13,23 @@ const MOST_CHANNELS: u16 = 8;
 /// Bits of the sampling rate in STREAMINFO.
 const RATE_BITS: u32 = 20;
 
-/// A stream whose frames all have one length, except for the last.
+/// Fewest samples per channel in any frame but the last (RFC 9639 8.2).
+const LEAST_VARYING: u16 = 16;
+
+/// The number in the headers of frames (RFC 9639 9.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbering {
+    /// Number of the frame. All frames have one length, except for the last.
+    Frames,
+    /// Number of the frame's first sample. Frames vary in length.
+    Samples,
+}
+
+/// Properties of all frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlacStream {
-    /// Samples per channel in a frame; at least 16.
+    pub(crate) numbering: Numbering,
+    /// Samples per channel in a full frame; at least 16.
     pub(crate) block: u16,
     /// Samples per second; at most 20 bits.
     pub(crate) sample_rate: u32,
@@ -27,27 +40,46 @@ pub(crate) struct FlacStream {
 }
 
 impl FlacStream {
-    /// Returns the stream that has the values of PCM or G.711. `None` for floating point, for 32 bits, which browsers don't decode, and
-    /// for more channels or a higher rate than FLAC has.
+    /// Returns the stream that has the values of PCM or G.711. Integers of 32 bits and floating point have 24 bits then, because browsers
+    /// decode no more. `None` for more channels or a higher rate than FLAC has.
     pub(crate) fn of(config: &PcmConfig) -> Option<Self> {
         let bits = match config.coding {
             PcmCoding::Unsigned8 | PcmCoding::Signed8 => 8,
             PcmCoding::Signed16(_) | PcmCoding::MuLaw | PcmCoding::ALaw => 16,
-            PcmCoding::Signed24(_) => 24,
-            PcmCoding::Signed32(_) | PcmCoding::Float32(_) | PcmCoding::Float64(_) => return None,
+            PcmCoding::Signed24(_) | PcmCoding::Signed32(_) | PcmCoding::Float32(_) | PcmCoding::Float64(_) => 24,
         };
         let channels = u8::try_from(config.channels).ok().filter(|_| (1..=MOST_CHANNELS).contains(&config.channels))?;
         let sample_rate = Some(config.sample_rate).filter(|rate| (1..1 << RATE_BITS).contains(rate))?;
-        Some(Self { block: block(sample_rate), sample_rate, channels, bits })
+        Some(Self { numbering: Numbering::Frames, block: block(sample_rate), sample_rate, channels, bits })
+    }
+
+    /// Returns the samples per channel of each frame that `samples` are cut into: all frames are full except for the last. Where frames
+    /// vary, the one before it may give samples to it, because others may follow.
+    pub(crate) fn lengths(&self, samples: u64) -> Vec<u32> {
+        let (full, least) = (u32::from(self.block), u32::from(LEAST_VARYING));
+        let (whole, rest) = (samples / u64::from(full), (samples % u64::from(full)) as u32);
+        let mut lengths = vec![full; usize::try_from(whole).unwrap_or(0)];
+        match lengths.last_mut() {
+            _ if rest == 0 => {}
+            Some(last) if self.numbering == Numbering::Samples && rest < least => {
+                *last = full + rest - least;
+                lengths.push(least);
+            }
+            _ => lengths.push(rest),
+        }
+        lengths
     }
 
     /// Returns the body of the STREAMINFO block: lengths of frames in samples and in bytes (unknown), rate, channels, bits, and an
     /// unknown number of samples and checksum.
     pub(crate) fn info(&self) -> [u8; 34] {
         let mut info = [0; 34];
-        let block = self.block.to_be_bytes();
-        info[..2].copy_from_slice(&block);
-        info[2..4].copy_from_slice(&block);
+        let shortest = match self.numbering {
+            Numbering::Frames => self.block,
+            Numbering::Samples => LEAST_VARYING,
+        };
+        info[..2].copy_from_slice(&shortest.to_be_bytes());
+        info[2..4].copy_from_slice(&self.block.to_be_bytes());
         let fields = self.sample_rate << 12 | u32::from(self.channels - 1) << 9 | u32::from(self.bits - 1) << 4;
         info[10..14].copy_from_slice(&fields.to_be_bytes());
         info

@@ -1,11 +1,11 @@
 mod decoder;
 
-use super::{FlacEncoder, FlacStream, values};
+use super::{FlacEncoder, FlacStream, Numbering, values};
 use decoder::{Frame, decode};
 use millpond_media::codec::{ByteOrder, PcmCoding, PcmConfig};
 
 fn stream(channels: u8, bits: u8) -> FlacStream {
-    FlacStream { block: 4096, sample_rate: 48_000, channels, bits }
+    FlacStream { numbering: Numbering::Frames, block: 4096, sample_rate: 48_000, channels, bits }
 }
 
 /// Numbers that look random, the same in each run.
@@ -28,7 +28,7 @@ fn round_trip(stream: FlacStream, values: &[i32]) -> Vec<Vec<u8>> {
         let most = stream.most_bytes((of_frame.len() / usize::from(stream.channels)) as u64);
         assert!(bytes.len() as u64 <= most, "{} bytes, at most {most}: {stream:?}", bytes.len());
         let Frame { number: told, values, used, .. } = decode(&bytes, &stream);
-        assert_eq!((u64::from(number), used), (told, bytes.len()));
+        assert_eq!((number, used), (told, bytes.len()));
         assert!(values == of_frame, "frame {number}: {stream:?}");
         frames.push(bytes);
     }
@@ -150,7 +150,7 @@ fn headers_state_numbers_lengths_and_rates() {
     for (rate, code) in
         [(8000, 4), (44_100, 9), (48_000, 10), (192_000, 3), (12_000, 12), (11_025, 13), (352_800, 14), (999_999, 0)]
     {
-        let stream = FlacStream { block: 1024, sample_rate: rate, channels: 1, bits: 16 };
+        let stream = FlacStream { numbering: Numbering::Frames, block: 1024, sample_rate: rate, channels: 1, bits: 16 };
         let mut encoder = FlacEncoder::new(stream);
         for number in
             [0, 0x7f, 0x80, 0x7ff, 0x800, 0xffff, 0x1_0000, 0x1f_ffff, 0x20_0000, 0x3ff_ffff, 0x400_0000, 0x7fff_ffff]
@@ -159,7 +159,7 @@ fn headers_state_numbers_lengths_and_rates() {
                 let mut bytes = Vec::new();
                 encoder.encode(number, &vec![3; length], &mut bytes);
                 let frame = decode(&bytes, &stream);
-                assert_eq!((frame.number, frame.rate), (u64::from(number), code), "{rate}");
+                assert_eq!((frame.number, frame.rate), (number, code), "{rate}");
                 assert_eq!(frame.values, vec![3; length]);
             }
         }
@@ -167,10 +167,42 @@ fn headers_state_numbers_lengths_and_rates() {
 }
 
 #[test]
+fn frames_that_vary_state_the_number_of_a_sample() {
+    let stream = FlacStream { numbering: Numbering::Samples, ..stream(2, 16) };
+    let values = tone(10_000, 2, 16);
+    let mut encoder = FlacEncoder::new(stream);
+    let mut at = 0;
+    for length in stream.lengths(10_000) {
+        let (number, length) = ((1 << 36) - 5000 + at as u64, length as usize);
+        let (mut bytes, of_frame) = (Vec::new(), &values[2 * at..2 * (at + length)]);
+        encoder.encode(number, of_frame, &mut bytes);
+        let frame = decode(&bytes, &stream);
+        assert_eq!((frame.number, frame.used), (number & ((1 << 36) - 1), bytes.len()));
+        assert!(frame.values == of_frame, "{length} samples");
+        at += length;
+    }
+    assert_eq!((at, stream.info()[..4].to_vec()), (10_000, vec![0, 16, 16, 0]));
+}
+
+#[test]
+fn only_the_last_frame_is_short() {
+    let (even, varying) = (stream(2, 16), FlacStream { numbering: Numbering::Samples, ..stream(2, 16) });
+    for (samples, as_even, as_varying) in [
+        (0, vec![], vec![]),
+        (3, vec![3], vec![3]),
+        (4096, vec![4096], vec![4096]),
+        (8192 + 16, vec![4096, 4096, 16], vec![4096, 4096, 16]),
+        (8192 + 3, vec![4096, 4096, 3], vec![4096, 4083, 16]),
+    ] {
+        assert_eq!((even.lengths(samples), varying.lengths(samples)), (as_even, as_varying), "{samples}");
+    }
+}
+
+#[test]
 fn the_frame_of_the_specification_is_read_and_begins_alike() {
     // RFC 9639 appendix D.1: one sample of two channels.
     let theirs = [0xff, 0xf8, 0x69, 0x18, 0, 0, 0xbf, 3, 0x58, 0xfd, 3, 0x12, 0x8b, 0xaa, 0x9a];
-    let stream = FlacStream { block: 4096, sample_rate: 44_100, channels: 2, bits: 16 };
+    let stream = FlacStream { numbering: Numbering::Frames, block: 4096, sample_rate: 44_100, channels: 2, bits: 16 };
     assert_eq!(decode(&theirs, &stream).values, [25_588, 10_416]);
     let mut ours = Vec::new();
     FlacEncoder::new(stream).encode(0, &[25_588, 10_416], &mut ours);
@@ -186,13 +218,13 @@ fn streams_are_those_that_browsers_decode() {
     };
     assert_eq!(of(PcmCoding::Signed16(ByteOrder::Little), 2, 48_000), Some((4096, 16)));
     assert_eq!(of(PcmCoding::Signed24(ByteOrder::Big), 8, 192_000), Some((4096, 24)));
+    for coding in [PcmCoding::Signed32, PcmCoding::Float32, PcmCoding::Float64] {
+        assert_eq!(of(coding(ByteOrder::Little), 2, 48_000), Some((4096, 24)));
+    }
     assert_eq!(of(PcmCoding::Unsigned8, 1, 22_050), Some((2048, 8)));
     assert_eq!(of(PcmCoding::MuLaw, 1, 8000), Some((512, 16)));
     assert_eq!(of(PcmCoding::ALaw, 1, 1), Some((256, 16)));
     for (coding, channels, rate) in [
-        (PcmCoding::Signed32(ByteOrder::Big), 2, 48_000),
-        (PcmCoding::Float32(ByteOrder::Little), 2, 48_000),
-        (PcmCoding::Float64(ByteOrder::Little), 2, 48_000),
         (PcmCoding::Signed8, 9, 48_000),
         (PcmCoding::Signed8, 0, 48_000),
         (PcmCoding::Signed8, 1, 0),
@@ -200,11 +232,35 @@ fn streams_are_those_that_browsers_decode() {
     ] {
         assert_eq!(of(coding, channels, rate), None, "{coding:?}");
     }
-    let info = FlacStream { block: 4096, sample_rate: 44_100, channels: 2, bits: 16 }.info();
+    let info =
+        FlacStream { numbering: Numbering::Frames, block: 4096, sample_rate: 44_100, channels: 2, bits: 16 }.info();
     // 44,100 is 0x0ac44: 20 bits, then 3 bits of channels less one, and 5 bits of depth less one.
     assert_eq!(info[..4], [0x10, 0, 0x10, 0]);
     assert_eq!(info[10..14], [0x0a, 0xc4, 0x42, 0xf0]);
     assert!(info[4..10].iter().chain(&info[14..]).all(|byte| *byte == 0));
+}
+
+#[test]
+fn values_of_more_than_24_bits_are_rounded() {
+    let read = |coding, bytes: Vec<u8>| {
+        let mut out = Vec::new();
+        values(coding, &bytes, &mut out);
+        out
+    };
+    let integers = [0, 127, 128, -128, -129, i32::MAX, i32::MIN, 0x0102_0304];
+    let expected = [0, 0, 1, 0, -1, 0x7f_ffff, -0x80_0000, 0x01_0203];
+    let (big, little) = (integers.map(i32::to_be_bytes).concat(), integers.map(i32::to_le_bytes).concat());
+    assert_eq!(read(PcmCoding::Signed32(ByteOrder::Big), big), expected);
+    assert_eq!(read(PcmCoding::Signed32(ByteOrder::Little), little), expected);
+    let floats = [0.0, 1.0, -1.0, 0.5, 7.0, -7.0, f64::NAN, f64::NEG_INFINITY, 1.0 / 16_777_216.0, 1e-300];
+    let expected = [0, 0x7f_ffff, -0x80_0000, 0x40_0000, 0x7f_ffff, -0x80_0000, 0, -0x80_0000, 1, 0];
+    let (big, little) = (floats.map(f64::to_be_bytes).concat(), floats.map(f64::to_le_bytes).concat());
+    assert_eq!(read(PcmCoding::Float64(ByteOrder::Big), big), expected);
+    assert_eq!(read(PcmCoding::Float64(ByteOrder::Little), little), expected);
+    let floats = floats.map(|value| value as f32);
+    let (big, little) = (floats.map(f32::to_be_bytes).concat(), floats.map(f32::to_le_bytes).concat());
+    assert_eq!(read(PcmCoding::Float32(ByteOrder::Big), big), expected);
+    assert_eq!(read(PcmCoding::Float32(ByteOrder::Little), little), expected);
 }
 
 #[test]

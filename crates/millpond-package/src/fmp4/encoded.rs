@@ -10,42 +10,57 @@ use super::{
 };
 use crate::{
     ObjectIndex, PackageError,
-    flac::{FlacEncoder, values},
+    flac::{FlacEncoder, Numbering, values},
     plan::{ObjectRange, Plan, Rewrite, reads},
     presentation::{
-        flac_track::{FlacTrack, SegmentBlocks},
+        flac_track::{FlacForm, FlacTrack, SegmentBlocks},
         track::MediaTrack,
     },
-    timeline::blocks::Blocks,
+    timeline::{
+        Timed,
+        blocks::{self, Blocks},
+    },
 };
 use millpond_media::{codec::PcmCoding, units::ByteRange};
 
 /// Most bytes of a read of several access units.
 const MOST_READ: u64 = 64 << 10;
 
-/// Returns segment `number` (from 1) of a track; `None` where there is no such segment.
+/// Returns segment `number` (from 1) of a track; `None` where there is no such segment, and where its access units are loaded.
 pub(super) fn segment(media: &MediaTrack, flac: &FlacTrack, number: u32) -> Option<Plan> {
     let blocks = flac.segment(number)?;
     let (reads, times) = places(media, flac, &blocks);
-    let ends = times.iter().skip(1).copied().chain([blocks.next.time]);
-    let duration = |(start, end): (&i64, i64)| u32::try_from(end.saturating_sub(*start)).unwrap_or(u32::MAX);
-    let form = &flac.form;
-    Some(Plan::Rewrite(Box::new(Encoding {
-        sequence: number,
-        decode_time: u64::try_from(blocks.start.time.saturating_add(flac.early())).unwrap_or(0),
-        durations: times.iter().zip(ends).map(duration).collect(),
-        floors: floors(&reads),
-        reads,
-        at: 0,
-        pending: None,
-        coding: form.coding,
-        frame_values: usize::from(form.stream.block) * usize::from(form.stream.channels),
-        frame_number: blocks.start.number,
-        encoder: FlacEncoder::new(form.stream),
-        values: Vec::new(),
-        sizes: Vec::new(),
-        media: Vec::new(),
-    })))
+    let (early, next) = (flac.early(), blocks.next.time);
+    let place = Place { sequence: number, early, first: blocks.start.number.into(), next };
+    Some(Encoding::plan(&flac.form, place, blocks.frames, reads, &times))
+}
+
+/// Returns segment `number` of a track, whose access units were loaded into `media`. The last one ends at `end`.
+pub(super) fn loaded(media: &MediaTrack, flac: &FlacTrack, units: &[Timed], end: i64, number: u32) -> Plan {
+    let (form, mut reads, mut frames) = (&flac.form, Vec::new(), 0_u64);
+    for unit in units {
+        let count = form.shape.frames_in(unit);
+        frames = frames.saturating_add(count);
+        add_read(&mut reads, read(media, form, unit, 0, count));
+    }
+    let times = blocks::times(form.shape, units, &form.stream.lengths(frames));
+    let early = flac.early();
+    let ticks = times.first().map_or(0, |first| first.saturating_add(early));
+    let samples = i128::from(ticks) * i128::from(form.shape.rate) / i128::from(form.shape.timescale.max(1));
+    let first = u64::try_from(samples).unwrap_or(0);
+    Encoding::plan(form, Place { sequence: number, early, first, next: end }, frames, reads, &times)
+}
+
+/// Place of a segment in its track.
+struct Place {
+    /// Number of the segment.
+    sequence: u32,
+    /// Ticks by which the track begins before time 0.
+    early: i64,
+    /// Number of the first frame of FLAC, or of its first sample.
+    first: u64,
+    /// Time of the next frame.
+    next: i64,
 }
 
 /// Returns the reads of a segment, which are whole frames of PCM, and the presentation times of its blocks.
@@ -64,13 +79,17 @@ fn places(media: &MediaTrack, flac: &FlacTrack, segment: &SegmentBlocks) -> (Vec
             }
         });
         let frames = shape.frames_in(&unit).saturating_sub(skip).min(left);
-        let ObjectRange { object, range } = media.place(unit.sample.range);
-        let bytes = |frames: u64| frames.saturating_mul(shape.frame.into());
-        let range = ByteRange::at(range.start.saturating_add(bytes(skip)), bytes(frames));
-        add_read(&mut reads, ObjectRange { object, range });
+        add_read(&mut reads, read(media, &flac.form, &unit, skip, frames));
         (skip, left) = (0, left - frames);
     }
     (reads, times)
+}
+
+/// Returns the place of `frames` of PCM of an access unit, behind `skip` others.
+fn read(media: &MediaTrack, form: &FlacForm, unit: &Timed, skip: u64, frames: u64) -> ObjectRange {
+    let ObjectRange { object, range } = media.place(unit.sample.range);
+    let bytes = |frames: u64| frames.saturating_mul(form.shape.frame.into());
+    ObjectRange { object, range: ByteRange::at(range.start.saturating_add(bytes(skip)), bytes(frames)) }
 }
 
 /// Appends a range, or lengthens the last one where it goes on.
@@ -125,12 +144,14 @@ struct Encoding {
     /// The last read, which counts as one unit.
     pending: Option<(usize, ObjectRange)>,
     coding: PcmCoding,
-    /// Interleaved values of a frame of FLAC.
-    frame_values: usize,
-    /// Number of the next frame of FLAC.
-    frame_number: u32,
+    numbering: Numbering,
+    channels: usize,
+    /// Samples per channel in each frame of FLAC.
+    lengths: Vec<u32>,
+    /// Number of the next frame of FLAC, or of its first sample.
+    number: u64,
     encoder: FlacEncoder,
-    /// Values of the next frame.
+    /// Interleaved values of the next frame.
     values: Vec<i32>,
     /// Bytes of each frame of FLAC.
     sizes: Vec<u32>,
@@ -138,18 +159,47 @@ struct Encoding {
 }
 
 impl Encoding {
-    /// Encodes the values that fill frames, or all that are left if these are the last ones.
-    fn encode(&mut self, are_last: bool) {
-        let Self { values, frame_values, frame_number, encoder, sizes, media, .. } = self;
-        let whole = values.len() - values.len() % *frame_values;
-        let used = if are_last { values.len() } else { whole };
-        for frame in values.get(..used).unwrap_or_default().chunks(*frame_values) {
-            let before = media.len();
-            encoder.encode(*frame_number, frame, media);
-            sizes.push(u32::try_from(media.len() - before).unwrap_or(u32::MAX));
-            *frame_number = frame_number.saturating_add(1);
+    /// Returns the plan of a segment of `frames` of PCM, whose frames of FLAC are presented at `times`.
+    fn plan(form: &FlacForm, place: Place, frames: u64, reads: Vec<ObjectRange>, times: &[i64]) -> Plan {
+        let ends = times.iter().skip(1).copied().chain([place.next]);
+        let duration = |(start, end): (&i64, i64)| u32::try_from(end.saturating_sub(*start)).unwrap_or(u32::MAX);
+        let start = times.first().map_or(0, |first| first.saturating_add(place.early));
+        Plan::Rewrite(Box::new(Self {
+            sequence: place.sequence,
+            decode_time: u64::try_from(start).unwrap_or(0),
+            durations: times.iter().zip(ends).map(duration).collect(),
+            floors: floors(&reads),
+            reads,
+            at: 0,
+            pending: None,
+            coding: form.coding,
+            numbering: form.stream.numbering,
+            channels: form.stream.channels.into(),
+            lengths: form.stream.lengths(frames),
+            number: place.first,
+            encoder: FlacEncoder::new(form.stream),
+            values: Vec::new(),
+            sizes: Vec::new(),
+            media: Vec::new(),
+        }))
+    }
+
+    /// Encodes the values that fill frames.
+    fn encode(&mut self) {
+        let mut used = 0_usize;
+        while let Some(length) = self.lengths.get(self.sizes.len()) {
+            let count = usize::try_from(*length).unwrap_or(usize::MAX).saturating_mul(self.channels);
+            let Some(frame) = self.values.get(used..used.saturating_add(count)) else { break };
+            let before = self.media.len();
+            self.encoder.encode(self.number, frame, &mut self.media);
+            self.sizes.push(u32::try_from(self.media.len() - before).unwrap_or(u32::MAX));
+            self.number += match self.numbering {
+                Numbering::Frames => 1,
+                Numbering::Samples => u64::from(*length),
+            };
+            used += count;
         }
-        values.drain(..used);
+        self.values.drain(..used);
     }
 }
 
@@ -177,13 +227,12 @@ impl Rewrite for Encoding {
     fn push(&mut self, sample: &[u8], _: &mut Vec<u8>) -> Result<(), PackageError> {
         self.at += reads::claim(&mut self.pending, sample)?;
         values(self.coding, sample, &mut self.values);
-        self.encode(false);
+        self.encode();
         Ok(())
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), PackageError> {
         reads::check_finished(self.reads.len().saturating_sub(self.at))?;
-        self.encode(true);
         let row = |(duration, size): (&u32, &u32)| FragmentSample {
             duration: *duration,
             size: *size,
@@ -194,14 +243,20 @@ impl Rewrite for Encoding {
         let run = TrackRun { id: TRACK_ID, decode_time: self.decode_time, samples };
         let mut head = BoxWriter::with_capacity(24);
         segment_type(&mut head);
-        out.extend_from_slice(&head.out);
-        out.extend_from_slice(&fragment_head(self.sequence, &[run]));
-        out.append(&mut self.media);
+        let head = [&head.out[..], &fragment_head(self.sequence, &[run])].concat();
+        // Within the memory of the frames, which is the largest part of the segment.
+        let mut made = std::mem::take(&mut self.media);
+        made.splice(..0, head);
+        if out.is_empty() {
+            *out = made;
+        } else {
+            out.append(&mut made);
+        }
         Ok(())
     }
 
-    fn is_slow(&self) -> bool {
-        true
+    fn job_reads(&self) -> Option<&[ObjectRange]> {
+        Some(&self.reads)
     }
 }
 
@@ -212,6 +267,7 @@ mod tests {
         Presentation,
         flac::FlacStream,
         fmp4::{init, segment},
+        plan::made,
         presentation::track::PresentedTrack,
         testing::{Made, audio, movie, presentation, reordered, table, video},
     };
@@ -226,7 +282,8 @@ mod tests {
     /// Offset of the first value in the object, and frames of an access unit.
     const BEGIN: usize = 48;
     const UNIT: u32 = 300;
-    const STREAM: FlacStream = FlacStream { block: 4096, sample_rate: 48_000, channels: 2, bits: 16 };
+    const STREAM: FlacStream =
+        FlacStream { numbering: Numbering::Frames, block: 4096, sample_rate: 48_000, channels: 2, bits: 16 };
 
     fn config() -> PcmConfig {
         PcmConfig { fourcc: *b"sowt", coding: CODING, channels: 2, sample_rate: 48_000 }
@@ -262,7 +319,7 @@ mod tests {
     /// Makes a segment of an object's bytes.
     fn run(plan: Plan, object: &[u8]) -> Vec<u8> {
         let Plan::Rewrite(mut rewrite) = plan else { panic!("not a rewriting plan") };
-        assert!(rewrite.len().is_none() && rewrite.is_slow());
+        assert!(rewrite.len().is_none() && rewrite.job_reads().is_some_and(|reads| !reads.is_empty()));
         let covering = rewrite.covering();
         let mut out = Vec::new();
         while let Some(ObjectRange { object: index, range }) = rewrite.next_read() {
@@ -289,7 +346,7 @@ mod tests {
     fn encoded(values: &[i16]) -> Vec<Vec<u8>> {
         let values: Vec<i32> = values.iter().copied().map(i32::from).collect();
         let mut encoder = FlacEncoder::new(STREAM);
-        let mut frame = |(number, values): (u32, &[i32])| {
+        let mut frame = |(number, values): (u64, &[i32])| {
             let mut out = Vec::new();
             encoder.encode(number, values, &mut out);
             out
@@ -321,6 +378,45 @@ mod tests {
             }
             assert!(found == whole, "{} frames, {} in one stream", found.len(), whole.len());
         }
+    }
+
+    /// The frames of FLAC of a segment, as its `trun` and its bytes tell.
+    fn frames_of(segment: &[u8], header: &[u8]) -> Vec<Vec<u8>> {
+        let file = [header, segment].concat();
+        let back = index_bytes(&file).unwrap();
+        let bytes = |range: ByteRange| file[range.start as usize..range.end as usize].to_vec();
+        back.tracks[0].samples.iter().map(|sample| bytes(sample.range)).collect()
+    }
+
+    #[test]
+    fn loaded_segments_have_their_own_frames() {
+        let frames = 100_000;
+        let values = sound(frames);
+        let object = object(&values, 0);
+        let p = presentation(vec![movie(vec![pcm(frames, 0, Vec::new())])]);
+        let a = p.track("a1").unwrap();
+        let media = a.media().unwrap();
+        let form = FlacForm::of(media.track(), Numbering::Samples).unwrap();
+        let stream = form.stream;
+        let flac = FlacTrack::loaded(form, 0, Default::default());
+        let units: Vec<Timed> = media.timeline.walk(&media.track().samples, 0..media.timeline.len()).collect();
+        let (mut at, mut encoder) = (0, FlacEncoder::new(stream));
+        // 31 units have a frame of 4,096 samples twice, and 1,108 more.
+        for units in units.chunks(31) {
+            let end = units.last().map_or(0, |unit| unit.pts + i64::from(unit.sample.duration));
+            let made = run(loaded(media, &flac, units, end, 1), &object);
+            let mut expected = Vec::new();
+            for length in stream.lengths((end - at) as u64) {
+                let of_frame = &values[2 * at as usize..2 * (at + i64::from(length)) as usize];
+                let of_frame: Vec<i32> = of_frame.iter().copied().map(i32::from).collect();
+                let mut out = Vec::new();
+                encoder.encode(at as u64, &of_frame, &mut out);
+                expected.push(out);
+                at += i64::from(length);
+            }
+            assert!(frames_of(&made, &init(&p, a)) == expected, "up to frame {end}");
+        }
+        assert_eq!(at, 100_000);
     }
 
     #[test]
@@ -407,6 +503,21 @@ mod tests {
             Err(PackageError::Call { .. })
         ));
         assert!(matches!(rewrite.finish(&mut out), Err(PackageError::Call { .. })));
+    }
+
+    #[test]
+    fn a_job_makes_the_same_bytes() {
+        let object = object(&sound(100_000), 16);
+        let p = presentation(vec![movie(vec![pcm(100_000, 16, Vec::new())])]);
+        let a = p.track("a1").unwrap();
+        let rewrite = || match segment(&p, a, 1) {
+            Some(Plan::Rewrite(rewrite)) => rewrite,
+            _ => panic!("no segment"),
+        };
+        let bytes = |read: &ObjectRange| object[read.range.start as usize..read.range.end as usize].to_vec();
+        let input: Vec<u8> = rewrite().job_reads().unwrap().iter().flat_map(bytes).collect();
+        assert!(made(rewrite(), &input).unwrap() == run(segment(&p, a, 1).unwrap(), &object));
+        assert!(matches!(made(rewrite(), &input[1..]), Err(PackageError::Call { .. })));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Segments of tracks whose samples are loaded fragment by fragment.
 
-use super::segment::fragment;
+use super::{encoded, segment::fragment};
 use crate::{
     plan::Plan,
     presentation::track::{MediaKind, MediaTrack, PresentedTrack, StreamAccess},
@@ -8,6 +8,9 @@ use crate::{
 };
 use millpond_media::Movie;
 use std::sync::{Arc, OnceLock};
+
+/// Most bytes of a segment of FLAC, which is made in memory. The segments of an index of all samples are shorter.
+const MOST_ENCODED: u64 = 32 << 20;
 
 /// Samples that are not where the index of fragments promised them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +62,13 @@ pub fn loaded_segment(
         return Err(mismatch(format!("times {} ticks apart", facts.largest), format!("at most {largest}")));
     }
     let end = timeline.dts_at(&own.samples, timeline.len());
+    let flac = media.flac.as_deref();
+    if let Some(form) = flac.map(|flac| &flac.form) {
+        let most = form.most_bytes(samples.iter().map(|unit| form.shape.frames_in(unit)).sum());
+        if most > MOST_ENCODED {
+            return Err(mismatch(format!("{most} bytes of FLAC"), format!("at most {MOST_ENCODED}")));
+        }
+    }
     let media = MediaTrack {
         object: media.object,
         movie: loaded.clone(),
@@ -72,7 +82,10 @@ pub fn loaded_segment(
         ts: OnceLock::new(),
         flac: None,
     };
-    Ok(Some(fragment(&media, &samples, end, number)))
+    Ok(Some(match flac {
+        Some(flac) => encoded::loaded(&media, flac, &samples, end, number),
+        None => fragment(&media, &samples, end, number),
+    }))
 }
 
 /// Facts of the first and other samples of a segment.

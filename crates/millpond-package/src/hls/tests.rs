@@ -364,9 +364,28 @@ fn pcm_name(coding: PcmCoding) -> &'static str {
 }
 
 #[test]
+fn pcm_of_more_than_24_bits_is_said_to_be_rounded() {
+    for (fourcc, coding, parameter) in [
+        (*b"in32", PcmCoding::Signed32(ByteOrder::Big), "ipcm"),
+        (*b"fl32", PcmCoding::Float32(ByteOrder::Little), "fpcm"),
+        (*b"fl64", PcmCoding::Float64(ByteOrder::Big), "fpcm"),
+    ] {
+        let mut tracks = with_pcm(fourcc, coding);
+        tracks.truncate(2);
+        let film = presentation(vec![movie(tracks)]);
+        let reason = "is rounded to 24 bits in HLS and DASH: browsers decode no more";
+        assert_eq!(film.warnings(), [format!("film.mp4: track 2: '{parameter}' (PCM) {reason}")]);
+        assert!(multivariant(&film, Container::Fmp4).unwrap().contains("fLaC\""));
+    }
+}
+
+#[test]
 fn pcm_that_flac_lacks_stays_as_it_is() {
     let mut tracks = with_pcm(*b"fl32", PcmCoding::Float32(ByteOrder::Little));
     tracks.truncate(2);
+    let Codec::Pcm(config) = &mut tracks[1].codec else { panic!("{:?}", tracks[1].codec) };
+    // FLAC has eight at most.
+    config.channels = 9;
     let film = presentation(vec![movie(tracks.clone())]);
     let reason = "is not listed in HLS and DASH next to video: browsers can't decode it";
     assert_eq!(film.warnings(), [format!("film.mp4: track 2: 'fpcm' (PCM) {reason}")]);

@@ -86,8 +86,24 @@ pub trait Rewrite: Send {
     /// # Errors
     /// As `push`.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), PackageError>;
-    /// Whether a [`push`](Self::push) may take a millisecond, so that other tasks of its thread should run before the next one.
-    fn is_slow(&self) -> bool {
-        false
+    /// Returns all reads of a body that takes a processor milliseconds to make, in order. Such a body is a job, for [`made`].
+    fn job_reads(&self) -> Option<&[ObjectRange]> {
+        None
     }
+}
+
+/// Makes a whole body of the bytes of its [reads](Rewrite::job_reads), one behind the other.
+///
+/// # Errors
+/// Other bytes than those of the reads, or bytes that contradict the index.
+pub fn made(mut rewrite: Box<dyn Rewrite>, bytes: &[u8]) -> Result<Vec<u8>, PackageError> {
+    let (mut out, mut rest) = (Vec::new(), bytes);
+    while let Some(ObjectRange { range, .. }) = rewrite.next_read() {
+        let length = usize::try_from(range.len()).unwrap_or(usize::MAX).min(rest.len());
+        let (read, behind) = rest.split_at(length);
+        rewrite.push(read, &mut out)?;
+        rest = behind;
+    }
+    rewrite.finish(&mut out)?;
+    Ok(out)
 }

@@ -3,11 +3,11 @@
 mod periods;
 
 use crate::{
-    PackageError, language,
+    PackageError, flac, language,
     presentation::{
         Presentation, PresentationOptions, Sidecar, SourceObject,
         budget::Budget,
-        flac_track::{FlacCut, FlacForm, FlacSegments},
+        flac_track::{FlacCut, FlacForm, FlacSegments, FlacTrack},
         selection::{Picked, Selection, family},
         track::{Content, MediaKind, MediaTrack, PresentedTrack, StreamAccess},
     },
@@ -44,6 +44,7 @@ pub(crate) fn presentation(
     let mut warnings = skipped;
     let as_stored = audio.iter().filter(|picked| !picked.becomes_flac);
     warnings.extend(as_stored.filter_map(|picked| unlisted(picked, !video.is_empty())));
+    warnings.extend(audio.iter().filter_map(rounded));
     let mut scanned = scan(video, &mut budget)?;
     scanned.sort_by_key(|(p, facts)| (p.ladder, p.bandwidth.unwrap_or_else(|| average(p, facts))));
     let (mut tracks, aligned) = videos(scanned, target, &mut warnings, &mut budget)?;
@@ -104,6 +105,15 @@ fn unlisted(picked: &Picked, beside_video: bool) -> Option<String> {
         }
         _ => return None,
     };
+    Some(format!("{}: track {}: '{parameter}' ({name}) {why}", picked.label, track.id))
+}
+
+/// Warns about PCM that has fewer bits as FLAC.
+fn rounded(picked: &Picked) -> Option<String> {
+    picked.flac().filter(|form| flac::is_rounded(form.coding))?;
+    let (track, codec) = (picked.track(), &picked.track().codec);
+    let (parameter, name) = (codec.parameter(), codec.name());
+    let why = "is rounded to 24 bits in HLS and DASH: browsers decode no more";
     Some(format!("{}: track {}: '{parameter}' ({name}) {why}", picked.label, track.id))
 }
 
@@ -247,7 +257,14 @@ fn timed(
         let (segments, bytes) = outlined.cut(&boundaries, facts.start, timescale);
         let facts = outlined.facts(facts);
         budget.segments(&segments)?;
-        return Ok(Some(present(picked, facts, kind, segments, &bytes, (StreamAccess::Closed, 0))));
+        let (form, stated, early) = (picked.flac(), picked.bandwidth, facts.start.saturating_neg().max(0));
+        let mut presented = present(picked, facts, kind, segments, &bytes, (StreamAccess::Closed, 0));
+        if let Some(form) = form {
+            let sizes = form.sizes_by_time(&presented.segments);
+            let track = FlacTrack::loaded(form, early, presented.bandwidth);
+            become_flac(&mut presented, track, &sizes, stated);
+        }
+        return Ok(Some(presented));
     }
     if let Some(form) = picked.flac() {
         return encoded(picked, form, grid, budget);
@@ -278,15 +295,20 @@ fn encoded(
     let Some(made) = cut.finish(timescale, units, (facts.end, last)) else { return Ok(None) };
     let FlacSegments { segments, stored, sizes, mut track } = made;
     budget.segments(&segments)?;
-    let stated = picked.bandwidth.unwrap_or(0);
+    let stated = picked.bandwidth;
     let mut presented = present(picked, facts, MediaKind::Audio, segments, &stored, (StreamAccess::Closed, 0));
     track.stored = presented.bandwidth;
-    presented.bandwidth = Bandwidth::of(&loads::of_fragments(&presented.segments, &sizes, 0, 0));
-    presented.bandwidth.peak = presented.bandwidth.peak.max(stated);
-    if let Content::Media(media) = &mut presented.content {
-        media.flac = Some(Box::new(track));
-    }
+    become_flac(&mut presented, track, &sizes, stated);
     Ok(Some(presented))
+}
+
+/// Gives a track its form as FLAC, in segments of at most `sizes`. A manifest may have stated a peak of its bit rate.
+fn become_flac(presented: &mut PresentedTrack, flac: FlacTrack, sizes: &[u64], stated: Option<u64>) {
+    presented.bandwidth = Bandwidth::of(&loads::of_fragments(&presented.segments, sizes, 0, 0));
+    presented.bandwidth.peak = presented.bandwidth.peak.max(stated.unwrap_or(0));
+    if let Content::Media(media) = &mut presented.content {
+        media.flac = Some(Box::new(flac));
+    }
 }
 
 /// Builds a text track. Delivered as WebVTT, it has a segment between any two boundaries.

@@ -2,9 +2,12 @@
 //!
 //! The access units of the track stay as they are, for RTSP. Blocks of its frames become frames of FLAC when a segment is made. A segment
 //! begins with a block, so that a frame of FLAC is the same in whichever segment and server it is made.
+//!
+//! Where an index has the samples of the first fragment only, the frames before a segment are not counted. Its blocks are then those of
+//! its own fragments: the last one is shorter than others, and each has the number of a sample, which follows from the time of the segment.
 
 use crate::{
-    flac::FlacStream,
+    flac::{FlacStream, Numbering},
     timeline::{
         Timed,
         bandwidth::Bandwidth,
@@ -36,9 +39,10 @@ pub(crate) struct FlacForm {
 
 impl FlacForm {
     /// Returns the form of a track's samples; `None` for other codecs than PCM, and for PCM that no browser decodes as FLAC.
-    pub(crate) fn of(track: &Track) -> Option<Self> {
+    pub(crate) fn of(track: &Track, numbering: Numbering) -> Option<Self> {
         let Codec::Pcm(config) = &track.codec else { return None };
         let stream = FlacStream::of(config).filter(|_| track.protection.is_none())?;
+        let stream = FlacStream { numbering, ..stream };
         let made = make::flac(&stream.info()).ok()?;
         let shape = BlockShape {
             length: stream.block.into(),
@@ -61,12 +65,26 @@ impl FlacForm {
 #[derive(Debug)]
 pub(crate) struct FlacTrack {
     pub(crate) form: FlacForm,
-    /// First block of each segment, and the end of the last segment.
-    starts: Box<[BlockStart]>,
-    /// Frames of PCM in all segments.
-    frames: u64,
+    cutting: Cutting,
     /// Bits per second of the samples as they are stored.
     pub(crate) stored: Bandwidth,
+}
+
+/// The blocks of a track.
+#[derive(Debug)]
+enum Cutting {
+    /// All access units are known.
+    Counted {
+        /// First block of each segment, and the end of the last segment.
+        starts: Box<[BlockStart]>,
+        /// Frames of PCM in all segments.
+        frames: u64,
+    },
+    /// The blocks of a segment are known when its fragments are loaded.
+    Loaded {
+        /// Ticks by which the first access unit is presented before time 0.
+        early: i64,
+    },
 }
 
 /// Blocks of one segment.
@@ -81,24 +99,56 @@ pub(crate) struct SegmentBlocks {
 }
 
 impl FlacTrack {
-    /// Returns the blocks of segment `number`, from 1.
+    /// Creates a track whose access units are loaded with the fragments of a segment.
+    pub(crate) fn loaded(form: FlacForm, early: i64, stored: Bandwidth) -> Self {
+        Self { form, cutting: Cutting::Loaded { early }, stored }
+    }
+
+    /// Returns the blocks of segment `number`, from 1; `None` where they are loaded.
     pub(crate) fn segment(&self, number: u32) -> Option<SegmentBlocks> {
+        let Cutting::Counted { starts, frames } = &self.cutting else { return None };
         let place = usize::try_from(number).ok()?.checked_sub(1)?;
-        let (start, next) = (*self.starts.get(place)?, *self.starts.get(place + 1)?);
-        let before = |block: u32| (u64::from(block) * u64::from(self.form.shape.length)).min(self.frames);
+        let (start, next) = (*starts.get(place)?, *starts.get(place + 1)?);
+        let before = |block: u32| (u64::from(block) * u64::from(self.form.shape.length)).min(*frames);
         Some(SegmentBlocks { start, next, frames: before(next.number).saturating_sub(before(start.number)) })
     }
 
     /// Ticks by which the first block is presented before time 0. In fragments this is the media time of time 0.
     pub(crate) fn early(&self) -> i64 {
-        self.starts.first().map_or(0, |first| first.time.saturating_neg().max(0))
+        match &self.cutting {
+            Cutting::Counted { starts, .. } => starts.first().map_or(0, |first| first.time.saturating_neg().max(0)),
+            Cutting::Loaded { early } => *early,
+        }
     }
 
     /// Bytes of heap held.
     pub(crate) fn heap_bytes(&self) -> usize {
         let track = &self.form.track;
         let texts = track.language.len() + track.name.as_ref().map_or(0, String::len);
-        size_of::<Self>() + size_of_val(&*self.starts) + track.sample_entry.len() + texts
+        let starts = match &self.cutting {
+            Cutting::Counted { starts, .. } => size_of_val(&**starts),
+            Cutting::Loaded { .. } => 0,
+        };
+        size_of::<Self>() + starts + track.sample_entry.len() + texts
+    }
+}
+
+impl FlacForm {
+    /// Most bytes of the frames of each segment, with their rows, as far as the durations of segments tell.
+    pub(crate) fn sizes_by_time(&self, segments: &Segments) -> Vec<u64> {
+        let times = segments.times();
+        let size = |(start, end): (&i64, &i64)| {
+            let ticks = u64::try_from(end.saturating_sub(*start)).unwrap_or(0);
+            let (rate, timescale) = (u64::from(self.shape.rate), u64::from(self.shape.timescale));
+            self.most_bytes(ticks.saturating_mul(rate).div_ceil(timescale.max(1)))
+        };
+        times.iter().zip(times.iter().skip(1)).map(size).collect()
+    }
+
+    /// Most bytes of a segment of `frames` of PCM, with the rows of its blocks.
+    pub(crate) fn most_bytes(&self, frames: u64) -> u64 {
+        let blocks = frames.div_ceil(self.shape.length.into()).saturating_add(1);
+        self.stream.most_bytes(frames).saturating_add(blocks.saturating_mul(most_bytes(&self.stream, 0)))
     }
 }
 
@@ -177,7 +227,8 @@ impl<'a> FlacCut<'a> {
         }
         let ordinals = self.starts.iter().map(|start| start.ordinal).chain([units]).collect();
         self.starts.push(self.blocks.end(units, last));
-        let track = FlacTrack { form: self.form, starts: self.starts.into(), frames, stored: Bandwidth::default() };
+        let cutting = Cutting::Counted { starts: self.starts.into(), frames };
+        let track = FlacTrack { form: self.form, cutting, stored: Bandwidth::default() };
         let segments = Segments::new(timescale, ordinals, times);
         Some(FlacSegments { segments, stored: self.stored, sizes: self.sizes, track })
     }

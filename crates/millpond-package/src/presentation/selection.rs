@@ -1,7 +1,9 @@
 //! Selects the tracks of the sources that are presented.
 
 use crate::{
-    PackageError, language,
+    PackageError,
+    flac::Numbering,
+    language,
     object::ObjectIndex,
     presentation::{
         SourceObject,
@@ -62,7 +64,13 @@ impl Picked {
 
     /// Returns the form in which the sound becomes FLAC; `None` where samples stay as they are.
     pub(crate) fn flac(&self) -> Option<FlacForm> {
-        self.becomes_flac.then(|| FlacForm::of(self.track())).flatten()
+        let form = || FlacForm::of(self.track(), self.numbering());
+        self.becomes_flac.then(form).flatten()
+    }
+
+    /// Number in the headers of frames of FLAC. Those of an outlined track vary in length.
+    fn numbering(&self) -> Numbering {
+        if self.outlined().is_some() { Numbering::Samples } else { Numbering::Frames }
     }
 
     /// Number of ordinals: of samples, or of fragments.
@@ -196,15 +204,15 @@ impl Selection {
     }
 
     /// Chooses the sound that becomes FLAC, in assets whose sound is all PCM or G.711. Players of other assets have sound that browsers
-    /// decode. The frames of a file with an outline can't be counted before its fragments are loaded.
+    /// decode.
     fn choose_flac(&mut self) {
         let is_pcm = |picked: &Picked| picked.parts().all(|track| matches!(track.codec, Codec::Pcm(_)));
         if !self.audio.iter().all(is_pcm) {
             return;
         }
         for picked in &mut self.audio {
-            let fits = picked.parts().all(|track| FlacForm::of(track).is_some());
-            picked.becomes_flac = fits && picked.outlined().is_none();
+            let fits = picked.parts().all(|track| FlacForm::of(track, picked.numbering()).is_some());
+            picked.becomes_flac = fits;
         }
     }
 

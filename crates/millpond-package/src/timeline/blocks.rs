@@ -103,6 +103,29 @@ impl Blocks {
     }
 }
 
+/// Returns the presentation times of blocks of these lengths, which follow one another from the first frame of some units on.
+pub(crate) fn times(shape: BlockShape, units: &[Timed], lengths: &[u32]) -> Vec<i64> {
+    let begins = lengths.iter().scan(0_u64, |next, length| {
+        let begin = *next;
+        *next += u64::from(*length);
+        Some(begin)
+    });
+    let mut begins = begins.peekable();
+    let (mut before, mut floor, mut times) = (0_u64, i64::MIN, Vec::with_capacity(lengths.len()));
+    for unit in units {
+        let count = shape.frames_in(unit);
+        let end = before.saturating_add(count);
+        while let Some(first) = begins.next_if(|first| *first < end) {
+            let skip = first.saturating_sub(before);
+            let time = unit.pts.saturating_add(shape.ticks(unit, skip, count)).max(floor);
+            floor = time.saturating_add(1);
+            times.push(time);
+        }
+        before = end;
+    }
+    times
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +158,8 @@ mod tests {
         let units: Vec<Timed> = timeline.walk(&track.samples, 0..timeline.len()).collect();
         units.iter().for_each(|unit| blocks.add(unit, |start| found.push(start)));
         assert_eq!(found.len(), blocks.end(timeline.len(), 0).number as usize);
+        let alone: Vec<i64> = found.iter().map(|start| start.time).collect();
+        assert_eq!(times(SHAPE, &units, &vec![SHAPE.length; found.len()]), alone);
         // From any block on, the rest is the same.
         for (place, start) in found.iter().enumerate() {
             let (mut rest, mut again) = (Blocks::from(SHAPE, start), Vec::new());

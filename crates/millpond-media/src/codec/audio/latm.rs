@@ -165,6 +165,17 @@ impl LatmReader {
     }
 }
 
+/// Returns the frame of an `AudioMuxElement` that has only one, and whose configuration is in it or in an earlier one: the length of a
+/// frame stands before it, so the configuration is not needed.
+pub(crate) fn only_frame(element: &[u8]) -> Option<Vec<u8>> {
+    let mut bits = BitReader::new(element);
+    // useSameStreamMux
+    if !bits.flag()? && StreamMux::read(&mut bits).ok()?.sub_frames != 1 {
+        return None;
+    }
+    payload(&mut bits)
+}
+
 /// Reads `PayloadLengthInfo` and `PayloadMux` of one frame whose length varies.
 fn payload(bits: &mut BitReader<'_>) -> Option<Vec<u8>> {
     let mut length = 0;

@@ -4,7 +4,7 @@ use super::{
     FrameFault, TsConfiguration,
     sound::{Look, SoundCode, SoundFrame},
 };
-use crate::codec::audio::latm::{LatmError, LatmReader};
+use crate::codec::audio::latm::{self, LatmError, LatmReader};
 use bytes::Bytes;
 
 /// Bytes of `AudioSyncStream` before the element: 11 bits of sync word, 13 of length.
@@ -14,12 +14,26 @@ const HEADER: usize = 3;
 pub(super) struct Latm {
     reader: LatmReader,
     configuration: Option<TsConfiguration>,
+    /// Whether elements with several frames are refused.
+    takes_one: bool,
 }
 
 impl Default for Latm {
     fn default() -> Self {
-        Self { reader: LatmReader::in_band(), configuration: None }
+        Self { reader: LatmReader::in_band(), configuration: None, takes_one: false }
     }
+}
+
+impl Latm {
+    /// Refuses elements with several frames from now on.
+    pub(super) fn refuse_several(&mut self) {
+        self.takes_one = true;
+    }
+}
+
+/// Returns the only frame of an element, which is behind its header. The configuration may be in an earlier element.
+pub(super) fn raw_data_block(frame: &[u8]) -> Option<Vec<u8>> {
+    latm::only_frame(frame.get(HEADER..)?)
 }
 
 impl From<LatmError> for FrameFault {
@@ -47,6 +61,9 @@ impl SoundCode for Latm {
     fn open(&mut self, frame: &[u8], out: &mut Vec<SoundFrame>) -> Result<(), FrameFault> {
         let frames = self.reader.element(frame.get(HEADER..).unwrap_or_default())?;
         let mux = self.reader.mux().ok_or(FrameFault::Untimed)?;
+        if self.takes_one && frames.len() > 1 {
+            return Err(FrameFault::Unsupported("an element of LATM with several frames"));
+        }
         let is_known = matches!(&self.configuration, Some(TsConfiguration::Aac { audio_specific_config })
             if *audio_specific_config == mux.audio_specific_config);
         if !is_known {

@@ -112,6 +112,7 @@ pub(crate) fn frame_of(form: StreamForm, source: &[u8]) -> Option<Cow<'_, [u8]>>
         StreamForm::Avc => Cow::Owned(byte_stream::picture(NalSyntax::Avc, source)),
         StreamForm::Hevc => Cow::Owned(byte_stream::picture(NalSyntax::Hevc, source)),
         StreamForm::Adts => Cow::Borrowed(adts::raw_data_block(source)?),
+        StreamForm::Latm => Cow::Owned(latm::raw_data_block(source)?),
         StreamForm::Opus => Cow::Borrowed(opus::packet(source)?),
         StreamForm::MpegAudio | StreamForm::Ac3 => Cow::Borrowed(source),
     })
@@ -134,11 +135,14 @@ impl Framer {
         Some(Self { kind })
     }
 
-    /// Ends a picture only where the next one begins, even if each PES packet so far held whole pictures. A few multiplexers put
-    /// the end of a picture into the next packet.
-    pub(crate) fn patient(mut self) -> Self {
-        if let Kind::Pictures(pictures) = &mut self.kind {
-            pictures.wait_for_next();
+    /// Returns the same framer for files. A picture ends only where the next one begins, even if each PES packet so far held whole
+    /// pictures: a few multiplexers put the end of a picture into the next packet. Elements of LATM with several frames are refused,
+    /// because [`frame_of`] could not tell the frames of one place apart.
+    pub(crate) fn for_files(mut self) -> Self {
+        match &mut self.kind {
+            Kind::Pictures(pictures) => pictures.wait_for_next(),
+            Kind::Latm(sound) => sound.code().refuse_several(),
+            _ => {}
         }
         self
     }

@@ -91,6 +91,11 @@ impl<C: SoundCode> SoundFrames<C> {
         Self { code, ..Self::default() }
     }
 
+    /// The coding.
+    pub(super) fn code(&mut self) -> &mut C {
+        &mut self.code
+    }
+
     /// Bytes that are not used yet.
     pub(super) fn held(&self) -> usize {
         self.buffer.len()

@@ -14,7 +14,10 @@ use crate::{
 use bytes::Bytes;
 use millpond_http::body::{Body, BodyError};
 use millpond_media::Work;
-use millpond_package::TrackFilter;
+use millpond_package::{
+    TrackFilter,
+    plan::{self, Plan, PlanItem, Rewrite},
+};
 use millpond_store::{Cache, SingleFlight, Store};
 use std::{path::PathBuf, sync::Arc};
 
@@ -22,6 +25,9 @@ use std::{path::PathBuf, sync::Arc};
 const COLLECTED_MOST: u64 = 64 << 20;
 /// The same as a divisor of the memory budget.
 const COLLECTED_SHARE: u64 = 8;
+
+/// Memory of an encoder of FLAC, in bytes: the values of a read in 32 bits, and those of a frame.
+const ENCODER: u64 = 2 << 20;
 
 /// Identity of a text: its asset, the resource, and the filter of a playlist or manifest of the whole asset.
 type TextKey = (u64, Resource, TrackFilter);
@@ -134,6 +140,9 @@ impl Renderer {
         let body = match self.run(asset, resource, filter).await? {
             Output::Text(text) => return Ok(Body::bytes(Bytes::from(text))),
             Output::Bytes(bytes) => return Ok(Body::bytes(bytes)),
+            Output::Plan(Plan::Rewrite(rewrite)) if rewrite.job_reads().is_some() => {
+                return self.rewritten(asset, resource, rewrite).await;
+            }
             Output::Plan(plan) => Body::plan(&self.store, &asset.objects, plan),
         };
         if body.len().is_some() { Ok(body) } else { self.collect(asset, resource, body).await }
@@ -180,11 +189,40 @@ impl Renderer {
         Ok(output)
     }
 
+    /// Makes a whole body as a job: FLAC takes a processor milliseconds, for which connections of this thread would wait.
+    async fn rewritten(
+        &self,
+        asset: &Arc<Asset>,
+        resource: &Resource,
+        rewrite: Box<dyn Rewrite>,
+    ) -> Result<Body, AnswerError> {
+        let reads = rewrite.job_reads().unwrap_or_default().iter().copied().map(PlanItem::Object).collect();
+        let input = Body::plan(&self.store, &asset.objects, Plan::Items(reads));
+        let (read, counts) = (input.len().unwrap_or(0), input.read_counts());
+        let limit = self.most_collected(resource, read);
+        let refused = |error| refused(asset, error);
+        let _charge = self.library.pool().charge(read + limit + ENCODER).await.map_err(refused)?;
+        let of_body = |error| AnswerError::of_body(&asset.path, error);
+        let bytes = input.collect(read as usize).await.map_err(of_body)?.unwrap_or_default();
+        let job = move || plan::made(rewrite, &bytes);
+        let made = self.library.pool().run(&Work::unlimited(), job).await.map_err(refused)?;
+        let made = made.map_err(|error| of_body(error.into()))?;
+        if made.len() as u64 > limit {
+            return Err(resource::no_resource(asset, format!("the segment has more than {limit} bytes")).into());
+        }
+        Ok(Body::bytes(made.into()).with_counts(counts).laborious())
+    }
+
+    /// Most bytes of a body that is made in memory of `reads` bytes.
+    fn most_collected(&self, resource: &Resource, reads: u64) -> u64 {
+        let most = COLLECTED_MOST.min(self.store.memory().budget() / COLLECTED_SHARE);
+        reads.saturating_mul(resource::profile(resource).growth()).saturating_add(64 << 10).min(most)
+    }
+
     /// Makes a whole body in memory, to learn its length.
     async fn collect(&self, asset: &Arc<Asset>, resource: &Resource, body: Body) -> Result<Body, AnswerError> {
         let reads: u64 = body.inputs().ranges.iter().map(|(_, range)| range.end - range.start).sum();
-        let most = COLLECTED_MOST.min(self.store.memory().budget() / COLLECTED_SHARE);
-        let limit = reads.saturating_mul(resource::profile(resource).growth()).saturating_add(64 << 10).min(most);
+        let limit = self.most_collected(resource, reads);
         let _charge = self.library.pool().charge(limit).await.map_err(|error| refused(asset, error))?;
         let counts = body.read_counts();
         match body.collect(limit as usize).await {

@@ -14,6 +14,13 @@ const CLIPS: &[(&str, &str, u32)] = &[
     ("in24.mov", "N -ar 48000 -ac 2 -c:a pcm_s24le", 24),
     ("ulaw.mov", "N -ar 8000 -c:a pcm_mulaw", 16),
     ("alaw.mov", "N -ar 16000 -ac 2 -c:a pcm_alaw", 16),
+    // Matroska with cues: the blocks of a segment are read with it.
+    ("film.mkv", "V N -t 4 -ar 48000 -ac 2 -c:v libx264 -preset ultrafast -g 50 -bf 2 -c:a pcm_s16le", 16),
+    ("in24.mkv", "V N -t 4 -ar 44100 -ac 2 -c:v libx264 -preset ultrafast -g 25 -c:a pcm_s24le", 24),
+    ("door.mkv", "V N -t 4 -ar 8000 -c:v libx264 -preset ultrafast -g 50 -c:a pcm_mulaw", 16),
+    ("alaw.mka", "N -ar 16000 -ac 2 -c:a pcm_alaw", 16),
+    // Neither sizes nor cues.
+    ("live.mkv", "V N -t 4 -ar 48000 -c:v libx264 -preset ultrafast -g 50 -c:a pcm_s16le -live 1", 16),
     ("film.mov", "V N -t 4 -ar 48000 -ac 2 -c:v libx264 -preset ultrafast -g 50 -bf 2 -c:a pcm_s16le", 16),
 ];
 
@@ -66,9 +73,45 @@ fn hls_and_dash_have_the_values_of_the_file() {
 }
 
 #[test]
+fn values_of_more_than_24_bits_are_rounded() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let clips = [
+        ("in32.mov", "N -ar 48000 -ac 2 -c:a pcm_s32le"),
+        ("float.wav", "N -ar 44100 -c:a pcm_f32le"),
+        ("double.mkv", "N -ar 48000 -c:a pcm_f64le"),
+    ];
+    for (name, args) in clips {
+        clips::make(&folder.path().join(name), args);
+    }
+    let server = Server::start(&[folder.path().to_str().unwrap(), "--segment-duration", "2"]);
+    let of = |bytes: &[u8]| bytes.as_chunks().0.iter().map(|four| i32::from_le_bytes(*four)).collect::<Vec<i32>>();
+    for (clip, _) in clips {
+        let expected = of(&values(folder.path().join(clip).to_str().unwrap()));
+        let found = of(&values(&server.url(&format!("{clip}/index.m3u8"))));
+        assert!(found.len().abs_diff(expected.len()) <= 512, "{clip}: {} values, {}", found.len(), expected.len());
+        let most = found.iter().zip(&expected).map(|(found, expected)| found.abs_diff(*expected)).max();
+        assert!(most.is_some_and(|most| most <= 256), "{clip}: {most:?} of 2^31");
+        let asset = server.get(&format!(".millpond/asset?path={clip}")).text();
+        assert!(asset.contains("rounded to 24 bits") && asset.contains("\"codec\":\"fLaC\""), "{asset}");
+    }
+}
+
+#[test]
 fn segments_have_a_length_ranges_and_the_same_bytes_each_time() {
     let Some((folder, server)) = served() else { return };
-    let path = "/stereo.wav/a1/1.m4s";
+    for clip in ["stereo.wav", "film.mkv"] {
+        assert_same_each_time(&server, folder.path().to_str().unwrap(), &format!("/{clip}/a1/1.m4s"));
+    }
+    assert_eq!(get(server.port, "/stereo.wav/a1/9.m4s", &[]).status, 404);
+    // A tone takes much less than its values.
+    let tone: usize = (1..=4).map(|number| server.get(&format!("tone.aiff/a1/{number}.m4s")).body.len()).sum();
+    assert!(tone < 8 * 48_000 * 4 / 4, "{tone} bytes for 8 s");
+}
+
+fn assert_same_each_time(server: &Server, folder: &str, path: &str) {
     let first = get(server.port, path, &[]);
     assert_eq!(first.status, 200, "{}", first.text());
     assert_eq!(first.header("content-length"), Some(&*first.body.len().to_string()));
@@ -78,10 +121,6 @@ fn segments_have_a_length_ranges_and_the_same_bytes_each_time() {
     }
     let part = get(server.port, path, &[("Range", "bytes=1000-1999")]);
     assert!(part.status == 206 && part.body == first.body[1000..2000], "{}", part.status);
-    let other = Server::start(&[folder.path().to_str().unwrap(), "--segment-duration", "2"]);
+    let other = Server::start(&[folder, "--segment-duration", "2"]);
     assert!(get(other.port, path, &[]).body == first.body, "by another server");
-    assert_eq!(get(server.port, "/stereo.wav/a1/9.m4s", &[]).status, 404);
-    // A tone takes much less than its values.
-    let tone: usize = (1..=4).map(|number| server.get(&format!("tone.aiff/a1/{number}.m4s")).body.len()).sum();
-    assert!(tone < 8 * 48_000 * 4 / 4, "{tone} bytes for 8 s");
 }

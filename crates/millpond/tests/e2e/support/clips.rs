@@ -95,6 +95,7 @@ pub const CLIPS: &[Clip] = &[
     clip!("vp8.webm", Fmp4, "V -c:v libvpx -g 50 -deadline realtime -cpu-used 8"),
     clip!("aac_44100.mka", Everywhere, "S -c:a aac -ar 44100"),
     clip!("h264_aac.ts", Everywhere, "V S -c:v libx264 -g 50 -bf 3 -c:a aac -aac_pns 0 -ac 2"),
+    clip!("h264_latm.ts", Everywhere, "V S -c:v libx264 -g 50 -c:a aac -aac_pns 0 -ac 2 -mpegts_flags latm"),
     clip!(
         "hevc_ac3.m2ts",
         Everywhere,
