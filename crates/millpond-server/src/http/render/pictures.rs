@@ -34,6 +34,8 @@ const FAILURE: u64 = 512;
 const MOST_MACROBLOCKS: usize = 256 * 144;
 /// Memory that decoding a macroblock takes, in bytes.
 const MACROBLOCK: u64 = 1024;
+/// Variance of luma from which on a picture shows something: a standard deviation of ten.
+const SHOWS_SOMETHING: u64 = 100;
 /// Quality of the images, from 1 to 100.
 const QUALITY: u8 = 72;
 
@@ -126,15 +128,38 @@ impl Making {
             Some(Image::Sheet) => self.sheet(profile.track, profile.number).await,
             Some(Image::Picture) => {
                 let track = self.track(profile.track)?;
-                let (width, height) = track.display_size().unwrap_or((WIDTH, WIDTH));
-                let small = width.min(WIDTH);
-                let high =
-                    (u64::from(small) * u64::from(height) / u64::from(width.max(1))).clamp(1, 4 * u64::from(WIDTH));
-                let size = (small, u32::try_from(high).unwrap_or(WIDTH));
-                let picture = self.picture(track, profile.number, size).await?;
+                let picture = self.picture(track, profile.number, single(track)).await?;
                 self.coded(picture).await
             }
+            Some(Image::Poster) => self.poster(profile.track).await,
             None => Err(self.none("it is no image".to_owned())),
+        }
+    }
+
+    /// Makes the image of the first picture that shows something, of a few; if none does, that of the strongest contrasts.
+    async fn poster(&self, name: &str) -> Result<Bytes, AnswerError> {
+        let (thumbnails, track) = (resource::of_track(&self.asset, name)?, self.track(name)?);
+        let (mut best, mut failed) = (None, None);
+        for number in thumbnails.posters() {
+            let picture = match self.picture(track, number, single(track)).await {
+                Ok(picture) => picture,
+                Err(error @ AnswerError::Library(LibraryError::NoResource { .. })) => {
+                    failed.get_or_insert(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let variance = picture.variance();
+            if best.as_ref().is_none_or(|(most, _)| variance > *most) {
+                best = Some((variance, picture));
+            }
+            if variance >= SHOWS_SOMETHING {
+                break;
+            }
+        }
+        match best {
+            Some((_, picture)) => self.coded(picture).await,
+            None => Err(failed.unwrap_or_else(|| self.none(format!("no picture in track {name}")))),
         }
     }
 
@@ -227,6 +252,14 @@ impl Making {
     fn refused(&self, error: crate::work::PoolError) -> AnswerError {
         LibraryError::Refused { asset: self.asset.path.clone(), error }.into()
     }
+}
+
+/// Returns the size of a single thumbnail of a track.
+fn single(track: &PresentedTrack) -> Size {
+    let (width, height) = track.display_size().unwrap_or((WIDTH, WIDTH));
+    let small = width.min(WIDTH);
+    let high = (u64::from(small) * u64::from(height) / u64::from(width.max(1))).clamp(1, 4 * u64::from(WIDTH));
+    (small, u32::try_from(high).unwrap_or(WIDTH))
 }
 
 /// NAL units of a sample, each of which has its length before it (ISO/IEC 14496-15 5.3.3).
