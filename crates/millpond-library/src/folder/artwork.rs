@@ -28,8 +28,8 @@ impl<'a> FolderArtwork<'a> {
         Self { images, is_one_title }
     }
 
-    /// Returns the picture of a title of these files: `NAME.jpg`, or `NAME-poster.jpg`; else that of the folder, where it has one title or
-    /// the file is sound. `shown` is the name of a title of several files.
+    /// Returns the picture of a title of these files: `NAME.jpg`, or `NAME-poster.jpg`; else that of the folder, where it has one
+    /// title or the files are sound. `shown` is the name of a title of several files.
     pub(crate) fn of_title(&self, shown: Option<&str>, files: &[&str]) -> Option<&'a str> {
         let takes_folder = self.is_one_title || files.iter().all(|file| is_sound(file));
         let own = self.own(shown, files, &["", "-poster"]);
@@ -84,14 +84,17 @@ mod tests {
 
     #[test]
     fn titles_have_pictures_of_their_names() {
-        let entries = entries(&["a.mp4", "A.JPG", "b-poster.webp", "b-fanart.png", "c.gif", "d.jpg/", "e.jpeg", "f.txt"]);
+        let names = ["a.mp4", "A.JPG", "b-poster.webp", "b-fanart.png", "c.gif", "d.jpg/", "e.jpeg", "f.txt"];
+        let entries = entries(&names);
         let artwork = FolderArtwork::of(&entries, false);
         let of = |file: &str| artwork.of_title(None, &[file]);
-        assert_eq!([of("a.mp4"), of("b.mkv"), of("e.dref.mp4")], [Some("A.JPG"), Some("b-poster.webp"), Some("e.jpeg")]);
-        assert_eq!([of("c.mp4"), of("d.mp4"), of("f.mp4"), of("b-fanart.mp4")], [None, None, None, Some("b-fanart.png")]);
+        let found = [of("a.mp4"), of("b.mkv"), of("e.dref.mp4")];
+        assert_eq!(found, [Some("A.JPG"), Some("b-poster.webp"), Some("e.jpeg")]);
+        assert_eq!([of("c.mp4"), of("d.mp4"), of("f.mp4")], [None; 3]);
         assert_eq!(artwork.of_title(Some("e"), &["e_240p.mp4", "e_480p.mp4"]), Some("e.jpeg"));
         assert_eq!(artwork.of_title(Some("e x"), &["e_240p.mp4", "a.mp4"]), Some("A.JPG"));
-        assert_eq!([artwork.behind_title(None, &["b.mkv"]), artwork.behind_title(None, &["a.mp4"])], [Some("b-fanart.png"), None]);
+        let behind = |file: &str| artwork.behind_title(None, &[file]);
+        assert_eq!([behind("b.mkv"), behind("a.mp4")], [Some("b-fanart.png"), None]);
         assert_eq!((artwork.of_folder(), artwork.behind_folder()), (None, None));
     }
 
@@ -100,8 +103,8 @@ mod tests {
         let entries = entries(&["Cover.jpg", "Folder.JPG", "fanart.jpg", "one.mp4", "01.mp3", "02.mp3", "02.png"]);
         let several = FolderArtwork::of(&entries, false);
         assert_eq!((several.of_folder(), several.behind_folder()), (Some("Folder.JPG"), Some("fanart.jpg")));
-        assert_eq!(several.of_title(None, &["one.mp4"]), None);
-        assert_eq!([several.of_title(None, &["01.mp3"]), several.of_title(None, &["02.mp3"])], [Some("Folder.JPG"), Some("02.png")]);
+        let of = |file: &str| several.of_title(None, &[file]);
+        assert_eq!([of("one.mp4"), of("01.mp3"), of("02.mp3")], [None, Some("Folder.JPG"), Some("02.png")]);
         assert_eq!(FolderArtwork::of(&entries, true).of_title(None, &["one.mp4"]), Some("Folder.JPG"));
         assert_eq!(FolderArtwork::of(&[], true).of_title(None, &["one.mp4"]), None);
     }

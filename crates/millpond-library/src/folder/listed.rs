@@ -177,7 +177,10 @@ mod tests {
     #[test]
     fn image_files_belong_to_titles_and_are_none() {
         let entry = |name: &&str| Entry { name: (*name).to_owned(), folder: false, len: 1, modified: None };
-        let listed = |names: &[&str]| ListedFolder::of("tv", &names.iter().map(entry).collect::<Vec<_>>(), Titles::Alike);
+        let listed = |names: &[&str]| {
+            let entries: Vec<Entry> = names.iter().map(entry).collect();
+            ListedFolder::of("tv", &entries, Titles::Alike)
+        };
         let season = listed(&["E01_360p.mp4", "E01_720p.mp4", "E01.jpg", "E02.mp4", "folder.jpg", "fanart.png"]);
         let pictures: Vec<_> = season.rows.iter().map(|row| (row.kind, row.artwork.picture.as_deref())).collect();
         let file = (RowKind::File, None);

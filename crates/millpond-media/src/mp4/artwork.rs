@@ -50,7 +50,8 @@ mod tests {
 
     #[test]
     fn the_first_image_of_the_list_is_found() {
-        let list = [boxed(b"\xa9nam", &value(b"A title of a film")), boxed(b"covr", &[value(b"BM, a bitmap"), value(PNG)].concat())];
+        let pictures = [value(b"BM, a bitmap"), value(PNG)].concat();
+        let list = [boxed(b"\xa9nam", &value(b"A title of a film")), boxed(b"covr", &pictures)];
         for version in [&[0, 0, 0, 0][..], &[]] {
             let moov = movie_box(version, &list.concat());
             let start = 1000 + u64::try_from(moov.len() - PNG.len()).unwrap();

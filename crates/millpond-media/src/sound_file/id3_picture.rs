@@ -208,9 +208,12 @@ mod tests {
     #[test]
     fn pictures_of_all_versions_are_found() {
         let utf16 = b"\x01image/png\0\x03\xff\xfea\0b\0\0\0";
-        for (version, name, head) in
-            [(2, "PIC", &b"\0PNG\x03cover\0"[..]), (3, "APIC", b"\0image/png\0\x03\0"), (3, "APIC", utf16), (4, "APIC", utf16)]
-        {
+        for (version, name, head) in [
+            (2, "PIC", &b"\0PNG\x03cover\0"[..]),
+            (3, "APIC", b"\0image/png\0\x03\0"),
+            (3, "APIC", utf16),
+            (4, "APIC", utf16),
+        ] {
             let title = if version == 2 { "TT2" } else { "TIT2" };
             let frames = [frame(version, title, b"\0a title"), frame(version, name, &[head, PNG].concat())].concat();
             let tag = tag(version, 0, &[&frames[..], &[0; 40]].concat());
@@ -222,14 +225,18 @@ mod tests {
 
     #[test]
     fn a_front_cover_is_preferred_and_large_frames_are_passed() {
-        let of = |kind: u8, more: usize| frame(3, "APIC", &[&b"\0image/png\0"[..], &[kind, 0], PNG, &vec![1; more]].concat());
+        let of = |kind: u8, more: usize| {
+            let body = [&b"\0image/png\0"[..], &[kind, 0], PNG, &vec![1; more]].concat();
+            frame(3, "APIC", &body)
+        };
         let frames = [frame(3, "GEOB", &[1; 50_000]), of(4, 100_000), of(3, 0), of(3, 9)].concat();
         let range = found(&tag(3, 0, &frames), 1024).unwrap();
         assert_eq!(range.len(), PNG.len() as u64);
         assert_eq!(found(&tag(3, 0, &of(4, 7)), 1024).map(ByteRange::len), Some(PNG.len() as u64 + 7));
         let extended = [&[0, 0, 0, 6, 0, 0, 0, 0, 0, 0][..], &of(3, 0)].concat();
         assert!(found(&tag(3, EXTENDED, &extended), 1024).is_some());
-        let extended = [&[0, 0, 0, 6, 1, 0][..], &frame(4, "APIC", &[&b"\0image/png\0\x03\0"[..], PNG].concat())].concat();
+        let plain = [&b"\0image/png\0\x03\0"[..], PNG].concat();
+        let extended = [&[0, 0, 0, 6, 1, 0][..], &frame(4, "APIC", &plain)].concat();
         assert!(found(&tag(4, EXTENDED, &extended), 1024).is_some());
     }
 

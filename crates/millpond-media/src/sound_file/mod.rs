@@ -97,7 +97,7 @@ impl FileReader for SoundFile {
 }
 
 impl SoundFile {
-    /// Searches the pictures of a tag as far as the bytes allow. Returns how many are needed; passes the tag at its end.
+    /// Searches the pictures of a tag as far as the bytes allow, and passes it. Returns how many bytes are needed.
     fn search(&mut self, window: &mut Window) -> Option<u64> {
         let search = self.pictures.as_mut()?;
         if let Some(size) = search.step(window) {
