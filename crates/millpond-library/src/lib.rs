@@ -67,7 +67,7 @@ pub use durations::{DURATION_BOUNDS, DurationCounts};
 pub use error::{IndexError, LibraryError};
 pub use folder::{
     FolderContent, LeftOut, Title,
-    listed::{ListedFolder, ListedRow, RowKind},
+    listed::{ListedArtwork, ListedFolder, ListedRow, RowKind},
 };
 pub use library::{Library, Purpose, folder_path, index::fingerprint};
 pub use names::{content_type, is_manifest, is_media, is_playlist};

@@ -53,6 +53,11 @@ pub(crate) fn is_subtitle(name: &str) -> bool {
     extension(name).is_some_and(|e| matches!(e.as_str(), "vtt" | "srt"))
 }
 
+/// Whether a file of this name is an image that all browsers show.
+pub(crate) fn is_image(name: &str) -> bool {
+    extension(name).is_some_and(|e| matches!(e.as_str(), "jpg" | "jpeg" | "png" | "webp"))
+}
+
 /// A file name without its extension.
 pub(crate) fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
@@ -156,6 +161,7 @@ mod tests {
         assert!(is_media("a.MP4") && is_media("x/y.cmfv") && !is_media(".mp4") && !is_media("mp4"));
         assert!(is_manifest("a.ism") && is_manifest("a.smil") && !is_manifest("a.ismv"));
         assert!(is_playlist("x/a.M3U8") && !is_playlist("m3u8") && !is_manifest("a.m3u8") && !is_media("a.m3u8"));
+        assert!(is_image("a.JPG") && is_image("a.b.webp") && !is_image(".jpg") && !is_image("a.svg"));
         assert!(is_segment("a0.TS") && is_segment("init.mp4") && !is_segment("film.mp4"));
     }
 }

@@ -105,6 +105,11 @@ impl<'a> Node<'a> {
         self.children_of(kind).next()
     }
 
+    /// The first child of type `kind` after the first `skip` bytes of the body.
+    pub(crate) fn child_after(&self, skip: usize, kind: &FourCc) -> Option<Self> {
+        Children { only: Some(*kind), ..self.children_after(skip) }.next()
+    }
+
     /// Returns the first child of type `kind`, or an error that names the missing box.
     pub(crate) fn need(&self, kind: &FourCc) -> Result<Self, MediaError> {
         self.child(kind).ok_or_else(|| self.invalid(format!("no {} box", show(*kind)), "one"))

@@ -56,6 +56,7 @@ pub use index::{
 pub use matroska::TextBlock;
 pub use movie::{
     Edit, Movie, SkippedTrack, Track,
+    artwork::{Artwork, ImageKind},
     chapter::Chapter,
     descriptions::{Description, Descriptions, sets_with_lengths},
     edits::{Hidden, Span, clip_spans, spans},

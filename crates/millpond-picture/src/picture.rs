@@ -45,6 +45,18 @@ impl Picture {
         &self.planes[0].samples
     }
 
+    /// Returns the variance of luma: 0 for a blank picture, some thousands for one of strong contrasts.
+    #[must_use]
+    pub fn variance(&self) -> u64 {
+        let (mut count, mut sum, mut squares) = (0_u128, 0_u128, 0_u128);
+        for sample in self.luma() {
+            let sample = u128::from(*sample);
+            (count, sum, squares) = (count + 1, sum + sample, squares + sample * sample);
+        }
+        let variance = (squares * count - sum * sum) / (count * count).max(1);
+        u64::try_from(variance).unwrap_or(u64::MAX)
+    }
+
     /// Returns the picture in another size, from 1 to 4096 pixels a side. Each sample is the mean of those that it covers.
     #[must_use]
     pub fn scaled(&self, width: usize, height: usize) -> Self {

@@ -50,6 +50,17 @@ fn what_is_not_decoded_is_told() {
     assert_eq!(decode(twice, 100), Err(DecodeError::Invalid("place of a slice")));
 }
 
+#[test]
+fn blank_pictures_have_no_variance() {
+    let mut picture = Picture::black(64, 36);
+    assert_eq!((picture.variance(), Picture::black(0, 0).variance()), (0, 0));
+    // Half of it is 100 brighter: each sample is 50 from the mean.
+    picture.planes[0].samples[..32 * 36].fill(116);
+    assert_eq!(picture.variance(), 2500);
+    let (_, stream, _) = STREAMS[2];
+    assert_eq!(decode(units(stream), 100).unwrap().variance(), 1630);
+}
+
 /// Numbers that are the same in each run.
 fn random(state: &mut u64) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

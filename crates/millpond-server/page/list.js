@@ -31,6 +31,7 @@ async function folder(signal) {
   if (only) return go({ folder: found.folders[0] }, true);
   isLive = Boolean(found.streams);
   $('open-stream').hidden = !isLive;
+  backdrop(found.backdrop);
   if (isLive) return streams(found);
   const { assets } = found;
   $('order').hidden = assets.length < 2 || !assets.some(asset => asset.modified);
@@ -66,6 +67,7 @@ async function search(wanted, signal) {
   $('open-stream').hidden = true;
   $('order').hidden = true;
   isLive = false;
+  backdrop();
   note('Searching …');
   const page = offset => getJson(`${here}/.millpond/search?q=${encodeURIComponent(wanted)}&offset=${offset}`, signal);
   const rowOf = asset => (asset.kind === 'directory' ? folderRow(asset.path, true) : assetRow(asset, true));
@@ -103,10 +105,10 @@ function folderRow(path, isMatch = false, live = []) {
 }
 
 // The row of something that plays, as far as its path tells.
-function titleRow({ path, kind, title: given }) {
+function titleRow({ path, kind, title: given, artwork, backdrop: behind }) {
   const isFile = !given && kind !== 'folder';
   const name = given || nameOf(path);
-  return { path, kind, name: isFile ? name.replace(EXTENSION, '') : name, ...cleanTitle(name, isFile), act: () => go({ path }) };
+  return { path, kind, artwork: artwork || behind, name: isFile ? name.replace(EXTENSION, '') : name, ...cleanTitle(name, isFile), act: () => go({ path }) };
 }
 
 function assetRow(asset, isMatch = false) {

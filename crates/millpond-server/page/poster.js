@@ -7,9 +7,11 @@ const hueOf = text => [...text].reduce((sum, letter) => (sum * 31 + letter.codeP
 
 // Makes the card of a row.
 function card(row) {
-  const { path, kind, title, year, below, side, hint, stream, lasts } = row;
+  const { path, kind, title, year, below, side, hint, stream, lasts, artwork } = row;
   const button = element('button', undefined, { type: 'button', title: hint || nameOf(path) });
   Object.assign(button.dataset, { path, key: keyOf(row) });
+  if (artwork) button.dataset.artwork = artwork;
+  if (stream === 'running') button.dataset.live = '';
   const look = element('span', undefined, { className: 'look' });
   look.dataset.letter = kind === 'directory' ? '' : [...title][0] || '';
   look.style.setProperty('--hue', hueOf(title));
@@ -27,7 +29,7 @@ function card(row) {
   const li = element('li', undefined, { className: kind === 'directory' ? 'folder' : '' });
   Object.assign(li.dataset, { side, below, title });
   li.append(button);
-  if (lasts) posters.observer.observe(li);
+  if (lasts || stream === 'running') posters.observer.observe(li);
   return li;
 }
 
@@ -55,6 +57,9 @@ function mark(cards = document.querySelectorAll('#list button, #resume-list butt
 
 // Cards that are asked about at the same time.
 const BRIEFS = 3;
+// Milliseconds until a card shows another picture of its stream, and until it asks again for a picture that can't be had.
+const SNAPSHOT = 10000;
+const SNAPSHOT_AGAIN = 60000;
 
 const posters = {
   // Durations and pictures of titles, by key.
@@ -86,13 +91,17 @@ const posters = {
     }
   },
   async show(li) {
-    const { path, key } = li.firstChild.dataset;
+    const { path, key, artwork, live } = li.firstChild.dataset;
+    if (live !== undefined) return this.follow(li);
+    const beside = artwork && pictured(li, artwork);
     if (!this.known.has(key)) {
       this.known.set(key, await getJson(`${here}/.millpond/brief?path=${encodeURIComponent(path)}`).catch(() => ({})));
     }
-    const { duration, poster } = this.known.get(key);
+    const { duration, poster, artwork: inside } = this.known.get(key);
     const look = li.firstChild.firstChild;
     if (duration > 0) look.append(element('span', clock(duration), { className: 'lasts' }));
+    // A file beside the title, a picture in its file, a key frame that the server decodes, and one that the browser decodes.
+    if (await beside || await pictured(li, inside) || await pictured(li, poster?.image)) return;
     if (!poster || !li.isConnected || !decodable('video', poster.codec)) return;
     await playerReady();
     const made = await picture(poster.url);
@@ -100,5 +109,12 @@ const posters = {
     paint(canvas, made);
     look.prepend(canvas);
     look.dataset.letter = '';
+  },
+  // Shows the newest picture of a running stream, and again while its card is in view.
+  async follow(li) {
+    const path = li.firstChild.dataset.path.split('/').map(encodeURIComponent).join('/');
+    // Browsers show an address twice from memory.
+    const isShown = document.hidden || await pictured(li, `/${path}/snapshot.jpg?at=${Date.now()}`);
+    setTimeout(() => li.isConnected && this.observer.observe(li), isShown ? SNAPSHOT : SNAPSHOT_AGAIN);
   },
 };

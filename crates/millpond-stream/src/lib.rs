@@ -75,8 +75,8 @@ pub use source_health::{SourceCounts, SourceError, SourceErrorKind};
 pub use splice::{InsertionEnd, InsertionReport, Unfit};
 pub use stored::{HeavyWork, StoredMedia};
 pub use streams::{
-    Attached, AttachmentEnd, CannotAttach, CannotInsert, Linger, LiveRequest, LiveStream, PublishRefused,
-    PublishRequest, Source, StreamReport,
+    Attached, AttachmentEnd, CannotAttach, CannotInsert, Linger, LiveRequest, LiveStream, NewestKeyFrame,
+    PublishRefused, PublishRequest, Source, StreamReport,
 };
 pub use transmission::{
     Lateness, Observer, PACKETS_KEPT, Progress, Protection, ROUND, RateRule, SentTotals, TrackSender, Udp, ntp,

@@ -1,7 +1,7 @@
 //! A folder as its viewers see it: what can be played, what can be opened, and what is left out.
 
 use crate::{
-    folder::{FolderContent, LeftOut, has_playlist, is_title},
+    folder::{FolderContent, LeftOut, artwork::FolderArtwork, has_playlist, is_title},
     names::{is_manifest, is_playlist, stem},
     options::Titles,
     url_list::shared,
@@ -20,6 +20,17 @@ pub struct ListedFolder {
     pub folders: Vec<String>,
     /// Media files that are not served.
     pub left_out: Vec<LeftOut>,
+    /// Image files of the folder.
+    pub artwork: ListedArtwork,
+}
+
+/// Names of the image files that belong to a title or to a folder, relative to the folder that is listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListedArtwork {
+    /// Its picture: a poster or cover.
+    pub picture: Option<String>,
+    /// The picture that stands behind it.
+    pub backdrop: Option<String>,
 }
 
 /// Something that can be played.
@@ -35,6 +46,8 @@ pub struct ListedRow {
     pub files: Vec<String>,
     /// Title for menus, where the kind is [`RowKind::List`]: what its names share. Each of its files has a row too.
     pub title: Option<String>,
+    /// Image files of the title.
+    pub artwork: ListedArtwork,
 }
 
 /// Kind of a row of a list.
@@ -76,6 +89,11 @@ impl ListedFolder {
         let sum = |files: &[String]| {
             files.iter().filter_map(|name| lengths.get(name.as_str())).fold(0, |a: u64, b| a.saturating_add(*b))
         };
+        let artwork = FolderArtwork::of(entries, content.is_asset);
+        let artwork_of = |shown: Option<&str>, files: &[&str]| ListedArtwork {
+            picture: artwork.of_title(shown, files).map(str::to_owned),
+            backdrop: artwork.behind_title(shown, files).map(str::to_owned),
+        };
         let mut rows = Vec::new();
         // Its own manifest says so; else one of the titles has the path of the folder.
         let is_manifested = content.is_asset && content.titles.iter().all(|title| title.path.as_deref() != Some(""));
@@ -87,6 +105,7 @@ impl ListedFolder {
                 bytes,
                 files: Vec::new(),
                 title: None,
+                artwork: artwork_of(None, &[]),
             });
         }
         for title in content.titles.iter().filter(|title| title.files.len() > 1) {
@@ -95,7 +114,10 @@ impl ListedFolder {
                 Some("") | None => continue,
                 Some(list) => (format!("{prefix}{list}"), RowKind::List, Some(name(&title.files))),
             };
-            rows.push(ListedRow { path, kind, bytes: sum(&title.files), files: title.files.clone(), title: name });
+            let files: Vec<&str> = title.files.iter().map(String::as_str).collect();
+            let artwork = artwork_of(name.as_deref(), &files);
+            let (bytes, files) = (sum(&title.files), title.files.clone());
+            rows.push(ListedRow { path, kind, bytes, files, title: name, artwork });
         }
         let has_playlist = has_playlist(entries);
         rows.extend(entries.iter().filter(|entry| !entry.folder).filter_map(|entry| {
@@ -105,10 +127,15 @@ impl ListedFolder {
                 _ => return None,
             };
             let path = format!("{prefix}{}", entry.name);
-            Some(ListedRow { path, kind, bytes: entry.len, files: Vec::new(), title: None })
+            let artwork = artwork_of(None, &[entry.name.as_str()]);
+            Some(ListedRow { path, kind, bytes: entry.len, files: Vec::new(), title: None, artwork })
         }));
         let folders = content.folders.iter().map(|name| format!("{prefix}{name}/")).collect();
-        Self { prefix, rows, folders, left_out: content.left_out }
+        let artwork = ListedArtwork {
+            picture: artwork.of_folder().map(str::to_owned),
+            backdrop: artwork.behind_folder().map(str::to_owned),
+        };
+        Self { prefix, rows, folders, left_out: content.left_out, artwork }
     }
 }
 
@@ -145,5 +172,23 @@ mod tests {
         assert_eq!(titles(&["E01_360p.mp4", "E01_720p.mp4", "E02 (1080p).mp4", "E02 (144p).mp4"]), ["E01", "E02"]);
         assert_eq!(titles(&["film [7] 360p.mp4", "film [7] 720p.mp4", "E03.mp4"]), ["film [7]"]);
         assert_eq!(titles(&["720p film.mp4", "360p film.mp4", "E03.mp4"]), ["720p film.mp4 and 1 more"]);
+    }
+
+    #[test]
+    fn image_files_belong_to_titles_and_are_none() {
+        let entry = |name: &&str| Entry { name: (*name).to_owned(), folder: false, len: 1, modified: None };
+        let listed = |names: &[&str]| {
+            let entries: Vec<Entry> = names.iter().map(entry).collect();
+            ListedFolder::of("tv", &entries, Titles::Alike)
+        };
+        let season = listed(&["E01_360p.mp4", "E01_720p.mp4", "E01.jpg", "E02.mp4", "folder.jpg", "fanart.png"]);
+        let pictures: Vec<_> = season.rows.iter().map(|row| (row.kind, row.artwork.picture.as_deref())).collect();
+        let file = (RowKind::File, None);
+        assert_eq!(pictures, [(RowKind::List, Some("E01.jpg")), file, file, file]);
+        assert_eq!(season.artwork.picture.as_deref(), Some("folder.jpg"));
+        assert_eq!(season.artwork.backdrop.as_deref(), Some("fanart.png"));
+        assert!(season.left_out.is_empty());
+        let ladder = listed(&["240p.mp4", "480p.mp4", "folder.jpg"]);
+        assert!(ladder.rows.iter().all(|row| row.artwork.picture.as_deref() == Some("folder.jpg")));
     }
 }

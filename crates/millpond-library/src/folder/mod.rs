@@ -1,5 +1,6 @@
 //! Content of a folder, by names alone: titles, manifests, and files that are not served.
 
+mod artwork;
 pub(crate) mod grouping;
 pub(crate) mod listed;
 mod titles;

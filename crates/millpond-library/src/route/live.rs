@@ -20,6 +20,8 @@ pub enum LiveResource {
     Media(Container, String),
     /// `stream.mp4`, `stream.ts`: all tracks in one response without an end.
     Long(Container),
+    /// `snapshot.jpg`: the newest key frame as an image.
+    Snapshot,
     /// Media of one run.
     OfRun {
         /// Name of the run, without its `~`.
@@ -64,6 +66,7 @@ impl LiveRoute {
         match name {
             "index.mpd" => return of(above, LiveResource::Mpd),
             "stream.mp4" => return of(above, LiveResource::Long(Container::Fmp4)),
+            "snapshot.jpg" => return of(above, LiveResource::Snapshot),
             "stream.ts" => return of(above, LiveResource::Long(Container::Ts)),
             "index.m3u8" => {
                 let (stream, track) = split(above);
@@ -140,13 +143,14 @@ mod tests {
     fn every_form() {
         use Container::{Fmp4, Ts};
         use LiveMedia::{Init, Part, Segment, SegmentAt, Transport};
-        use LiveResource::{Long, Media, Mpd, Multivariant};
+        use LiveResource::{Long, Media, Mpd, Multivariant, Snapshot};
         let of_run =
             |track: &str, media| LiveResource::OfRun { run: "0a1b".to_owned(), track: track.to_owned(), media };
         for (path, resource) in [
             ("index.m3u8", Multivariant(Fmp4)),
             ("ts/index.m3u8", Multivariant(Ts)),
             ("index.mpd", Mpd),
+            ("snapshot.jpg", Snapshot),
             ("stream.mp4", Long(Fmp4)),
             ("stream.ts", Long(Ts)),
             ("v1/index.m3u8", Media(Fmp4, "v1".to_owned())),

@@ -54,7 +54,7 @@ fn is_hidden(c: char) -> bool {
 
 /// Whether a component names something made of a stream.
 fn is_reserved(component: &str) -> bool {
-    matches!(component, "ts" | "stream.mp4" | "stream.ts")
+    matches!(component, "ts" | "snapshot.jpg" | "stream.mp4" | "stream.ts")
         || component.starts_with("index.")
         || is_live_track(component)
 }

@@ -8,6 +8,7 @@ pub(crate) mod live;
 pub(crate) mod live_name;
 
 use crate::{asset::Detail, version::AssetVersion};
+use millpond_media::ImageKind;
 use millpond_package::hls::Container;
 use std::str::FromStr;
 
@@ -22,6 +23,8 @@ pub enum Resource {
     IFrames(String),
     /// `index.mpd`
     Mpd,
+    /// `artwork.jpg`, `artwork.png`, `artwork.webp`: the picture that the file has beside its media.
+    Artwork(ImageKind),
     /// `v1/init.mp4`
     Init(String),
     /// `v1/12.m4s`
@@ -32,6 +35,8 @@ pub enum Resource {
     Still(String, u32),
     /// `v1/i12.jpg`: the same picture as an image.
     Thumbnail(String, u32),
+    /// `v1/poster.jpg`: a key frame as an image, which is neither black nor blank.
+    Poster(String),
     /// `v1/sheet3.jpg`: thumbnails for seeking.
     Sheet(String, u32),
     /// `v1/thumbnails.vtt`: the times and places of thumbnails.
@@ -54,6 +59,7 @@ impl Resource {
             Self::Multivariant(Container::Fmp4)
             | Self::Media(Container::Fmp4, _)
             | Self::Mpd
+            | Self::Artwork(_)
             | Self::Init(_)
             | Self::Segment(..)
             | Self::TextSegment(Container::Fmp4, ..)
@@ -64,6 +70,7 @@ impl Resource {
             | Self::IFrame(..)
             | Self::Still(..)
             | Self::Thumbnail(..)
+            | Self::Poster(_)
             | Self::Sheet(..)
             | Self::Thumbnails(_)
             | Self::Images(_)
@@ -95,6 +102,10 @@ impl Route {
             "index.m3u8" => return Some(Self::playlist(rest)),
             _ => {}
         }
+        if let Some(kind) = artwork(name) {
+            let (asset, version) = versioned(rest);
+            return Some(Self { asset: asset.to_owned(), version, resource: Resource::Artwork(kind) });
+        }
         let (above, track) = split(rest);
         if !is_track(track) {
             return None;
@@ -108,6 +119,7 @@ impl Route {
             ("iframes", "m3u8") => Resource::IFrames(track_name),
             ("thumbnails", "vtt") => Resource::Thumbnails(track_name),
             ("images", "m3u8") => Resource::Images(track_name),
+            ("poster", "jpg") => Resource::Poster(track_name),
             (stem, "jpg") => match stem.strip_prefix("sheet") {
                 Some(n) => Resource::Sheet(track_name, number(n)?),
                 None => Resource::Thumbnail(track_name, number(stem.strip_prefix('i')?)?),
@@ -167,6 +179,12 @@ fn versioned(path: &str) -> (&str, Option<AssetVersion>) {
     }
 }
 
+/// Returns the format of the artwork that a name stands for.
+fn artwork(name: &str) -> Option<ImageKind> {
+    let extension = name.strip_prefix("artwork.")?;
+    ImageKind::ALL.into_iter().find(|kind| kind.extension() == extension)
+}
+
 /// Splits the last component off a path.
 pub(crate) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
@@ -206,11 +224,14 @@ mod tests {
         assert_eq!(asset("/films/a.mp4/index.mpd"), film(Mpd));
         assert_eq!(asset("/films/a.mp4/v1/index.m3u8"), film(Media(Fmp4, v1())));
         assert_eq!(asset("/films/a.mp4/ts/v1/index.m3u8"), film(Media(Ts, v1())));
+        assert_eq!(asset("/films/a.mp4/artwork.jpg"), film(Artwork(ImageKind::Jpeg)));
+        assert_eq!(asset("/films/a.mp4/artwork.webp"), film(Artwork(ImageKind::Webp)));
         assert_eq!(asset("/films/a.mp4/v1/init.mp4"), film(Init(v1())));
         assert_eq!(asset("/films/a.mp4/v1/12.m4s"), film(Segment(v1(), 12)));
         assert_eq!(asset("/films/a.mp4/v1/i12.m4s"), film(IFrame(v1(), 12)));
         assert_eq!(asset("/films/a.mp4/v1/i12.mp4"), film(Still(v1(), 12)));
         assert_eq!(asset("/films/a.mp4/v1/i12.jpg"), film(Thumbnail(v1(), 12)));
+        assert_eq!(asset("/films/a.mp4/v1/poster.jpg"), film(Poster(v1())));
         assert_eq!(asset("/films/a.mp4/v1/sheet3.jpg"), film(Sheet(v1(), 3)));
         assert_eq!(asset("/films/a.mp4/v1/thumbnails.vtt"), film(Thumbnails(v1())));
         assert_eq!(asset("/films/a.mp4/v1/images.m3u8"), film(Images(v1())));
@@ -245,6 +266,8 @@ mod tests {
             let now = Route::parse(&below(tail)).unwrap();
             assert_eq!((route.resource, None), (now.resource, now.version), "{path}");
         }
+        let artwork = Route::parse("/films/a.mp4/~0123456789abcdef/artwork.png").unwrap();
+        assert_eq!((artwork.asset.as_str(), artwork.version), ("films/a.mp4", version()));
         let list = Route::parse("/a/~0123456789abcdef/index.m3u8").unwrap();
         assert_eq!((list.asset.as_str(), list.version), ("a/~0123456789abcdef", None), "lists of tracks have none");
     }
@@ -261,6 +284,9 @@ mod tests {
             "/a/v1/1.ts",
             "/a/v1/1.mp4",
             "/a/v1/i0.mp4",
+            "/a/artwork.gif",
+            "/a/artwork",
+            "/a/poster.jpg",
             "/a/v1p0/1.m4s",
             "/a/v1p/1.m4s",
             "/a/vp1/1.m4s",

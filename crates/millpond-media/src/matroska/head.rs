@@ -1,6 +1,7 @@
 //! Reads what stands before the clusters of a segment, and what its `SeekHead` names.
 
 use super::{
+    attachments::Attachments,
     chapters,
     cues::{self, Cue},
     ebml::{self, Header, Here, LONGEST_HEADER},
@@ -9,7 +10,13 @@ use super::{
     tags::{self, TrackDuration},
     track_entry::TrackEntry,
 };
-use crate::{error::MediaError, movie::chapter::Chapter, units::ByteRange, window::Window, work::Work};
+use crate::{
+    error::MediaError,
+    movie::{artwork::Artwork, chapter::Chapter},
+    units::ByteRange,
+    window::Window,
+    work::Work,
+};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -43,6 +50,9 @@ pub(super) struct Head {
     cues: Option<Vec<Cue>>,
     durations: Vec<TrackDuration>,
     chapters: Option<Vec<Chapter>>,
+    /// Attached files that are read.
+    attachments: Option<Attachments>,
+    artwork: Option<Artwork>,
     /// Elements that `SeekHead` names, by their offsets.
     named: BTreeMap<u64, u32>,
     /// Offsets of all elements of the segment that were named or read.
@@ -72,6 +82,7 @@ pub(super) struct Found {
     /// Durations of tracks, as far as tags before the clusters or behind the cues state them.
     pub(super) durations: Vec<TrackDuration>,
     pub(super) chapters: Vec<Chapter>,
+    pub(super) artwork: Option<Artwork>,
     /// Beginning and end of the segment's body.
     pub(super) segment: (u64, u64),
     pub(super) first_cluster: u64,
@@ -101,6 +112,8 @@ impl Head {
             cues: None,
             durations: Vec::new(),
             chapters: None,
+            attachments: None,
+            artwork: None,
             named: BTreeMap::new(),
             places: Vec::new(),
             seeks: 0,
@@ -126,6 +139,14 @@ impl Head {
             if self.elements > MOST_ELEMENTS {
                 let (found, most) = (u64::from(self.elements), u64::from(MOST_ELEMENTS));
                 return Err(MediaError::too_large("Segment", at, found, most, "elements before the first cluster"));
+            }
+            match self.attached() {
+                Next::Needs(size) => return Ok(Step::Needs(self.window.want(size))),
+                Next::On => {}
+                Next::Seek => match self.next_named()? {
+                    Some(found) => return Ok(Step::Found(Box::new(found))),
+                    None => continue,
+                },
             }
             let header = match Here::of(&self.window) {
                 Here::Unknown => return Ok(Step::Needs(self.window.want(LONGEST_HEADER))),
@@ -191,7 +212,7 @@ impl Head {
     fn at_named(&mut self, header: &Header) -> Result<Next, MediaError> {
         match self.take(header)? {
             // Muxers write tags behind the cues.
-            Next::On if self.has_tags_next() => Ok(Next::On),
+            Next::On if self.attachments.is_some() || self.has_tags_next() => Ok(Next::On),
             Next::On => Ok(Next::Seek),
             Next::Needs(size) => Ok(Next::Needs(size + BEHIND)),
             next => Ok(next),
@@ -202,6 +223,19 @@ impl Head {
     fn has_tags_next(&self) -> bool {
         let Here::Element(header) = Here::of(&self.window) else { return false };
         header.id == ids::TAGS && header.whole().is_some_and(|whole| self.window.bytes(whole).is_some())
+    }
+
+    /// Reads attached files as far as the bytes allow, if the position is among them. Passes them at the end.
+    fn attached(&mut self) -> Next {
+        let Some(files) = &mut self.attachments else { return Next::On };
+        if let Some(size) = files.step(&mut self.window) {
+            return Next::Needs(size);
+        }
+        let rest = files.end().saturating_sub(self.window.at());
+        self.artwork = self.artwork.or(files.artwork());
+        self.attachments = None;
+        self.window.advance(rest);
+        if self.stage == Stage::Named && !self.has_tags_next() { Next::Seek } else { Next::On }
     }
 
     /// Reads an element of the segment, if it is of use, and passes it.
@@ -217,6 +251,13 @@ impl Head {
             _ => false,
         };
         self.named.remove(&at);
+        if header.id == ids::ATTACHMENTS
+            && let Some(whole) = header.whole().filter(|whole| *whole <= self.window.left() && self.artwork.is_none())
+        {
+            self.attachments = Some(Attachments::new(at + whole));
+            self.window.advance(header.length);
+            return Ok(Next::On);
+        }
         if !is_wanted {
             return self.pass(header);
         }
@@ -294,6 +335,7 @@ impl Head {
                 ids::TRACKS => self.tracks.is_none(),
                 ids::CUES => self.cues.is_none(),
                 ids::CHAPTERS => self.chapters.is_none(),
+                ids::ATTACHMENTS => self.artwork.is_none(),
                 ids::CLUSTER => {
                     self.first_cluster.get_or_insert(place);
                     false
@@ -318,6 +360,7 @@ impl Head {
             cues: self.cues.take(),
             durations: std::mem::take(&mut self.durations),
             chapters: self.chapters.take().unwrap_or_default(),
+            artwork: self.artwork,
             segment: self.segment,
             first_cluster,
             places: std::mem::take(&mut self.places),

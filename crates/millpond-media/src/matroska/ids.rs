@@ -120,6 +120,10 @@ pub(super) const CHAP_STRING: u32 = 0x85;
 
 pub(super) const TAGS: u32 = 0x1254_c367;
 pub(super) const ATTACHMENTS: u32 = 0x1941_a469;
+pub(super) const ATTACHED_FILE: u32 = 0x61a7;
+pub(super) const FILE_NAME: u32 = 0x466e;
+pub(super) const FILE_MEDIA_TYPE: u32 = 0x4660;
+pub(super) const FILE_DATA: u32 = 0x465c;
 
 /// Whether an element is a child of the segment, and so the end of a cluster without a size (RFC 8794 6.2).
 pub(super) const fn is_top_level(id: u32) -> bool {

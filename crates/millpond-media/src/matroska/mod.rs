@@ -4,6 +4,7 @@
 //! that it needs next. A fragment begins with a key frame that the cues name, and ends where the next one begins. Texts are named
 //! by cues of their own, each with its time and place; [`TextBlock`] reads them.
 
+mod attachments;
 mod block;
 mod block_loader;
 mod chapters;

@@ -1,5 +1,6 @@
 //! The index of an object: tracks, edits and sample tables, without the media.
 
+pub(crate) mod artwork;
 pub(crate) mod chapter;
 pub(crate) mod descriptions;
 pub(crate) mod edits;
@@ -17,8 +18,8 @@ use crate::{
     budget::MOST_SKIPPED,
     codec::{Codec, captions::CaptionChannels, make::Made},
     movie::{
-        chapter::Chapter, descriptions::Descriptions, extraction::Extraction, outline::Outline, purpose::Purposes,
-        sample_table::SampleTable,
+        artwork::Artwork, chapter::Chapter, descriptions::Descriptions, extraction::Extraction, outline::Outline,
+        purpose::Purposes, sample_table::SampleTable,
     },
     protection::{Protection, SystemHeader},
     units::Timescale,
@@ -41,6 +42,8 @@ pub struct Movie {
     pub clips: Vec<Track>,
     /// Chapters, in the order of their times. Those of Matroska files count from the segment's time 0.
     pub chapters: Vec<Chapter>,
+    /// Place of the picture that the file has beside its media: a cover or poster.
+    pub artwork: Option<Artwork>,
     /// Tracks left out, and tracks whose samples end early (also in `tracks`), each with the reason. Other tracks are
     /// not affected.
     pub skipped: Vec<SkippedTrack>,
@@ -163,6 +166,7 @@ impl Movie {
             tracks,
             clips: Vec::new(),
             chapters: Vec::new(),
+            artwork: None,
             skipped,
             external_media: None,
             system_headers: Vec::new(),

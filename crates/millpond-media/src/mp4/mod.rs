@@ -2,6 +2,7 @@
 
 mod alias;
 mod announced;
+mod artwork;
 pub(crate) mod chapters;
 mod clips;
 mod draft_parts;

@@ -7,11 +7,13 @@ use crate::{
     error::MediaError,
     movie::{
         Movie, SkippedTrack, Track,
+        artwork::Artwork,
         chapter::Chapter,
         edits,
         sample_table::{SampleTable, SampleTableBuilder},
     },
     mp4::{
+        artwork,
         chapters::{self, ChapterTrack},
         clips::Clips,
         pcm_units::PcmUnits,
@@ -38,6 +40,7 @@ pub(crate) struct MovieDraft {
     pub(crate) defaults: HashMap<u32, Trex>,
     pub(crate) skipped: Vec<SkippedTrack>,
     chapters: Vec<Chapter>,
+    artwork: Option<Artwork>,
     /// Track of text with the titles of chapters. It is no track of subtitles.
     chapter_track: Option<ChapterTrack>,
     pub(crate) budget: Budget,
@@ -101,6 +104,7 @@ impl MovieDraft {
             defaults: mvex.as_ref().map(defaults).unwrap_or_default(),
             skipped: Vec::new(),
             chapters: chapters::listed(moov),
+            artwork: artwork::listed(moov),
             chapter_track: None,
             budget: Budget::new(work),
             object_len,
@@ -201,6 +205,8 @@ impl MovieDraft {
             let (path, offset, cut_short) = ("moov".to_owned(), self.moov_offset, self.cut_short);
             return Err(MediaError::NoPlayableTrack { path, offset, found, cut_short });
         }
+        // Its place is in this object, and the media are in the other one.
+        let artwork = self.artwork.filter(|_| self.external_media.is_none());
         Ok(Movie {
             timescale: self.timescale,
             duration: self.duration,
@@ -208,6 +214,7 @@ impl MovieDraft {
             tracks,
             clips,
             chapters: self.chapters,
+            artwork,
             skipped: self.skipped,
             external_media: self.external_media,
             system_headers: self.system_headers.movie,

@@ -4,6 +4,8 @@
 use super::{
     flac_end::{End, OpenFrame},
     flac_frame::{FrameHeader, StreamInfo},
+    flac_picture::{self, PICTURE},
+    id3_picture::TaggedPicture,
     nothing, tags,
 };
 use crate::{
@@ -14,7 +16,7 @@ use crate::{
         sample_table::{SampleTable, SampleTableBuilder},
     },
     scan::{FileReader, Progress},
-    units::Timescale,
+    units::{ByteRange, Timescale},
     window::Window,
     work::Work,
 };
@@ -37,6 +39,8 @@ pub(super) struct Flac {
     /// Sample entry and properties of the stream.
     stream: Option<(Made, StreamInfo)>,
     blocks: u32,
+    /// The best picture of the blocks.
+    picture: Option<TaggedPicture>,
     /// Whether metadata blocks follow.
     is_at_frames: bool,
     /// The frame at the position.
@@ -134,6 +138,14 @@ impl Flac {
         if whole > window.left() {
             return Err(MediaError::truncated("FLAC metadata block", at, window.left(), whole));
         }
+        if kind & 0x7f == PICTURE && before == 0 {
+            let looked = BLOCK_HEADER + size.min(flac_picture::LOOKED);
+            let Some(bytes) = window.bytes(looked) else { return Ok(Some(looked)) };
+            let body = bytes.get(BLOCK_HEADER as usize..).unwrap_or_default();
+            if let Some(picture) = flac_picture::picture(body, ByteRange::at(at + BLOCK_HEADER, size)) {
+                self.picture = Some(TaggedPicture::better(self.picture, picture));
+            }
+        }
         window.advance(whole);
         self.is_at_frames = kind & 0x80 != 0;
         Ok(None)
@@ -195,7 +207,8 @@ impl Flac {
         });
         let track = Track { samples: table, ..Track::live(1, made, rate, "und") };
         let movie = super::movie(track, None, left_out.into_iter().collect());
-        Ok(Progress::Done(Box::new(Movie { cut_short: self.is_cut_short, ..movie })))
+        let artwork = self.picture.map(|picture| picture.artwork);
+        Ok(Progress::Done(Box::new(Movie { cut_short: self.is_cut_short, artwork, ..movie })))
     }
 }
 

@@ -10,8 +10,10 @@ mod flac;
 pub mod flac_crc;
 mod flac_end;
 mod flac_frame;
+mod flac_picture;
 mod frames;
 mod gapless;
+mod id3_picture;
 mod mpeg_audio;
 mod ogg;
 mod pcm;
@@ -23,7 +25,7 @@ mod wave;
 use crate::{
     Foreign,
     error::MediaError,
-    movie::{Edit, Movie, SkippedTrack, Track},
+    movie::{Edit, Movie, SkippedTrack, Track, artwork::Artwork},
     scan::{FileReader, Progress},
     units::Timescale,
     window::Window,
@@ -31,6 +33,7 @@ use crate::{
 };
 use adts::Adts;
 use frames::FrameReader;
+use id3_picture::PictureSearch;
 use mpeg_audio::MpegAudio;
 
 /// Bytes in which frames are searched behind tags.
@@ -46,14 +49,17 @@ pub(crate) fn reader(head: &[u8]) -> Option<Box<dyn FileReader>> {
     let is_known = tags::front(head).is_some() || Format::of_magic(head).is_some();
     let begins = || matches!(head, [0xff, second, ..] if second & 0xe0 == 0xe0);
     let has_frames = || Foreign::of_bytes(head).is_none() && Format::of_frames(head, false).is_some();
-    (is_known || begins() || has_frames()).then(|| Box::new(SoundFile { tags: 0, reader: None }) as Box<dyn FileReader>)
+    (is_known || begins() || has_frames()).then(|| Box::<SoundFile>::default() as Box<dyn FileReader>)
 }
 
 /// The reading of a sound file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct SoundFile {
     /// Tags that were passed.
     tags: u32,
+    /// The tag whose pictures are searched.
+    pictures: Option<PictureSearch>,
+    artwork: Option<Artwork>,
     /// Reader of the format, once that is known.
     reader: Option<Box<dyn FileReader>>,
 }
@@ -62,7 +68,14 @@ impl FileReader for SoundFile {
     fn read(&mut self, window: &mut Window, work: &Work) -> Result<Progress, MediaError> {
         loop {
             if let Some(reader) = &mut self.reader {
-                return reader.read(window, work);
+                let mut progress = reader.read(window, work)?;
+                if let Progress::Done(movie) = &mut progress {
+                    movie.artwork = movie.artwork.or(self.artwork);
+                }
+                return Ok(progress);
+            }
+            if let Some(size) = self.search(window) {
+                return Ok(Progress::Needs(size));
             }
             if window.bytes(tags::HEADER.min(window.left())).is_none() {
                 return Ok(Progress::Needs(tags::HEADER));
@@ -84,7 +97,20 @@ impl FileReader for SoundFile {
 }
 
 impl SoundFile {
-    /// Passes a tag without its bytes.
+    /// Searches the pictures of a tag as far as the bytes allow, and passes it. Returns how many bytes are needed.
+    fn search(&mut self, window: &mut Window) -> Option<u64> {
+        let search = self.pictures.as_mut()?;
+        if let Some(size) = search.step(window) {
+            return Some(size);
+        }
+        let rest = search.end().saturating_sub(window.at());
+        self.artwork = self.artwork.or(search.artwork());
+        self.pictures = None;
+        window.advance(rest);
+        None
+    }
+
+    /// Passes a tag. Of its bytes, those of a picture's description are read.
     fn pass(&mut self, size: u64, window: &mut Window) -> Result<(), MediaError> {
         self.tags += 1;
         if self.tags > MOST_TAGS {
@@ -94,7 +120,11 @@ impl SoundFile {
         if size >= window.left() {
             return Err(MediaError::truncated("ID3v2 tag", window.at(), window.left(), size.saturating_add(1)));
         }
-        window.advance(size);
+        self.pictures = PictureSearch::of(window.held(), window.at(), size);
+        match &self.pictures {
+            Some(search) => search.begin(window),
+            None => window.advance(size),
+        }
         Ok(())
     }
 }

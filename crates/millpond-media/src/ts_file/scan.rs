@@ -164,6 +164,7 @@ impl Scan {
             tracks,
             clips: Vec::new(),
             chapters: Vec::new(),
+            artwork: None,
             skipped: self.left,
             external_media: None,
             system_headers: Vec::new(),

@@ -27,6 +27,8 @@ const MOST_SAMPLES: u32 = 1920 * 1088;
 /// Seconds between thumbnails: of assets up to the seconds before, and of longer ones.
 const INTERVALS: [(f64, u32); 2] = [(120.0, 2), (600.0, 5)];
 const LONG_INTERVAL: u32 = 10;
+/// Most pictures that a poster is chosen from. They lie at equal distances, the first one a tenth behind the beginning.
+const POSTERS: u32 = 5;
 /// Bytes of a thumbnail in a sheet, for the bandwidth in manifests. They are not made to write a manifest.
 const BYTES: u64 = 4000;
 
@@ -93,6 +95,18 @@ impl<'a> Thumbnails<'a> {
         let scale = i64::from(media.track().timescale.get());
         let iframes = media.iframes(self.track.segments().end());
         Some((first..end).map(|n| iframes.at(i64::from(n * self.interval) * scale)).collect())
+    }
+
+    /// Returns the numbers of the pictures for trick play that a poster is chosen from, at a tenth of the asset, two tenths and so on,
+    /// each once. Openings are often black.
+    #[must_use]
+    pub fn posters(&self) -> Vec<u32> {
+        let Some(media) = self.track.media() else { return Vec::new() };
+        let end = self.track.segments().end();
+        let iframes = media.iframes(end);
+        let mut numbers: Vec<u32> = (1..=POSTERS).map(|tenths| iframes.at(end / 10 * i64::from(tenths))).collect();
+        numbers.dedup();
+        numbers
     }
 
     /// Returns the WebVTT text in which each cue is a place on a sheet (media fragments, `#xywh=`).
@@ -240,6 +254,9 @@ mod tests {
         assert_eq!((first.len(), &first[..3]), (25, &[1, 6, 11][..]));
         assert_eq!(thumbnails.pictures(2).unwrap().len(), 5);
         assert_eq!((thumbnails.pictures(0), thumbnails.pictures(3)), (None, None));
+        let posters = thumbnails.posters();
+        let distances: Vec<u32> = posters.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!((15..=16).contains(&posters[0]) && distances == [15; 4], "{posters:?}");
         assert_eq!(key_frame(&film.tracks()[0], first[1]).unwrap().place.range.len(), 900);
         let text = thumbnails.webvtt();
         assert!(text.starts_with("WEBVTT\n\n00:00:00.000 --> 00:00:05.000\nsheet1.jpg#xywh=0,0,160,90\n"), "{text}");

@@ -16,6 +16,7 @@ pub(crate) mod track;
 
 use crate::{
     PackageError,
+    plan::ObjectRange,
     presentation::{
         captions::CaptionRule,
         keys::KeyAddress,
@@ -26,7 +27,7 @@ use crate::{
     text::Cue,
 };
 use millpond_media::{
-    Chapter, Work,
+    Chapter, ImageKind, Work,
     movie::{Movie, Stitched},
 };
 use std::{
@@ -272,6 +273,16 @@ impl Presentation {
     pub fn chapters(&self) -> &[Chapter] {
         let mut movies = self.tracks.iter().filter_map(PresentedTrack::movie);
         movies.find(|movie| !movie.chapters.is_empty()).map_or(&[][..], |movie| &movie.chapters[..])
+    }
+
+    /// Returns the picture that an object has beside its media: its format and place, of the first object that has any.
+    #[must_use]
+    pub fn artwork(&self) -> Option<(ImageKind, ObjectRange)> {
+        let mut media = self.tracks.iter().filter_map(PresentedTrack::media);
+        media.find_map(|media| {
+            let artwork = media.movie.artwork?;
+            Some((artwork.kind, media.place(artwork.range)))
+        })
     }
 
     /// Duration in seconds.

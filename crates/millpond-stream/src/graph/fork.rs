@@ -172,6 +172,14 @@ impl Fork {
         self.lead.track()
     }
 
+    /// Returns the last key frame of the leading track; `None` if branches must wait for the next one.
+    pub(crate) fn key_frame(&self) -> Option<Frame> {
+        let lead = self.lead()?;
+        let inner = self.lock();
+        let mut frames = inner.kept.first()?.iter();
+        frames.find(|frame| frame.is_sync && frame.track == lead).cloned()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,7 +8,10 @@ use crate::{
     source_health::SourceError,
     splice::InsertionReport,
     stored::StoredMedia,
-    streams::{CannotInsert, LiveRequest, LiveStream, PublishRefused, PublishRequest, StreamReport, Streams, follow},
+    streams::{
+        CannotInsert, LiveRequest, LiveStream, NewestKeyFrame, PublishRefused, PublishRequest, StreamReport, Streams,
+        follow,
+    },
 };
 use millpond_store::ring::{RingError, SweepLimits};
 use std::{path::Path, sync::Arc, time::Duration};
@@ -94,6 +97,12 @@ impl Manager {
     /// Tells whether the live stream of a path comes from another server that has its source.
     pub fn is_relay(&self, path: &str) -> bool {
         self.streams.is_relay(path)
+    }
+
+    /// Returns the newest key frame of the live stream of a path; `None` while it does not run, or has none. The stream is neither
+    /// opened nor kept running.
+    pub fn newest_key_frame(&self, path: &str) -> Option<NewestKeyFrame> {
+        self.streams.key_frame(path)
     }
 
     /// Whether the source of a stream failed just now, so that another attempt would take time.

@@ -3,6 +3,7 @@
 mod attaching;
 mod channel;
 pub(crate) mod fake;
+mod key_frame;
 mod past;
 mod sharing;
 mod sources;

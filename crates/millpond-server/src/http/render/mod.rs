@@ -26,6 +26,6 @@ pub(crate) use compress::encode as compress;
 pub(crate) use error::AnswerError;
 pub(crate) use long_response::{LongResponse, Muxer, Sent};
 pub(crate) use renderer::Renderer;
-pub(crate) use resource::{Role, profile};
+pub(crate) use resource::{ResourceProfile, Role, profile};
 pub(crate) use segment_stream::{SegmentStream, is_begun};
 pub(crate) use title_stream::TitleStream;

@@ -1,5 +1,8 @@
 //! Thumbnails as JPEG images: key frames that are decoded as jobs, once for all requests that wait for them.
 
+mod coded;
+mod snapshots;
+
 use super::{
     error::AnswerError,
     resource::{self, Image},
@@ -9,6 +12,7 @@ use crate::{
     work::JobKind,
 };
 use bytes::Bytes;
+use coded::CodedPicture;
 use millpond_http::body::Body;
 use millpond_media::{Codec, TrackKind, Work};
 use millpond_package::{
@@ -17,6 +21,8 @@ use millpond_package::{
 };
 use millpond_picture::{DecodeError, Picture};
 use millpond_store::{Cache, Memory, SingleFlight, Store};
+use millpond_stream::NewestKeyFrame;
+use snapshots::Snapshots;
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -30,10 +36,8 @@ const MOST_BYTES: u64 = 8 << 20;
 const UNDECODABLE: Duration = Duration::from_secs(60);
 /// Memory that a remembered failure takes, in bytes.
 const FAILURE: u64 = 512;
-/// Most macroblocks of a picture: 4096 by 2304.
-const MOST_MACROBLOCKS: usize = 256 * 144;
-/// Memory that decoding a macroblock takes, in bytes.
-const MACROBLOCK: u64 = 1024;
+/// Variance of luma from which on a picture shows something: a standard deviation of ten.
+const SHOWS_SOMETHING: u64 = 100;
 /// Quality of the images, from 1 to 100.
 const QUALITY: u8 = 72;
 
@@ -46,6 +50,7 @@ pub(super) struct Pictures {
     known: Cache<Key, Bytes>,
     failures: Failures,
     flights: SingleFlight<Key, Result<Bytes, AnswerError>>,
+    snapshots: Snapshots,
 }
 
 /// Width and height in pixels.
@@ -56,7 +61,8 @@ impl Pictures {
     pub(super) fn new(store: Store, library: Arc<Library>) -> Self {
         let known = Cache::of(store.memory(), "pictures");
         let failures = Failures::new(store.memory());
-        Self { store, library, known, failures, flights: SingleFlight::new() }
+        let snapshots = Snapshots::new(store.memory(), library.clone());
+        Self { store, library, known, failures, flights: SingleFlight::new(), snapshots }
     }
 
     /// Returns the body of an image. The list of the track's key frames is made already.
@@ -79,6 +85,14 @@ impl Pictures {
         let weight = bytes.len() as u64 + 256;
         self.known.insert(key, bytes.clone(), weight);
         Ok(Body::bytes(bytes))
+    }
+
+    /// Returns the image of the newest key frame of a live stream.
+    ///
+    /// # Errors
+    /// A picture that can't be decoded, or a worker pool without room.
+    pub(super) async fn snapshot(&self, path: &str, newest: NewestKeyFrame) -> Result<Bytes, AnswerError> {
+        self.snapshots.image(path, newest).await
     }
 }
 
@@ -126,15 +140,38 @@ impl Making {
             Some(Image::Sheet) => self.sheet(profile.track, profile.number).await,
             Some(Image::Picture) => {
                 let track = self.track(profile.track)?;
-                let (width, height) = track.display_size().unwrap_or((WIDTH, WIDTH));
-                let small = width.min(WIDTH);
-                let high =
-                    (u64::from(small) * u64::from(height) / u64::from(width.max(1))).clamp(1, 4 * u64::from(WIDTH));
-                let size = (small, u32::try_from(high).unwrap_or(WIDTH));
-                let picture = self.picture(track, profile.number, size).await?;
+                let picture = self.picture(track, profile.number, single(track)).await?;
                 self.coded(picture).await
             }
+            Some(Image::Poster) => self.poster(profile.track).await,
             None => Err(self.none("it is no image".to_owned())),
+        }
+    }
+
+    /// Makes the image of the first picture that shows something, of a few; if none does, that of the strongest contrasts.
+    async fn poster(&self, name: &str) -> Result<Bytes, AnswerError> {
+        let (thumbnails, track) = (resource::of_track(&self.asset, name)?, self.track(name)?);
+        let (mut best, mut failed) = (None, None);
+        for number in thumbnails.posters() {
+            let picture = match self.picture(track, number, single(track)).await {
+                Ok(picture) => picture,
+                Err(error @ AnswerError::Library(LibraryError::NoResource { .. })) => {
+                    failed.get_or_insert(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let variance = picture.variance();
+            if best.as_ref().is_none_or(|(most, _)| variance > *most) {
+                best = Some((variance, picture));
+            }
+            if variance >= SHOWS_SOMETHING {
+                break;
+            }
+        }
+        match best {
+            Some((_, picture)) => self.coded(picture).await,
+            None => Err(failed.unwrap_or_else(|| self.none(format!("no picture in track {name}")))),
         }
     }
 
@@ -186,21 +223,13 @@ impl Making {
         if length > MOST_BYTES {
             return Err(self.none(format!("picture {number} has {length} bytes, expected at most {MOST_BYTES}")));
         }
-        let macroblocks = (u64::from(width) / 16 + 2) * (u64::from(height) / 16 + 3);
-        let most = usize::try_from(macroblocks).unwrap_or(usize::MAX).min(MOST_MACROBLOCKS);
-        let memory = 3 * length + macroblocks * MACROBLOCK;
+        let memory = coded::memory((width, height), length);
         let _charge = self.library.pool().charge(memory).await.map_err(|error| self.refused(error))?;
         let read = self.store.read_all(object, frame.range.start..frame.range.end).await;
         let bytes = read.map_err(LibraryError::from)?;
-        let job = move || -> Result<Picture, DecodeError> {
-            let parameters = config.parameter_sets();
-            let units = units(&bytes, usize::from(config.nal_length_size));
-            let picture = millpond_picture::decode(parameters.chain(units), most)?;
-            let (width, height) = (size.0 as usize, size.1 as usize);
-            let picture = if orientation.is_mirrored() { picture.mirrored() } else { picture };
-            Ok(picture.turned(orientation.quarters()).scaled(width, height))
-        };
-        let decoded = self.library.pool().run_kind(JobKind::Picture, &Work::unlimited(), job).await;
+        let coded = CodedPicture { config, bytes, orientation, size, coded_size: (width, height) };
+        let decode = move || coded.decode();
+        let decoded = self.library.pool().run_kind(JobKind::Picture, &Work::unlimited(), decode).await;
         decoded.map_err(|error| self.refused(error))?.map_err(|error| {
             tracing::debug!(asset = %self.asset.path, number, %error, "no thumbnail");
             self.failures.remember(undecodable, error, Instant::now());
@@ -229,15 +258,17 @@ impl Making {
     }
 }
 
-/// NAL units of a sample, each of which has its length before it (ISO/IEC 14496-15 5.3.3).
-fn units(mut sample: &[u8], length_size: usize) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let (length, rest) = sample.split_at_checked(length_size).filter(|_| length_size > 0)?;
-        let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
-        let (unit, rest) = rest.split_at(length.min(rest.len()));
-        sample = rest;
-        Some(unit)
-    })
+/// Returns the size of a single thumbnail of a track.
+fn single(track: &PresentedTrack) -> Size {
+    let (width, height) = track.display_size().unwrap_or((WIDTH, WIDTH));
+    fitted(width, height)
+}
+
+/// Returns the size of a single thumbnail of a picture.
+fn fitted(width: u32, height: u32) -> Size {
+    let small = width.clamp(1, WIDTH);
+    let high = (u64::from(small) * u64::from(height) / u64::from(width.max(1))).clamp(1, 4 * u64::from(WIDTH));
+    (small, u32::try_from(high).unwrap_or(WIDTH))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use millpond_package::{
     plan::{self, Plan, PlanItem, Rewrite},
 };
 use millpond_store::{Cache, SingleFlight, Store};
+use millpond_stream::NewestKeyFrame;
 use std::{path::PathBuf, sync::Arc};
 
 /// Longest text or segment that is made in memory to learn its length, in bytes.
@@ -102,6 +103,19 @@ impl Renderer {
         fresh: bool,
     ) -> Result<Body, AnswerError> {
         self.text(asset, (asset.id, resource, filter), fresh).await
+    }
+
+    /// Returns the newest key frame of a live stream as a JPEG image.
+    ///
+    /// # Errors
+    /// Images are off, the picture can't be decoded, or the worker pool has no room.
+    pub(crate) async fn snapshot(&self, path: &str, newest: NewestKeyFrame) -> Result<Bytes, AnswerError> {
+        match &self.pictures {
+            Some(pictures) => pictures.snapshot(path, newest).await,
+            None => {
+                Err(LibraryError::NoResource { asset: path.to_owned(), what: "thumbnails are off".to_owned() }.into())
+            }
+        }
     }
 
     /// Returns the body of a text, from the cache or made now.

@@ -1,5 +1,6 @@
 //! Stored media as assets.
 
+mod artwork;
 mod captions;
 mod chapters;
 mod damage;

@@ -11,11 +11,11 @@ use super::{
 use crate::{
     http::{
         Kind,
-        render::{self, AnswerError, Role, TextId},
+        render::{self, AnswerError, ResourceProfile, Role, TextId},
     },
     library::{Asset, LibraryError, Resource, Route, is_manifest, is_media, is_playlist},
 };
-use http::{HeaderValue, Method, header};
+use http::{HeaderName, HeaderValue, Method, header};
 use millpond_http::{body::Body, request::coding::Coding};
 use millpond_package::TrackFilter;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ async fn resource(
         etag: etag(track_filter::identity(asset, &filter)),
         // The filters of places and tokens change later than the asset.
         modified: asset.modified.filter(|_| filter.is_empty()),
-        more: Vec::new(),
+        more: own_fields(&profile),
         negotiation: if profile.is_text() {
             coded.map_or(Negotiation::Uncoded, Negotiation::Coded)
         } else {
@@ -96,6 +96,12 @@ async fn resource(
         true => steering::listed_in(context, (place, route, asset), may_code, selected).await,
         false => selected,
     })
+}
+
+/// Returns fields that only some resources have: browsers take images for nothing else.
+fn own_fields(profile: &ResourceProfile<'_>) -> Vec<(HeaderName, HeaderValue)> {
+    let sniffing = (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    Some(sniffing).filter(|_| profile.is_image()).into_iter().collect()
 }
 
 /// Tells the store which segment a viewer has reached.

@@ -8,6 +8,7 @@ mod past;
 mod phased;
 mod playlist;
 mod segment;
+mod snapshot;
 mod title;
 #[cfg(feature = "intercept")]
 mod translated;
@@ -117,6 +118,7 @@ async fn of_stream(context: &Context<'_>, live: &LiveTarget, info: &mut ReplyInf
             let kind = if title::is_known(context.front, live).await { "stored title" } else { "stream" };
             Err(live.without(format!("a {kind} has no such resource: index.m3u8 is there")))
         }
+        Some(LiveResource::Snapshot) => snapshot::answer(context, live, info).await,
         Some(LiveResource::Long(container)) => long::answer(context, live, *container, info).await,
         Some(LiveResource::Multivariant(container)) => playlist::multivariant(context, live, *container, info).await,
         Some(LiveResource::Mpd) => playlist::mpd(context, live, info).await,

@@ -19,12 +19,26 @@ async fn open(front: &Front, path: &str, purpose: Purpose) -> Result<Arc<Asset>,
     front.library.open_for(place, inside, purpose, Detail::Outline).await
 }
 
-/// Returns what a row of a list shows of an asset: its duration in seconds, and a poster. Only its index is made for it.
+/// Returns what a row of a list shows of an asset: its duration in seconds, the picture in its file, and a poster. Only its index is
+/// made for it.
 pub(super) async fn brief(front: &Front, path: &str) -> Result<String, LibraryError> {
     let path = path.trim_matches('/');
     let asset = open(front, path, Purpose::Listing).await?;
-    let value = json!({ "path": path, "duration": asset.presentation.duration(), "poster": pictures(&asset, path) });
+    let mut poster = pictures(&asset, path);
+    let made = Thumbnails::of(&asset.presentation).filter(|_| front.has_thumbnails());
+    if let Some((poster, made)) = poster.as_mut().zip(made) {
+        poster["image"] = json!(format!("{}/poster.jpg", below(&asset, path, made.track())));
+    }
+    let artwork = asset.presentation.artwork();
+    let artwork = artwork.map(|(kind, _)| below(&asset, path, &format!("artwork.{}", kind.extension())));
+    let value =
+        json!({ "path": path, "duration": asset.presentation.duration(), "artwork": artwork, "poster": poster });
     Ok(value.to_string())
+}
+
+/// Returns the URL of something of a version of an asset.
+fn below(asset: &Asset, path: &str, name: &str) -> String {
+    format!("/{}/{}/{name}", encode(path), asset.version())
 }
 
 /// Describes where pictures of an asset are: the key frames of its smallest rendition, which a browser decodes. `None` where
@@ -33,7 +47,7 @@ fn pictures(asset: &Asset, path: &str) -> Option<Value> {
     let mut tracks = asset.presentation.tracks().iter();
     let track = tracks.find(|t| t.kind() == MediaKind::Video && !t.is_alternative() && t.is_packaged())?;
     let codec = track.codec_parameter();
-    let below = format!("/{}/{}/{}", encode(path), asset.version(), track.name());
+    let below = below(asset, path, track.name());
     track.protection().is_none().then(|| json!({ "url": format!("{below}/i1.mp4"), "below": below, "codec": codec }))
 }
 

@@ -14,6 +14,7 @@ const SCRIPT: &str = concat!(
     include_str!("../../../../page/common.js"),
     include_str!("../../../../page/titles.js"),
     include_str!("../../../../page/memory.js"),
+    include_str!("../../../../page/artwork.js"),
     include_str!("../../../../page/poster.js"),
     include_str!("../../../../page/gallery.js"),
     include_str!("../../../../page/list.js"),

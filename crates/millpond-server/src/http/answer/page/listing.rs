@@ -1,7 +1,8 @@
 //! Folders on the web page.
 
 use super::{super::Front, streams};
-use crate::library::{LibraryError, ListedFolder, ListedRow, PlacePath, folder_path};
+use crate::library::{LibraryError, ListedArtwork, ListedFolder, ListedRow, PlacePath, folder_path};
+use millpond_library::uri::encode;
 use millpond_media::Work;
 use millpond_store::Entry;
 use serde_json::{Value, json};
@@ -63,6 +64,7 @@ fn listing(listed: &ListedFolder, entries: &[Entry], copied: &[String]) -> Value
         if let Some(modified) = names.filter_map(|name| dates.get(name)).max() {
             asset["modified"] = json!(modified);
         }
+        put_artwork(&mut asset, prefix, &row.artwork);
         asset
     };
     let left_out = listed.left_out.iter().map(|left| {
@@ -74,7 +76,17 @@ fn listing(listed: &ListedFolder, entries: &[Entry], copied: &[String]) -> Value
     });
     let left_out: Vec<Value> = left_out.collect();
     let assets: Vec<Value> = listed.rows.iter().map(asset).collect();
-    json!({ "folder": prefix, "assets": assets, "folders": listed.folders, "left-out": left_out })
+    let mut list = json!({ "folder": prefix, "assets": assets, "folders": listed.folders, "left-out": left_out });
+    put_artwork(&mut list, prefix, &listed.artwork);
+    list
+}
+
+/// Adds the URLs of image files to a description.
+fn put_artwork(described: &mut Value, prefix: &str, artwork: &ListedArtwork) {
+    let files = [("artwork", &artwork.picture), ("backdrop", &artwork.backdrop)];
+    for (field, name) in files.into_iter().filter_map(|(field, name)| Some((field, name.as_ref()?))) {
+        described[field] = json!(format!("/{}", encode(&format!("{prefix}{name}"))));
+    }
 }
 
 /// Returns the last modification of each file in seconds of Unix time, as far as the origin's listing has it.

@@ -125,7 +125,7 @@ fn redirected_key(front: &Front, target: &Target) -> Option<(ObjectKey, Start)> 
 
 /// Whether a request begins to play a stream, or reads its playlist.
 fn is_begun(live: &LiveTarget) -> bool {
-    !matches!(live.resource, None | Some(LiveResource::OfRun { .. }))
+    !matches!(live.resource, None | Some(LiveResource::OfRun { .. } | LiveResource::Snapshot))
 }
 
 impl ChunkStream for PassedBytes {

@@ -3,6 +3,7 @@
 use super::{Output, ResourceProfile, no_resource};
 use crate::library::{Asset, Lazy, LibraryError, Resource};
 use bytes::Bytes;
+use millpond_media::ImageKind;
 use millpond_package::{
     PackageError, Plan, PlanItem, PresentedTrack, TrackFilter, dash, fmp4,
     hls::{self, Container},
@@ -38,7 +39,7 @@ pub(super) enum MediaType {
     Mp4,
     TransportStream,
     WebVtt,
-    Jpeg,
+    Image(ImageKind),
 }
 
 /// Use that a player makes of a resource.
@@ -70,6 +71,8 @@ pub(super) enum Weight {
 pub(in crate::http::render) enum Image {
     /// One picture.
     Picture,
+    /// The first of several pictures that shows something.
+    Poster,
     /// A sheet of pictures.
     Sheet,
 }
@@ -87,11 +90,15 @@ pub(super) fn row(resource: &Resource) -> ResourceProfile<'_> {
         Resource::Media(container, track) => profile(&MEDIA, *container, track, 0),
         Resource::IFrames(track) => profile(&IFRAMES, Fmp4, track, 0),
         Resource::Mpd => profile(&MPD, Fmp4, "", 0),
+        Resource::Artwork(ImageKind::Jpeg) => profile(&JPEG_ARTWORK, Fmp4, "", 0),
+        Resource::Artwork(ImageKind::Png) => profile(&PNG_ARTWORK, Fmp4, "", 0),
+        Resource::Artwork(ImageKind::Webp) => profile(&WEBP_ARTWORK, Fmp4, "", 0),
         Resource::Init(track) => profile(&INIT, Fmp4, track, 0),
         Resource::Segment(track, number) => profile(&SEGMENT, Fmp4, track, *number),
         Resource::IFrame(track, number) => profile(&IFRAME, Fmp4, track, *number),
         Resource::Still(track, number) => profile(&STILL, Fmp4, track, *number),
         Resource::Thumbnail(track, number) => profile(&THUMBNAIL, Fmp4, track, *number),
+        Resource::Poster(track) => profile(&POSTER, Fmp4, track, 0),
         Resource::Sheet(track, number) => profile(&SHEET, Fmp4, track, *number),
         Resource::Thumbnails(track) => profile(&THUMBNAILS, Fmp4, track, 0),
         Resource::Images(track) => profile(&IMAGES, Fmp4, track, 0),
@@ -128,6 +135,11 @@ impl Form {
             memory: |asset, of| of_named(asset, of, |track| samples(track) * 16),
             ..Self::new(media_type, make)
         }
+    }
+
+    /// Returns the row of artwork, whose place the index has.
+    const fn of_artwork(kind: ImageKind, make: Make) -> Self {
+        Self { weight: Weight::Light, ..Self::new(MediaType::Image(kind), make) }
     }
 }
 
@@ -172,6 +184,10 @@ const IFRAMES: Form = Form {
     })
 };
 
+const JPEG_ARTWORK: Form = Form::of_artwork(ImageKind::Jpeg, |asset, _| artwork(asset, ImageKind::Jpeg));
+const PNG_ARTWORK: Form = Form::of_artwork(ImageKind::Png, |asset, _| artwork(asset, ImageKind::Png));
+const WEBP_ARTWORK: Form = Form::of_artwork(ImageKind::Webp, |asset, _| artwork(asset, ImageKind::Webp));
+
 const INIT: Form = Form {
     weight: Weight::Light,
     ..Form::new(MediaType::Mp4, |asset, of| {
@@ -209,11 +225,23 @@ const STILL: Form = Form::of_key_frame(MediaType::Mp4, |asset, of| {
     }
 });
 
+/// Media type of images that are made here.
+const JPEG: MediaType = MediaType::Image(ImageKind::Jpeg);
+
 /// The image itself is made by [`Pictures`](super::super::pictures::Pictures), of what is made here.
 const THUMBNAIL: Form = Form {
     image: Some(Image::Picture),
-    ..Form::of_key_frame(MediaType::Jpeg, |asset, of| match thumbnails::key_frame(track(asset, of)?, of.number) {
+    ..Form::of_key_frame(JPEG, |asset, of| match thumbnails::key_frame(track(asset, of)?, of.number) {
         Some(frame) => Ok(Output::Plan(Plan::Items(vec![PlanItem::Object(frame.place)]))),
+        None => Err(no_picture(asset, of)),
+    })
+};
+
+/// As [`THUMBNAIL`].
+const POSTER: Form = Form {
+    image: Some(Image::Poster),
+    ..Form::of_key_frame(JPEG, |asset, of| match of_track(asset, of.track)?.posters().first() {
+        Some(_) => Ok(Output::Bytes(Bytes::new())),
         None => Err(no_picture(asset, of)),
     })
 };
@@ -221,7 +249,7 @@ const THUMBNAIL: Form = Form {
 /// As [`THUMBNAIL`].
 const SHEET: Form = Form {
     image: Some(Image::Sheet),
-    ..Form::of_key_frame(MediaType::Jpeg, |asset, of| match of_track(asset, of.track)?.pictures(of.number) {
+    ..Form::of_key_frame(JPEG, |asset, of| match of_track(asset, of.track)?.pictures(of.number) {
         Some(_) => Ok(Output::Bytes(Bytes::new())),
         None => Err(no_resource(asset, format!("no sheet {} of thumbnails", of.number))),
     })
@@ -312,6 +340,17 @@ fn segment(asset: &Asset, of: &ResourceProfile<'_>, plan: Option<Plan>) -> Resul
 
 fn no_picture(asset: &Asset, of: &ResourceProfile<'_>) -> LibraryError {
     no_resource(asset, format!("no picture {} in track {}", of.number, of.track))
+}
+
+/// Returns the bytes of the picture that an asset has beside its media, if it is of this format.
+fn artwork(asset: &Asset, kind: ImageKind) -> Result<Output, LibraryError> {
+    match asset.presentation.artwork() {
+        Some((found, place)) if found == kind => Ok(Output::Plan(Plan::Items(vec![PlanItem::Object(place)]))),
+        found => {
+            let found = found.map_or_else(|| "none".to_owned(), |(kind, _)| format!("artwork.{}", kind.extension()));
+            Err(no_resource(asset, format!("no artwork.{}: the file has {found} beside its media", kind.extension())))
+        }
+    }
 }
 
 fn failed(asset: &Asset, error: PackageError) -> LibraryError {

@@ -71,7 +71,7 @@ impl<'a> ResourceProfile<'a> {
             },
             MediaType::TransportStream => "video/mp2t",
             MediaType::WebVtt => "text/vtt; charset=utf-8",
-            MediaType::Jpeg => "image/jpeg",
+            MediaType::Image(kind) => kind.media_type(),
         }
     }
 
@@ -83,7 +83,7 @@ impl<'a> ResourceProfile<'a> {
             MediaType::Manifest => Kind::Dash,
             MediaType::Mp4 | MediaType::TransportStream => Kind::Segment,
             MediaType::WebVtt => Kind::Subtitle,
-            MediaType::Jpeg => Kind::Other,
+            MediaType::Image(_) => Kind::Other,
         }
     }
 
@@ -102,7 +102,12 @@ impl<'a> ResourceProfile<'a> {
         self.form.role
     }
 
-    /// Returns how its image is made, if it is one.
+    /// Tells whether it is an image. Browsers must not take it for anything else.
+    pub(crate) fn is_image(&self) -> bool {
+        matches!(self.form.media_type, MediaType::Image(_))
+    }
+
+    /// Returns how its image is made, if it is made here.
     pub(super) fn image(&self) -> Option<Image> {
         self.form.image
     }
@@ -156,6 +161,7 @@ impl<'a> ResourceProfile<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millpond_media::ImageKind;
 
     /// Returns the facts of a resource as words.
     fn facts(resource: &Resource) -> String {
@@ -189,6 +195,9 @@ mod tests {
             (IFrame(video(), 2), "Segment, video/mp4, Other, makes IFrames, Light"),
             (Still(video(), 2), "Segment, video/mp4, Other, makes IFrames, Light"),
             (Thumbnail(video(), 2), "Other, image/jpeg, Other, thumbnails, Picture, makes IFrames, Light"),
+            (Poster(video()), "Other, image/jpeg, Other, thumbnails, Poster, makes IFrames, Light"),
+            (Artwork(ImageKind::Png), "Other, image/png, Other, Light"),
+            (Artwork(ImageKind::Webp), "Other, image/webp, Other, Light"),
             (Sheet(video(), 2), "Other, image/jpeg, Other, thumbnails, Sheet, makes IFrames, Light"),
             (Thumbnails(video()), "Subtitle, text/vtt; charset=utf-8, Other, text, thumbnails, Heavy"),
             (Images(video()), "Hls, application/vnd.apple.mpegurl, Other, text, thumbnails, Heavy"),

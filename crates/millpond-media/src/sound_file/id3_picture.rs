@@ -1,0 +1,264 @@
+//! Pictures in tags: `APIC` of ID3v2.3 and 2.4, `PIC` of ID3v2.2 (id3.org). Frames without pictures are passed unread. Tags and frames
+//! that are unsynchronised, compressed or encrypted count for nothing: their pictures are no ranges of the file.
+
+use crate::{movie::artwork::Artwork, units::ByteRange, window::Window};
+
+/// Bytes of the header of a tag.
+const TAG_HEADER: u64 = 10;
+/// Flags of a tag: all frames are unsynchronised; an extended header follows (in 2.2 the tag is compressed).
+const UNSYNCHRONISED: u8 = 0x80;
+const EXTENDED: u8 = 0x40;
+/// Bytes of a picture's frame that are read: its description, and the beginning of the image.
+const LOOKED: u64 = 4096;
+/// Most frames of a tag.
+const MOST_FRAMES: u32 = 256;
+/// Most reads of bytes within a tag.
+const MOST_READS: u32 = 8;
+/// Picture type of a front cover.
+pub(super) const FRONT_COVER: u32 = 3;
+
+/// The search for a picture in a tag.
+#[derive(Debug)]
+pub(super) struct PictureSearch {
+    version: u8,
+    /// Offset behind the frames.
+    end: u64,
+    has_extended_header: bool,
+    frames: u32,
+    reads: u32,
+    found: Option<TaggedPicture>,
+}
+
+/// A picture in a tag or metadata block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TaggedPicture {
+    /// Whether it is the front cover.
+    pub(super) is_front: bool,
+    pub(super) artwork: Artwork,
+}
+
+impl TaggedPicture {
+    /// Returns the better one of two: a front cover, else the first.
+    pub(super) fn better(known: Option<Self>, other: Self) -> Self {
+        known.filter(|known| known.is_front || !other.is_front).unwrap_or(other)
+    }
+}
+
+impl PictureSearch {
+    /// Creates a search in the tag at `at` of `size` bytes in all, whose first bytes are `head`. `None` for other tags than ID3v2, and
+    /// for those that are not searched.
+    pub(super) fn of(head: &[u8], at: u64, size: u64) -> Option<Self> {
+        let [b'I', b'D', b'3', version @ 2..=4, _, flags, ..] = *head else { return None };
+        let is_coded = flags & UNSYNCHRONISED != 0 || (version == 2 && flags & EXTENDED != 0);
+        let has_extended_header = flags & EXTENDED != 0;
+        let end = at.saturating_add(size);
+        (!is_coded).then_some(Self { version, end, has_extended_header, frames: 0, reads: 0, found: None })
+    }
+
+    /// Passes the header of the tag.
+    pub(super) fn begin(&self, window: &mut Window) {
+        window.advance(TAG_HEADER);
+    }
+
+    /// Offset behind the tag.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Returns the best picture that was found.
+    pub(super) fn artwork(&self) -> Option<Artwork> {
+        self.found.map(|found| found.artwork)
+    }
+
+    /// Reads as far as the bytes of `window` allow. Returns how many bytes are needed from its position on; `None` at the end.
+    pub(super) fn step(&mut self, window: &mut Window) -> Option<u64> {
+        while !self.found.is_some_and(|found| found.is_front) {
+            let room = self.end.saturating_sub(window.at());
+            if self.has_extended_header {
+                let Some(bytes) = window.bytes(4_u64.min(room)) else { return self.needs(4_u64.min(room)) };
+                let size = self.extended_size(&bytes).filter(|size| *size <= room)?;
+                self.has_extended_header = false;
+                window.advance(size);
+                continue;
+            }
+            let header = if self.version == 2 { 6 } else { 10 };
+            if room <= header || self.frames >= MOST_FRAMES {
+                return None;
+            }
+            let Some(bytes) = window.bytes(header) else { return self.needs(header) };
+            let frame = Frame::read(self.version, &bytes)?;
+            let whole = header + frame.size;
+            if whole > room {
+                return None;
+            }
+            if frame.is_picture {
+                let looked = header + frame.size.min(LOOKED);
+                let Some(bytes) = window.bytes(looked) else { return self.needs(looked) };
+                let body = bytes.get(header as usize..).unwrap_or_default();
+                let place = ByteRange::at(window.at() + header, frame.size);
+                if let Some(picture) = picture(self.version, body, place) {
+                    self.found = Some(TaggedPicture::better(self.found, picture));
+                }
+            }
+            self.frames += 1;
+            window.advance(whole);
+        }
+        None
+    }
+
+    fn needs(&mut self, size: u64) -> Option<u64> {
+        self.reads += 1;
+        (self.reads <= MOST_READS).then_some(size)
+    }
+
+    /// Returns the bytes of an extended header. The size of 2.4 counts itself, that of 2.3 does not.
+    fn extended_size(&self, bytes: &[u8]) -> Option<u64> {
+        let bytes = bytes.first_chunk()?;
+        if self.version == 4 { synchsafe(*bytes) } else { Some(u64::from(u32::from_be_bytes(*bytes)) + 4) }
+    }
+}
+
+/// Header of a frame.
+struct Frame {
+    /// Bytes behind the header.
+    size: u64,
+    /// Whether it has a picture as it is.
+    is_picture: bool,
+}
+
+impl Frame {
+    /// Reads a header; `None` where padding begins.
+    fn read(version: u8, bytes: &[u8]) -> Option<Self> {
+        if version == 2 {
+            let [a, b, c, size @ ..] = bytes else { return None };
+            let size = size.iter().fold(0, |size, byte| size << 8 | u64::from(*byte));
+            return (size > 0 && *a != 0).then_some(Self { size, is_picture: [*a, *b, *c] == *b"PIC" });
+        }
+        let (name, rest) = bytes.split_first_chunk::<4>()?;
+        let (size, flags) = rest.split_first_chunk::<4>()?;
+        let size = if version == 4 { synchsafe(*size)? } else { u64::from(u32::from_be_bytes(*size)) };
+        // The second byte of the flags says how the body is coded.
+        let is_plain = flags.get(1).is_some_and(|form| *form == 0);
+        (size > 0 && name[0] != 0).then_some(Self { size, is_picture: name == b"APIC" && is_plain })
+    }
+}
+
+/// Reads a number of seven bits a byte.
+fn synchsafe(bytes: [u8; 4]) -> Option<u64> {
+    let is_valid = bytes.iter().all(|byte| byte & 0x80 == 0);
+    is_valid.then(|| bytes.iter().fold(0, |number, byte| number << 7 | u64::from(*byte)))
+}
+
+/// Returns the picture of a frame at `place`, whose body begins with `body`: encoding, media type (of three letters in 2.2), picture
+/// type, description, image.
+fn picture(version: u8, body: &[u8], place: ByteRange) -> Option<TaggedPicture> {
+    let (encoding, rest) = body.split_first()?;
+    let of_type = if version == 2 { 3 } else { rest.iter().position(|byte| *byte == 0)? + 1 };
+    let (kind, text) = rest.get(of_type..)?.split_first()?;
+    let of_text = match encoding {
+        // UTF-16
+        1 | 2 => 2 * (text.chunks_exact(2).position(|unit| unit == [0, 0])? + 1),
+        _ => text.iter().position(|byte| *byte == 0)? + 1,
+    };
+    let start = 1 + of_type + 1 + of_text;
+    let range = ByteRange::new(place.start + start as u64, place.end);
+    let artwork = Artwork::of(range, body.get(start..)?)?;
+    Some(TaggedPicture { is_front: u32::from(*kind) == FRONT_COVER, artwork })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::movie::artwork::ImageKind;
+    use bytes::Bytes;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+
+    fn size(version: u8, size: usize) -> [u8; 4] {
+        let size = u32::try_from(size).unwrap();
+        if version == 4 { [21, 14, 7, 0].map(|bits| (size >> bits & 0x7f) as u8) } else { size.to_be_bytes() }
+    }
+
+    fn frame(version: u8, name: &str, body: &[u8]) -> Vec<u8> {
+        if version == 2 {
+            return [name.as_bytes(), &size(2, body.len())[1..], body].concat();
+        }
+        [name.as_bytes(), &size(version, body.len()), &[0, 0], body].concat()
+    }
+
+    fn tag(version: u8, flags: u8, frames: &[u8]) -> Vec<u8> {
+        [&b"ID3"[..], &[version, 0, flags], &size(4, frames.len()), frames].concat()
+    }
+
+    /// Searches a tag at offset 50, with requests of `read` bytes.
+    fn found(tag: &[u8], read: u64) -> Option<ByteRange> {
+        let object = [&[0xaa; 50][..], tag, &[0xff; 100]].concat();
+        let mut window = Window::new(50, object.len() as u64, read);
+        let mut search = PictureSearch::of(tag, 50, tag.len() as u64)?;
+        search.begin(&mut window);
+        while let Some(size) = search.step(&mut window) {
+            let range = window.want(size);
+            assert!(!range.is_empty() && range.end <= object.len() as u64);
+            window.append(Bytes::copy_from_slice(&object[range.start as usize..range.end as usize]));
+        }
+        assert!(search.artwork().is_none_or(|artwork| artwork.kind == ImageKind::Png));
+        search.artwork().map(|artwork| artwork.range)
+    }
+
+    #[test]
+    fn pictures_of_all_versions_are_found() {
+        let utf16 = b"\x01image/png\0\x03\xff\xfea\0b\0\0\0";
+        for (version, name, head) in [
+            (2, "PIC", &b"\0PNG\x03cover\0"[..]),
+            (3, "APIC", b"\0image/png\0\x03\0"),
+            (3, "APIC", utf16),
+            (4, "APIC", utf16),
+        ] {
+            let title = if version == 2 { "TT2" } else { "TIT2" };
+            let frames = [frame(version, title, b"\0a title"), frame(version, name, &[head, PNG].concat())].concat();
+            let tag = tag(version, 0, &[&frames[..], &[0; 40]].concat());
+            let end = 50 + 10 + frames.len() as u64;
+            let expected = Some(ByteRange::new(end - PNG.len() as u64, end));
+            assert_eq!([found(&tag, 16), found(&tag, 1 << 16)], [expected; 2], "2.{version}");
+        }
+    }
+
+    #[test]
+    fn a_front_cover_is_preferred_and_large_frames_are_passed() {
+        let of = |kind: u8, more: usize| {
+            let body = [&b"\0image/png\0"[..], &[kind, 0], PNG, &vec![1; more]].concat();
+            frame(3, "APIC", &body)
+        };
+        let frames = [frame(3, "GEOB", &[1; 50_000]), of(4, 100_000), of(3, 0), of(3, 9)].concat();
+        let range = found(&tag(3, 0, &frames), 1024).unwrap();
+        assert_eq!(range.len(), PNG.len() as u64);
+        assert_eq!(found(&tag(3, 0, &of(4, 7)), 1024).map(ByteRange::len), Some(PNG.len() as u64 + 7));
+        let extended = [&[0, 0, 0, 6, 0, 0, 0, 0, 0, 0][..], &of(3, 0)].concat();
+        assert!(found(&tag(3, EXTENDED, &extended), 1024).is_some());
+        let plain = [&b"\0image/png\0\x03\0"[..], PNG].concat();
+        let extended = [&[0, 0, 0, 6, 1, 0][..], &frame(4, "APIC", &plain)].concat();
+        assert!(found(&tag(4, EXTENDED, &extended), 1024).is_some());
+    }
+
+    #[test]
+    fn coded_and_damaged_tags_have_none() {
+        let good = frame(3, "APIC", &[&b"\0image/png\0\x03\0"[..], PNG].concat());
+        assert_eq!(found(&tag(3, UNSYNCHRONISED, &good), 1024), None);
+        let mut compressed = good.clone();
+        compressed[9] = 0x80;
+        assert_eq!(found(&tag(3, 0, &compressed), 1024), None);
+        let address = frame(3, "APIC", b"\0-->\0\x03\0http://example.org/cover.png");
+        assert_eq!(found(&tag(3, 0, &address), 1024), None);
+        let whole = tag(3, 0, &good);
+        for place in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[place] ^= 0xff;
+            if let Some(range) = found(&damaged, 64) {
+                assert!(range.end <= 50 + whole.len() as u64);
+            }
+            assert_eq!(found(&whole[..place], 64), None);
+        }
+        let many: Vec<u8> = (0..10_000).flat_map(|_| frame(3, "TXXX", b"\0a\0b")).collect();
+        assert_eq!(found(&tag(3, 0, &[many, good].concat()), 64), None);
+    }
+}

@@ -1,0 +1,28 @@
+//! The newest key frame of a stream that runs, for pictures of it. Looking at it keeps no stream running, and opens none.
+
+use super::Streams;
+use crate::Format;
+use bytes::Bytes;
+
+/// A key frame, and the format of its track.
+#[derive(Clone, Debug)]
+pub struct NewestKeyFrame {
+    /// Format of the leading track when the frame arrived.
+    pub format: Format,
+    /// Bytes of the frame, as stored.
+    pub data: Bytes,
+}
+
+impl Streams {
+    /// Returns the newest key frame of the stream of a path. `None` while the stream does not run, and where its frames since the last key
+    /// frame are too many to be kept.
+    pub(crate) fn key_frame(&self, path: &str) -> Option<NewestKeyFrame> {
+        let fork = self.fork(path)?;
+        let frame = fork.key_frame()?;
+        let epochs = fork.splicer()?.epochs();
+        let known = epochs.borrow();
+        let epoch = known.iter().find(|epoch| epoch.number == frame.epoch)?;
+        let format = epoch.formats.get(usize::from(frame.track))?.clone()?;
+        Some(NewestKeyFrame { format, data: frame.data })
+    }
+}
