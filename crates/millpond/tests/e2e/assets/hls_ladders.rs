@@ -129,7 +129,7 @@ fn subtitles_of_a_multivariant_playlist_are_those_of_the_title() {
     assert!(cues.contains("00:00:03.000 --> 00:00:03.500\ntwo\n"), "{cues}");
     assert_eq!(cues.matches("one").count(), 1, "{cues}");
     // The description of the title names those that are left out.
-    let told = server.get("main.m3u8/asset.json").text();
+    let told = server.get(".millpond/asset?path=main.m3u8").text();
     assert!(told.contains("de.m3u8: line 3: found an init section, expected segments of WebVTT"), "{told}");
     assert!(told.contains("fi.m3u8: not found"), "{told}");
 }
