@@ -49,13 +49,14 @@ pub struct Asset {
     pub objects: Vec<Arc<Object>>,
     /// Tracks of the asset on one timeline.
     pub presentation: Arc<Presentation>,
-    /// Files of its folder that belong to another title, each with the reason.
+    /// Files of its folder that belong to another title, and subtitles that can't be read, each with the reason.
     pub left_out: Vec<String>,
     /// Last change of any of its objects.
     pub modified: Option<SystemTime>,
     /// Every object whose change changes the asset, but for those that are joined.
     pub(crate) depends: Vec<Arc<Object>>,
-    /// Segments of HLS playlists, joined. A changed segment is found when it is read.
+    /// Segments of HLS playlists, joined. They are not compared with the storage: a segment that changed alone is noticed when its bytes
+    /// are read from there again, not while they are in memory.
     pub(crate) joined: Vec<JoinedSegments>,
     /// Entries of the folder, where the asset is a folder or has subtitle files beside it.
     pub(crate) listed: Option<(ObjectPath, Vec<Entry>)>,
@@ -118,7 +119,7 @@ impl Asset {
             && !self.has_changed_segments()
     }
 
-    /// Whether a segment of a playlist was seen to have another version.
+    /// Whether a read from the storage met another version of a segment.
     pub(crate) fn has_changed_segments(&self) -> bool {
         self.joined.iter().any(|joined| joined.object.is_outdated())
     }

@@ -98,12 +98,14 @@ pub enum LibraryError {
         most: usize,
     },
     /// A folder holds several titles.
-    #[error("{folder}: found {found}, expected one title in a folder that is an asset")]
+    #[error("{folder}: found {found}, expected one title in a folder that is an asset{cure}")]
     NotOneTitle {
         /// Path of the folder in its place.
         folder: String,
         /// The titles, or how they differ.
         found: String,
+        /// The address of one of them, as a sentence; empty if none is known.
+        cure: String,
     },
     /// A folder holds media in formats that are not read, and no other.
     #[error("{folder}: found no media file but {found}")]

@@ -23,7 +23,7 @@ pub fn manifest_asset(text: &str, movie: &Arc<Movie>) -> Option<usize> {
     let sources = recipe.members.iter().map(|member| member.source(movie.clone())).collect();
     let sidecar = |file: &grouping::SidecarFile| Sidecar {
         language: file.language.clone(),
-        name: String::new(),
+        name: file.name.clone(),
         cues: Arc::default(),
         default: false,
         forced: file.forced,

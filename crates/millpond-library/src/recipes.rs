@@ -5,6 +5,7 @@ use crate::{
     folder::{
         OWN_MANIFESTS,
         grouping::{self, Recipe},
+        renditions,
     },
     library::{Library, building::Building, index::HEAD},
     names,
@@ -28,6 +29,12 @@ impl Library {
         }
         if names::is_manifest(name) {
             return self.manifest(place, path, building).await;
+        }
+        if names::is_playlist(name)
+            && let Some((found, address)) = self.multivariant(place, path, building).await?
+        {
+            let of = path.clone();
+            return self.job(path, move || renditions::ladder(&of, &address, &found)).await?;
         }
         if names::is_media(name) || names::is_playlist(name) {
             return self.file(place, path, building).await;

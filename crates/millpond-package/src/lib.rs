@@ -47,6 +47,7 @@ pub use presentation::{
     NamedTrack, Presentation, PresentationOptions, Sidecar, SourceObject,
     budget::building_bytes,
     captions::{BadCaptionRule, CaptionRule, StatedCaptions},
+    common_clock,
     keys::KeyAddress,
     ladder,
     period::Period,

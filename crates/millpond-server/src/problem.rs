@@ -134,7 +134,7 @@ mod tests {
         let folder = || "films".to_owned();
         let refused = |error| LibraryError::Refused { asset: folder(), error };
         for (error, expected) in [
-            (LibraryError::NotOneTitle { folder: folder(), found: "3 titles".to_owned() }, 422),
+            (LibraryError::NotOneTitle { folder: folder(), found: "3 titles".to_owned(), cure: String::new() }, 422),
             (LibraryError::TooMany { folder: folder(), what: "media", found: 300, most: 256 }, 422),
             (LibraryError::NoAsset(folder()), 404),
             (LibraryError::BadPath { path: folder(), why: "..".to_owned() }, 400),

@@ -5,6 +5,7 @@ use crate::{
     folder,
     names::{self, is_media, is_subtitle},
     options::Titles,
+    uri,
     url_list::UrlList,
 };
 use millpond_media::{Movie, stitch::StitchClip};
@@ -24,6 +25,8 @@ pub(crate) struct Recipe {
     pub(crate) sidecars: Vec<SidecarFile>,
     /// Whether only their names make the members one title: their content has to agree.
     pub(crate) by_name: bool,
+    /// Whether the members are renditions of an HLS multivariant playlist, whose timestamps are those of one clock.
+    pub(crate) keeps_clock: bool,
     /// The items of a stitched title, which play one after the other; none where the members are renditions.
     pub(crate) items: Vec<RecipeItem>,
 }
@@ -35,6 +38,8 @@ pub(crate) struct RecipeItem {
     pub(crate) member: usize,
     /// The part of the file that is shown.
     pub(crate) clip: StitchClip,
+    /// Whether it is a stretch of segments between two discontinuities.
+    pub(crate) is_stretch: bool,
 }
 
 /// A file that holds tracks.
@@ -42,6 +47,8 @@ pub(crate) struct RecipeItem {
 pub(crate) struct Member {
     pub(crate) path: ObjectPath,
     pub(crate) language: Option<String>,
+    /// Name of its sound for menus; `None` for that in the file.
+    pub(crate) name: Option<String>,
     pub(crate) named: Vec<NamedTrack>,
     pub(crate) bandwidth: Option<u64>,
     pub(crate) video: bool,
@@ -54,12 +61,24 @@ pub(crate) struct Member {
 pub(crate) struct SidecarFile {
     pub(crate) path: ObjectPath,
     pub(crate) language: String,
+    /// Name for menus; empty to use the language.
+    pub(crate) name: String,
     pub(crate) forced: bool,
 }
 
 impl Member {
-    fn whole(path: ObjectPath) -> Self {
-        Self { path, language: None, named: Vec::new(), bandwidth: None, video: true, audio: true, text: true }
+    /// Returns a file with all of its tracks.
+    pub(crate) fn whole(path: ObjectPath) -> Self {
+        Self {
+            path,
+            language: None,
+            name: None,
+            named: Vec::new(),
+            bandwidth: None,
+            video: true,
+            audio: true,
+            text: true,
+        }
     }
 
     /// Returns the member as a source of a presentation; `movie` is the index of its file.
@@ -101,7 +120,9 @@ pub(crate) fn folder(path: &ObjectPath, entries: &[Entry], grouped: Titles) -> R
         let names: Vec<&str> = titles.iter().filter_map(|title| title.first().copied()).take(3).collect();
         let found =
             format!("{} titles ({}{})", titles.len(), names.join(", "), if titles.len() > 3 { " ..." } else { "" });
-        return Err(LibraryError::NotOneTitle { folder: shown(path), found });
+        let first = titles.first().and_then(|files| folder::path(files));
+        let cure = first.map_or_else(String::new, |first| cure(&first));
+        return Err(LibraryError::NotOneTitle { folder: shown(path), found, cure });
     }
     if members.is_empty() {
         foreign_only(path, entries)?;
@@ -112,8 +133,13 @@ pub(crate) fn folder(path: &ObjectPath, entries: &[Entry], grouped: Titles) -> R
         by_name: members.len() > 1 && grouped == Titles::Alike,
         members: members.iter().filter_map(|name| path.join(name).ok().map(Member::whole)).collect(),
         sidecars: sidecars.iter().filter_map(|e| sidecar(path, &e.name, None)).collect(),
-        items: Vec::new(),
+        ..Recipe::default()
     })
+}
+
+/// Returns the sentence with the address of a title in a folder that is none itself.
+pub(crate) fn cure(title: &str) -> String {
+    format!(". Each is at an address of its own, such as {}/index.m3u8 in this folder", uri::encode(title))
 }
 
 /// Fails where a folder has media files, all in formats that are not read.
@@ -138,7 +164,8 @@ fn bounded(folder: &ObjectPath, what: &'static str, found: usize) -> Result<(), 
 
 fn sidecar(folder: &ObjectPath, name: &str, title: Option<&str>) -> Option<SidecarFile> {
     let said = names::subtitle_name(name, title);
-    Some(SidecarFile { path: folder.join(name).ok()?, language: said.language, forced: said.forced })
+    let path = folder.join(name).ok()?;
+    Some(SidecarFile { path, language: said.language, name: String::new(), forced: said.forced })
 }
 
 /// The recipe of a list in the URL, `PREFIX,MIDDLE1,MIDDLE2,SUFFIX.urlset`.
@@ -180,7 +207,7 @@ pub(crate) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryE
         if is_subtitle(&entry.src) {
             let said = names::subtitle_name(member.file_name(), None);
             let language = entry.language.clone().unwrap_or(said.language);
-            recipe.sidecars.push(SidecarFile { path: member, language, forced: said.forced });
+            recipe.sidecars.push(SidecarFile { path: member, language, name: String::new(), forced: said.forced });
             continue;
         }
         let known = recipe.members.iter().position(|m| m.path == member);
@@ -231,7 +258,7 @@ fn sequence(path: &ObjectPath, entries: &[smil::ManifestEntry]) -> Result<Recipe
         if known.is_none() {
             recipe.members.push(Member::whole(file));
         }
-        recipe.items.push(RecipeItem { member, clip: *clip });
+        recipe.items.push(RecipeItem { member, clip: *clip, is_stretch: false });
     }
     Ok(recipe)
 }
@@ -256,8 +283,8 @@ mod tests {
         assert!(folder(&films_folder, &ladder, Titles::Alike).is_err(), "film1k is a word");
         assert_eq!(folder(&films_folder, &ladder, Titles::Folder).unwrap().members.len(), MOST_MEMBERS);
         let error = folder(&films_folder, &films(3), Titles::Alike).unwrap_err();
-        let text =
-            "films: found 3 titles (film0.mp4, film1.mp4, film2.mp4), expected one title in a folder that is an asset";
+        let text = "films: found 3 titles (film0.mp4, film1.mp4, film2.mp4), expected one title in a folder that is an asset. \
+            Each is at an address of its own, such as film0.mp4/index.m3u8 in this folder";
         assert_eq!((error.to_string().as_str(), matches!(error, LibraryError::NotOneTitle { .. })), (text, true));
         let error = folder(&films_folder, &films(3000), Titles::Alike).unwrap_err();
         let text = "films: found 3000 media files, expected at most 256 in a folder that is one asset";

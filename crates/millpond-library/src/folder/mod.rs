@@ -3,6 +3,7 @@
 mod artwork;
 pub(crate) mod grouping;
 pub(crate) mod listed;
+pub(crate) mod renditions;
 mod titles;
 
 use crate::{folder::grouping::MOST_MEMBERS, names, options::Titles, url_list::UrlList};

@@ -4,22 +4,26 @@ use crate::{
     asset::{Asset, AssetKey, Detail, JoinedSegments},
     copying::may_grow,
     error::LibraryError,
-    folder::grouping::{Member, Recipe, SidecarFile},
+    folder::grouping::{Member, Recipe, RecipeItem, cure},
     index_files::{SEED, fnv},
     library::{
-        Library, Purpose, folder_path, frames::Frames, index::HEAD, segments::JoinedPlaylist, stitching::missing,
+        Library, Purpose, folder_path,
+        frames::Frames,
+        index::HEAD,
+        segments::{JoinedPlaylist, JoinedStretch, SegmentKind},
+        stitching::missing,
     },
     names,
     options::AssetOptions,
+    uri,
     version::AssetVersion,
     work::{Charge, PoolError, WorkPool},
 };
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-use millpond_media::{Movie, Work};
+use millpond_media::{Movie, Work, stitch::StitchClip};
 use millpond_package::{
-    CaptionRule, KeyAddress, Presentation, PresentationOptions, Sidecar, SourceObject, building_bytes,
+    CaptionRule, KeyAddress, Presentation, PresentationOptions, SourceObject, building_bytes, common_clock,
     ladder::{self, Shape},
-    text,
 };
 use millpond_store::{Entry, Object, ObjectPath};
 use std::sync::{
@@ -28,10 +32,10 @@ use std::sync::{
 };
 
 /// Largest server manifest or subtitle file, in bytes.
-const MOST_TEXT: u64 = 8 << 20;
+pub(super) const MOST_TEXT: u64 = 8 << 20;
 /// Bytes of memory for each byte of a server manifest or subtitle file: the text, and its parsed form. A cue of 27 bytes becomes
 /// 136 at least.
-const MEMORY_A_BYTE: u64 = 6;
+pub(super) const MEMORY_A_BYTE: u64 = 6;
 /// Files of an asset that are opened and indexed at a time: a far storage takes a round trip or more for each.
 const FILES_AT_ONCE: usize = 8;
 /// Steps that building a presentation may take, of some ten nanoseconds each.
@@ -46,6 +50,20 @@ struct OpenedFile {
     depends: Vec<Arc<Object>>,
     /// The segments, if it is an HLS playlist.
     joined: Option<JoinedSegments>,
+    /// Path of that playlist, and the line at which the segments begin.
+    stretch: Option<(ObjectPath, u32)>,
+}
+
+impl OpenedFile {
+    /// Returns the error of a stretch behind a discontinuity, in a title of several files.
+    fn beside_others(&self) -> LibraryError {
+        let (manifest, line) =
+            self.stretch.as_ref().map_or_else(Default::default, |(path, line)| (path.to_string(), *line));
+        let why = format!(
+            "line {line}: found a discontinuity, expected none in a playlist of a title with others. The playlist is a title by itself"
+        );
+        LibraryError::Manifest { manifest, why }
+    }
 }
 
 impl Library {
@@ -57,24 +75,43 @@ impl Library {
         let edition = self.edition(place);
         let bad = |e: &dyn std::fmt::Display| LibraryError::BadPath { path: shown.clone(), why: e.to_string() };
         let object_path = folder_path(path).map_err(|e| bad(&e))?;
-        let recipe = self.recipe(place, &object_path, building).await?;
+        let mut recipe = self.recipe(place, &object_path, building).await?;
         if recipe.members.is_empty() {
             return Err(LibraryError::NoAsset(shown));
         }
-        let is_stitched = !recipe.items.is_empty();
         let is_joined = recipe.members.iter().any(|member| names::is_playlist(member.path.file_name()));
-        if is_stitched || is_joined {
+        if is_joined || !recipe.items.is_empty() {
             building.detail = Detail::Samples;
         }
-        let sources = self.sources(place, &recipe.members, building).await;
-        let mut sources = sources.map_err(|error| if is_stitched { missing(&shown, error) } else { error })?;
-        if is_stitched {
+        let sources = self.sources(place, &recipe, building).await;
+        let mut sources = sources.map_err(|error| match recipe.keeps_clock {
+            true => missing(&shown, "a playlist", error),
+            false if !recipe.items.is_empty() => missing(&shown, "an item", error),
+            false => error,
+        })?;
+        if sources.len() > recipe.members.len() {
+            let item = |member| RecipeItem { member, clip: StitchClip::default(), is_stretch: true };
+            recipe.items = (0..sources.len()).map(item).collect();
+        }
+        let mut zero = 0;
+        if recipe.keeps_clock {
+            (sources, zero) = self.on_one_clock(&shown, &recipe.members, sources, building).await?;
+        }
+        if !recipe.items.is_empty() {
             sources = vec![self.stitched(&shown, &recipe, &sources, building).await?];
         }
-        let left_out = if recipe.by_name { building.one_title(&shown, &mut sources)? } else { Vec::new() };
+        let mut left_out = if recipe.by_name { building.one_title(&shown, &mut sources)? } else { Vec::new() };
         let mut sidecars = Vec::with_capacity(recipe.sidecars.len());
         for file in &recipe.sidecars {
-            sidecars.push(self.sidecar(place, file, building).await?);
+            match self.sidecar(place, file, zero, building).await {
+                Ok(sidecar) => sidecars.push(sidecar),
+                // A title without some subtitles is better than none.
+                Err(error @ LibraryError::Manifest { .. }) if recipe.keeps_clock => left_out.push(error.to_string()),
+                Err(error) if recipe.keeps_clock && error.is_not_found() => {
+                    left_out.push(format!("{}: not found, expected a playlist of subtitles", file.path));
+                }
+                Err(error) => return Err(error),
+            }
         }
         let is_outlined = sources.iter().any(|source| source.movie.outline.is_some());
         let is_indivisible = is_joined || sources.iter().all(|source| source.movie.is_indivisible);
@@ -94,7 +131,7 @@ impl Library {
             tracing::warn!(asset = %shown, %warning, "packaging");
         }
         for file in &left_out {
-            tracing::warn!(asset = %shown, %file, "another title than the rest of its folder");
+            tracing::warn!(asset = %shown, %file, "left out of the title");
         }
         let joined = building.joined.iter().map(|joined| &joined.object);
         let depends = building.depends.iter().chain(joined);
@@ -128,28 +165,61 @@ impl Library {
         })
     }
 
-    /// Opens and indexes the files of an asset, some at a time, and notes their objects in the order of the files.
+    /// Opens and indexes the files of an asset, some at a time, and notes their objects in the order of the files. A playlist with
+    /// discontinuities is several sources, if it is the only file.
     async fn sources(
         &self,
         place: &str,
-        members: &[Member],
+        recipe: &Recipe,
         building: &mut Building,
     ) -> Result<Vec<SourceObject>, LibraryError> {
+        let members = &recipe.members;
         let (purpose, detail) = (building.purpose, building.detail);
         let opening: Vec<_> = members.iter().map(|member| self.source(place, member, (purpose, detail))).collect();
         let mut opened = stream::iter(opening).buffered(FILES_AT_ONCE);
         let mut sources = Vec::with_capacity(members.len());
-        while let Some(OpenedFile { source, media, depends, joined }) = opened.try_next().await? {
-            building.depends.extend(depends);
-            building.joined.extend(joined);
-            building.objects.push(media);
-            sources.push(source);
+        let is_alone = members.len() == 1 && recipe.items.is_empty() && !recipe.keeps_clock;
+        while let Some(files) = opened.try_next().await? {
+            if let (false, [_, second, ..]) = (is_alone, &files[..]) {
+                return Err(second.beside_others());
+            }
+            for OpenedFile { source, media, depends, joined, .. } in files {
+                building.depends.extend(depends);
+                building.joined.extend(joined);
+                building.objects.push(media);
+                sources.push(source);
+            }
         }
         Ok(sources)
     }
 
-    /// Opens and indexes one file.
-    async fn source(&self, place: &str, member: &Member, need: (Purpose, Detail)) -> Result<OpenedFile, LibraryError> {
+    /// Presents the renditions of a multivariant playlist at their times on one clock. Returns the timestamp of the time 0 too.
+    async fn on_one_clock(
+        &self,
+        shown: &str,
+        members: &[Member],
+        mut sources: Vec<SourceObject>,
+        building: &mut Building,
+    ) -> Result<(Vec<SourceObject>, u64), LibraryError> {
+        let refused = |error| LibraryError::Refused { asset: shown.to_owned(), error };
+        let names: Vec<Option<String>> = members.iter().map(|member| member.name.clone()).collect();
+        // Copies of the indexes that change.
+        let bytes = sources.iter().map(|source| source.movie.heap_bytes() as u64).fold(0, u64::saturating_add);
+        building.charge(&self.pool, bytes).await.map_err(refused)?;
+        let job = move || {
+            let zero = common_clock::align(&mut sources, &names);
+            (sources, zero)
+        };
+        self.pool.run(&Work::unlimited(), job).await.map_err(refused)
+    }
+
+    /// Opens and indexes one file. A playlist is a file for each of its stretches.
+    async fn source(
+        &self,
+        place: &str,
+        member: &Member,
+        need: (Purpose, Detail),
+    ) -> Result<Vec<OpenedFile>, LibraryError> {
         if names::is_playlist(member.path.file_name()) {
             return self.segments(place, member, need.0).await;
         }
@@ -165,24 +235,34 @@ impl Library {
             (None, Some(frames)) => self.store.derived(&object, Arc::new(frames)),
             (None, None) => object,
         };
-        Ok(OpenedFile { source: member.source(movie), media, depends, joined: None })
+        Ok(vec![OpenedFile { source: member.source(movie), media, depends, joined: None, stretch: None }])
     }
 
-    /// Opens the segments of an HLS playlist, and indexes them as one object.
-    async fn segments(&self, place: &str, member: &Member, purpose: Purpose) -> Result<OpenedFile, LibraryError> {
-        let JoinedPlaylist { playlist, object, starts, heap_bytes } = self.joined(place, &member.path).await?;
-        let movie = self.movie(&object, (purpose, Detail::Samples), starts).await?;
-        if movie.external_media.is_some() {
-            let why =
-                "found segments that refer to another file for their media, expected the media in them".to_owned();
-            return Err(LibraryError::Manifest { manifest: member.path.to_string(), why });
+    /// Opens the segments of an HLS playlist, and indexes each stretch as one object.
+    async fn segments(&self, place: &str, member: &Member, purpose: Purpose) -> Result<Vec<OpenedFile>, LibraryError> {
+        let wrong = |why: String| LibraryError::Manifest { manifest: member.path.to_string(), why };
+        let JoinedPlaylist { playlist, stretches } = self.joined(place, &member.path, SegmentKind::Tracks).await?;
+        let are_several = stretches.len() > 1;
+        let mut files = Vec::with_capacity(stretches.len());
+        for JoinedStretch { line, object, starts, heap_bytes } in stretches {
+            let movie = self.movie(&object, (purpose, Detail::Samples), starts).await?;
+            if movie.external_media.is_some() {
+                let why = "found segments that refer to another file for their media, expected the media in them";
+                return Err(wrong(format!("line {line}: {why}")));
+            }
+            let media = match Frames::of(&movie) {
+                Some(frames) => self.store.derived(&object, Arc::new(frames)),
+                None => object.clone(),
+            };
+            let mut source = member.source(movie);
+            if are_several {
+                source.label = format!("{}, line {line}", source.label);
+            }
+            let depends = if files.is_empty() { vec![playlist.clone()] } else { Vec::new() };
+            let joined = Some(JoinedSegments { object, heap_bytes });
+            files.push(OpenedFile { source, media, depends, joined, stretch: Some((member.path.clone(), line)) });
         }
-        let media = match Frames::of(&movie) {
-            Some(frames) => self.store.derived(&object, Arc::new(frames)),
-            None => object.clone(),
-        };
-        let joined = Some(JoinedSegments { object, heap_bytes });
-        Ok(OpenedFile { source: member.source(movie), media, depends: vec![playlist], joined })
+        Ok(files)
     }
 
     /// Returns the index of an object. An object that ends too early and may still grow is an error. `joints` are the offsets at which
@@ -212,27 +292,6 @@ impl Library {
             self.movie(&object, (Purpose::Listing, Detail::Outline), Arc::default()).await,
             Err(LibraryError::BeingCopied { .. })
         )
-    }
-
-    async fn sidecar(&self, place: &str, file: &SidecarFile, building: &mut Building) -> Result<Sidecar, LibraryError> {
-        let bytes = self.read_text(place, &file.path, building).await?;
-        let name = file.path.file_name();
-        let parse = if name.to_ascii_lowercase().ends_with(".srt") { text::srt::parse } else { text::vtt::parse };
-        let parsed = self.job(&file.path, move || parse(&bytes)).await?;
-        let mut subtitles =
-            parsed.map_err(|e| LibraryError::Manifest { manifest: file.path.to_string(), why: e.to_string() })?;
-        for warning in &subtitles.warnings {
-            tracing::warn!(file = %file.path, %warning, "subtitles");
-        }
-        // The list may have room for twice as many.
-        subtitles.cues.shrink_to_fit();
-        Ok(Sidecar {
-            language: file.language.clone(),
-            name: String::new(),
-            cues: Arc::new(subtitles.cues),
-            default: false,
-            forced: file.forced,
-        })
     }
 
     /// Returns a hash of everything that bytes made of an asset depend on.
@@ -303,6 +362,16 @@ impl Building {
         Self { purpose, detail, ..Self::default() }
     }
 
+    /// Notes an object whose change changes the asset.
+    pub(super) fn depend(&mut self, object: Arc<Object>) {
+        self.depends.push(object);
+    }
+
+    /// Notes the segments of a playlist.
+    pub(super) fn join(&mut self, segments: JoinedSegments) {
+        self.joined.push(segments);
+    }
+
     pub(super) async fn charge(&mut self, pool: &WorkPool, bytes: u64) -> Result<(), PoolError> {
         self.charges.push(pool.charge(bytes).await?);
         Ok(())
@@ -314,6 +383,7 @@ impl Building {
         let verdicts = ladder::title(&shapes).map_err(|other| LibraryError::NotOneTitle {
             folder: folder.to_owned(),
             found: format!("files of different titles ({other})"),
+            cure: sources.first().map_or_else(String::new, |source| cure(&source.label)),
         })?;
         let told = sources.iter().zip(&verdicts);
         let left_out = told.filter_map(|(source, why)| Some(format!("{}: {}", source.label, why.as_ref()?))).collect();
@@ -335,17 +405,6 @@ pub(crate) fn identity_in(whole: u64, detail: Detail) -> u64 {
 
 /// Returns the object that a data reference names: relative to the index file's folder, never outside the place.
 fn external(index: &ObjectPath, location: &str) -> Result<ObjectPath, LibraryError> {
-    let found = beside(index, location, "the index file");
+    let found = uri::beside(index, location, "the index file");
     found.map_err(|why| LibraryError::Manifest { manifest: index.to_string(), why: format!("data reference {why}") })
-}
-
-/// Returns the object that a URI in a file names: relative to the file's folder, never outside the place. `shown` is the file in errors.
-pub(crate) fn beside(file: &ObjectPath, uri: &str, shown: &str) -> Result<ObjectPath, String> {
-    if uri.contains("://") || uri.starts_with('/') {
-        return Err(format!("{uri:?}: expected a path relative to {shown}"));
-    }
-    let decoded =
-        percent_encoding::percent_decode_str(uri).decode_utf8().map_err(|_| format!("{uri:?} is not UTF-8"))?;
-    let decoded = decoded.strip_prefix("./").unwrap_or(&decoded);
-    file.parent().join(decoded).map_err(|error| format!("{uri:?}: {error}"))
 }

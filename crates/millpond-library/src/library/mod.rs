@@ -8,6 +8,7 @@ mod loading;
 mod open_files;
 mod segments;
 mod stitching;
+mod subtitles;
 
 use crate::{
     asset::{Asset, AssetKey, Detail, TRUSTED},

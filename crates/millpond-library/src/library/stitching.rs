@@ -25,10 +25,11 @@ impl Library {
         sources: &[SourceObject],
         building: &mut Building,
     ) -> Result<SourceObject, LibraryError> {
-        let item = |RecipeItem { member, clip }: &RecipeItem| {
+        let item = |RecipeItem { member, clip, is_stretch }: &RecipeItem| {
             let SourceObject { movie, label, .. } = sources.get(*member)?;
             let object = u16::try_from(*member).ok()?;
-            Some(StitchItem { movie: movie.clone(), object, label: label.clone(), clip: *clip })
+            let (movie, label) = (movie.clone(), label.clone());
+            Some(StitchItem { movie, object, label, clip: *clip, is_stretch: *is_stretch })
         };
         let items: Vec<StitchItem> = recipe.items.iter().filter_map(item).collect();
         let refused = |error| LibraryError::Refused { asset: shown.to_owned(), error };
@@ -45,12 +46,12 @@ impl Library {
     }
 }
 
-/// Names the manifest of an item whose file is missing.
-pub(crate) fn missing(shown: &str, error: LibraryError) -> LibraryError {
+/// Names the manifest of a file that is missing. `what` is the file for the manifest, such as `an item`.
+pub(crate) fn missing(shown: &str, what: &str, error: LibraryError) -> LibraryError {
     match &error {
         // Viewers read this too: the path in the place, without the place's folder.
         LibraryError::Index(IndexError::Origin(OriginError::NotFound { at })) => {
-            let why = format!("an item: {}: not found, expected a media file at that path", at.path);
+            let why = format!("{what}: {}: not found, expected a media file at that path", at.path);
             LibraryError::Manifest { manifest: shown.to_owned(), why }
         }
         _ => error,
@@ -65,11 +66,12 @@ mod tests {
     #[test]
     fn a_missing_item_is_named_without_the_folder() {
         let error = OriginError::NotFound { at: At::new("/srv/films", "evening/intro.mp4") };
-        let told = missing("films/evening.smil", error.into()).for_viewers();
+        let told = missing("films/evening.smil", "an item", error.into()).for_viewers();
         let expected = "films/evening.smil: an item: evening/intro.mp4: not found, expected a media file at that path";
         assert_eq!(told, expected);
         let at = At::new("/srv/films", "evening/intro.mp4");
         let error = OriginError::Forbidden { at, detail: "/srv".to_owned() };
-        assert_eq!(missing("films/evening.smil", error.into()).for_viewers(), "the storage failed: forbidden");
+        let told = missing("films/evening.smil", "an item", error.into()).for_viewers();
+        assert_eq!(told, "the storage failed: forbidden");
     }
 }

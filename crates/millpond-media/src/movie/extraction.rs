@@ -17,6 +17,8 @@ pub struct Extraction {
     file_len: u64,
     len: u64,
     packets: PacketForm,
+    /// Timestamp of the time 0 of the presentation, in ticks of 90 kHz.
+    zero: u64,
     streams: Vec<ExtractedStream>,
 }
 
@@ -75,9 +77,20 @@ pub(crate) struct UnitPlace {
 }
 
 impl Extraction {
-    /// Creates the map of an extracted object of `len` bytes.
-    pub(crate) fn new(file_len: u64, len: u64, packets: PacketForm, streams: Vec<ExtractedStream>) -> Self {
-        Self { file_len, len, packets, streams }
+    /// Creates the map of an extracted object of `len` bytes. `zero` is the timestamp of the time 0 of the presentation.
+    pub(crate) fn new(
+        (file_len, len): (u64, u64),
+        packets: PacketForm,
+        zero: u64,
+        streams: Vec<ExtractedStream>,
+    ) -> Self {
+        Self { file_len, len, packets, zero, streams }
+    }
+
+    /// Returns the timestamp of the time 0 of the presentation, in ticks of 90 kHz (ISO/IEC 13818-1 2.4.3.7). It has 33 bits.
+    #[must_use]
+    pub fn zero(&self) -> u64 {
+        self.zero
     }
 
     /// Length of the extracted object.

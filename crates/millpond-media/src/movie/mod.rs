@@ -146,6 +146,13 @@ pub struct Edit {
     pub media_time: Option<i64>,
 }
 
+impl Edit {
+    /// Returns an edit that presents nothing, for ticks of the movie.
+    const fn empty(duration: u64) -> Self {
+        Self { duration, media_time: None }
+    }
+}
+
 /// A track that is not playable, or not to its end, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedTrack {
@@ -177,6 +184,28 @@ impl Movie {
             extraction: None,
             stitched: None,
         }
+    }
+
+    /// Returns the movie with its tracks presented later, by ticks of 90 kHz. Its sound has the name `sound`, if there is one.
+    #[must_use]
+    pub fn later(&self, ticks: u64, sound: Option<&str>) -> Self {
+        let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
+        let duration = Timescale::MPEG.convert(ticks, self.timescale).unsigned_abs();
+        let mut movie = self.clone();
+        for track in movie.tracks.iter_mut().chain(&mut movie.clips) {
+            if duration > 0 {
+                match track.edits.first_mut() {
+                    Some(edit) if edit.media_time.is_none() => edit.duration = edit.duration.saturating_add(duration),
+                    // Without edits, the media is presented from its time 0 on.
+                    None => track.edits = vec![Edit::empty(duration), Edit { duration: 0, media_time: Some(0) }],
+                    Some(_) => track.edits.insert(0, Edit::empty(duration)),
+                }
+            }
+            if matches!(track.kind, TrackKind::Audio { .. }) {
+                track.name = sound.map(str::to_owned).or_else(|| track.name.take());
+            }
+        }
+        movie
     }
 
     /// Returns a track by its place: the tracks are followed by the clips.

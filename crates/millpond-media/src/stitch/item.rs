@@ -1,6 +1,9 @@
 //! One item: the spans of its tracks that it shows, and clips made of them.
 
-use super::{CLOCK, StitchError, StitchItem};
+use super::{
+    CLOCK, StitchError, StitchItem,
+    clock::{origin, spans_of_stretch},
+};
 use crate::{
     Movie, Work,
     codec::TrackKind,
@@ -18,8 +21,6 @@ use std::{ops::Range, time::Duration};
 const SHORTEST: i64 = 1_000_000_000;
 /// Time by which a range may end after its file, because people round.
 const ROUNDING: i64 = 1_000_000;
-/// Files whose clocks begin later than this, and that have no edit lists, keep the clock of a live stream.
-const LIVE: i64 = 1_000_000_000;
 /// Heap bytes of a track and its clip without samples.
 const TRACK_BYTES: u64 = 8192;
 
@@ -87,12 +88,15 @@ impl<'a> Shown<'a> {
                 return Err(unfit("clips of several codecs in the file", "files with one codec in each track"));
             }
             work.spend((1 + track.edits.len() as u64) * 64 + 4 * u64::from(track.samples.len()))?;
-            let spans = spans(track, movie.timescale);
+            let spans = if item.is_stretch { spans_of_stretch(track, movie) } else { spans(track, movie.timescale) };
             if !spans.is_empty() {
                 tracks.push((lane, track, spans));
             }
         }
-        let origin = origin(movie);
+        let begin_of =
+            |(_, track, spans): &(Lane, &Track, Vec<Span>)| Some(track.timescale.convert(spans.first()?.start, CLOCK));
+        let begins = tracks.iter().filter_map(begin_of).min().filter(|_| item.is_stretch);
+        let origin = begins.unwrap_or_else(|| origin(movie));
         let end_of = |(_, track, spans): &(Lane, &Track, Vec<Span>)| {
             let end = spans.last().map_or(0, |span| span.end);
             track.timescale.convert(end, CLOCK).saturating_sub(origin)
@@ -198,15 +202,6 @@ fn chosen(movie: &Movie) -> impl Iterator<Item = (Lane, &Track)> {
     let sounds = movie.tracks.iter().filter(|track| matches!(track.kind, TrackKind::Audio { .. }));
     let sounds = sounds.enumerate().map(|(number, track)| (Lane::Audio(number), track));
     video(movie).map(|track| (Lane::Video, track)).into_iter().chain(sounds)
-}
-
-/// Returns the time at which the clocks of a file's tracks begin, in nanoseconds.
-fn origin(movie: &Movie) -> i64 {
-    if movie.tracks.iter().any(|track| !track.edits.is_empty()) {
-        return 0;
-    }
-    let start = |track: &Track| Some(track.timescale.convert(track.samples.get(0)?.pts(), CLOCK));
-    movie.tracks.iter().filter_map(start).min().filter(|start| *start >= LIVE).unwrap_or(0)
 }
 
 /// Returns the part of a file that an item shows, in nanoseconds. The file ends at `end`.

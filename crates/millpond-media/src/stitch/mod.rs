@@ -4,6 +4,7 @@
 //! when and which part of the item is shown. The track itself has the samples of all items that one decoder plays.
 
 mod clip;
+mod clock;
 mod error;
 mod item;
 mod join;
@@ -37,6 +38,9 @@ pub struct StitchItem {
     pub label: String,
     /// The part of the file that is shown.
     pub clip: StitchClip,
+    /// Whether it is a stretch of a longer stream, such as the segments between two discontinuities. Its time 0 is then that of its first
+    /// frame, whatever the stream's clock says.
+    pub is_stretch: bool,
 }
 
 /// Returns the movie of items that play one after the other. Each sample and edit of an item's index is some steps of `work`.

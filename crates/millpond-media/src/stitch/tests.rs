@@ -33,7 +33,7 @@ fn item(movie: &Arc<Movie>, object: u16, clip: Option<(u64, Option<u64>)>) -> St
         from: Duration::from_millis(from),
         to: to.map(Duration::from_millis),
     });
-    StitchItem { movie: movie.clone(), object, label: format!("{object}.mp4"), clip }
+    StitchItem { movie: movie.clone(), object, label: format!("{object}.mp4"), clip, is_stretch: false }
 }
 
 fn stitched(items: &[StitchItem]) -> Result<Movie, String> {
@@ -103,6 +103,34 @@ fn a_track_pauses_for_as_long_as_an_item_lacks_it() {
             );
         }
     }
+}
+
+#[test]
+fn stretches_of_a_stream_begin_with_their_first_frame() {
+    let first = film(AVC, 4);
+    let mut later = (*first).clone();
+    // Ten minutes after the time 0 of the edit lists; the sound 100 ms after the pictures.
+    for (track, time) in later.tracks.iter_mut().zip([600_000, 600_100]) {
+        let mut table = SampleTable::builder();
+        table.set_start_dts(time);
+        for sample in &track.samples {
+            let size = u32::try_from(sample.range.len()).unwrap();
+            table.push(sample.range.start, size, sample.duration, sample.composition, sample.sync);
+        }
+        track.samples = table.finish();
+        track.edits = vec![Edit { duration: 0, media_time: Some(40) }];
+    }
+    let later = Arc::new(later);
+    let stretch = |movie, object| StitchItem { is_stretch: true, ..item(movie, object, None) };
+    let movie = stitched(&[stretch(&first, 0), stretch(&later, 1)]).unwrap();
+    assert_eq!(movie.duration, 8_000_000_000);
+    let begins = |clip: &Track| spans(clip, movie.timescale)[0].start;
+    assert_eq!(movie.clips.iter().map(begins).collect::<Vec<_>>(), [0, 4000, 0, 4100]);
+    // An empty edit before the media counts too.
+    let mut waiting = (*later).clone();
+    waiting.tracks[1].edits.insert(0, Edit { duration: 50, media_time: None });
+    let movie = stitched(&[stretch(&first, 0), stretch(&Arc::new(waiting), 1)]).unwrap();
+    assert_eq!(spans(&movie.clips[3], movie.timescale)[0].start, 4150);
 }
 
 #[test]

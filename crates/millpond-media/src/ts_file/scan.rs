@@ -150,13 +150,14 @@ impl Scan {
         }
         let parts: Vec<_> = read.iter().map(|track| &track.parts[..]).collect();
         let shifts = timeline::shifts(self.timeline.bases(), &parts);
+        let zero = self.timeline.zero(&shifts, &parts);
         let (mut tracks, sources): (Vec<_>, Vec<_>) = read.into_iter().map(|track| track.placed(&shifts)).unzip();
         for group in [true, false] {
             let others = tracks.iter_mut().filter(|track| matches!(track.kind, TrackKind::Video { .. }) == group);
             others.skip(1).for_each(|track| track.enabled = false);
         }
         self.left.truncate(MOST_SKIPPED);
-        let extraction = Extraction::new(file_len, self.extracted.len, self.form, sources);
+        let extraction = Extraction::new((file_len, self.extracted.len), self.form, zero, sources);
         let movie = Movie {
             timescale: Timescale::MPEG,
             duration: 0,

@@ -65,6 +65,13 @@ impl Timeline {
         self.bases.len()
     }
 
+    /// Returns the timestamp of the time 0 of the presentation. `shifts` are those of [`shifts`] for the same `streams`.
+    pub(super) fn zero(&self, shifts: &[i64], streams: &[&[Part]]) -> u64 {
+        let first = streams.iter().filter_map(|parts| parts.first()).map(|part| part.base).min();
+        let base = first.and_then(|first| self.bases.get(first).zip(shifts.get(first)));
+        base.map_or(0, |(base, shift)| base.origin.wrapping_add_signed(shift.wrapping_neg()) & (WRAP as u64 - 1))
+    }
+
     /// Returns the times of the next frame of a stream.
     pub(super) fn place(&mut self, cursor: &mut Cursor, pts: u64, dts: u64) -> FrameTime {
         let (base, decoded) = self.find(cursor, dts);
@@ -213,5 +220,17 @@ mod tests {
         let found = shifts(4, &[&pictures, &sound, &late]);
         assert_eq!(found, [-900, 89_600, 180_100 - 7, 180_100]);
         assert_eq!(shifts(1, &[]), [0]);
+    }
+
+    #[test]
+    fn the_presentation_begins_at_the_earliest_frame() {
+        let part = |base, first, end| Part { base, first, end, samples: SampleTable::default() };
+        let (mut timeline, mut pictures, mut sound) = (Timeline::default(), Cursor::default(), Cursor::default());
+        places(&mut timeline, &mut pictures, &[1000]);
+        places(&mut timeline, &mut sound, &[MASK - 999]);
+        let streams = [&[part(0, 10, 3600)][..], &[part(0, -2000, 1000)]];
+        assert_eq!(timeline.zero(&shifts(1, &streams), &streams), MASK - 999);
+        assert_eq!(timeline.zero(&shifts(1, &streams[..1]), &streams[..1]), 1010);
+        assert_eq!(timeline.zero(&[], &[]), 0);
     }
 }

@@ -1,6 +1,8 @@
 //! The lines of a playlist, one after the other.
 
-use super::{MOST_SEGMENTS, SegmentRange, StoredPlaylist, attributes, refused, shown};
+use super::{
+    MOST_SEGMENTS, SegmentRange, StoredPlaylist, Stretch, attributes, multivariant::Multivariant, refused, shown,
+};
 use crate::PackageError;
 use millpond_media::ByteRange;
 
@@ -9,8 +11,6 @@ const ENDED: &str =
     "#EXT-X-ENDLIST: live playlists are not read. Try again when it has ended, or publish the stream to Millpond";
 /// Expectation of segments that need a key.
 const CLEAR: &str = "segments that are not encrypted: Millpond decrypts nothing. To make a film of them: ffmpeg -i PLAYLIST -c copy film.mp4";
-/// Expectation of a playlist with another beginning in the middle.
-const ONE_STRETCH: &str = "segments of one encoding without a break. To play several films as one title, name their playlists in a .smil file with <seq>";
 /// Expectation of a range of bytes.
 const RANGE: &str =
     "a number of bytes above 0, and the offset of the first one where no range of the same file precedes it";
@@ -18,17 +18,20 @@ const RANGE: &str =
 /// State of a playlist after some of its lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    ranges: Vec<SegmentRange>,
-    /// URIs of media playlists.
-    playlists: Vec<String>,
-    /// `EXT-X-MAP` in force: URI and range.
-    map: Option<(String, Option<ByteRange>)>,
+    stretches: Vec<Stretch>,
+    multivariant: Multivariant,
+    /// Attributes of `EXT-X-STREAM-INF`, of which the URI follows.
+    variant: Option<String>,
+    /// `EXT-X-MAP` in force.
+    map: Option<SegmentRange>,
     /// `EXT-X-BYTERANGE` of the next segment: its length, and its offset if stated.
     next_range: Option<(u64, Option<u64>)>,
     is_multivariant: bool,
     has_target: bool,
     has_ended: bool,
     segments: usize,
+    /// Whether the next segment begins a stretch.
+    begins: bool,
 }
 
 impl Lines {
@@ -45,26 +48,33 @@ impl Lines {
                 Some(method) => return Err(refused(line, format!("encryption with {}", shown(method)), CLEAR)),
                 None => return Err(refused(line, named(), "the attribute METHOD")),
             },
-            "-X-DISCONTINUITY" if self.segments > 0 => return Err(refused(line, named(), ONE_STRETCH)),
+            "-X-DISCONTINUITY" => self.begins = true,
             "-X-GAP" => return Err(refused(line, named(), "a segment that is there")),
             "-X-I-FRAMES-ONLY" => return Err(refused(line, named(), "a playlist of whole segments")),
             "-X-SKIP" => return Err(refused(line, named(), "a playlist with all of its segments")),
             "-X-DEFINE" => return Err(refused(line, named(), "URIs without variables")),
-            "-X-STREAM-INF" | "-X-I-FRAME-STREAM-INF" => self.is_multivariant = true,
+            // Trick play has key frames of the variants themselves.
+            "-X-I-FRAME-STREAM-INF" => self.is_multivariant = true,
+            "-X-STREAM-INF" => {
+                self.is_multivariant = true;
+                self.variant = Some(value.to_owned());
+            }
             "-X-MEDIA" => {
                 self.is_multivariant = true;
-                self.playlists.extend(attributes::value(value, "URI").map(str::to_owned));
+                self.multivariant.media(line, value)?;
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// Takes the URI of a segment or of a media playlist.
+    /// Takes the URI of a segment or of a variant.
     pub(super) fn uri(&mut self, line: u32, uri: &str) -> Result<(), PackageError> {
         if self.is_multivariant {
-            self.playlists.push(uri.to_owned());
-            return Ok(());
+            let list = self.variant.take();
+            let list =
+                list.ok_or_else(|| refused(line, shown(uri), "#EXT-X-STREAM-INF before the URI of a variant"))?;
+            return self.multivariant.variant(line, uri, &list);
         }
         if self.segments >= MOST_SEGMENTS {
             return Err(refused(line, format!("more than {MOST_SEGMENTS} segments"), "at most that"));
@@ -72,14 +82,20 @@ impl Lines {
         let bytes = match self.next_range.take() {
             None => None,
             Some((length, offset)) => {
-                let followed = || self.ranges.last().filter(|last| last.uri == uri && self.segments > 0)?.bytes;
-                let start = offset.or_else(|| followed().map(|bytes| bytes.end));
+                let last = self.stretches.last().and_then(|stretch| stretch.segments.last());
+                let followed = last.filter(|last| last.uri == uri).and_then(|last| last.bytes);
+                let start = offset.or_else(|| followed.map(|bytes| bytes.end));
                 let range = start.and_then(|start| range(start, length));
                 Some(range.ok_or_else(|| bad_range(line, &length.to_string()))?)
             }
         };
         self.segments += 1;
-        self.ranges.push(SegmentRange { line, uri: uri.to_owned(), bytes });
+        if std::mem::take(&mut self.begins) || self.stretches.is_empty() {
+            self.stretches.push(Stretch { map: self.map.clone(), segments: Vec::new() });
+        }
+        if let Some(stretch) = self.stretches.last_mut() {
+            stretch.segments.push(SegmentRange { line, uri: uri.to_owned(), bytes });
+        }
         Ok(())
     }
 
@@ -93,14 +109,11 @@ impl Lines {
             Some(None) => return Err(wrong()),
             Some(Some((length, offset))) => Some(range(offset.unwrap_or(0), length).ok_or_else(wrong)?),
         };
-        if self.map.as_ref().is_some_and(|known| *known == (uri.clone(), bytes)) {
-            return Ok(());
+        if self.map.as_ref().is_none_or(|known| (&known.uri, known.bytes) != (&uri, bytes)) {
+            self.map = Some(SegmentRange { line, uri, bytes });
+            // Segments behind it need another init section.
+            self.begins = true;
         }
-        if self.map.is_some() || self.segments > 0 {
-            return Err(refused(line, "another EXT-X-MAP", ONE_STRETCH));
-        }
-        self.map = Some((uri.clone(), bytes));
-        self.ranges.push(SegmentRange { line, uri, bytes });
         Ok(())
     }
 
@@ -108,7 +121,13 @@ impl Lines {
     pub(super) fn finish(self, last: u32) -> Result<StoredPlaylist, PackageError> {
         let end = "the end of the playlist";
         if self.is_multivariant {
-            return Ok(StoredPlaylist::Multivariant(self.playlists));
+            if self.segments > 0 {
+                return Err(refused(last, "segments and variants", "a playlist of either"));
+            }
+            if self.multivariant.variants.is_empty() {
+                return Err(refused(last, end, "#EXT-X-STREAM-INF and the URI of a variant"));
+            }
+            return Ok(StoredPlaylist::Multivariant(self.multivariant));
         }
         if !self.has_target {
             return Err(refused(last, end, "#EXT-X-TARGETDURATION, which every HLS playlist has"));
@@ -119,7 +138,7 @@ impl Lines {
         if self.segments == 0 {
             return Err(refused(last, end, "a segment"));
         }
-        Ok(StoredPlaylist::Media(self.ranges))
+        Ok(StoredPlaylist::Media(self.stretches))
     }
 }
 

@@ -1,14 +1,17 @@
 //! HLS playlists that others have made, read for the places of their segments (RFC 8216).
 //!
-//! Only playlists that have ended are read. Encryption, discontinuities and other tags that a row of segments alone can't express are
-//! refused by name. Millpond's own playlists are written elsewhere.
+//! Only playlists that have ended are read. Encryption and other tags that stretches of segments can't express are refused by name.
+//! Millpond's own playlists are written elsewhere.
 
 mod attributes;
 mod lines;
+mod multivariant;
 
 use crate::PackageError;
 use lines::Lines;
 use millpond_media::ByteRange;
+
+pub use multivariant::{Multivariant, Rendition, RenditionKind, Variant};
 
 /// Most bytes of a playlist.
 pub const MOST_BYTES: usize = 4 << 20;
@@ -18,10 +21,19 @@ const MOST_SEGMENTS: usize = 1 << 16;
 /// Content of a playlist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredPlaylist {
-    /// The bytes that play one after the other: those of `EXT-X-MAP` if there is one, then those of each segment.
-    Media(Vec<SegmentRange>),
-    /// URIs of the media playlists that a multivariant playlist names.
-    Multivariant(Vec<String>),
+    /// Stretches of segments that play one after the other; at least one.
+    Media(Vec<Stretch>),
+    /// The media playlists that a multivariant playlist names.
+    Multivariant(Multivariant),
+}
+
+/// Segments without a discontinuity, and without another init section; at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Bytes of `EXT-X-MAP`, which precede the segments; `None` for segments that need none.
+    pub map: Option<SegmentRange>,
+    /// Bytes of each segment, in order.
+    pub segments: Vec<SegmentRange>,
 }
 
 /// Bytes that a playlist names.
@@ -33,6 +45,12 @@ pub struct SegmentRange {
     pub uri: String,
     /// Bytes of the resource; `None` for all of them.
     pub bytes: Option<ByteRange>,
+}
+
+/// Whether a text has a tag of multivariant playlists. It may be no valid one.
+#[must_use]
+pub fn is_multivariant(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("#EXT-X-STREAM-INF") || line.starts_with("#EXT-X-MEDIA:"))
 }
 
 /// Reads a playlist.

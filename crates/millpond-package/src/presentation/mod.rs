@@ -3,6 +3,7 @@
 pub(crate) mod budget;
 mod build;
 pub(crate) mod captions;
+pub mod common_clock;
 pub(crate) mod counters;
 pub(crate) mod flac_track;
 mod growth;

@@ -298,7 +298,7 @@ fn clips(movie: &Movie, track: &Track, origin: i64) -> Vec<(usize, Timeline)> {
 
 /// Returns the time, in milliseconds, at which the clocks of all sources begin. `None` if this is less than a second, or an edit
 /// list defines time 0. Recordings of live streams keep the clock of the stream.
-fn origin(sources: &[SourceObject]) -> Option<i64> {
+pub(crate) fn origin(sources: &[SourceObject]) -> Option<i64> {
     let tracks = || sources.iter().flat_map(|s| &s.movie.tracks);
     if tracks().any(|t| !t.edits.is_empty()) {
         return None;

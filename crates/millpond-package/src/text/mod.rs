@@ -1,7 +1,7 @@
 //! Subtitles: from SubRip, SSA, WebVTT, `tx3g` and `wvtt` to WebVTT, whole or in segments.
 //!
-//! All formats are converted to [`Cue`]s. [`srt::parse`] and [`vtt::parse`] read files next to the film, [`segment`]
-//! plans the reading of a text track inside it, and [`webvtt`] writes.
+//! All formats are converted to [`Cue`]s. [`srt::parse`] and [`vtt::parse`] read files next to the film, [`vtt_segments::parse`] reads
+//! segments of HLS, [`segment`] plans the reading of a text track inside it, and [`webvtt`] writes.
 
 pub mod matroska;
 pub mod srt;
@@ -9,6 +9,7 @@ pub mod ssa;
 pub mod track;
 pub mod tx3g;
 pub mod vtt;
+pub mod vtt_segments;
 pub mod webvtt;
 pub mod wvtt;
 

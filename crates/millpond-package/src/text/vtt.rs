@@ -4,6 +4,7 @@ use super::{
     Cue, Subtitles,
     clock::{self, Timing},
     decode, markup,
+    vtt_segments::TimestampMap,
 };
 use crate::PackageError;
 
@@ -18,6 +19,11 @@ const SETTINGS: [&str; 5] = ["vertical", "line", "position", "size", "align"];
 /// # Errors
 /// The file doesn't begin with `WEBVTT`.
 pub fn parse(bytes: &[u8]) -> Result<Subtitles, PackageError> {
+    read(bytes).map(|(subtitles, _)| subtitles)
+}
+
+/// Reads a WebVTT file, and the `X-TIMESTAMP-MAP` of its header if there is one.
+pub(super) fn read(bytes: &[u8]) -> Result<(Subtitles, Option<TimestampMap>), PackageError> {
     let text = decode::utf8(bytes);
     let mut lines = Lines::new(&text);
     let signature = lines.next().unwrap_or_default();
@@ -31,13 +37,16 @@ pub fn parse(bytes: &[u8]) -> Result<Subtitles, PackageError> {
     }
     let mut subtitles = Subtitles::default();
     // Lines after the signature up to an empty line are header, except for lines with the arrow of a cue.
-    while lines.next_if(|line| !line.is_empty() && !line.contains("-->")).is_some() {}
+    let mut map = None;
+    while let Some(line) = lines.next_if(|line| !line.is_empty() && !line.contains("-->")) {
+        map = map.or_else(|| TimestampMap::of(line));
+    }
     while let Some(line) = lines.next() {
         if !line.is_empty() {
             block(line, &mut lines, &mut subtitles);
         }
     }
-    Ok(subtitles.sorted())
+    Ok((subtitles.sorted(), map))
 }
 
 /// Reads one block: a cue, or another block, which ends at an empty line or where a cue begins.

@@ -87,6 +87,11 @@ impl Object {
         &self.source.name
     }
 
+    /// Returns the address of its place's storage, without secrets: a URL, or a folder.
+    pub fn address(&self) -> &str {
+        &self.source.description
+    }
+
     /// Returns the open file, where the object is one.
     pub fn file(&self) -> Option<&Arc<File>> {
         self.file.as_ref()

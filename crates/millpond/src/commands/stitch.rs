@@ -81,7 +81,8 @@ async fn checked(items: &[(String, StitchClip)]) -> Result<Movie, Box<dyn Error>
             movies.insert(file, (u16::try_from(movies.len())?, movie));
         }
         if let Some((object, movie)) = movies.get(file.as_str()) {
-            all.push(StitchItem { movie: movie.clone(), object: *object, label: file.clone(), clip: *clip });
+            let (movie, label) = (movie.clone(), file.clone());
+            all.push(StitchItem { movie, object: *object, label, clip: *clip, is_stretch: false });
         }
     }
     Ok(stitch(&all, &Work::unlimited())?)

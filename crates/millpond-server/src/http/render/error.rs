@@ -230,7 +230,11 @@ mod tests {
             (unpackaged.into(), true),
             (LibraryError::from(foreign).into(), false),
             (LibraryError::NoAsset(object()).into(), false),
-            (LibraryError::NotOneTitle { folder: object(), found: "2 titles".to_owned() }.into(), false),
+            (
+                LibraryError::NotOneTitle { folder: object(), found: "2 titles".to_owned(), cure: String::new() }
+                    .into(),
+                false,
+            ),
             (AnswerError::NotCached(object()), false),
             (AnswerError::TooFar(object()), false),
             (LibraryError::from(media).into(), true),

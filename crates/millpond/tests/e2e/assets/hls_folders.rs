@@ -24,7 +24,7 @@ const FORMS: [(&str, &[&str]); 4] = [
 ];
 
 /// Makes a playlist of a film, with segments of a second.
-fn make(film: &Path, playlist: &Path, form: &[&str]) {
+pub(super) fn make(film: &Path, playlist: &Path, form: &[&str]) {
     let status = Command::new("ffmpeg")
         .args(["-v", "error", "-nostdin", "-y", "-i"])
         .arg(film)
@@ -37,7 +37,7 @@ fn make(film: &Path, playlist: &Path, form: &[&str]) {
 }
 
 /// Asserts that sound in the middle is that of the film, at the same distance from the pictures. Pictures are later by `base`.
-fn assert_heard(ours: &Sound, film: &Sound, base: f64, name: &str) {
+pub(super) fn assert_heard(ours: &Sound, film: &Sound, base: f64, name: &str) {
     assert_eq!((ours.rate, ours.channels), (film.rate, film.channels), "{name}");
     let (frame, skipped) = (4 * film.channels, 48_000);
     let told = &film.samples[skipped * frame..(skipped + 4096) * frame];
@@ -173,8 +173,9 @@ fn hostile_and_other_playlists_are_refused_by_name() {
             media("folder.ts"),
             "line 4: folder.ts: not found, expected a file with the segment at that path",
         ),
-        ("up.m3u8", media("../../etc/passwd"), "has a component `..`, which is not allowed"),
-        ("far.m3u8", media("http://127.0.0.1/1.ts"), "expected a path relative to the playlist"),
+        ("up.m3u8", media("../../etc/passwd"), "line 4: \"../../etc/passwd\": found a path above the top of the place"),
+        ("hidden.m3u8", media("%2e%2e/%2e%2e/etc/passwd"), "found a path above the top of the place"),
+        ("far.m3u8", media("http://127.0.0.1/1.ts"), "found another server, expected a file of the playlist's place"),
         (
             "beyond.m3u8",
             media("#EXT-X-BYTERANGE:9000000000000000000@1\n1.ts"),
@@ -192,7 +193,14 @@ fn hostile_and_other_playlists_are_refused_by_name() {
             media("#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n1.ts"),
             "line 4: found encryption with \"AES-128\", expected segments that are not",
         ),
-        ("break.m3u8", media("1.ts\n#EXT-X-DISCONTINUITY\n1.ts"), "line 5: found \"#EXT-X-DISCONTINUITY\""),
+        (
+            "breaks.m3u8",
+            media(&"1.ts\n#EXT-X-DISCONTINUITY\n".repeat(300)),
+            "found more than 256 stretches between discontinuities",
+        ),
+        ("twice.m3u8", media("1.ts\n#EXT-X-DISCONTINUITY\n1.ts"), "found 52 bytes of segments in files of 26 bytes"),
+        ("gap.m3u8", media("#EXT-X-GAP\n1.ts"), "line 4: found \"#EXT-X-GAP\", expected a segment that is there"),
+        ("packed.m3u8", media("1.aac"), "line 4: \"1.aac\": found a segment without container (.aac)"),
         (
             "live.m3u8",
             media("1.ts").replace("#EXT-X-ENDLIST\n", ""),
@@ -201,7 +209,28 @@ fn hostile_and_other_playlists_are_refused_by_name() {
         (
             "main.m3u8",
             "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow/v.m3u8\n".to_owned(),
-            "found a multivariant playlist, expected a media playlist. Those that it names are titles: low/v.m3u8",
+            "a playlist: low/v.m3u8: not found, expected a media file at that path",
+        ),
+        (
+            "circle.m3u8",
+            "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\ncircle.m3u8\n".to_owned(),
+            "found a multivariant playlist, expected a media playlist",
+        ),
+        (
+            "out.m3u8",
+            "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n../v.m3u8\n".to_owned(),
+            "line 3: \"../v.m3u8\": found a path above the top of the place",
+        ),
+        (
+            "angles.m3u8",
+            "#EXTM3U\n#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID=\"v\",NAME=\"2\",URI=\"2.m3u8\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\n1.m3u8\n"
+                .to_owned(),
+            "line 2: found EXT-X-MEDIA with TYPE=VIDEO (2.m3u8), expected sound or subtitles",
+        ),
+        (
+            "session.m3u8",
+            "#EXTM3U\n#EXT-X-SESSION-KEY:METHOD=AES-128,URI=\"k\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\n1.m3u8\n".to_owned(),
+            "line 2: found encryption with \"AES-128\", expected segments that are not",
         ),
         (
             "long.m3u8",

@@ -10,6 +10,7 @@ mod filters;
 mod grouping;
 mod hdr;
 mod hls_folders;
+mod hls_ladders;
 mod hostile;
 mod joined;
 mod joined_periods;

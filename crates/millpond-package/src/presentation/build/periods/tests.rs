@@ -133,6 +133,7 @@ fn title_without_sound_in(lacking: usize) -> Presentation {
         object,
         label: format!("{object}.mp4"),
         clip: StitchClip::default(),
+        is_stretch: false,
     };
     let items: Vec<StitchItem> = (0..3).zip(0..3).map(item).collect();
     let title: Movie = stitch(&items, &Work::unlimited()).unwrap();
@@ -186,6 +187,7 @@ fn transport_streams_have_gaps_where_an_item_has_fewer_sound_tracks() {
         object,
         label: format!("{object}.mp4"),
         clip: StitchClip::default(),
+        is_stretch: false,
     };
     let items: Vec<StitchItem> = [&both, &one, &both].into_iter().zip(0..3).map(item).collect();
     let p = presentation(vec![Arc::new(stitch(&items, &Work::unlimited()).unwrap())]);

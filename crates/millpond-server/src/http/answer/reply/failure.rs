@@ -35,7 +35,12 @@ pub(in crate::http::answer) fn failure(id: RequestId, path: &str, error: &Answer
     } else {
         tracing::debug!(%id, path, %error, "request refused");
     }
-    let document = Problem::new(status).detail(error.for_viewers()).asset(path.trim_start_matches('/'));
+    let hint = if status == StatusCode::NOT_FOUND { misspelt(path) } else { None };
+    let detail = hint.map_or_else(
+        || error.for_viewers(),
+        |meant| format!("{}. An address with {meant} at its end may be meant", error.for_viewers()),
+    );
+    let document = Problem::new(status).detail(detail).asset(path.trim_start_matches('/'));
     let mut reply = problem(id, document);
     if let Some(seconds) = error.retry_after(Instant::now()) {
         reply.headers.insert(header::RETRY_AFTER, seconds.into());
@@ -51,4 +56,40 @@ pub(in crate::http::answer) fn problem(id: RequestId, problem: Problem) -> Reply
     let problem = problem.request_id(id);
     let body = Body::bytes(problem.to_json());
     Reply { status: problem.status, headers, body, is_last: false, problem: Some(Box::new(problem)) }
+}
+
+/// Returns the name of the manifest that the end of a path resembles; `None` if it is one, or resembles none.
+fn misspelt(path: &str) -> Option<&'static str> {
+    let name = path.rsplit('/').next()?.to_ascii_lowercase();
+    let (stem, extension) = name.rsplit_once('.')?;
+    let meant = match extension {
+        "mpd" | "mdp" | "dpm" | "pmd" | "dash" => "index.mpd",
+        "m3u8" | "m3u" | "mu38" | "m3ub" | "m8u3" | "hls" => "index.m3u8",
+        _ => return None,
+    };
+    // A file may have such a name, but `manifest.mpd` and `master.m3u8` are names that others use for what has one name here.
+    let is_usual = matches!(stem, "index" | "idnex" | "indx" | "manifest" | "master" | "main" | "playlist" | "stream");
+    (is_usual && name != meant).then_some(meant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_near_those_of_manifests_are_misspelt() {
+        for (path, meant) in [
+            ("/films/a.mp4/index.mdp", Some("index.mpd")),
+            ("/films/a.mp4/manifest.mpd", Some("index.mpd")),
+            ("/films/a.mp4/Index.M3U", Some("index.m3u8")),
+            ("/films/a.mp4/master.m3u8", Some("index.m3u8")),
+            ("/films/a.mp4/index.mpd", None),
+            ("/films/a.mp4/index.m3u8", None),
+            ("/films/film.mpd", None),
+            ("/films/index.html", None),
+            ("/films", None),
+        ] {
+            assert_eq!(misspelt(path), meant, "{path}");
+        }
+    }
 }

@@ -334,7 +334,10 @@ fn playlist(asset: &Asset, of: &ResourceProfile<'_>, text: Option<String>) -> Re
 }
 
 fn segment(asset: &Asset, of: &ResourceProfile<'_>, plan: Option<Plan>) -> Result<Output, LibraryError> {
-    let none = || no_resource(asset, format!("no segment {} in track {}", of.number, of.track));
+    let none = || {
+        let count = asset.presentation.track(of.track).map_or(0, PresentedTrack::segment_count);
+        no_resource(asset, format!("no segment {} in track {}: it has {count}", of.number, of.track))
+    };
     plan.map(Output::Plan).ok_or_else(none)
 }
 

@@ -1,0 +1,234 @@
+//! The recipe of an HLS multivariant playlist: its variants are a ladder, with sound and subtitles beside them.
+
+use crate::{
+    error::LibraryError,
+    folder::grouping::{MOST_MEMBERS, Member, Recipe, SidecarFile},
+    names, uri,
+};
+use millpond_package::hls_playlist::{Multivariant, Rendition, RenditionKind, Variant};
+use millpond_store::ObjectPath;
+use std::{cmp::Reverse, collections::HashMap};
+
+/// Returns the recipe of the playlist at `path`, in a place whose storage has an `address`.
+///
+/// A variant without pictures is left out beside others with pictures: its sound is in those, or in a rendition.
+pub(crate) fn ladder(path: &ObjectPath, address: &str, found: &Multivariant) -> Result<Recipe, LibraryError> {
+    let reading = Reading { path, address, found };
+    reading.recipe().map_err(|why| LibraryError::Manifest { manifest: path.to_string(), why })
+}
+
+struct Reading<'a> {
+    path: &'a ObjectPath,
+    address: &'a str,
+    found: &'a Multivariant,
+}
+
+impl Reading<'_> {
+    fn recipe(&self) -> Result<Recipe, String> {
+        let Multivariant { variants, renditions } = self.found;
+        let is_other_picture =
+            |rendition: &&Rendition| rendition.kind == RenditionKind::Video && rendition.uri.is_some();
+        if let Some(Rendition { line, uri, .. }) = renditions.iter().find(is_other_picture) {
+            let uri = uri.as_deref().unwrap_or_default();
+            return Err(format!(
+                "line {line}: found EXT-X-MEDIA with TYPE=VIDEO ({uri}), expected sound or subtitles: \
+                 a title has the pictures of its variants only, and other pictures are a title of their own"
+            ));
+        }
+        let any_pictures = variants.iter().any(|variant| variant.has_pictures);
+        let mut used: Vec<&Variant> = variants.iter().filter(|variant| variant.has_pictures || !any_pictures).collect();
+        // Of sound that is alike, the first one is taken.
+        used.sort_by_key(|variant| Reverse(variant.bandwidth));
+        let mut recipe = Recipe { keeps_clock: true, ..Recipe::default() };
+        let mut known = HashMap::new();
+        for variant in &used {
+            let (within, name, language) = self.sound_within(variant);
+            let member = self.member(&mut recipe, &mut known, &variant.uri, variant.line)?;
+            member.video = true;
+            member.text = true;
+            member.audio |= within;
+            member.name = member.name.take().or(name);
+            member.language = member.language.take().or(language);
+        }
+        for rendition in self.sounds(&used) {
+            let Some(uri) = &rendition.uri else { continue };
+            let member = self.member(&mut recipe, &mut known, uri, rendition.line)?;
+            member.audio = true;
+            member.name = Some(rendition.name.clone()).filter(|name| !name.is_empty());
+            member.language.clone_from(&rendition.language);
+        }
+        self.subtitles(&mut recipe)?;
+        Ok(recipe)
+    }
+
+    /// Returns the file of a playlist among those of a recipe, where it is added if it is new.
+    fn member<'r>(
+        &self,
+        recipe: &'r mut Recipe,
+        known: &mut HashMap<ObjectPath, usize>,
+        uri: &str,
+        line: u32,
+    ) -> Result<&'r mut Member, String> {
+        let file = self.file(uri, line)?;
+        if !names::is_playlist(file.file_name()) {
+            return Err(format!("line {line}: {uri:?}: expected the name of a media playlist (.m3u8)"));
+        }
+        let next = recipe.members.len();
+        let place = *known.entry(file.clone()).or_insert(next);
+        if place == next {
+            if next >= MOST_MEMBERS {
+                return Err(format!("line {line}: found more than {MOST_MEMBERS} playlists, expected at most that"));
+            }
+            recipe.members.push(Member { video: false, audio: false, text: false, ..Member::whole(file) });
+        }
+        recipe.members.get_mut(place).ok_or_else(|| format!("line {line}: found no playlist"))
+    }
+
+    fn file(&self, uri: &str, line: u32) -> Result<ObjectPath, String> {
+        uri::in_playlist(self.path, self.address, uri).map_err(|why| format!("line {line}: {why}"))
+    }
+
+    /// Whether sound within a variant is used, and its name and language where a rendition without a playlist of its own states them
+    /// (RFC 8216 4.3.4.2.1).
+    fn sound_within(&self, variant: &Variant) -> (bool, Option<String>, Option<String>) {
+        let mut group = self.group(variant.audio.as_deref()).peekable();
+        if group.peek().is_none() {
+            return (true, None, None);
+        }
+        match group.find(|rendition| rendition.uri.is_none()) {
+            Some(Rendition { name, language, .. }) => {
+                (true, Some(name.clone()).filter(|name| !name.is_empty()), language.clone())
+            }
+            None => (false, None, None),
+        }
+    }
+
+    /// Returns the audio renditions of variants: the groups in the order of the variants, and defaults first.
+    fn sounds(&self, variants: &[&Variant]) -> Vec<&Rendition> {
+        let mut sounds: Vec<&Rendition> = Vec::new();
+        let mut groups: Vec<&str> = Vec::new();
+        for group in variants.iter().filter_map(|variant| variant.audio.as_deref()) {
+            if groups.contains(&group) {
+                continue;
+            }
+            groups.push(group);
+            let (first, others): (Vec<_>, Vec<_>) = self.group(Some(group)).partition(|rendition| rendition.is_default);
+            sounds.extend(first.into_iter().chain(others));
+        }
+        sounds
+    }
+
+    /// Returns the audio renditions of a group; none without a group.
+    fn group(&self, name: Option<&str>) -> impl Iterator<Item = &Rendition> {
+        let sounds = self.found.renditions.iter().filter(|rendition| rendition.kind == RenditionKind::Audio);
+        sounds.filter(move |rendition| name == Some(rendition.group.as_str()))
+    }
+
+    fn subtitles(&self, recipe: &mut Recipe) -> Result<(), String> {
+        for rendition in self.found.renditions.iter().filter(|rendition| rendition.kind == RenditionKind::Subtitles) {
+            let line = rendition.line;
+            let Some(uri) = &rendition.uri else {
+                return Err(format!(
+                    "line {line}: found subtitles without the attribute URI, expected that of a playlist"
+                ));
+            };
+            let path = self.file(uri, line)?;
+            if recipe.sidecars.iter().any(|known| known.path == path) {
+                continue;
+            }
+            if recipe.sidecars.len() >= MOST_MEMBERS {
+                return Err(format!("line {line}: found more than {MOST_MEMBERS} subtitles, expected at most that"));
+            }
+            recipe.sidecars.push(SidecarFile {
+                path,
+                language: rendition.language.clone().unwrap_or_else(|| "und".to_owned()),
+                name: rendition.name.clone(),
+                forced: rendition.is_forced,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_package::hls_playlist::{self, StoredPlaylist};
+
+    fn recipe(lines: &str) -> Result<Recipe, String> {
+        let StoredPlaylist::Multivariant(found) = hls_playlist::parse(&format!("#EXTM3U\n{lines}\n")).unwrap() else {
+            panic!("a media playlist")
+        };
+        let path = ObjectPath::parse("films/show/main.m3u8").unwrap();
+        ladder(&path, "/srv", &found).map_err(|error| error.to_string())
+    }
+
+    /// Path, use of video and audio, name and language of each file.
+    fn members(recipe: &Recipe) -> Vec<(&str, bool, bool, Option<&str>, Option<&str>)> {
+        let mut all = Vec::new();
+        for Member { path, video, audio, name, language, .. } in &recipe.members {
+            all.push((path.as_str(), *video, *audio, name.as_deref(), language.as_deref()));
+        }
+        all
+    }
+
+    #[test]
+    fn variants_with_sound_are_a_ladder() {
+        let found = recipe(
+            "#EXT-X-STREAM-INF:BANDWIDTH=1,CODECS=\"mp4a.40.2\"\naudio.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=2,CODECS=\"avc1.4d,mp4a.40.2\"\n\
+             low.m3u8?x=1\n#EXT-X-STREAM-INF:BANDWIDTH=9\nhigh/v.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=3\nlow.m3u8?x=2",
+        );
+        let found = found.unwrap();
+        assert!(found.keeps_clock && !found.by_name && found.items.is_empty());
+        let expected =
+            [("films/show/high/v.m3u8", true, true, None, None), ("films/show/low.m3u8", true, true, None, None)];
+        assert_eq!(members(&found), expected);
+        let sound = recipe("#EXT-X-STREAM-INF:BANDWIDTH=1,CODECS=\"mp4a.40.2\"\na.m3u8").unwrap();
+        assert_eq!(members(&sound), [("films/show/a.m3u8", true, true, None, None)]);
+    }
+
+    #[test]
+    fn sound_and_subtitles_stand_beside_the_variants() {
+        let found = recipe(
+            "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"Deutsch\",LANGUAGE=\"de\",URI=\"de.m3u8\"\n\
+             #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"English\",LANGUAGE=\"en\",DEFAULT=YES,URI=\"../en.m3u8\"\n\
+             #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"unused\",NAME=\"x\",URI=\"x.m3u8\"\n\
+             #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"w\",NAME=\"Within\",LANGUAGE=\"fr\"\n\
+             #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"s\",NAME=\"English\",LANGUAGE=\"en\",FORCED=YES,URI=\"en.vtt.m3u8\"\n\
+             #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"t\",NAME=\"English\",LANGUAGE=\"en\",URI=\"en.vtt.m3u8\"\n\
+             #EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO=\"a\"\nlow.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=2,AUDIO=\"w\"\nhigh.m3u8",
+        );
+        let found = found.unwrap();
+        let expected = [
+            ("films/show/high.m3u8", true, true, Some("Within"), Some("fr")),
+            ("films/show/low.m3u8", true, false, None, None),
+            ("films/en.m3u8", false, true, Some("English"), Some("en")),
+            ("films/show/de.m3u8", false, true, Some("Deutsch"), Some("de")),
+        ];
+        assert_eq!(members(&found), expected);
+        let subtitles: Vec<_> =
+            found.sidecars.iter().map(|file| (file.path.as_str(), &*file.language, &*file.name, file.forced)).collect();
+        assert_eq!(subtitles, [("films/show/en.vtt.m3u8", "en", "English", true)]);
+    }
+
+    #[test]
+    fn other_renditions_are_refused_by_name() {
+        let variant = "#EXT-X-STREAM-INF:BANDWIDTH=1\nv.m3u8";
+        let error = recipe("#EXT-X-STREAM-INF:BANDWIDTH=1\nfilm.mp4").unwrap_err();
+        assert!(error.ends_with("line 3: \"film.mp4\": expected the name of a media playlist (.m3u8)"), "{error}");
+        let error = recipe(&format!("#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID=\"v\",NAME=\"n\",URI=\"b.m3u8\"\n{variant}"))
+            .unwrap_err();
+        assert!(
+            error.starts_with(
+                "films/show/main.m3u8: line 2: found EXT-X-MEDIA with TYPE=VIDEO (b.m3u8), expected sound"
+            ),
+            "{error}"
+        );
+        let error = recipe(&format!("#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"v\",NAME=\"n\"\n{variant}")).unwrap_err();
+        assert!(error.contains("line 2: found subtitles without the attribute URI"), "{error}");
+        let error = recipe("#EXT-X-STREAM-INF:BANDWIDTH=1\n../../../v.m3u8").unwrap_err();
+        assert!(error.contains("line 3: \"../../../v.m3u8\": found a path above the top of the place"), "{error}");
+        let many: String = (0..=MOST_MEMBERS).map(|n| format!("#EXT-X-STREAM-INF:BANDWIDTH=1\n{n}.m3u8\n")).collect();
+        assert!(recipe(&many).unwrap_err().contains("found more than 256 playlists"));
+    }
+}
