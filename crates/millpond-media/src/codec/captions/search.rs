@@ -1,4 +1,4 @@
-//! Search for captions in all pictures of a track.
+//! Search for captions in the pictures of a track.
 
 use super::{CaptionChannels, cc_data};
 use crate::codec::nal::{ATSC_CAPTIONS, NalSyntax};
@@ -22,6 +22,12 @@ impl CaptionSearch {
             syntax.for_captions(unit, |data| self.user_data(data));
             rest = behind;
         }
+    }
+
+    /// Returns the channels found so far.
+    #[must_use]
+    pub const fn found(&self) -> CaptionChannels {
+        self.found
     }
 
     /// Returns the channels; `None` where there are captions and no channel is known.

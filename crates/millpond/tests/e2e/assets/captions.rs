@@ -4,11 +4,12 @@ use crate::support::{self, Server, clips};
 use std::{fs, path::Path, process::Command, sync::OnceLock};
 
 /// Letters of the captions, an even number.
-const LETTERS: &str = "HELLO!";
-const CHANNEL: &str = "#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID=\"cc\",";
+pub(crate) const LETTERS: &str = "HELLO!";
+/// The beginning of each tag of a channel.
+pub(crate) const CHANNEL: &str = "#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID=\"cc\",";
 
 /// A place with the same captioned pictures in MP4 and in a transport stream, and a transport stream without captions. Made once.
-fn place() -> &'static str {
+pub(crate) fn place() -> &'static str {
     static FOLDER: OnceLock<String> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captions-1");
@@ -91,7 +92,7 @@ fn segment(server: &Server, parts: &[&str], file: &Path) {
 }
 
 /// Number of pictures in which ffprobe sees captions.
-fn captioned_pictures(file: &Path) -> usize {
+pub(crate) fn captioned_pictures(file: &Path) -> usize {
     let mut ffprobe = Command::new("ffprobe");
     ffprobe.args(["-v", "error", "-select_streams", "v", "-show_frames", "-show_entries", "frame=side_data_list"]);
     let output = ffprobe.arg(file).output().unwrap();
@@ -99,7 +100,7 @@ fn captioned_pictures(file: &Path) -> usize {
 }
 
 /// The captions that ffmpeg reads in pictures, as SubRip.
-fn read_captions(file: &Path) -> String {
+pub(crate) fn read_captions(file: &Path) -> String {
     let source = format!("movie={}[out0+subcc]", file.display());
     let args = ["-v", "error", "-nostdin", "-f", "lavfi", "-i", &source, "-map", "0:s", "-f", "srt", "-"];
     let output = Command::new("ffmpeg").args(args).output().unwrap();

@@ -1,6 +1,6 @@
 //! Stored media as assets.
 
-mod captions;
+pub(crate) mod captions;
 mod chapters;
 mod damage;
 mod encrypted;
