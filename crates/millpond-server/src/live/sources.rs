@@ -84,10 +84,7 @@ pub(crate) fn window_options(settings: &LiveSettings, captions: &Arc<CaptionRule
 const MIN_FREE: u64 = 256 << 20;
 
 /// Returns where the past of streams is kept, and how much; `None` where none is. `folder` is that of all streams.
-fn shift_options(
-    (settings, captions): (&LiveSettings, &Arc<CaptionRule>),
-    folder: &Path,
-) -> Option<Arc<ShiftOptions>> {
+fn shift_options((settings, captions): (&LiveSettings, &Arc<CaptionRule>), folder: &Path) -> Option<Arc<ShiftOptions>> {
     let limits = RingLimits { age: settings.shift, bytes: settings.shift_size, min_free: MIN_FREE };
     let options = ShiftOptions { folder: folder.to_owned(), limits, window: window_options(settings, captions) };
     (!settings.shift.is_zero()).then(|| Arc::new(options))

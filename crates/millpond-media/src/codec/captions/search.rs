@@ -13,7 +13,7 @@ pub struct CaptionSearch {
 }
 
 impl CaptionSearch {
-    /// Examines a picture of NAL units, each after its length in `length_size` bytes.
+    /// Examines a picture of NAL units, each after its length in `length_size` bytes. It may be truncated.
     pub fn picture(&mut self, (syntax, length_size): (NalSyntax, u8), picture: &[u8]) {
         let mut rest = picture;
         while let Some((field, after)) = rest.split_at_checked(usize::from(length_size).max(1)) {
@@ -28,6 +28,12 @@ impl CaptionSearch {
     #[must_use]
     pub const fn found(&self) -> CaptionChannels {
         self.found
+    }
+
+    /// Returns the channels of a search that could not examine all pictures; `None` where none was found.
+    #[must_use]
+    pub fn partial(&self) -> Option<CaptionChannels> {
+        Some(self.found).filter(|found| !found.is_empty())
     }
 
     /// Returns the channels; `None` where there are captions and no channel is known.

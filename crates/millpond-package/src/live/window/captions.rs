@@ -91,9 +91,8 @@ mod tests {
     };
 
     /// The command RCL in `CC1`.
-    const LOAD: &[u8] = &[
-        0, 0, 0, 18, 6, 4, 14, 0xb5, 0, 0x31, b'G', b'A', b'9', b'4', 3, 0xc1, 0xff, 0xfc, 0x94, 0x20, 0xff, 0x80,
-    ];
+    const LOAD: &[u8] =
+        &[0, 0, 0, 18, 6, 4, 14, 0xb5, 0, 0x31, b'G', b'A', b'9', b'4', 3, 0xc1, 0xff, 0xfc, 0x94, 0x20, 0xff, 0x80];
 
     /// A stream of pictures without captions, but for one.
     fn stream(seconds: i64, (place, picture): (usize, &'static [u8])) -> Window {
