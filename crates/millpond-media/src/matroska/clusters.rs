@@ -172,6 +172,10 @@ impl Clusters {
     /// # Errors
     /// The job has ended, or too many places are damaged.
     pub(super) fn next(&mut self) -> Result<Event, MediaError> {
+        if self.group.is_none() {
+            // It keeps all bytes of a request in memory.
+            self.available = Bytes::new();
+        }
         loop {
             let at = self.window.at();
             self.work.spend(1).map_err(|error| MediaError::work("Cluster", at, error))?;
