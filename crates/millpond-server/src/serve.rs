@@ -437,8 +437,8 @@ fn bad_modules<'a>(
 /// The first URL that can't be that of a stream.
 fn live_places(config: &Config) -> Result<HashMap<Arc<str>, LivePlace>, ServeError> {
     let folder = &config.storage.shift_folder;
-    let of = |PlaceConfig { spec, live, ladders, at, .. }: &PlaceConfig| {
-        let place = LivePlace::new(spec.live()?, live, folder);
+    let of = |PlaceConfig { spec, live, manifests, ladders, at, .. }: &PlaceConfig| {
+        let place = LivePlace::new(spec.live()?, (live, &manifests.captions), folder);
         let place = place.map_err(|error| {
             let (at, error) = (at.0.clone().into(), error.into());
             ServeError::Live { at, place: spec.source.to_string(), error }

@@ -2,7 +2,7 @@
 
 use super::entries::{self, Entries};
 use crate::{
-    codec::{Codec, MpegAudioHeader, TrackKind, make},
+    codec::{Codec, MpegAudioHeader, TrackKind, captions::CaptionSearch, make, nal::NalSyntax},
     error::MediaError,
     flv::FlvCodec,
     movie::{
@@ -32,6 +32,8 @@ pub(super) struct Frame {
     pub(super) range: ByteRange,
     /// Its first bytes; all of MP3.
     pub(super) beginning: Bytes,
+    /// Its bytes from the first one on that were read for other reasons.
+    pub(super) available: Bytes,
 }
 
 /// The tags of one kind.
@@ -48,6 +50,9 @@ pub(super) struct Lane {
     first: Option<(i64, i64)>,
     /// Time of the last picture.
     last: Option<i64>,
+    /// Form of pictures that can carry captions.
+    form: Option<(NalSyntax, u8)>,
+    captions: CaptionSearch,
     /// Why the track can't be played, or why the first tag that is left out of it is.
     refused: Option<MediaError>,
 }
@@ -62,6 +67,8 @@ impl Default for Lane {
             table: SampleTable::builder().keep_presentation(),
             first: None,
             last: None,
+            form: None,
+            captions: CaptionSearch::default(),
             refused: None,
         }
     }
@@ -152,6 +159,7 @@ impl Lane {
             self.rate = Timescale::new(sample_rate).unwrap_or(Timescale::MILLIS);
             self.length = Codec::samples_per_frame(&made.codec).unwrap_or(AAC_SAMPLES);
         }
+        self.form = NalSyntax::of(&made.codec);
         self.entries = Some(Entries::new(made, record, offset));
     }
 
@@ -168,6 +176,9 @@ impl Lane {
         self.first = Some(self.first.map_or((shown, shown), |first| first.min((shown, shown))));
         self.table.set_start_dts(frame.time);
         self.table.push(frame.range.start, size, self.length, frame.composition, frame.is_key);
+        if let Some(form) = self.form {
+            self.captions.picture(form, &frame.available);
+        }
     }
 
     /// Adds frames of sound with their lengths. The first begins at the stated time, or where the one before ends.
@@ -186,7 +197,7 @@ impl Lane {
 
     /// Returns the track in a presentation that begins at `base` milliseconds, and why it, or frames of it, are left out.
     pub(super) fn finish(self, id: u32, base: i64) -> (Option<Track>, Vec<String>) {
-        let Self { entries, rate, table, first, refused, codec, .. } = self;
+        let Self { entries, rate, table, first, refused, codec, captions, .. } = self;
         let mut reasons: Vec<String> = refused.iter().map(MediaError::to_string).collect();
         let samples = table.finish();
         let (Some(entries), Some((time, shown)), false) = (entries, first, samples.is_empty()) else {
@@ -205,7 +216,8 @@ impl Lane {
         let waits = u64::try_from(Timescale::MILLIS.convert(time - base, Timescale::MPEG)).unwrap_or(0);
         let empty = (waits > 0).then_some(Edit { duration: waits, media_time: None });
         let edits = empty.into_iter().chain([Edit { duration: 0, media_time: Some(shown) }]).collect();
-        (Some(Track { samples, edits, descriptions: descriptions.map(Box::new), ..track }), reasons)
+        let (captions, descriptions) = (captions.partial(), descriptions.map(Box::new));
+        (Some(Track { samples, edits, captions, descriptions, ..track }), reasons)
     }
 }
 

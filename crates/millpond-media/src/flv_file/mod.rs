@@ -156,10 +156,14 @@ impl Flv {
             FlvContent::Configuration(record) => lane.configure(tag.codec, &record, window.at()),
             FlvContent::Frame { composition, is_key, data } => {
                 // The data extend to the end of the tag, of which the beginning was read.
-                let start = window.at() + (bytes.len() - data.len()) as u64;
+                let before = bytes.len() - data.len();
+                let start = window.at() + before as u64;
                 let range = ByteRange::new(start, window.at() + header.whole());
                 let time = self.clock.time(header.timestamp);
-                lane.push(tag.codec, &Frame { time, composition, is_key, range, beginning: data });
+                let held = window.held();
+                let end = usize::try_from(header.whole()).unwrap_or(usize::MAX).min(held.len());
+                let available = held.slice(before..end);
+                lane.push(tag.codec, &Frame { time, composition, is_key, range, beginning: data, available });
             }
         }
         Ok(None)

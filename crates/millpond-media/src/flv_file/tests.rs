@@ -124,6 +124,24 @@ fn enhanced_pictures_and_mp3() {
 }
 
 #[test]
+fn captions_are_found_in_pictures_that_are_read() {
+    let picture = |time: u32, pair: [u8; 2]| {
+        let head =
+            [0x17, 1, 0, 0, 0, 0, 0, 0, 18, 6, 4, 14, 0xb5, 0, 0x31, b'G', b'A', b'9', b'4', 3, 0xc1, 0xff, 0xfc];
+        tag(9, time, &[&head[..], &pair, &[0xff, 0x80, 0, 0, 0, 2, 0x65, 0x88]].concat())
+    };
+    let found = |pairs: [[u8; 2]; 2]| {
+        let pictures = pairs.into_iter().zip([0, 40]).map(|(pair, time)| picture(time, pair));
+        let movie = index_bytes(&file(&[avc()].into_iter().chain(pictures).collect::<Vec<_>>())).unwrap();
+        movie.tracks[0].captions.map(|all| all.iter().map(|channel| channel.to_string()).collect::<Vec<_>>())
+    };
+    assert_eq!(found([[0x80, 0x80], [0x94, 0x20]]), Some(vec!["CC1".to_owned()]));
+    assert_eq!(found([[0x1c, 0x25], [0x94, 0x20]]), Some(vec!["CC1".to_owned(), "CC2".to_owned()]));
+    // Some pictures may not have been read: it is not known that there are none.
+    assert_eq!(found([[0x80, 0x80]; 2]), None);
+}
+
+#[test]
 fn other_parameter_sets_are_described() {
     let mut other = record(AVC, b"avcC");
     // The picture parameter set gets another byte at its end.

@@ -78,6 +78,8 @@ pub(super) struct Clusters {
     group: Option<Group>,
     /// Frames of the last block.
     frames: Vec<ByteRange>,
+    /// Bytes of its first frame that are available.
+    available: Bytes,
     /// Tracks whose next frame is shown.
     shown: BTreeSet<u64>,
     places: Vec<(u64, u64)>,
@@ -119,6 +121,7 @@ impl Clusters {
             cluster: None,
             group: None,
             frames: Vec::new(),
+            available: Bytes::new(),
             shown: BTreeSet::new(),
             places: Vec::new(),
             damages: 0,
@@ -137,6 +140,11 @@ impl Clusters {
     /// Frames of the block that was returned last.
     pub(super) fn frames(&self) -> &[ByteRange] {
         &self.frames
+    }
+
+    /// Beginning of the first frame of the block that was returned last, as far as it was read for other reasons.
+    pub(super) fn available(&self) -> &[u8] {
+        &self.available
     }
 
     /// Whether the stretch ends within an element.
@@ -164,6 +172,10 @@ impl Clusters {
     /// # Errors
     /// The job has ended, or too many places are damaged.
     pub(super) fn next(&mut self) -> Result<Event, MediaError> {
+        if self.group.is_none() {
+            // It keeps all bytes of a request in memory.
+            self.available = Bytes::new();
+        }
         loop {
             let at = self.window.at();
             self.work.spend(1).map_err(|error| MediaError::work("Cluster", at, error))?;
@@ -353,6 +365,8 @@ impl Clusters {
             first = Some(Bytes::copy_from_slice(&body[place as usize..until as usize]));
             self.shown.remove(&head.track);
         }
+        let end = usize::try_from(place + length).unwrap_or(usize::MAX).min(body.len());
+        self.available = held.slice(start + place as usize..start + end);
         let element = ByteRange::at(self.window.at(), whole);
         let offset = element.start + header.length;
         self.frames.clear();
@@ -475,7 +489,10 @@ mod tests {
                     let bytes = &cluster[range.start as usize..range.end as usize];
                     clusters.supply(Bytes::copy_from_slice(bytes));
                 }
-                Event::Block(block) => return block,
+                Event::Block(block) => {
+                    assert_eq!(clusters.available(), b"ab");
+                    return block;
+                }
                 Event::End => panic!("no block"),
             }
         }

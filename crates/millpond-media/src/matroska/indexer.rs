@@ -171,6 +171,7 @@ impl Blocks {
                         continue;
                     };
                     lane.push(&block, self.stretch.frames(), &self.info);
+                    lane.search_captions(self.stretch.available());
                     if lane.waits() {
                         self.stretch.show_first_of(block.track);
                     }

@@ -10,7 +10,7 @@ use super::{
     track_entry::{EntryKind, TrackEntry},
 };
 use crate::{
-    codec::{Codec, PictureSequence, TrackKind, make::Made},
+    codec::{Codec, PictureSequence, TrackKind, captions::CaptionSearch, make::Made, nal::NalSyntax},
     error::MediaError,
     movie::{Edit, Track},
     units::{ByteRange, Timescale},
@@ -33,6 +33,7 @@ const GROUPS: [u16; 3] = [1, 2, 3];
 pub(super) struct Lane {
     pub(super) entry: TrackEntry,
     state: State,
+    captions: CaptionSearch,
 }
 
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl Lane {
             Ok(Way::FirstFrame(first)) => State::Waiting(first),
             Err(error) => State::Left(error),
         };
-        Self { entry, state }
+        Self { entry, state, captions: CaptionSearch::default() }
     }
 
     /// Whether the beginning of the next frame is needed.
@@ -83,6 +84,15 @@ impl Lane {
             State::Read(parts) => parts.samples.push(block, frames),
             State::Text(parts) => parts.1.push(block),
             State::Waiting(_) | State::Left(_) => {}
+        }
+    }
+
+    /// Searches a picture, of which the beginning is available, for captions.
+    pub(super) fn search_captions(&mut self, picture: &[u8]) {
+        if let State::Read(parts) = &self.state
+            && let Some(form) = NalSyntax::of(&parts.made.codec)
+        {
+            self.captions.picture(form, picture);
         }
     }
 
@@ -164,7 +174,7 @@ impl Lane {
             enabled: entry.is_default,
             alternate_group,
             purposes: entry.purposes,
-            captions: None,
+            captions: self.captions.partial(),
             codec,
             sample_entry,
             edits,

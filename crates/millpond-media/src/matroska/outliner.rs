@@ -164,6 +164,7 @@ impl Outliner {
                         continue;
                     };
                     lane.push(&block, self.first.frames(), &self.facts.info);
+                    lane.search_captions(self.first.available());
                     if lane.waits() {
                         self.first.show_first_of(block.track);
                     }
@@ -174,7 +175,12 @@ impl Outliner {
             match last.next()? {
                 Event::Needs(range) => self.asked[1] = Some(range),
                 Event::End => break,
-                Event::Block(block) => self.blocks.push((block, last.frames().to_vec())),
+                Event::Block(block) => {
+                    if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.entry.number == block.track) {
+                        lane.search_captions(last.available());
+                    }
+                    self.blocks.push((block, last.frames().to_vec()));
+                }
             }
         }
         needed.extend(self.asked.iter().flatten().copied());

@@ -62,6 +62,11 @@ impl Stretch {
         self.clusters.frames()
     }
 
+    /// Beginning of the first frame of the block that was returned last, as far as it was read for other reasons.
+    pub(super) fn available(&self) -> &[u8] {
+        self.clusters.available()
+    }
+
     /// Whether the segment ends within an element.
     pub(super) fn is_cut_short(&self) -> bool {
         self.clusters.is_cut_short()

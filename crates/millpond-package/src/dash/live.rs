@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     live::{Extent, Segment, SegmentNumber, TargetDuration, TrackSegment, Window, WindowEpoch, ticks},
-    manifest::track_listing::TrackListing,
+    manifest::{captions::CaptionListing, track_listing::TrackListing},
     writing::xml::Writer,
 };
 use std::time::Duration;
@@ -253,6 +253,10 @@ impl Templates for Period<'_> {
 
     fn same_times(&self, _: &TrackListing<'_>, _: &TrackListing<'_>) -> bool {
         false
+    }
+
+    fn captions(&self, tracks: &[TrackListing<'_>]) -> CaptionListing<'_> {
+        CaptionListing::of(self.window.caption_rule(), tracks)
     }
 
     /// Writes the template of a track (5.3.9.4).

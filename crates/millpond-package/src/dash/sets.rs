@@ -27,9 +27,7 @@ pub(super) trait Templates {
     fn template(&self, w: &mut Writer, track: &TrackListing<'_>);
 
     /// Returns the captions within the pictures of tracks.
-    fn captions(&self, _tracks: &[TrackListing<'_>]) -> CaptionListing<'_> {
-        CaptionListing::Unknown
-    }
+    fn captions(&self, tracks: &[TrackListing<'_>]) -> CaptionListing<'_>;
 }
 
 impl Templates for Presentation {

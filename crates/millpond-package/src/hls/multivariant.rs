@@ -108,11 +108,12 @@ pub fn live_multivariant(window: &Window, container: Container) -> Option<String
         Container::Fmp4 => (window.listings(epoch), None),
         Container::Ts => window.transport_listings(epoch),
     };
-    let has_tracks = !tracks.is_empty();
-    let lacks_captions =
-        tracks.iter().filter(|track| track.kind == MediaKind::Video).all(|video| window.lacks_captions(video.place));
-    let content = || Content::of(tracks, muxed, container, "", String::new());
-    has_tracks.then(|| Content { captions: of_live(lacks_captions), ..content() }.write())
+    if tracks.is_empty() {
+        return None;
+    }
+    let captions = CaptionListing::of(window.caption_rule(), &tracks);
+    let content = Content::of(tracks, muxed, container, "", String::new());
+    Some(Content { captions, ..content }.write())
 }
 
 /// Returns the multivariant playlist of a ladder, whose streams are renditions of one title. `None` until one of the streams has
@@ -121,16 +122,9 @@ pub fn live_multivariant(window: &Window, container: Container) -> Option<String
 pub fn ladder_multivariant(rungs: &[Rung<'_>]) -> Option<String> {
     let tracks = Tracks::of(rungs);
     let listings = tracks.listings();
-    let has_tracks = !listings.is_empty();
-    let mut video = tracks.0.iter().filter(|of| of.track.kind == MediaKind::Video);
-    let lacks_captions = video.all(|of| of.rung.window.lacks_captions(of.track.place));
-    let content = || Content::of(listings, None, Container::Fmp4, "", String::new());
-    has_tracks.then(|| Content { captions: of_live(lacks_captions), ..content() }.write())
-}
-
-/// Returns the captions of live streams, whose newest segments may lack them.
-fn of_live(lacks_captions: bool) -> CaptionListing<'static> {
-    if lacks_captions { CaptionListing::Absent } else { CaptionListing::Unknown }
+    let captions = CaptionListing::of(tracks.caption_rule()?, &listings);
+    let content = Content::of(listings, None, Container::Fmp4, "", String::new());
+    Some(Content { captions, ..content }.write())
 }
 
 impl<'a> Content<'a> {

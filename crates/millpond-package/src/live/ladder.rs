@@ -1,7 +1,10 @@
 //! Ladders: several streams that are renditions of one.
 
 use super::Window;
-use crate::{manifest::track_listing::TrackListing, presentation::track::MediaKind};
+use crate::{
+    manifest::track_listing::TrackListing,
+    presentation::{captions::CaptionRule, track::MediaKind},
+};
 
 /// One stream of a ladder. Its stream time is the ladder's common stream time, and equals its wall time.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +58,12 @@ impl<'a> Tracks<'a> {
             sound.into_iter().flat_map(|(rung, tracks)| tracks.iter().filter(is_sound).map(|track| of(*rung, *track))),
         );
         Self(all)
+    }
+
+    /// Returns the rule by which manifests announce captions within pictures; `None` without tracks. All rungs have that of
+    /// their place.
+    pub(crate) fn caption_rule(&self) -> Option<&'a CaptionRule> {
+        self.0.first().map(|of| of.rung.window.caption_rule())
     }
 
     /// Returns the tracks under their names below the ladder. Their places are their positions in the list.

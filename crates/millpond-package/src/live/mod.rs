@@ -8,7 +8,6 @@
 //! HLS, chunks of DASH and whole segments share the bytes of the same parts.
 
 mod boundary;
-mod captions;
 mod cutter;
 mod directives;
 mod epoch;

@@ -1,5 +1,6 @@
 //! The segments of a stream that playlists list, and some older ones that players may still fetch.
 
+mod captions;
 mod cues;
 mod listings;
 mod past;
@@ -15,14 +16,17 @@ use super::{
     part::{Part, SegmentNumber},
     segment::{Segment, SegmentHead, TrackSegment},
 };
-use crate::{presentation::track::MediaKind, timeline::bandwidth::Bandwidth};
+use crate::{
+    presentation::{captions::CaptionRule, track::MediaKind},
+    timeline::bandwidth::Bandwidth,
+};
 use bytes::Bytes;
 use cues::Cues;
 pub use cues::{Cue, PastCue};
 pub(crate) use cues::{CueAttribute, CuePoint, CueRange};
-use millpond_media::units::Timescale;
+use millpond_media::{CaptionSearch, units::Timescale};
 pub use past::{Extent, PastSegment, PastTrack};
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 /// Longest time without media for which playlists keep listing what came before.
 const MOST_AWAY: Duration = Duration::from_secs(15 * 60);
@@ -102,6 +106,10 @@ pub struct Window {
     changes: Vec<u64>,
     rates: Vec<Bandwidth>,
     cues: Cues,
+    /// The rule by which manifests announce captions within pictures.
+    caption_rule: Arc<CaptionRule>,
+    /// For each track, the captions in its pictures so far.
+    captions: Vec<CaptionSearch>,
 }
 
 impl Window {
@@ -110,6 +118,7 @@ impl Window {
     pub fn new(limits: WindowLimits, tracks: Vec<WindowTrack>, discontinuity: u64) -> Self {
         let (rates, changes) = (vec![Bandwidth::default(); tracks.len()], vec![0; tracks.len()]);
         let limits = WindowLimits { segments: limits.segments.max(2), ..limits };
+        let captions = tracks.iter().map(|_| CaptionSearch::default()).collect();
         Self {
             limits,
             tracks,
@@ -127,7 +136,15 @@ impl Window {
             changes,
             rates,
             cues: Cues::default(),
+            caption_rule: Arc::default(),
+            captions,
         }
+    }
+
+    /// Announces captions within pictures by a rule.
+    #[must_use]
+    pub fn with_captions(self, caption_rule: Arc<CaptionRule>) -> Self {
+        Self { caption_rule, ..self }
     }
 
     /// Announces an epoch.
@@ -213,6 +230,7 @@ impl Window {
     }
 
     fn take(&mut self, part: Part) {
+        self.search_captions(&part);
         let Some(segment) = self.get_mut(part.segment) else { return };
         let Some(track) = segment.tracks.get_mut(part.track).filter(|track| !track.is_lost) else { return };
         let heap = part.heap_bytes();

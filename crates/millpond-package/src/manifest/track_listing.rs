@@ -46,6 +46,8 @@ pub(crate) struct TrackListing<'a> {
     pub(crate) headers: &'a [SystemHeader],
     /// The stored track that it lists; `None` for live ones.
     pub(crate) source: Option<&'a PresentedTrack>,
+    /// Channels of captions within the pictures of a live track; `None` for stored ones, and where they are not known.
+    pub(crate) shown_captions: Option<CaptionChannels>,
     /// Index in the presentation or window.
     pub(crate) place: usize,
     /// Periods of the asset in the container; none where it has one.
@@ -75,6 +77,7 @@ impl<'a> TrackListing<'a> {
             },
             headers: media.map_or(&[], |media| &media.movie.system_headers),
             source: Some(track),
+            shown_captions: None,
             place,
         })
         .map(|listing| listing.across(container))
@@ -142,6 +145,9 @@ impl<'a> TrackListing<'a> {
 
     /// Channels of captions within its pictures, of all periods; `None` where they are not known.
     pub(crate) fn captions(&self) -> Option<CaptionChannels> {
+        if self.source.is_none() {
+            return self.shown_captions;
+        }
         let parts = self.parts().filter_map(PresentedTrack::source_track);
         CaptionChannels::joined(self.track.into_iter().chain(parts).map(|track| track.captions))
     }

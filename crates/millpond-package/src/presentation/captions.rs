@@ -22,12 +22,12 @@ const UNKNOWN: &str = "und";
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CaptionRule {
-    /// The channels that the index knows, without languages.
+    /// The channels that the index knows, or that a live stream has shown, without languages.
     #[default]
     Auto,
     /// None. Playlists of HLS say that there are none.
     Off,
-    /// These channels, for all titles whose pictures can carry captions.
+    /// These channels, for all titles and live streams whose pictures can carry captions.
     Stated(Vec<StatedCaptions>),
 }
 

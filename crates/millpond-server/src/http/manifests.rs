@@ -1,4 +1,4 @@
-//! Settings of the manifests of assets.
+//! Settings of manifests.
 
 use millpond_package::{BadCaptionRule, BadTrackFilter, CaptionRule, TrackFilter};
 use millpond_settings::{
@@ -7,10 +7,10 @@ use millpond_settings::{
 };
 use std::sync::Arc;
 
-/// Settings of the manifests of assets. A place may have its own.
+/// Settings of manifests. A place may have its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManifestSettings {
-    /// Tracks that manifests list. Viewers and tokens may narrow it, not widen it.
+    /// Tracks that manifests of assets list. Viewers and tokens may narrow it, not widen it.
     pub filter: TrackFilter,
     /// Rule by which they announce captions within pictures.
     pub captions: Arc<CaptionRule>,
@@ -40,9 +40,9 @@ const LIST: &[Setting<ManifestSettings>] = &[
         name: "captions",
         form: Form::Text,
         default: "auto",
-        help: "Captions within pictures (CEA-608, CEA-708) that the HLS and DASH manifests of stored titles announce, such \
-               as \"CC1=en,CC3=es\" or \"SERVICE1=en\". auto announces those that indexing finds, in transport stream files; \
-               off says that there are none",
+        help: "Captions within pictures (CEA-608, CEA-708) that HLS and DASH manifests announce, such as \"CC1=en,CC3=es\" \
+               or \"SERVICE1=en\". auto announces those that are found: in transport stream files, in live streams, and in \
+               pictures that the indexes of Matroska and FLV files read; off says that there are none",
         applied: At::Reload,
         apply: |manifests, text| captions(text).map(|v| manifests.captions = v),
         show: |manifests| Some(manifests.captions.to_string()),

@@ -9,6 +9,7 @@ use crate::{
     cluster::Cluster,
     library::{Asset, Library, LibraryError, Places, live_name},
 };
+use millpond_package::CaptionRule;
 use millpond_place::{LiveKind, LiveLocation, LiveSourceError, SourceSettings};
 use millpond_store::ring::RingLimits;
 use millpond_stream::{
@@ -72,19 +73,20 @@ pub(crate) struct Sources {
 /// Segments that a playlist lists at least.
 const LISTED: u32 = 6;
 
-/// Returns how streams are cut by these settings.
-pub(crate) fn window_options(settings: &LiveSettings) -> WindowOptions {
+/// Returns how streams are cut by these settings, and that manifests announce captions by a rule.
+pub(crate) fn window_options(settings: &LiveSettings, captions: &Arc<CaptionRule>) -> WindowOptions {
     let LiveSettings { part, segment, window, .. } = *settings;
-    WindowOptions { part, segment, listed: window.max(segment * LISTED), ..WindowOptions::default() }
+    let (listed, captions) = (window.max(segment * LISTED), captions.clone());
+    WindowOptions { part, segment, listed, captions, ..WindowOptions::default() }
 }
 
 /// Bytes of the file system that the past of streams leaves free.
 const MIN_FREE: u64 = 256 << 20;
 
 /// Returns where the past of streams is kept, and how much; `None` where none is. `folder` is that of all streams.
-fn shift_options(settings: &LiveSettings, folder: &Path) -> Option<Arc<ShiftOptions>> {
+fn shift_options((settings, captions): (&LiveSettings, &Arc<CaptionRule>), folder: &Path) -> Option<Arc<ShiftOptions>> {
     let limits = RingLimits { age: settings.shift, bytes: settings.shift_size, min_free: MIN_FREE };
-    let options = ShiftOptions { folder: folder.to_owned(), limits, window: window_options(settings) };
+    let options = ShiftOptions { folder: folder.to_owned(), limits, window: window_options(settings, captions) };
     (!settings.shift.is_zero()).then(|| Arc::new(options))
 }
 
@@ -111,12 +113,12 @@ impl LivePlace {
     /// The URL can't be that of a stream.
     pub(crate) fn new(
         location: &LiveLocation,
-        settings: &LiveSettings,
+        (settings, captions): (&LiveSettings, &Arc<CaptionRule>),
         folder: &Path,
     ) -> Result<Self, LiveSourceError> {
         let LiveSettings { transport, retransmission, timeout, linger, .. } = *settings;
         let source = location.source(&SourceSettings { transport, retransmission, timeout })?;
-        let (kind, shift) = (location.kind(), shift_options(settings, folder));
+        let (kind, shift) = (location.kind(), shift_options((settings, captions), folder));
         // Titles come by the connection, so that no packet is missing.
         let is_stored = settings.stored && matches!(transport, SourceTransport::Auto | SourceTransport::Tcp);
         let title_segment = is_stored.then_some(settings.segment);
@@ -148,7 +150,7 @@ impl LivePlace {
         if shift.window.ladder == ladder {
             return Some(shift.clone());
         }
-        let window = WindowOptions { ladder, ..shift.window };
+        let window = WindowOptions { ladder, ..shift.window.clone() };
         Some(Arc::new(ShiftOptions { window, ..(**shift).clone() }))
     }
 }
@@ -199,10 +201,10 @@ impl Sources {
     /// Returns how the stream or channel at a path is cut.
     pub(crate) fn window_options(&self, path: &StreamPath) -> WindowOptions {
         if let Some(place) = path.list() {
-            return self.windows.get(place).copied().unwrap_or_default();
+            return self.windows.get(place).cloned().unwrap_or_default();
         }
         let Some((index, name)) = path.place() else { return WindowOptions::default() };
-        let options = self.windows.get(index).copied().unwrap_or_default();
+        let options = self.windows.get(index).cloned().unwrap_or_default();
         let place = self.places.iter().nth(index);
         let ladder = place.and_then(|place| self.live.get(place)?.ladders.of_stream(place, name));
         WindowOptions { ladder: ladder.map(|ladder| LadderId::of(&ladder)), ..options }

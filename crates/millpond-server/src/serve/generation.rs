@@ -68,7 +68,8 @@ impl Generation {
             before.map(|before| &*before.gates),
         );
         let gates = Arc::new(gates.map_err(|error| ServeError::Access(error.to_string()))?);
-        let windows = config.places.iter().map(|place| window_options(&place.live)).collect();
+        let window = |place: &PlaceConfig| window_options(&place.live, &place.manifests.captions);
+        let windows = config.places.iter().map(window).collect();
         let (assets, live) = ((parts.library.clone(), places.clone()), live_places(config)?);
         let sources = Sources::new(assets, live, windows, &config.rtsp.channels, parts.manager.clone());
         let sources = Arc::new(sources.with_cluster(parts.cluster.clone(), feeds_nodes(config)));

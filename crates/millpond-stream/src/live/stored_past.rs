@@ -60,10 +60,11 @@ impl Windows {
         if let Some(known) = known.filter(is_newest) {
             return Some(known);
         }
-        let (of, limits) = (path.clone(), options.window.limits());
+        let (of, limits, captions) = (path.clone(), options.window.limits(), options.window.captions.clone());
         let made = tokio::task::spawn_blocking(move || {
             let (run, window) = shift.ended(&of, limits)?;
             let bytes = shift.memory() + window.heap_bytes();
+            let window = window.with_captions(captions);
             Some((LiveWindow::new(run, window, FOREVER, Some(shift)), bytes))
         });
         let (window, bytes) = made.await.ok().flatten()?;

@@ -5,7 +5,10 @@ use super::{
     window_track::{PackagedTrack, packaged},
 };
 use crate::{cannot_open::CannotOpen, fragmenter::fits, graph::LiveMemory};
-use millpond_package::live::{CutRules, SegmentNumber, TargetDuration, Window, WindowLimits};
+use millpond_package::{
+    CaptionRule,
+    live::{CutRules, SegmentNumber, TargetDuration, Window, WindowLimits},
+};
 use millpond_store::ring::{RingError, RingWriter};
 use std::{
     collections::HashMap,
@@ -30,8 +33,8 @@ const LATE: Duration = Duration::from_secs(15);
 /// Most windows that stay so.
 const MOST_LATE: usize = 64;
 
-/// How a stream is cut, and which segments are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a stream is cut, which segments are kept, and what manifests announce.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowOptions {
     /// Longest part; `None` makes each segment one part.
     pub part: Option<Duration>,
@@ -43,6 +46,8 @@ pub struct WindowOptions {
     pub bytes: u64,
     /// The ladder of a stream that is one rendition of several.
     pub ladder: Option<LadderId>,
+    /// The rule by which manifests announce captions within pictures.
+    pub captions: Arc<CaptionRule>,
 }
 
 /// Name of a ladder, whose streams are cut at the same times.
@@ -66,6 +71,7 @@ impl Default for WindowOptions {
             listed: Duration::from_secs(30),
             bytes: 64 << 20,
             ladder: None,
+            captions: Arc::default(),
         }
     }
 }
@@ -435,7 +441,7 @@ impl Inner {
             None => least.unwrap_or_else(|| first_discontinuity(now)),
         };
         let tracks = tracks.iter().map(PackagedTrack::of_window).collect();
-        let mut window = Window::new(options.limits(), tracks, discontinuity);
+        let mut window = Window::new(options.limits(), tracks, discontinuity).with_captions(options.captions.clone());
         match (shift, ladder) {
             (Some(shift), None) => shift.restore(&mut window),
             // Neither numbers nor discontinuities of an earlier run are those of the other streams.

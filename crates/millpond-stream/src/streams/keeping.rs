@@ -27,7 +27,7 @@ impl Streams {
     /// Opens the past of a stream on the disk, where it has one. It waits for the disk for [`OPENING`] at most.
     async fn open_past(&self, stream: &LiveStream) -> Option<(Arc<TimeShift>, WindowOptions)> {
         let options = stream.shift()?.clone();
-        let (windows, path, window) = (self.windows.clone(), stream.path().to_owned(), options.window);
+        let (windows, path, window) = (self.windows.clone(), stream.path().to_owned(), options.window.clone());
         if let Some(known) = windows.shift(&path) {
             return Some((known, window));
         }
@@ -64,7 +64,7 @@ async fn keep(streams: Weak<Streams>, stream: Arc<LiveStream>, mut past: Option<
             continue;
         };
         let Ok(feed) = stream.feed(&streams.means, PATIENCE).await else { break };
-        let window = streams.window(&Program::live(&feed), *options);
+        let window = streams.window(&Program::live(&feed), options.clone());
         drop((feed, streams));
         let Ok(window) = window else { break };
         if !window.has_past() {

@@ -1,4 +1,4 @@
-//! Search for captions in all pictures of a track.
+//! Search for captions in the pictures of a track.
 
 use super::{CaptionChannels, cc_data};
 use crate::codec::nal::{ATSC_CAPTIONS, NalSyntax};
@@ -13,7 +13,7 @@ pub struct CaptionSearch {
 }
 
 impl CaptionSearch {
-    /// Examines a picture of NAL units, each after its length in `length_size` bytes.
+    /// Examines a picture of NAL units, each after its length in `length_size` bytes. It may be truncated.
     pub fn picture(&mut self, (syntax, length_size): (NalSyntax, u8), picture: &[u8]) {
         let mut rest = picture;
         while let Some((field, after)) = rest.split_at_checked(usize::from(length_size).max(1)) {
@@ -22,6 +22,18 @@ impl CaptionSearch {
             syntax.for_captions(unit, |data| self.user_data(data));
             rest = behind;
         }
+    }
+
+    /// Returns the channels found so far.
+    #[must_use]
+    pub const fn found(&self) -> CaptionChannels {
+        self.found
+    }
+
+    /// Returns the channels of a search that could not examine all pictures; `None` where none was found.
+    #[must_use]
+    pub fn partial(&self) -> Option<CaptionChannels> {
+        Some(self.found).filter(|found| !found.is_empty())
     }
 
     /// Returns the channels; `None` where there are captions and no channel is known.

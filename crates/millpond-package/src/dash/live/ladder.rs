@@ -7,7 +7,7 @@ use super::{ENTRY, ManifestView, Period, clock, head};
 use crate::{
     dash::sets::{Templates, sets},
     live::{Extent, Rung, Segment, Tracks},
-    manifest::track_listing::TrackListing,
+    manifest::{captions::CaptionListing, track_listing::TrackListing},
     writing::xml::Writer,
 };
 use std::time::Duration;
@@ -91,6 +91,10 @@ impl Templates for Ladder<'_> {
 
     fn same_times(&self, _: &TrackListing<'_>, _: &TrackListing<'_>) -> bool {
         false
+    }
+
+    fn captions(&self, tracks: &[TrackListing<'_>]) -> CaptionListing<'_> {
+        self.tracks.caption_rule().map_or(CaptionListing::Unknown, |rule| CaptionListing::of(rule, tracks))
     }
 
     fn template(&self, w: &mut Writer, track: &TrackListing<'_>) {

@@ -45,6 +45,7 @@ impl Window {
             sap_type: (of_track.kind != MediaKind::Video).then_some(1),
             headers: &[],
             source: None,
+            shown_captions: self.captions(place),
             place,
             periods: &[],
         })

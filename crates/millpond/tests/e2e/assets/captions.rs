@@ -4,11 +4,12 @@ use crate::support::{self, Server, clips};
 use std::{fs, path::Path, process::Command, sync::OnceLock};
 
 /// Letters of the captions, an even number.
-const LETTERS: &str = "HELLO!";
-const CHANNEL: &str = "#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID=\"cc\",";
+pub(crate) const LETTERS: &str = "HELLO!";
+/// The beginning of each tag of a channel.
+pub(crate) const CHANNEL: &str = "#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID=\"cc\",";
 
-/// A place with the same captioned pictures in MP4 and in a transport stream, and a transport stream without captions. Made once.
-fn place() -> &'static str {
+/// A place with the same captioned pictures in each container, and a transport stream without captions. Made once.
+pub(crate) fn place() -> &'static str {
     static FOLDER: OnceLock<String> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captions-1");
@@ -22,6 +23,9 @@ fn place() -> &'static str {
         fs::write(&captioned, with_captions(&fs::read(raw.join("plain.h264")).unwrap())).unwrap();
         clips::make(&served.join("film.mp4"), &format!("-r 25 -i {} -c copy", captioned.display()));
         clips::make(&served.join("packets.ts"), &format!("-i {} -c copy", served.join("film.mp4").display()));
+        for other in ["film.mkv", "film.flv"] {
+            clips::make(&served.join(other), &format!("-i {} -c copy", served.join("film.mp4").display()));
+        }
         served.to_str().unwrap().to_owned()
     })
 }
@@ -63,22 +67,27 @@ fn text(server: &Server, path: &str) -> String {
 }
 
 #[test]
-fn indexing_finds_captions_in_transport_streams() {
+fn indexing_finds_captions_in_pictures_that_it_reads() {
     let server = &Server::start(&[place()]);
+    let captioned = ["packets.ts", "film.mkv", "film.flv"];
     for list in ["index.m3u8", "ts/index.m3u8"] {
-        let found = text(server, &format!("packets.ts/{list}"));
-        let expected = format!("{CHANNEL}NAME=\"CC1\",DEFAULT=NO,AUTOSELECT=YES,INSTREAM-ID=\"CC1\"\n");
-        assert!(found.contains(&expected) && found.contains(",CLOSED-CAPTIONS=\"cc\"\n"), "{found}");
-        assert_eq!(found.matches("TYPE=CLOSED-CAPTIONS").count(), 1, "{found}");
+        for title in captioned {
+            let found = text(server, &format!("{title}/{list}"));
+            let expected = format!("{CHANNEL}NAME=\"CC1\",DEFAULT=NO,AUTOSELECT=YES,INSTREAM-ID=\"CC1\"\n");
+            assert!(found.contains(&expected) && found.contains(",CLOSED-CAPTIONS=\"cc\"\n"), "{title}: {found}");
+            assert_eq!(found.matches("TYPE=CLOSED-CAPTIONS").count(), 1, "{title}: {found}");
+        }
         let silent = text(server, &format!("silent.ts/{list}"));
         assert!(silent.contains(",CLOSED-CAPTIONS=NONE\n") && !silent.contains("TYPE=CLOSED"), "{silent}");
         // Pictures of MP4 are not read for the index.
         let unknown = text(server, &format!("film.mp4/{list}"));
         assert!(unknown.contains("#EXT-X-STREAM-INF") && !unknown.contains("CLOSED-CAPTIONS"), "{unknown}");
     }
-    let mpd = text(server, "packets.ts/index.mpd");
-    let expected = "<Accessibility schemeIdUri=\"urn:scte:dash:cc:cea-608:2015\" value=\"CC1=und\"/>";
-    assert!(mpd.contains(expected) && !mpd.contains("cea-708"), "{mpd}");
+    for title in captioned {
+        let mpd = text(server, &format!("{title}/index.mpd"));
+        let expected = "<Accessibility schemeIdUri=\"urn:scte:dash:cc:cea-608:2015\" value=\"CC1=und\"/>";
+        assert!(mpd.contains(expected) && !mpd.contains("cea-708"), "{title}: {mpd}");
+    }
     for other in ["silent.ts", "film.mp4"] {
         assert!(!text(server, &format!("{other}/index.mpd")).contains("urn:scte:dash:cc"), "{other}");
     }
@@ -91,7 +100,7 @@ fn segment(server: &Server, parts: &[&str], file: &Path) {
 }
 
 /// Number of pictures in which ffprobe sees captions.
-fn captioned_pictures(file: &Path) -> usize {
+pub(crate) fn captioned_pictures(file: &Path) -> usize {
     let mut ffprobe = Command::new("ffprobe");
     ffprobe.args(["-v", "error", "-select_streams", "v", "-show_frames", "-show_entries", "frame=side_data_list"]);
     let output = ffprobe.arg(file).output().unwrap();
@@ -99,7 +108,7 @@ fn captioned_pictures(file: &Path) -> usize {
 }
 
 /// The captions that ffmpeg reads in pictures, as SubRip.
-fn read_captions(file: &Path) -> String {
+pub(crate) fn read_captions(file: &Path) -> String {
     let source = format!("movie={}[out0+subcc]", file.display());
     let args = ["-v", "error", "-nostdin", "-f", "lavfi", "-i", &source, "-map", "0:s", "-f", "srt", "-"];
     let output = Command::new("ffmpeg").args(args).output().unwrap();

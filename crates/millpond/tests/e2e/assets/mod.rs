@@ -1,7 +1,7 @@
 //! Stored media as assets.
 
 mod artwork;
-mod captions;
+pub(crate) mod captions;
 mod chapters;
 mod damage;
 mod encrypted;

@@ -1,6 +1,7 @@
 //! Live streams and recordings.
 
 mod balance;
+mod captions;
 mod channels;
 pub(crate) mod cues;
 mod hls;
