@@ -112,6 +112,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Movie {
         tracks,
         clips: Vec::new(),
         chapters: Vec::new(),
+        programmes: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),

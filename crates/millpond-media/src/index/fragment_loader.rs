@@ -207,6 +207,7 @@ fn bare(movie: &Movie) -> Movie {
         tracks: Vec::new(),
         clips: Vec::new(),
         chapters: Vec::new(),
+        programmes: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: movie.system_headers.clone(),

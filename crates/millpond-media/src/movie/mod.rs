@@ -5,6 +5,7 @@ pub(crate) mod descriptions;
 pub(crate) mod edits;
 pub(crate) mod extraction;
 pub(crate) mod outline;
+pub(crate) mod programme;
 pub(crate) mod purpose;
 pub(crate) mod sample_table;
 pub(crate) mod stitched;
@@ -17,8 +18,8 @@ use crate::{
     budget::MOST_SKIPPED,
     codec::{Codec, captions::CaptionChannels, make::Made},
     movie::{
-        chapter::Chapter, descriptions::Descriptions, extraction::Extraction, outline::Outline, purpose::Purposes,
-        sample_table::SampleTable,
+        chapter::Chapter, descriptions::Descriptions, extraction::Extraction, outline::Outline,
+        programme::FileProgramme, purpose::Purposes, sample_table::SampleTable,
     },
     protection::{Protection, SystemHeader},
     units::Timescale,
@@ -41,6 +42,8 @@ pub struct Movie {
     pub clips: Vec<Track>,
     /// Chapters, in the order of their times. Those of Matroska files count from the segment's time 0.
     pub chapters: Vec<Chapter>,
+    /// Programmes of a transport stream, in the order of its association table; none in other files.
+    pub programmes: Vec<FileProgramme>,
     /// Tracks left out, and tracks whose samples end early (also in `tracks`), each with the reason. Other tracks are
     /// not affected.
     pub skipped: Vec<SkippedTrack>,
@@ -163,6 +166,7 @@ impl Movie {
             tracks,
             clips: Vec::new(),
             chapters: Vec::new(),
+            programmes: Vec::new(),
             skipped,
             external_media: None,
             system_headers: Vec::new(),
@@ -210,6 +214,7 @@ impl Movie {
             + self.extraction.as_ref().map_or(0, |extraction| extraction.heap_bytes())
             + self.stitched.as_ref().map_or(0, |stitched| stitched.heap_bytes())
             + self.chapters.iter().map(Chapter::heap_bytes).sum::<usize>()
+            + self.programmes.iter().map(FileProgramme::heap_bytes).sum::<usize>()
             + self.skipped.iter().map(|s| std::mem::size_of::<SkippedTrack>() + s.reason.len()).sum::<usize>()
     }
 }

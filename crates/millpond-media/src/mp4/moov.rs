@@ -208,6 +208,7 @@ impl MovieDraft {
             tracks,
             clips,
             chapters: self.chapters,
+            programmes: Vec::new(),
             skipped: self.skipped,
             external_media: self.external_media,
             system_headers: self.system_headers.movie,

@@ -98,6 +98,7 @@ fn composed(lanes: BTreeMap<Lane, Vec<(usize, Track)>>, items: &[StitchItem], ob
         tracks,
         clips,
         chapters: Vec::new(),
+        programmes: Vec::new(),
         skipped: Vec::<SkippedTrack>::new(),
         external_media: None,
         system_headers: Vec::new(),

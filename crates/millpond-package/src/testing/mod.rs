@@ -158,6 +158,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Arc<Movie> {
         tracks,
         clips: Vec::new(),
         chapters: Vec::new(),
+        programmes: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),

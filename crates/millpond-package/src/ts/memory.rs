@@ -61,6 +61,7 @@ pub(crate) fn movie_of(tracks: Vec<Track>) -> Arc<Movie> {
         tracks,
         clips: Vec::new(),
         chapters: Vec::new(),
+        programmes: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),

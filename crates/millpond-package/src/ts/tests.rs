@@ -89,6 +89,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         tracks: codecs.iter().map(track).collect(),
         clips: Vec::new(),
         chapters: Vec::new(),
+        programmes: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),
