@@ -47,6 +47,8 @@ pub(crate) struct Member {
     pub(crate) video: bool,
     pub(crate) audio: bool,
     pub(crate) text: bool,
+    /// Number of the programme of a transport stream; `None` for the first one.
+    pub(crate) programme: Option<u16>,
 }
 
 /// A file of subtitles beside the media.
@@ -59,7 +61,8 @@ pub(crate) struct SidecarFile {
 
 impl Member {
     fn whole(path: ObjectPath) -> Self {
-        Self { path, language: None, named: Vec::new(), bandwidth: None, video: true, audio: true, text: true }
+        let (language, bandwidth, programme) = (None, None, None);
+        Self { path, language, named: Vec::new(), bandwidth, video: true, audio: true, text: true, programme }
     }
 
     /// Returns the member as a source of a presentation; `movie` is the index of its file.
@@ -90,6 +93,12 @@ pub(crate) fn single(path: &ObjectPath, beside: &[Entry]) -> Result<Recipe, Libr
     bounded(&folder, "subtitle", sidecars.len())?;
     let sidecars = sidecars.iter().filter_map(|e| sidecar(&folder, &e.name, Some(title))).collect();
     Ok(Recipe { members: vec![Member::whole(path.clone())], sidecars, ..Recipe::default() })
+}
+
+/// The recipe of one programme of the file that a recipe is for.
+pub(crate) fn of_programme(mut recipe: Recipe, programme: u16) -> Recipe {
+    recipe.members.iter_mut().for_each(|member| member.programme = Some(programme));
+    recipe
 }
 
 /// The recipe of a folder. Its media files are renditions of one title, and all of its subtitle files belong to it.

@@ -7,7 +7,11 @@ use crate::{
     folder::grouping::{Member, Recipe, SidecarFile},
     index_files::{SEED, fnv},
     library::{
-        Library, Purpose, folder_path, frames::Frames, index::HEAD, segments::JoinedPlaylist, stitching::missing,
+        Library, Purpose, folder_path,
+        frames::Frames,
+        index::{HEAD, MemberPart},
+        segments::JoinedPlaylist,
+        stitching::missing,
     },
     names,
     options::AssetOptions,
@@ -154,9 +158,10 @@ impl Library {
             return self.segments(place, member, need.0).await;
         }
         let object = self.store.open_head(place, &member.path, HEAD).await?;
-        let movie = self.movie(&object, need, Arc::default()).await?;
+        let movie = self.movie(&object, need, MemberPart::of(member)).await?;
+        has_programme(member, &movie)?;
         let mut depends = vec![object.clone()];
-        let media = match (&movie.external_media, Frames::of(&movie)) {
+        let media = match (&movie.external_media, Frames::of(&movie, member.programme)) {
             (Some(location), _) => {
                 let media = self.store.open(place, &external(&member.path, location)?).await?;
                 depends.push(media.clone());
@@ -171,13 +176,15 @@ impl Library {
     /// Opens the segments of an HLS playlist, and indexes them as one object.
     async fn segments(&self, place: &str, member: &Member, purpose: Purpose) -> Result<OpenedFile, LibraryError> {
         let JoinedPlaylist { playlist, object, starts, heap_bytes } = self.joined(place, &member.path).await?;
-        let movie = self.movie(&object, (purpose, Detail::Samples), starts).await?;
+        let part = MemberPart { joints: starts, ..MemberPart::of(member) };
+        let movie = self.movie(&object, (purpose, Detail::Samples), part).await?;
+        has_programme(member, &movie)?;
         if movie.external_media.is_some() {
             let why =
                 "found segments that refer to another file for their media, expected the media in them".to_owned();
             return Err(LibraryError::Manifest { manifest: member.path.to_string(), why });
         }
-        let media = match Frames::of(&movie) {
+        let media = match Frames::of(&movie, member.programme) {
             Some(frames) => self.store.derived(&object, Arc::new(frames)),
             None => object.clone(),
         };
@@ -185,16 +192,15 @@ impl Library {
         Ok(OpenedFile { source: member.source(movie), media, depends: vec![playlist], joined })
     }
 
-    /// Returns the index of an object. An object that ends too early and may still grow is an error. `joints` are the offsets at which
-    /// a segment begins that is joined with others.
+    /// Returns the index of a part of an object. An object that ends too early and may still grow is an error.
     async fn movie(
         &self,
         object: &Arc<Object>,
         (purpose, detail): (Purpose, Detail),
-        joints: Arc<[u64]>,
+        part: MemberPart,
     ) -> Result<Arc<Movie>, LibraryError> {
         let meta = object.meta();
-        let movie = self.indexes.get_joined(object, (purpose, detail), joints).await;
+        let movie = self.indexes.get_part(object, (purpose, detail), part).await;
         let cut_short = match &movie {
             Ok(movie) => movie.cut_short,
             Err(error) => error.is_cut_short(meta.len),
@@ -209,7 +215,7 @@ impl Library {
     pub(crate) async fn is_being_copied(&self, place: &str, path: &ObjectPath) -> bool {
         let Ok(object) = self.store.open(place, path).await else { return false };
         matches!(
-            self.movie(&object, (Purpose::Listing, Detail::Outline), Arc::default()).await,
+            self.movie(&object, (Purpose::Listing, Detail::Outline), MemberPart::default()).await,
             Err(LibraryError::BeingCopied { .. })
         )
     }
@@ -281,6 +287,24 @@ impl Library {
         let bytes = self.store.read_all(&object, 0..len).await?;
         building.depends.push(object);
         Ok(bytes)
+    }
+}
+
+impl MemberPart {
+    /// Returns the part of its object that a member is.
+    fn of(member: &Member) -> Self {
+        Self { programme: member.programme, ..Self::default() }
+    }
+}
+
+/// Asserts that the index of a member has programmes, if one was chosen.
+fn has_programme(member: &Member, movie: &Movie) -> Result<(), LibraryError> {
+    match member.programme {
+        Some(number) if movie.programmes.is_empty() => {
+            let what = format!("no programme {number}: the media is no transport stream");
+            Err(LibraryError::NoResource { asset: member.path.to_string(), what })
+        }
+        _ => Ok(()),
     }
 }
 
