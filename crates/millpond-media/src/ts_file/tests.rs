@@ -17,7 +17,7 @@ use crate::{
 use bytes::Bytes;
 use proptest::prelude::*;
 
-/// Parameter sets of 320x180 and of 336x240.
+/// Parameter sets of 320x180 and of 322x182.
 const SPS: &str = "6764000cacd941419f9f011000000300100000030320f1429960";
 const OTHER_SPS: &str = "6764000dacd941519e226c0440000003004000000c83c50a6580";
 /// PIDs of pictures and sound.

@@ -35,14 +35,14 @@ fn pictures_of_another_size_are_clips() {
     let found = scanned(&object).unwrap();
     let group = GROUP as i64;
     // The first picture is decoded a picture before it is presented.
-    let expected = [((320, 180), 3600, 35), ((336, 240), 3600 + 7 * group, 30), ((320, 180), 3600 + 13 * group, 5)];
+    let expected = [((320, 180), 3600, 35), ((322, 182), 3600 + 7 * group, 30), ((320, 180), 3600 + 13 * group, 5)];
     assert_eq!(clips(&found.movie), expected);
     let track = &found.movie.tracks[0];
     assert_eq!((size(track), track.samples.len(), track.descriptions.is_none()), ((320, 180), 40, true));
     assert_eq!(edits(&found.movie, 0), [(0, Some(3600))]);
     assert!(found.movie.clips.iter().all(|clip| clip.id == track.id && clip.enabled));
     let [SkippedTrack { reason, .. }] = &found.movie.skipped[..] else { panic!("{:?}", found.movie.skipped) };
-    assert!(reason.contains("30 frames") && reason.contains("336x240"), "{reason}");
+    assert!(reason.contains("30 frames") && reason.contains("322x182"), "{reason}");
     assert!(reason.ends_with("they are played by HLS and DASH, and left out of RTSP"), "{reason}");
     assert_extracts(&object, &found);
 }
@@ -59,7 +59,7 @@ fn clips_begin_with_a_key_frame_and_go_on_over_jumps() {
     let clips = clips(&found.movie);
     assert_eq!(
         clips.iter().map(|(size, _, count)| (*size, *count)).collect::<Vec<_>>(),
-        [((320, 180), 31), ((336, 240), 30)]
+        [((320, 180), 31), ((322, 182), 30)]
     );
     let mut decoded = found.movie.clips[1].samples.iter().map(|sample| sample.dts);
     assert!(decoded.next().is_some_and(|first| first >= 6 * GROUP as i64), "after the first recording");
