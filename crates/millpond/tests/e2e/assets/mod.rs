@@ -21,4 +21,5 @@ mod sound_end;
 mod stitched;
 mod texts;
 mod trimmed;
+mod ts_recordings;
 mod versions;
