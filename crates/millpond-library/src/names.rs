@@ -49,7 +49,7 @@ pub fn is_manifest(name: &str) -> bool {
 pub fn programme_of(path: &str) -> Option<(&str, u16)> {
     let (file, number) = path.rsplit_once('/')?;
     let is_plain = !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());
-    let number = number.parse().ok().filter(|_| is_plain)?;
+    let number = number.parse::<u16>().ok().filter(|_| is_plain)?;
     let name = file.rsplit('/').next().unwrap_or_default();
     let has_packets = is_playlist(name) || (is_media(name) && content_type(name) == "video/mp2t");
     has_packets.then_some((file, number))
