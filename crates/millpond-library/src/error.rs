@@ -173,6 +173,12 @@ impl LibraryError {
         matches!(self, Self::Index(IndexError::Origin(error)) if error.is_not_found())
     }
 
+    /// Whether there is no object at a path, or a folder.
+    pub(crate) fn is_no_file(&self) -> bool {
+        let is_folder = matches!(self, Self::Index(IndexError::Origin(OriginError::NotAFile { .. })));
+        is_folder || self.is_not_found()
+    }
+
     /// Whether an object changed after it was opened. The next attempt opens the new version.
     #[must_use]
     pub fn is_changed(&self) -> bool {

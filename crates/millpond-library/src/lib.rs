@@ -70,7 +70,7 @@ pub use folder::{
     listed::{ListedArtwork, ListedFolder, ListedRow, RowKind},
 };
 pub use library::{Library, Purpose, folder_path, index::fingerprint};
-pub use names::{content_type, is_manifest, is_media, is_playlist};
+pub use names::{content_type, is_manifest, is_media, is_playlist, programme_of};
 pub use options::{AssetOptions, LibraryOptions, Titles};
 pub use places::{PlacePath, Places};
 pub use route::{

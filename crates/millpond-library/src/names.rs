@@ -43,6 +43,18 @@ pub fn is_manifest(name: &str) -> bool {
     extension(name).is_some_and(|e| matches!(e.as_str(), "smil" | "ism"))
 }
 
+/// Splits a path with the number of a programme behind a transport stream or an HLS playlist (`films/mux.ts/7`) into the file and the
+/// number. `None` for other paths.
+#[must_use]
+pub fn programme_of(path: &str) -> Option<(&str, u16)> {
+    let (file, number) = path.rsplit_once('/')?;
+    let is_plain = !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number.parse::<u16>().ok().filter(|_| is_plain)?;
+    let name = file.rsplit('/').next().unwrap_or_default();
+    let has_packets = is_playlist(name) || (is_media(name) && content_type(name) == "video/mp2t");
+    has_packets.then_some((file, number))
+}
+
 /// Whether a name is a list of renditions in the URL.
 pub(crate) fn is_url_set(name: &str) -> bool {
     extension(name).is_some_and(|e| e == "urlset")
@@ -154,6 +166,18 @@ mod tests {
         assert_eq!(read("deu.vtt", None), ("deu".to_owned(), false));
         assert_eq!(read("film.vtt", Some("film")), ("und".to_owned(), false));
         assert_eq!(read("film.commentary.vtt", Some("film")), ("und".to_owned(), false));
+    }
+
+    #[test]
+    fn programmes_stand_behind_transport_streams() {
+        assert_eq!(programme_of("films/mux.ts/7"), Some(("films/mux.ts", 7)));
+        assert_eq!(programme_of("mux.M2TS/65535"), Some(("mux.M2TS", 65_535)));
+        assert_eq!(programme_of("show.m3u8/12"), Some(("show.m3u8", 12)));
+        for path in
+            ["mux.ts", "mux.ts/", "mux.ts/0", "mux.ts/07", "mux.ts/+7", "mux.ts/65536", "mux.ts/v1", "a.mp4/7", "7"]
+        {
+            assert_eq!(programme_of(path), None, "{path}");
+        }
     }
 
     #[test]

@@ -39,6 +39,13 @@ impl Library {
         if names::is_media(name) || names::is_playlist(name) {
             return self.file(place, path, building).await;
         }
+        if let Some((_, programme)) = names::programme_of(path.as_str()) {
+            match self.file(place, &path.parent(), building).await {
+                // A folder may have such a name too.
+                Err(error) if error.is_no_file() => {}
+                found => return found.map(|recipe| grouping::of_programme(recipe, programme)),
+            }
+        }
         // The name stands for a format that is not read; the bytes may be of another one.
         if Foreign::of_name(name).is_some() {
             match self.file(place, path, building).await {

@@ -62,6 +62,7 @@ pub use movie::{
     edits::{Hidden, Span, clip_spans, spans},
     extraction::{Extraction, PacketForm},
     outline::{FragmentTimes, Outline},
+    programme::FileProgramme,
     purpose::{Purpose, Purposes},
     sample_table::{Sample, SampleTable, SampleTableBuilder, Samples},
     stitched::Stitched,

@@ -24,7 +24,7 @@ use maker::Maker;
 /// A way to make the bytes of an object of those of another one, its source.
 pub trait Derivation: Send + Sync + fmt::Debug {
     /// Name of the object, for its path below the source's. Derivations of one name make the same of one version.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Length of the object in bytes.
     fn length(&self) -> u64;
@@ -70,10 +70,10 @@ impl Store {
     /// Its slices are cached in memory only: those of its source are on the disk. Each slice is made alone, within the memory budget.
     #[must_use]
     pub fn derived(&self, source: &Arc<Object>, derivation: Arc<dyn Derivation>) -> Arc<Object> {
-        let name = derivation.name();
-        self.derived_objects().get_or_make(source.named().hash, source, name, || {
+        let name = derivation.name().to_owned();
+        self.derived_objects().get_or_make(source.named().hash, source, &name, || {
             let meta = meta(source, &*derivation);
-            let path = source.path().join(name).unwrap_or_else(|_| source.path().clone());
+            let path = source.path().join(&name).unwrap_or_else(|_| source.path().clone());
             let named = Named::new(&source.source().name, &path, &meta);
             let maker = Maker::new(self.clone(), source.clone(), derivation);
             let origin = DerivedOrigin { maker: Arc::new(maker), meta: meta.clone() };

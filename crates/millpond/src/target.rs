@@ -56,12 +56,30 @@ pub(crate) struct Indexed {
 
 /// Reads the index of an object.
 pub(crate) async fn index(store: &Store, object: &Arc<Object>) -> Result<Indexed, Box<dyn Error>> {
-    let mut indexer = Indexer::new(object.meta().len);
+    index_of_programme(store, object, None).await
+}
+
+/// Reads the index of an object; of one programme, if it is a transport stream and a number is given.
+pub(crate) async fn index_of_programme(
+    store: &Store,
+    object: &Arc<Object>,
+    programme: Option<u16>,
+) -> Result<Indexed, Box<dyn Error>> {
+    let mut indexer = Indexer::new(object.meta().len).of_programme(programme);
     let (mut ranges, mut batches, mut bytes) = (0, 0, 0);
     loop {
         match indexer.poll() {
             Err(error) => return Err(unreadable(store, object, &error).await.into()),
-            Ok(Step::Done(movie)) => return Ok(Indexed { movie, ranges, batches, bytes }),
+            Ok(Step::Done(movie)) => {
+                if let Some(number) = programme.filter(|_| movie.programmes.is_empty()) {
+                    return Err(format!(
+                        "{}: found no transport stream, expected one with programme {number}",
+                        object.path()
+                    )
+                    .into());
+                }
+                return Ok(Indexed { movie, ranges, batches, bytes });
+            }
             Ok(Step::Need(needed)) => {
                 batches += 1;
                 for range in needed {

@@ -54,6 +54,8 @@ pub(crate) struct Member {
     pub(crate) video: bool,
     pub(crate) audio: bool,
     pub(crate) text: bool,
+    /// Number of the programme of a transport stream; `None` for the first one.
+    pub(crate) programme: Option<u16>,
 }
 
 /// A file of subtitles beside the media.
@@ -78,6 +80,7 @@ impl Member {
             video: true,
             audio: true,
             text: true,
+            programme: None,
         }
     }
 
@@ -109,6 +112,12 @@ pub(crate) fn single(path: &ObjectPath, beside: &[Entry]) -> Result<Recipe, Libr
     bounded(&folder, "subtitle", sidecars.len())?;
     let sidecars = sidecars.iter().filter_map(|e| sidecar(&folder, &e.name, Some(title))).collect();
     Ok(Recipe { members: vec![Member::whole(path.clone())], sidecars, ..Recipe::default() })
+}
+
+/// The recipe of one programme of the file that a recipe is for.
+pub(crate) fn of_programme(mut recipe: Recipe, programme: u16) -> Recipe {
+    recipe.members.iter_mut().for_each(|member| member.programme = Some(programme));
+    recipe
 }
 
 /// The recipe of a folder. Its media files are renditions of one title, and all of its subtitle files belong to it.

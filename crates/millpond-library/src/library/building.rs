@@ -9,7 +9,7 @@ use crate::{
     library::{
         Library, Purpose, folder_path,
         frames::Frames,
-        index::HEAD,
+        index::{HEAD, MemberPart},
         segments::{JoinedPlaylist, JoinedStretch, SegmentKind},
         stitching::missing,
     },
@@ -224,9 +224,10 @@ impl Library {
             return self.segments(place, member, need.0).await;
         }
         let object = self.store.open_head(place, &member.path, HEAD).await?;
-        let movie = self.movie(&object, need, Arc::default()).await?;
+        let movie = self.movie(&object, need, MemberPart::of(member)).await?;
+        has_programme(member, &movie)?;
         let mut depends = vec![object.clone()];
-        let media = match (&movie.external_media, Frames::of(&movie)) {
+        let media = match (&movie.external_media, Frames::of(&movie, member.programme)) {
             (Some(location), _) => {
                 let media = self.store.open(place, &external(&member.path, location)?).await?;
                 depends.push(media.clone());
@@ -245,12 +246,14 @@ impl Library {
         let are_several = stretches.len() > 1;
         let mut files = Vec::with_capacity(stretches.len());
         for JoinedStretch { line, object, starts, heap_bytes } in stretches {
-            let movie = self.movie(&object, (purpose, Detail::Samples), starts).await?;
+            let part = MemberPart { joints: starts, ..MemberPart::of(member) };
+            let movie = self.movie(&object, (purpose, Detail::Samples), part).await?;
+            has_programme(member, &movie)?;
             if movie.external_media.is_some() {
                 let why = "found segments that refer to another file for their media, expected the media in them";
                 return Err(wrong(format!("line {line}: {why}")));
             }
-            let media = match Frames::of(&movie) {
+            let media = match Frames::of(&movie, member.programme) {
                 Some(frames) => self.store.derived(&object, Arc::new(frames)),
                 None => object.clone(),
             };
@@ -265,16 +268,15 @@ impl Library {
         Ok(files)
     }
 
-    /// Returns the index of an object. An object that ends too early and may still grow is an error. `joints` are the offsets at which
-    /// a segment begins that is joined with others.
+    /// Returns the index of a part of an object. An object that ends too early and may still grow is an error.
     async fn movie(
         &self,
         object: &Arc<Object>,
         (purpose, detail): (Purpose, Detail),
-        joints: Arc<[u64]>,
+        part: MemberPart,
     ) -> Result<Arc<Movie>, LibraryError> {
         let meta = object.meta();
-        let movie = self.indexes.get_joined(object, (purpose, detail), joints).await;
+        let movie = self.indexes.get_part(object, (purpose, detail), part).await;
         let cut_short = match &movie {
             Ok(movie) => movie.cut_short,
             Err(error) => error.is_cut_short(meta.len),
@@ -289,7 +291,7 @@ impl Library {
     pub(crate) async fn is_being_copied(&self, place: &str, path: &ObjectPath) -> bool {
         let Ok(object) = self.store.open(place, path).await else { return false };
         matches!(
-            self.movie(&object, (Purpose::Listing, Detail::Outline), Arc::default()).await,
+            self.movie(&object, (Purpose::Listing, Detail::Outline), MemberPart::default()).await,
             Err(LibraryError::BeingCopied { .. })
         )
     }
@@ -340,6 +342,24 @@ impl Library {
         let bytes = self.store.read_all(&object, 0..len).await?;
         building.depends.push(object);
         Ok(bytes)
+    }
+}
+
+impl MemberPart {
+    /// Returns the part of its object that a member is.
+    fn of(member: &Member) -> Self {
+        Self { programme: member.programme, ..Self::default() }
+    }
+}
+
+/// Asserts that the index of a member has programmes, if one was chosen.
+fn has_programme(member: &Member, movie: &Movie) -> Result<(), LibraryError> {
+    match member.programme {
+        Some(number) if movie.programmes.is_empty() => {
+            let what = format!("no programme {number}: the media is no transport stream");
+            Err(LibraryError::NoResource { asset: member.path.to_string(), what })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -7,26 +7,31 @@ use std::{ops::Range, sync::Arc};
 
 /// The frames of a file in which they are scattered over packets.
 #[derive(Debug)]
-pub(super) struct Frames(Arc<Movie>);
+pub(super) struct Frames {
+    movie: Arc<Movie>,
+    /// Name of the object: that of the programme's frames, where one was chosen.
+    name: String,
+}
 
 impl Frames {
-    /// Returns the frames of a file; `None` where they are ranges of the file itself.
-    pub(super) fn of(movie: &Arc<Movie>) -> Option<Self> {
-        movie.extraction.as_ref().map(|_| Self(movie.clone()))
+    /// Returns the frames of a file, or of the programme that was chosen in it; `None` where they are ranges of the file itself.
+    pub(super) fn of(movie: &Arc<Movie>, programme: Option<u16>) -> Option<Self> {
+        let name = programme.map_or_else(|| "frames".to_owned(), |number| format!("frames-{number}"));
+        movie.extraction.as_ref().map(|_| Self { movie: movie.clone(), name })
     }
 
     fn extraction(&self) -> Result<&Extraction, String> {
-        self.0.extraction.as_deref().ok_or_else(|| "no frames".to_owned())
+        self.movie.extraction.as_deref().ok_or_else(|| "no frames".to_owned())
     }
 }
 
 impl Derivation for Frames {
-    fn name(&self) -> &'static str {
-        "frames"
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn length(&self) -> u64 {
-        self.0.extraction.as_ref().map_or(0, |extraction| extraction.len())
+        self.movie.extraction.as_ref().map_or(0, |extraction| extraction.len())
     }
 
     fn needs(&self, range: &Range<u64>) -> Result<Range<u64>, String> {

@@ -36,10 +36,21 @@ struct Key {
     version: String,
     len: u64,
     detail: Detail,
+    /// Number of the programme that was chosen.
+    programme: Option<u16>,
+}
+
+/// The part of an object that an index is of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemberPart {
+    /// Offsets at which a segment begins, where the object consists of joined segments.
+    pub(crate) joints: Arc<[u64]>,
+    /// Number of the programme of a transport stream; `None` for the first one.
+    pub(crate) programme: Option<u16>,
 }
 
 impl Key {
-    fn of(object: &Object, detail: Detail) -> Self {
+    fn of(object: &Object, detail: Detail, programme: Option<u16>) -> Self {
         let meta = object.meta();
         Self {
             place: object.place().to_owned(),
@@ -47,6 +58,7 @@ impl Key {
             version: meta.version.to_string(),
             len: meta.len,
             detail,
+            programme,
         }
     }
 
@@ -62,12 +74,16 @@ impl Key {
     }
 
     fn file_name(&self) -> String {
-        let text = format!("{}\0{}\0{}\0{}\0{:?}", self.place, self.path, self.version, self.len, self.detail);
+        let mut text = format!("{}\0{}\0{}\0{}\0{:?}", self.place, self.path, self.version, self.len, self.detail);
+        if let Some(programme) = self.programme {
+            text.push_str(&format!("\0programme {programme}"));
+        }
         format!("{:016x}{:016x}.index", fnv(text.as_bytes(), SEED), fnv(text.as_bytes(), 0x9ae1_6a3b_2f90_404f))
     }
 
     fn bytes(&self) -> Vec<u8> {
-        postcard::to_stdvec(&(&self.place, &self.path, &self.version, self.len, self.detail as u8)).unwrap_or_default()
+        let Self { place, path, version, len, detail, programme } = self;
+        postcard::to_stdvec(&(place, path, version, len, *detail as u8, programme)).unwrap_or_default()
     }
 }
 
@@ -110,17 +126,17 @@ impl Indexes {
         purpose: Purpose,
         detail: Detail,
     ) -> Result<Arc<Movie>, IndexError> {
-        self.get_joined(object, (purpose, detail), Arc::default()).await
+        self.get_part(object, (purpose, detail), MemberPart::default()).await
     }
 
-    /// As [`get`](Self::get), for an object of joined segments. Each of them begins at one of `joints`.
-    pub(crate) async fn get_joined(
+    /// As [`get`](Self::get), for a part of an object.
+    pub(crate) async fn get_part(
         self: &Arc<Self>,
         object: &Arc<Object>,
         (purpose, detail): (Purpose, Detail),
-        joints: Arc<[u64]>,
+        part: MemberPart,
     ) -> Result<Arc<Movie>, IndexError> {
-        let key = Key::of(object, detail);
+        let key = Key::of(object, detail, part.programme);
         let whole = || self.memory.get(&key.whole()).filter(|movie| movie.is_indivisible);
         if let Some(movie) = self.memory.get(&key).or_else(whole) {
             return Ok(movie);
@@ -129,7 +145,7 @@ impl Indexes {
             return Err(error);
         }
         let job = || {
-            let (indexes, object, key, joints) = (self.clone(), object.clone(), key.clone(), joints.clone());
+            let (indexes, object, key, joints) = (self.clone(), object.clone(), key.clone(), part.joints.clone());
             async move {
                 let movie = indexes.load_or_build(&key, &object, (purpose, &joints[..])).await;
                 let movie = movie.inspect_err(|error| indexes.remember(&key.whole(), error))?;
@@ -148,7 +164,7 @@ impl Indexes {
 
     /// Replaces the outline of an object, which contradicts its fragments, by an index of all samples.
     pub(crate) async fn forsake_outline(self: &Arc<Self>, object: &Arc<Object>) -> Result<(), IndexError> {
-        let key = Key::of(object, Detail::Outline);
+        let key = Key::of(object, Detail::Outline, None);
         let whole = self.get(object, Purpose::Playback, Detail::Samples).await?;
         let movie = Movie { is_indivisible: true, ..(*whole).clone() };
         self.memory.remove(&key);
@@ -192,7 +208,7 @@ impl Indexes {
         }
         let started = Instant::now();
         let span = tracing::info_span!(target: trace::TARGET, "index job", millpond.path = object.path().as_str());
-        let built = self.build(object, (purpose, key.detail), joints).instrument(span).await;
+        let built = self.build(object, key, (purpose, joints)).instrument(span).await;
         let Built { movie, bytes, charges } = built.inspect_err(|_| self.counters.index_failed())?;
         self.counters.index_built(started.elapsed(), bytes);
         tracing::info!(
@@ -262,14 +278,15 @@ impl Indexes {
     async fn build(
         &self,
         object: &Arc<Object>,
-        (purpose, detail): (Purpose, Detail),
-        joints: &[u64],
+        key: &Key,
+        (purpose, joints): (Purpose, &[u64]),
     ) -> Result<Built, IndexError> {
         let mut reads = self.store.scattered(object);
         let work = Work::new(MOST_STEPS);
         let limits = IndexLimits { head: HEAD, ..IndexLimits::default() };
-        let mut indexer = Indexer::with_limits(object.meta().len, limits).with_work(work.clone()).joined_at(joints);
-        if detail == Detail::Outline {
+        let indexer = Indexer::with_limits(object.meta().len, limits).with_work(work.clone()).joined_at(joints);
+        let mut indexer = indexer.of_programme(key.programme);
+        if key.detail == Detail::Outline {
             indexer = indexer.outlining();
         }
         let mut bytes = 0;

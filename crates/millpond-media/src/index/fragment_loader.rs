@@ -208,6 +208,7 @@ fn bare(movie: &Movie) -> Movie {
         clips: Vec::new(),
         chapters: Vec::new(),
         artwork: None,
+        programmes: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: movie.system_headers.clone(),

@@ -71,6 +71,8 @@ pub struct Indexer {
     outlining: bool,
     /// Offsets at which another file begins that was joined with the one before.
     joints: Vec<u64>,
+    /// Number of the programme of a transport stream that is read.
+    programme: Option<u16>,
     /// Where the walk over all fragments begins, if no outline is found: the movie box, its offset, and what follows it.
     whole: Option<(Bytes, Lane)>,
     /// The outlined movie before its samples were compared with the media.
@@ -123,6 +125,7 @@ impl Indexer {
             limits,
             outlining: false,
             joints: Vec::new(),
+            programme: None,
             whole: None,
             outlined: None,
             chapter_track: None,
@@ -145,6 +148,13 @@ impl Indexer {
     #[must_use]
     pub fn joined_at(self, joints: &[u64]) -> Self {
         Self { joints: joints.to_vec(), ..self }
+    }
+
+    /// Reads the programme of this number, where the object is a transport stream: otherwise the first one with pictures, else with
+    /// sound.
+    #[must_use]
+    pub fn of_programme(self, programme: Option<u16>) -> Self {
+        Self { programme, ..self }
     }
 
     /// Spends each step of indexing on `work`; without this call the steps are unlimited.
@@ -256,7 +266,7 @@ impl Indexer {
                 if let Some((form, start)) = ts_file::find_packets(&bytes, self.object_len) {
                     let joints = std::mem::take(&mut self.joints);
                     let indexer = TsFileIndexer::new(self.object_len, form, start, self.work.clone()).joined_at(joints);
-                    return self.read_transport_stream(Box::new(indexer));
+                    return self.read_transport_stream(Box::new(indexer.of_programme(self.programme)));
                 }
                 if let Some(reader) = flv_file::reader(&bytes).or_else(|| sound_file::reader(&bytes)) {
                     return self.scan(Box::new(FileScan::new(self.object_len, bytes, reader, self.work.clone())));

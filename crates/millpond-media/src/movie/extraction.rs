@@ -123,12 +123,17 @@ impl Extraction {
 
     /// Bytes of heap held.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let streams = self.streams.iter().map(|stream| stream.frames.heap_bytes() + stream.units.heap_bytes());
+        let streams = self.streams.iter().map(ExtractedStream::heap_bytes);
         size_of::<Self>() + self.streams.capacity() * size_of::<ExtractedStream>() + streams.sum::<usize>()
     }
 }
 
 impl ExtractedStream {
+    /// Bytes of heap held.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.frames.heap_bytes() + self.units.heap_bytes()
+    }
+
     /// Returns the frames with bytes in a range of the extracted object.
     pub(crate) fn frames_in(&self, range: ByteRange) -> impl Iterator<Item = FramePlace> + '_ {
         let first = self.frames.at_offset(range.start).unwrap_or(0);

@@ -6,6 +6,7 @@ pub(crate) mod descriptions;
 pub(crate) mod edits;
 pub(crate) mod extraction;
 pub(crate) mod outline;
+pub(crate) mod programme;
 pub(crate) mod purpose;
 pub(crate) mod sample_table;
 pub(crate) mod stitched;
@@ -19,7 +20,7 @@ use crate::{
     codec::{Codec, captions::CaptionChannels, make::Made},
     movie::{
         artwork::Artwork, chapter::Chapter, descriptions::Descriptions, extraction::Extraction, outline::Outline,
-        purpose::Purposes, sample_table::SampleTable,
+        programme::FileProgramme, purpose::Purposes, sample_table::SampleTable,
     },
     protection::{Protection, SystemHeader},
     units::Timescale,
@@ -44,6 +45,8 @@ pub struct Movie {
     pub chapters: Vec<Chapter>,
     /// Place of the picture that the file has beside its media: a cover or poster.
     pub artwork: Option<Artwork>,
+    /// Programmes of a transport stream, in the order of its association table; none in other files.
+    pub programmes: Vec<FileProgramme>,
     /// Tracks left out, and tracks whose samples end early (also in `tracks`), each with the reason. Other tracks are
     /// not affected.
     pub skipped: Vec<SkippedTrack>,
@@ -174,6 +177,7 @@ impl Movie {
             clips: Vec::new(),
             chapters: Vec::new(),
             artwork: None,
+            programmes: Vec::new(),
             skipped,
             external_media: None,
             system_headers: Vec::new(),
@@ -243,6 +247,7 @@ impl Movie {
             + self.extraction.as_ref().map_or(0, |extraction| extraction.heap_bytes())
             + self.stitched.as_ref().map_or(0, |stitched| stitched.heap_bytes())
             + self.chapters.iter().map(Chapter::heap_bytes).sum::<usize>()
+            + self.programmes.iter().map(FileProgramme::heap_bytes).sum::<usize>()
             + self.skipped.iter().map(|s| std::mem::size_of::<SkippedTrack>() + s.reason.len()).sum::<usize>()
     }
 }

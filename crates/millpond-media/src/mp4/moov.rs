@@ -215,6 +215,7 @@ impl MovieDraft {
             clips,
             chapters: self.chapters,
             artwork,
+            programmes: Vec::new(),
             skipped: self.skipped,
             external_media: self.external_media,
             system_headers: self.system_headers.movie,

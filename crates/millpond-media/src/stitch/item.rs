@@ -84,7 +84,7 @@ impl<'a> Shown<'a> {
             if track.protection.is_some() {
                 return Err(unfit("encrypted media", "clear media: one title has one set of keys"));
             }
-            if movie.clips_of(track.id).next().is_some() {
+            if movie.extraction.is_none() && movie.clips_of(track.id).next().is_some() {
                 return Err(unfit("clips of several codecs in the file", "files with one codec in each track"));
             }
             work.spend((1 + track.edits.len() as u64) * 64 + 4 * u64::from(track.samples.len()))?;
@@ -122,13 +122,18 @@ impl<'a> Shown<'a> {
     /// Returns the tracks that are not stitched, each with the reason.
     pub(super) fn left_out(&self) -> Vec<SkippedTrack> {
         let is_chosen = |track: &&Track| self.tracks.iter().any(|(_, chosen, _)| chosen.id == track.id);
-        let others = self.item.movie.tracks.iter().filter(|track| !is_chosen(track));
-        let skipped = |track: &Track| {
-            let what = if track.kind == TrackKind::Text { "subtitles are" } else { "a second video is" };
+        let movie = &self.item.movie;
+        let named = |track: &Track, what: &str| {
             let reason = format!("item {} ({}): {what} not stitched", self.place + 1, self.item.label);
             SkippedTrack { id: track.id, reason }
         };
-        others.map(skipped).collect()
+        let others = movie.tracks.iter().filter(|track| !is_chosen(track)).map(|track| {
+            named(track, if track.kind == TrackKind::Text { "subtitles are" } else { "a second video is" })
+        });
+        // A recording whose stream changed: the track has the frames that one decoder plays.
+        let changed = movie.tracks.iter().filter(|track| is_chosen(track) && movie.clips_of(track.id).next().is_some());
+        let changed = changed.map(|track| named(track, "clips that need another decoder are"));
+        others.chain(changed).collect()
     }
 
     /// Returns the clips of the item, which begins at `start` nanoseconds of the title.

@@ -103,6 +103,7 @@ fn composed(lanes: BTreeMap<Lane, Vec<(usize, Track)>>, items: &[StitchItem], ob
         clips,
         chapters: Vec::new(),
         artwork: None,
+        programmes: Vec::new(),
         skipped: Vec::<SkippedTrack>::new(),
         external_media: None,
         system_headers: Vec::new(),

@@ -48,6 +48,21 @@ impl Mux {
         self.section(pid, 2, number, version, &body);
     }
 
+    /// Appends the service description table with the names of programmes.
+    pub(crate) fn services(&mut self, names: &[(u16, &[u8])]) {
+        let mut body = vec![0, 1, 0xff];
+        for (number, name) in names {
+            let provider = b"ARD";
+            let length = (3 + provider.len() + name.len()) as u8;
+            body.extend(number.to_be_bytes());
+            body.extend([0xfc, 0x80, length + 2, 0x48, length, 1, provider.len() as u8]);
+            body.extend_from_slice(provider);
+            body.push(name.len() as u8);
+            body.extend_from_slice(name);
+        }
+        self.section(0x11, 0x42, 1, 0, &body);
+    }
+
     pub(crate) fn unit(&mut self, pid: u16, pts: Option<u64>, data: &[u8]) {
         let fields = pts.map_or(vec![0x80, 0, 0], |pts| [&[0x80, 0x80, 5][..], &stamp(2, pts)].concat());
         self.put(pid, &[&[0, 0, 1, 0xe0, 0, 0], &fields[..], data].concat());

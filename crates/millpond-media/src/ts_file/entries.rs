@@ -1,45 +1,70 @@
 //! The sample entries of a track, made of the configurations that its stream states.
+//!
+//! Frames of one kind can follow each other in one decoder. Where the configuration changes to another kind, a clip begins.
 
+use super::parts::Part;
 use crate::{
     codec::{
         Codec, TrackKind,
         make::{self, Made},
     },
     error::MediaError,
+    movie::descriptions::Descriptions,
     mp4::sample_entries::{self, MOST_ENTRIES, SampleEntries, StoredEntry},
     ts::{TsConfiguration, TsFrame},
 };
 
 /// Path of errors.
 const PATH: &str = "the stream";
+/// Most kinds of frames of a track.
+const MOST_KINDS: usize = 16;
+/// Most configurations that are recognised when they are repeated.
+const MOST_KNOWN: usize = 64;
 
 /// Decides which frames one track can have.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     /// Configuration of the next frame, where that is new.
     next: Option<TsConfiguration>,
-    /// Configurations of pictures that were used, each with the number of its entry: its place, from 1.
-    known: Vec<TsConfiguration>,
-    played: Option<Played>,
-    /// Whether the next frames have another configuration than the track.
-    is_other: bool,
+    known: Vec<Known>,
+    kinds: Vec<Kind>,
+    /// Runs of frames with one sample entry, in order.
+    runs: Vec<Run>,
+    /// Kind of the next frames; `None` where they are left out.
+    current: Option<usize>,
+    /// Whether a decoder begins with the next frame, which must be a key frame.
+    begins: bool,
+    /// Number of sample entries.
+    entries: usize,
     /// Reason for the lack of an entry, or of some frames.
     reason: Option<MediaError>,
 }
 
+/// A configuration that was used.
 #[derive(Debug)]
-struct Played {
-    first: StoredEntry,
-    entries: SampleEntries,
+struct Known {
+    configuration: TsConfiguration,
+    kind: usize,
+    /// Number of its sample entry, from 1.
+    number: u32,
 }
 
-/// The finished entries: the one that stands for all samples, and the entries among which they are divided.
+/// Frames that can follow each other in one decoder.
 #[derive(Debug)]
-pub(super) struct Chosen {
-    pub(super) entry: StoredEntry,
-    pub(super) entries: SampleEntries,
-    /// Reason for the lack of some frames.
-    pub(super) reason: Option<MediaError>,
+struct Kind {
+    first: StoredEntry,
+    entries: SampleEntries,
+    /// Offset of its first frame in the file.
+    at: u64,
+}
+
+/// Frames with one sample entry.
+#[derive(Debug)]
+struct Run {
+    /// Number of its first sample in the track.
+    first: u32,
+    kind: usize,
+    number: u32,
 }
 
 impl Entries {
@@ -48,82 +73,145 @@ impl Entries {
         self.next = Some(configuration);
     }
 
-    /// Codec and kind of the track; `None` before its first frame.
-    pub(super) fn first(&self) -> Option<(&Codec, &TrackKind)> {
-        self.played.as_ref().map(|played| (&played.first.codec, &played.first.kind))
+    /// Codec and kind of media of the frames of a kind.
+    pub(super) fn media(&self, kind: usize) -> Option<(&Codec, &TrackKind)> {
+        self.kinds.get(kind).map(|kind| (&kind.first.codec, &kind.first.kind))
     }
 
-    /// Whether the track has a frame that would be sample `number`. `at` is the place of the frame in the file.
-    pub(super) fn accept(&mut self, frame: &TsFrame, number: u32, at: u64) -> bool {
+    /// Returns the kind of a frame that would be sample `number`; `None` if the track has no such frame. `at` is its place in the file.
+    pub(super) fn accept(&mut self, frame: &TsFrame, number: u32, at: u64) -> Option<usize> {
         if let Some(configuration) = self.next.take() {
             self.change(configuration, &frame.data, number, at);
         }
-        self.played.is_some() && !self.is_other
+        let kind = self.current?;
+        if self.begins && !frame.is_sync {
+            return None;
+        }
+        self.begins = false;
+        Some(kind)
     }
 
     fn change(&mut self, configuration: TsConfiguration, frame: &[u8], number: u32, at: u64) {
-        let is_picture = matches!(configuration, TsConfiguration::Avc { .. } | TsConfiguration::Hevc { .. });
-        // The picture size of the rest may differ: it is left out for good.
-        if is_picture && self.is_other {
-            return;
+        let known = self.known.iter().find(|known| known.configuration == configuration);
+        if let Some((kind, entry)) = known.map(|known| (known.kind, known.number)) {
+            return self.begin(kind, entry, number);
         }
-        if self.played.is_none() {
-            match made(&configuration, frame) {
-                Ok(made) => self.play(configuration, made, number),
-                Err(error) => self.reason = Some(error),
-            }
-            return;
-        }
-        if let Some(place) = self.known.iter().position(|known| *known == configuration) {
-            return self.begin(place, number);
-        }
-        // Parameter sets that can't be read are damaged: the frames go on.
-        let (Ok(made), Some(played)) = (made(&configuration, frame), &mut self.played) else { return };
-        let entry = stored(made, self.known.len());
-        self.is_other = !can_follow(&entry, &played.first);
-        if self.is_other {
-            let (found, expected) = sample_entries::told_apart(&entry, &played.first);
-            let expected = format!("{expected} as before: such frames are left out");
-            self.reason = Some(MediaError::invalid(PATH, at, found, expected));
-        } else if is_picture {
-            if self.known.len() >= MOST_ENTRIES {
-                let (found, most) = (self.known.len() as u64 + 1, MOST_ENTRIES as u64);
-                self.reason = Some(MediaError::too_large(PATH, at, found, most, "configurations"));
-                self.is_other = true;
+        let entry = match made(&configuration, frame) {
+            Ok(made) => stored(made, self.entries),
+            Err(error) if self.kinds.is_empty() => {
+                self.reason = Some(error);
                 return;
             }
-            played.entries.add(entry.number, Ok(entry));
-            self.known.push(configuration);
-            self.begin(self.known.len() - 1, number);
+            // Parameter sets that can't be read are damaged: the frames go on.
+            Err(_) => return,
+        };
+        let fitting = self.kinds.iter().position(|kind| can_follow(&entry, &kind.first));
+        let (kind, entry) = match fitting {
+            Some(kind) => match self.join(kind, entry, at) {
+                Some(entry) => (kind, entry),
+                None => return self.leave_out(),
+            },
+            None => match self.add(entry, at) {
+                Some(added) => added,
+                None => return self.leave_out(),
+            },
+        };
+        if self.known.len() < MOST_KNOWN {
+            self.known.push(Known { configuration, kind, number: entry });
+        }
+        self.begin(kind, entry, number);
+    }
+
+    /// Adds an entry to a kind. Returns its number; that of the first entry for sound, whose frames tell all. `None` beyond the limit.
+    fn join(&mut self, kind: usize, entry: StoredEntry, at: u64) -> Option<u32> {
+        let kind = self.kinds.get_mut(kind)?;
+        if !matches!(entry.kind, TrackKind::Video { .. }) {
+            return Some(kind.first.number);
+        }
+        if self.entries >= MOST_ENTRIES {
+            let (found, most) = (self.entries as u64 + 1, MOST_ENTRIES as u64);
+            self.reason = Some(MediaError::too_large(PATH, at, found, most, "configurations"));
+            return None;
+        }
+        let number = entry.number;
+        kind.entries.add(number, Ok(entry));
+        self.entries += 1;
+        Some(number)
+    }
+
+    /// Adds a kind, which begins with an entry. Returns its place, and the number of the entry. `None` if it can't be a clip.
+    fn add(&mut self, entry: StoredEntry, at: u64) -> Option<(usize, u32)> {
+        if let Some(Kind { first, .. }) = self.kinds.first()
+            && !(stands_alone(&entry) && stands_alone(first))
+        {
+            let (found, expected) = sample_entries::told_apart(&entry, first);
+            let expected = format!("{expected} as before: such frames are left out");
+            self.reason = Some(MediaError::invalid(PATH, at, found, expected));
+            return None;
+        }
+        if self.kinds.len() >= MOST_KINDS {
+            let (found, most) = (self.kinds.len() as u64 + 1, MOST_KINDS as u64);
+            self.reason =
+                Some(MediaError::too_large(PATH, at, found, most, "configurations that need another decoder"));
+            return None;
+        }
+        if self.kinds.is_empty() {
+            self.reason = None;
+        }
+        let number = entry.number;
+        let entries = SampleEntries::of((PATH.to_owned(), 0), entry.clone());
+        self.kinds.push(Kind { first: entry, entries, at });
+        self.entries += 1;
+        Some((self.kinds.len() - 1, number))
+    }
+
+    /// Begins a run of frames with an entry.
+    fn begin(&mut self, kind: usize, entry: u32, first: u32) {
+        self.begins |= self.current != Some(kind);
+        self.current = Some(kind);
+        self.runs.pop_if(|run| run.first == first);
+        if self.runs.last().is_none_or(|run| (run.kind, run.number) != (kind, entry)) {
+            self.runs.push(Run { first, kind, number: entry });
         }
     }
 
-    /// Begins the track with its first frame.
-    fn play(&mut self, configuration: TsConfiguration, made: Made, number: u32) {
-        let first = stored(made, 0);
-        let mut entries = SampleEntries::of((PATH.to_owned(), 0), first.clone());
-        entries.begin(first.number, number);
-        self.known.push(configuration);
-        (self.played, self.reason) = (Some(Played { first, entries }), None);
+    fn leave_out(&mut self) {
+        self.current = None;
     }
 
-    /// Uses a known configuration again.
-    fn begin(&mut self, place: usize, number: u32) {
-        self.is_other = false;
-        if let Some(played) = &mut self.played {
-            played.entries.begin(place as u32 + 1, number);
+    /// Returns the entry that stands for all samples of some parts of a kind, and the descriptions of samples where these differ.
+    pub(super) fn described(&self, kind: usize, parts: &[&Part]) -> Option<(StoredEntry, Option<Descriptions>)> {
+        let kind = self.kinds.get(kind)?;
+        let (mut entries, mut before) = (kind.entries.clone(), 0_u32);
+        for part in parts {
+            let (start, end) = (part.start, part.start.saturating_add(part.samples.len()));
+            let after = self.runs.partition_point(|run| run.first <= start);
+            let runs = self.runs.get(after.saturating_sub(1)..).unwrap_or_default();
+            for run in runs.iter().take_while(|run| run.first < end) {
+                entries.begin(run.number, before.saturating_add(run.first.saturating_sub(start)));
+            }
+            before = before.saturating_add(part.samples.len());
         }
+        let (entry, descriptions) = entries.finish();
+        Some((entry.unwrap_or_else(|| kind.first.clone()), descriptions))
     }
 
-    /// Returns the entries of the track.
-    ///
-    /// # Errors
-    /// There is none; with the reason, where one is known.
-    pub(super) fn finish(self) -> Result<Chosen, Option<MediaError>> {
-        match self.played {
-            Some(Played { first, entries }) => Ok(Chosen { entry: first, entries, reason: self.reason }),
-            None => Err(self.reason),
-        }
+    /// Returns the reason why frames of a kind are not played like those of the `main` kind: `fate` says what becomes of them.
+    pub(super) fn other_than(&self, main: usize, kind: usize, samples: u64, fate: &str) -> Option<MediaError> {
+        let (main, kind) = (self.kinds.get(main)?, self.kinds.get(kind)?);
+        let (found, expected) = sample_entries::told_apart(&kind.first, &main.first);
+        let found = format!("{samples} frames of {found}");
+        Some(MediaError::invalid(PATH, kind.at, found, format!("{expected}: {fate}")))
+    }
+
+    /// Returns the reason for the lack of an entry, or of some frames.
+    pub(super) fn take_reason(&mut self) -> Option<MediaError> {
+        self.reason.take()
+    }
+
+    /// Whether there is no entry at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
     }
 }
 
@@ -143,6 +231,14 @@ fn made(configuration: &TsConfiguration, frame: &[u8]) -> Result<Made, MediaErro
 fn stored(made: Made, place: usize) -> StoredEntry {
     let Made { codec, kind, sample_entry } = made;
     StoredEntry { number: place as u32 + 1, codec, kind, sample_entry, location: None, is_encrypted: false }
+}
+
+/// Whether frames can be a clip of their own: players of all outputs with clips must take the codec.
+fn stands_alone(entry: &StoredEntry) -> bool {
+    match entry.kind {
+        TrackKind::Video { .. } => true,
+        _ => entry.codec.fits_fmp4() && entry.codec.fits_beside_video(),
+    }
 }
 
 /// Whether a decoder goes on from frames of `first` to those of `entry`: pictures of one size; sound whose frames tell all.

@@ -120,7 +120,8 @@ impl Extractor {
     fn take(&mut self) {
         for event in self.events.drain(..) {
             let TsEvent::Unit(unit) = event else { continue };
-            if let Some(wanted) = self.streams.iter_mut().find(|wanted| wanted.pid == unit.pid) {
+            // A PID may have had several streams, one after the other.
+            for wanted in self.streams.iter_mut().filter(|wanted| wanted.pid == unit.pid) {
                 wanted.take(unit.first_packet, &unit.data);
             }
         }

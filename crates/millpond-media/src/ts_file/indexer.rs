@@ -19,6 +19,8 @@ pub(crate) struct TsFileIndexer {
     requests: Requests,
     /// Offsets at which counters may begin anew, in rising order.
     joints: Vec<u64>,
+    /// Number of the programme; `None` for the first one with pictures, else with sound.
+    programme: Option<u16>,
     /// `None` before the programme is chosen.
     scan: Option<Box<Scan>>,
     work: Work,
@@ -41,6 +43,7 @@ impl TsFileIndexer {
             start,
             requests: Requests::new(start, object_len),
             joints: Vec::new(),
+            programme: None,
             scan: None,
             work,
         }
@@ -49,6 +52,11 @@ impl TsFileIndexer {
     /// Notes the offsets at which counters may begin anew, in rising order.
     pub(crate) fn joined_at(self, joints: Vec<u64>) -> Self {
         Self { joints, ..self }
+    }
+
+    /// Reads this programme instead of the first one.
+    pub(crate) fn of_programme(self, programme: Option<u16>) -> Self {
+        Self { programme, ..self }
     }
 
     /// Bytes of heap that the tables and unfinished frames hold so far.
@@ -70,7 +78,7 @@ impl TsFileIndexer {
             let scan = match &mut self.scan {
                 Some(scan) => scan,
                 none => {
-                    let choice = Survey::of(self.form, self.start, &pieces).choose()?;
+                    let choice = Survey::of(self.form, self.start, &pieces).choose(self.programme)?;
                     let scan = Scan::new(self.form, self.start, choice, self.work.clone());
                     none.insert(Box::new(scan.joined_at(std::mem::take(&mut self.joints))))
                 }

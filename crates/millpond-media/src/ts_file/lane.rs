@@ -1,19 +1,21 @@
-//! A stream of the programme that is being read: its frames become the samples of a track.
+//! A track that is being read: the frames of its streams become samples.
 
 use super::{
+    clips::Played,
     entries::Entries,
-    parts::{self, Part, Parts},
+    input::Input,
+    parts::{self, FrameKind, Part, Parts},
     timeline::{Cursor, Timeline},
 };
 use crate::{
-    codec::{Codec, StreamForm, TrackKind, audio::opus, captions::CaptionSearch, nal::NalSyntax},
+    codec::{Codec, TrackKind, audio::opus, captions::CaptionSearch, nal::NalSyntax},
     error::MediaError,
     movie::{
         Edit, Track,
-        extraction::{ExtractedStream, ExtractedStreamBuilder, FramePlace, PacketForm, UnitPlace},
+        extraction::{ExtractedStream, FramePlace, PacketForm},
         purpose::Purposes,
     },
-    ts::{FrameFault, Framed, Framer, PesUnit, TsFrame, TsStream},
+    ts::{FrameFault, Framed, PesUnit, TsFrame, TsStream},
     units::{ByteRange, Timescale},
 };
 
@@ -25,26 +27,24 @@ const USUAL: u32 = 1024;
 const CONFIGURATION: u64 = 1024;
 /// Language of streams that state none.
 const UNKNOWN: &str = "und";
+/// Most streams that follow one another in a track.
+const MOST_STREAMS: usize = 64;
 
-/// A stream whose frames are read.
+/// A track whose frames are read.
 #[derive(Debug)]
 pub(super) struct Lane {
-    stream: TsStream,
-    form: StreamForm,
-    framer: Framer,
-    framed: Vec<Framed>,
-    packets: PacketForm,
-    /// Bytes of the elementary stream so far.
-    position: u64,
+    id: u32,
+    input: Input,
+    /// Streams before the current one.
+    sources: Vec<ExtractedStream>,
+    language: Option<String>,
     entries: Entries,
     cursor: Cursor,
-    /// The samples, once the codec is known.
-    parts: Option<Parts>,
-    source: ExtractedStreamBuilder,
+    parts: Parts,
     captions: CaptionSearch,
-    /// Configurations that the stream stated.
+    /// Configurations that the streams stated.
     configurations: u64,
-    /// Whether the stream had any frame.
+    /// Whether the streams had any frame.
     has_frames: bool,
     /// Whether frames are scrambled.
     pub(super) is_scrambled: bool,
@@ -57,11 +57,20 @@ pub(super) struct Lane {
 /// A track before the times of its bases are joined.
 #[derive(Debug)]
 pub(super) struct Read {
+    track: Track,
+    entries: Entries,
+    played: Played,
+    sources: Vec<ExtractedStream>,
+    /// Reasons for the lack of some frames.
+    pub(super) reasons: Vec<MediaError>,
+}
+
+/// A finished track.
+#[derive(Debug)]
+pub(super) struct Placed {
     pub(super) track: Track,
-    pub(super) parts: Vec<Part>,
-    pub(super) source: ExtractedStream,
-    /// Reason for the lack of some frames.
-    pub(super) reason: Option<MediaError>,
+    pub(super) clips: Vec<Track>,
+    pub(super) sources: Vec<ExtractedStream>,
 }
 
 /// The extracted object while it grows.
@@ -87,19 +96,15 @@ impl Extracted {
 
 impl Lane {
     /// Creates the lane of a stream; `None` if its frames can't be read.
-    pub(super) fn new(stream: TsStream, packets: PacketForm) -> Option<Self> {
-        let (form, framer) = (stream.coding.form()?, Framer::new(stream.coding)?.for_files());
+    pub(super) fn new(id: u32, stream: TsStream, packets: PacketForm) -> Option<Self> {
         Some(Self {
-            stream,
-            form,
-            framer,
-            framed: Vec::new(),
-            packets,
-            position: 0,
+            id,
+            language: stream.language.clone(),
+            input: Input::new(stream, packets)?,
+            sources: Vec::new(),
             entries: Entries::default(),
             cursor: Cursor::default(),
-            parts: None,
-            source: ExtractedStreamBuilder::default(),
+            parts: Parts::default(),
             captions: CaptionSearch::default(),
             configurations: 0,
             has_frames: false,
@@ -109,19 +114,54 @@ impl Lane {
         })
     }
 
-    pub(super) fn pid(&self) -> u16 {
-        self.stream.pid
+    /// Identifier of the track.
+    pub(super) fn id(&self) -> u32 {
+        self.id
     }
 
-    /// Takes the description of its PID in a later map, which came before `at`.
-    pub(super) fn describe(&mut self, stream: &TsStream, at: u64) {
-        if stream.coding != self.stream.coding && self.ended.is_none() {
-            let (found, expected) = (stream.coding.name(), self.stream.coding.name());
-            let expected = format!("{expected} as before: the rest is left out");
-            self.ended = Some(MediaError::invalid("the stream", at, found, expected));
+    /// PID of the current stream.
+    pub(super) fn pid(&self) -> u16 {
+        self.input.pid()
+    }
+
+    /// Whether a stream can go on where the current one ends: in pictures or in sound of one language.
+    pub(super) fn can_go_on_with(&self, stream: &TsStream) -> bool {
+        let is_same = match (&self.language, &stream.language) {
+            (Some(a), Some(b)) => a == b,
+            _ => true,
+        };
+        let coding = self.input.coding();
+        self.ended.is_none()
+            && self.has_frames
+            && stream.coding.form().is_some()
+            && stream.coding.is_video() == coding.is_video()
+            && (is_same || coding.is_video())
+    }
+
+    /// Takes the description of its stream in a later map, which came before `at`: that of its PID, or of the stream that goes on.
+    pub(super) fn describe(&mut self, stream: &TsStream, at: u64, timeline: &mut Timeline, extracted: &mut Extracted) {
+        if self.language.is_none() {
+            self.language.clone_from(&stream.language);
         }
-        if self.stream.language.is_none() {
-            self.stream.language.clone_from(&stream.language);
+        let coding = self.input.coding();
+        if (stream.pid, stream.coding) == (self.pid(), coding) || self.ended.is_some() {
+            return;
+        }
+        let next = Input::new(stream.clone(), self.input.packets()).filter(|_| self.can_go_on_with(stream));
+        match next {
+            Some(_) if self.sources.len() + 1 >= MOST_STREAMS => {
+                let (found, most) = (self.sources.len() as u64 + 2, MOST_STREAMS as u64);
+                self.ended = Some(MediaError::too_large("the stream", at, found, most, "streams of one track"));
+            }
+            Some(next) => {
+                self.end(at, timeline, extracted);
+                self.sources.push(std::mem::replace(&mut self.input, next).finish());
+            }
+            None => {
+                let (found, expected) = (stream.coding.name(), coding.name());
+                let expected = format!("{expected} as before: the rest is left out");
+                self.ended = Some(MediaError::invalid("the stream", at, found, expected));
+            }
         }
     }
 
@@ -130,38 +170,26 @@ impl Lane {
         if self.ended.is_some() {
             return;
         }
-        if !unit.data.is_empty() {
-            let packets = ByteRange::new(unit.first_packet, unit.last_packet.saturating_add(self.packets.stride()));
-            let payload = ByteRange::at(self.position, unit.data.len() as u64);
-            self.source.push_unit(UnitPlace { packets, payload });
-            self.position = payload.end;
-        }
-        let mut framed = std::mem::take(&mut self.framed);
-        self.framer.push(unit, &mut framed);
+        let mut framed = self.input.push(unit);
         self.take(&mut framed, unit.first_packet, timeline, extracted);
-        self.framed = framed;
+        self.input.take_back(framed);
     }
 
-    /// Ends the stream.
+    /// Ends the current stream.
     pub(super) fn end(&mut self, at: u64, timeline: &mut Timeline, extracted: &mut Extracted) {
-        let mut framed = std::mem::take(&mut self.framed);
-        self.framer.finish(&mut framed);
+        let mut framed = self.input.end();
         self.take(&mut framed, at, timeline, extracted);
     }
 
     /// Steps of work so far.
     pub(super) fn steps(&self) -> u64 {
-        u64::from(self.frames()) + self.configurations.saturating_mul(CONFIGURATION)
-    }
-
-    /// Number of samples so far.
-    fn frames(&self) -> u32 {
-        self.parts.as_ref().map_or(0, Parts::len)
+        u64::from(self.parts.len()) + self.configurations.saturating_mul(CONFIGURATION)
     }
 
     /// Bytes of heap that its tables and the frame that is being assembled hold.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.framer.held() + self.source.heap_bytes() + self.parts.as_ref().map_or(0, Parts::heap_bytes)
+        let before: usize = self.sources.iter().map(ExtractedStream::heap_bytes).sum();
+        self.input.heap_bytes() + before + self.parts.heap_bytes()
     }
 
     fn take(&mut self, framed: &mut Vec<Framed>, at: u64, timeline: &mut Timeline, extracted: &mut Extracted) {
@@ -180,66 +208,61 @@ impl Lane {
 
     fn frame(&mut self, frame: &TsFrame, at: u64, timeline: &mut Timeline, extracted: &mut Extracted) {
         self.has_frames = true;
-        let count = self.frames();
-        // Decoding begins with a key frame.
-        if count == 0 && !frame.is_sync || !self.entries.accept(frame, count, at) {
-            return;
-        }
-        let Some((codec, kind)) = self.entries.first() else { return };
-        let length = match (codec, kind) {
+        let Some(kind) = self.entries.accept(frame, self.parts.len(), at) else { return };
+        let Some((codec, media)) = self.entries.media(kind) else { return };
+        let length = match (codec, media) {
             (_, TrackKind::Video { .. }) => None,
             (Codec::Opus(_), _) => Some(opus::samples(&frame.data).unwrap_or(USUAL)),
             (codec, _) => Some(codec.samples_per_frame().unwrap_or(USUAL)),
         };
-        let clock = clock(kind);
-        let parts = self.parts.get_or_insert_with(|| Parts::new(clock));
+        let of = FrameKind { kind, clock: clock(media) };
         let time = timeline.place(&mut self.cursor, frame.pts, frame.dts);
         let place = match length {
             None => {
                 let place = extracted.append(&frame.data);
-                parts.picture(time, place, frame.is_sync);
+                self.parts.picture(of, time, place, frame.is_sync);
                 if let Some(form) = NalSyntax::of(codec) {
                     self.captions.picture(form, &frame.data);
                 }
                 place
             }
             Some(length) => {
-                let Some(start) = parts.sound_time(time, length) else { return };
+                let Some(start) = self.parts.sound_time(of, time, length) else { return };
                 let place = extracted.append(&frame.data);
-                parts.sound(start, length, place);
+                self.parts.sound(start, length, place);
                 place
             }
         };
-        self.source.push_frame(FramePlace { extracted: place, source: frame.source });
+        self.input.push_frame(FramePlace { extracted: place, source: frame.source });
     }
 
     /// Returns the track, without samples and edits.
     ///
     /// # Errors
     /// No frame of it can be played.
-    pub(super) fn finish(self) -> Result<Read, MediaError> {
+    pub(super) fn finish(mut self) -> Result<Read, MediaError> {
         let why = |found: &str| MediaError::invalid("the stream", 0, found, "frames that can be played");
         let unsupported = self.unsupported.map(|what| MediaError::unsupported("the stream", 0, what));
-        let Some(parts) = self.parts else {
+        let reason = self.entries.take_reason();
+        let played = Played::of(self.parts.finish());
+        let main = played.main_parts();
+        let Some((entry, _)) = self.entries.described(played.main, &main).filter(|_| !main.is_empty()) else {
             return Err(match self.ended {
                 Some(error) => error,
                 None if self.is_scrambled => why("scrambled packets"),
                 None if !self.has_frames => unsupported.unwrap_or_else(|| why("no frames")),
-                None => self.entries.finish().err().flatten().unwrap_or_else(|| why("no key frame")),
+                None if self.entries.is_empty() => reason.unwrap_or_else(|| why("no key frame")),
+                None => why("no key frame"),
             });
         };
-        let chosen = self.entries.finish().map_err(|error| error.unwrap_or_else(|| why("no configuration")))?;
-        let clock = clock(&chosen.entry.kind);
-        let (entry, descriptions) = chosen.entries.finish();
-        let entry = entry.unwrap_or(chosen.entry);
         let [pictures, sound] = GROUPS;
         let is_video = matches!(entry.kind, TrackKind::Video { .. });
         let track = Track {
-            id: u32::from(self.stream.pid),
+            id: self.id,
             alternate_group: if is_video { pictures } else { sound },
+            timescale: clock(&entry.kind),
             kind: entry.kind,
-            timescale: clock,
-            language: self.stream.language.unwrap_or_else(|| UNKNOWN.to_owned()),
+            language: self.language.unwrap_or_else(|| UNKNOWN.to_owned()),
             name: None,
             enabled: true,
             purposes: Purposes::default(),
@@ -248,23 +271,50 @@ impl Lane {
             sample_entry: entry.sample_entry,
             edits: Vec::new(),
             samples: Default::default(),
-            descriptions: descriptions.map(Box::new),
+            descriptions: None,
             protection: None,
         };
-        let source = self.source.finish(self.stream.pid, self.form);
-        Ok(Read { track, parts: parts.finish(), source, reason: self.ended.or(chosen.reason).or(unsupported) })
+        let others = played.others.iter();
+        let others = others.filter_map(|o| self.entries.other_than(played.main, o.kind, o.samples, o.fate));
+        let reasons = self.ended.into_iter().chain(reason).chain(unsupported).chain(others).collect();
+        self.sources.push(self.input.finish());
+        Ok(Read { track, entries: self.entries, played, sources: self.sources, reasons })
     }
 }
 
 impl Read {
-    /// Returns the track with its samples, whose time bases are presented later by `shifts`; and its frames in the file.
-    pub(super) fn placed(self, shifts: &[i64]) -> (Track, ExtractedStream) {
-        let parts::Joined { samples, first, media_time } = parts::join(&self.parts, shifts, self.track.timescale);
-        let empty = u64::try_from(first).ok().filter(|duration| *duration > 0);
-        let empty = empty.map(|duration| Edit { duration, media_time: None });
-        let shown = Edit { duration: 0, media_time: Some(media_time) };
-        let edits = empty.into_iter().chain([shown]).collect();
-        (Track { samples, edits, ..self.track }, self.source)
+    /// The parts that are played.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.played.parts
+    }
+
+    /// Returns the track with its samples, whose time bases are presented later by `shifts`; its clips; and its frames in the file.
+    pub(super) fn placed(self, shifts: &[i64]) -> Placed {
+        let Self { track, entries, played, sources, .. } = self;
+        let zero = played.parts.first().map(|part| (parts::start(part, shifts), part.clock));
+        let of_parts = |some: &[&Part]| {
+            let kind = some.first().map_or(played.main, |part| part.kind);
+            let (entry, descriptions) = entries.described(kind, some)?;
+            let timescale = clock(&entry.kind);
+            let zero = zero.map_or(0, |(ticks, clock)| clock.convert(ticks, timescale));
+            let parts::Joined { samples, first, media_time } = parts::join(some, shifts, timescale, zero);
+            let empty = u64::try_from(first).ok().filter(|duration| *duration > 0);
+            let empty = empty.map(|duration| Edit { duration, media_time: None });
+            let shown = Edit { duration: 0, media_time: Some(media_time) };
+            Some(Track {
+                kind: entry.kind,
+                timescale,
+                codec: entry.codec,
+                sample_entry: entry.sample_entry,
+                edits: empty.into_iter().chain([shown]).collect(),
+                samples,
+                descriptions: descriptions.map(Box::new),
+                ..track.clone()
+            })
+        };
+        let clips = played.clips().iter().filter_map(|clip| of_parts(clip)).collect();
+        let whole = of_parts(&played.main_parts());
+        Placed { track: whole.unwrap_or(track), clips, sources }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The samples of one track: a table for each time base, and all of them joined.
+//! The samples of one track: a table for each time base and each kind of frames, and some of them joined.
 
 use super::timeline::FrameTime;
 use crate::{
@@ -15,22 +15,35 @@ const OVERLAP: i64 = 10;
 /// Ticks of the sound's clock by which rounding explains a gap between two time bases.
 const ROUNDED: i64 = 2;
 
-/// Samples in one time base.
+/// Samples of one kind in one time base.
 #[derive(Debug)]
 pub(super) struct Part {
     /// Number of the time base.
     pub(super) base: usize,
+    /// Kind of its frames: those of one kind need one decoder.
+    pub(super) kind: usize,
+    /// Number of its first sample in the track.
+    pub(super) start: u32,
+    /// Clock of its samples.
+    pub(super) clock: Timescale,
     /// Least time of presentation, and end of presentation, in ticks of 90 kHz.
     pub(super) first: i64,
     pub(super) end: i64,
-    /// Times are ticks of the track since the beginning of the base.
+    /// Times are ticks of `clock` since the beginning of the base.
     pub(super) samples: SampleTable,
 }
 
+/// Frames that need one decoder: their number among the kinds of the track, and the clock of their samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FrameKind {
+    pub(super) kind: usize,
+    /// 90 kHz for pictures, the sampling rate for sound.
+    pub(super) clock: Timescale,
+}
+
 /// Collects the samples of one track.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Parts {
-    clock: Timescale,
     finished: Vec<Part>,
     open: Option<Open>,
     count: u32,
@@ -39,6 +52,8 @@ pub(super) struct Parts {
 #[derive(Debug)]
 struct Open {
     base: usize,
+    of: FrameKind,
+    start: u32,
     first: i64,
     end: i64,
     /// Distance of pictures.
@@ -46,10 +61,9 @@ struct Open {
     table: SampleTableBuilder,
 }
 
-/// All samples of a track.
+/// The samples of several parts.
 #[derive(Debug)]
 pub(super) struct Joined {
-    /// Decoding times begin at 0.
     pub(super) samples: SampleTable,
     /// Least time of presentation: on the clock of the presentation, in ticks of 90 kHz, and on that of the samples.
     pub(super) first: i64,
@@ -57,20 +71,14 @@ pub(super) struct Joined {
 }
 
 impl Parts {
-    /// Creates the parts of a track with this clock: 90 kHz for pictures, the sampling rate for sound.
-    pub(super) fn new(clock: Timescale) -> Self {
-        Self { clock, finished: Vec::new(), open: None, count: 0 }
-    }
-
     /// Number of samples so far.
     pub(super) fn len(&self) -> u32 {
         self.count
     }
 
     /// Adds a picture.
-    pub(super) fn picture(&mut self, time: FrameTime, place: ByteRange, is_sync: bool) {
-        self.count += 1;
-        let open = self.open(time);
+    pub(super) fn picture(&mut self, of: FrameKind, time: FrameTime, place: ByteRange, is_sync: bool) {
+        let open = self.open(of, time);
         let last = open.table.last_dts();
         // Decoding times rise.
         let dts = if open.table.is_empty() { time.dts } else { time.dts.max(last + 1) };
@@ -87,14 +95,15 @@ impl Parts {
             offset(time.pts - dts),
             is_sync,
         );
+        self.count += 1;
     }
 
-    /// Returns when a frame of sound of `length` samples is presented, on the clock of the track: at the end of the frame before, if
+    /// Returns when a frame of sound of `length` samples is presented, on the clock of its kind: at the end of the frame before, if
     /// rounding explains the difference. `None` if it overlaps others, and is left out.
-    pub(super) fn sound_time(&mut self, time: FrameTime, length: u32) -> Option<i64> {
-        let start = Timescale::MPEG.convert(time.pts, self.clock);
-        let overlap = i64::from(self.clock.get()) / OVERLAP;
-        let open = self.open(time);
+    pub(super) fn sound_time(&mut self, of: FrameKind, time: FrameTime, length: u32) -> Option<i64> {
+        let start = Timescale::MPEG.convert(time.pts, of.clock);
+        let overlap = i64::from(of.clock.get()) / OVERLAP;
+        let open = self.open(of, time);
         let next = open.table.next_dts();
         let late = start.saturating_sub(next);
         match late {
@@ -107,12 +116,11 @@ impl Parts {
 
     /// Adds a frame of sound at the time that [`sound_time`](Self::sound_time) returned.
     pub(super) fn sound(&mut self, at: i64, length: u32, place: ByteRange) {
-        let clock = self.clock;
         let Some(open) = &mut self.open else { return };
         self.count += 1;
         open.table.set_start_dts(at);
         open.table.push(place.start, narrow(place.len()), length, 0, true);
-        open.end = clock.convert(open.table.next_dts(), Timescale::MPEG);
+        open.end = open.of.clock.convert(open.table.next_dts(), Timescale::MPEG);
     }
 
     /// Bytes of heap held.
@@ -122,37 +130,44 @@ impl Parts {
         self.finished.capacity() * size_of::<Part>() + finished + open
     }
 
-    /// Returns the parts, in order of their time bases.
+    /// Returns the parts, in order of their samples and time bases.
     pub(super) fn finish(mut self) -> Vec<Part> {
         self.close();
         self.finished
     }
 
-    /// Returns the part of a frame's time base.
-    fn open(&mut self, time: FrameTime) -> &mut Open {
-        if self.open.as_ref().is_some_and(|open| open.base != time.base) {
+    /// Returns the part of a frame's kind and time base.
+    fn open(&mut self, of: FrameKind, time: FrameTime) -> &mut Open {
+        if self.open.as_ref().is_some_and(|open| (open.base, open.of) != (time.base, of)) {
             self.close();
         }
-        let first = time.pts;
-        let table = SampleTableBuilder::default();
-        self.open.get_or_insert(Open { base: time.base, first, end: first, usual: USUAL, table })
+        let (first, start, table) = (time.pts, self.count, SampleTableBuilder::default());
+        self.open.get_or_insert(Open { base: time.base, of, start, first, end: first, usual: USUAL, table })
     }
 
     fn close(&mut self) {
         let Some(open) = self.open.take().filter(|open| !open.table.is_empty()) else { return };
-        let Open { base, first, end, table, .. } = open;
-        self.finished.push(Part { base, first, end, samples: table.finish() });
+        let Open { base, of: FrameKind { kind, clock }, start, first, end, table, .. } = open;
+        self.finished.push(Part { base, kind, start, clock, first, end, samples: table.finish() });
     }
 }
 
-/// Joins the parts of a track. `shifts` are the ticks of 90 kHz by which each time base is later in the presentation.
-pub(super) fn join(parts: &[Part], shifts: &[i64], clock: Timescale) -> Joined {
-    let shift = |part: &Part| shifts.get(part.base).copied().unwrap_or(0);
-    let moved = |part: &Part| Timescale::MPEG.convert(shift(part), clock);
-    let zero = parts.first().map_or(0, |part| part.samples.start_dts().saturating_add(moved(part)));
-    let first = parts.iter().map(|part| part.first.saturating_add(shift(part))).min().unwrap_or(0);
+/// Returns when the samples of a part begin to be decoded in the presentation, on their clock. `shifts` are the ticks of 90 kHz by which
+/// each time base is later in the presentation.
+pub(super) fn start(part: &Part, shifts: &[i64]) -> i64 {
+    part.samples.start_dts().saturating_add(Timescale::MPEG.convert(shift(part, shifts), part.clock))
+}
+
+fn shift(part: &Part, shifts: &[i64]) -> i64 {
+    shifts.get(part.base).copied().unwrap_or(0)
+}
+
+/// Joins parts with one clock. Their decoding times count from `zero`, a time in the presentation on that clock.
+pub(super) fn join(parts: &[&Part], shifts: &[i64], clock: Timescale, zero: i64) -> Joined {
+    let moved = |part: &Part| Timescale::MPEG.convert(shift(part, shifts), clock);
+    let first = parts.iter().map(|part| part.first.saturating_add(shift(part, shifts))).min().unwrap_or(0);
     let (mut table, mut media_time) = (SampleTable::builder(), i64::MAX);
-    for part in parts {
+    for part in parts.iter().copied() {
         let mut later = moved(part).saturating_sub(zero);
         let gap = part.samples.start_dts().saturating_add(later).saturating_sub(table.next_dts());
         if clock != Timescale::MPEG && !table.is_empty() && gap.abs() <= ROUNDED {
@@ -181,6 +196,8 @@ fn narrow(value: u64) -> u32 {
 mod tests {
     use super::*;
 
+    const PICTURES: FrameKind = FrameKind { kind: 0, clock: Timescale::MPEG };
+
     fn at(base: usize, pts: i64, dts: i64) -> FrameTime {
         FrameTime { base, pts, dts }
     }
@@ -191,34 +208,52 @@ mod tests {
 
     #[test]
     fn pictures_of_two_bases_follow_one_another() {
-        let mut parts = Parts::new(Timescale::MPEG);
+        let mut parts = Parts::default();
         for (base, pts, dts) in [(0, 10_000, 3000), (0, 6400, 6600), (0, 6500, 6600), (1, 100, -50)] {
-            parts.picture(at(base, pts, dts), ByteRange::at(0, 10), true);
+            parts.picture(PICTURES, at(base, pts, dts), ByteRange::at(0, 10), true);
         }
         assert_eq!(parts.len(), 4);
         let parts = parts.finish();
         let ends: Vec<_> = parts.iter().map(|part| (part.base, part.first, part.end)).collect();
         assert_eq!(ends, [(0, 6400, 13_600), (1, 100, 3700)]);
-        let joined = join(&parts, &[-6400, 7100], Timescale::MPEG);
+        let shifts = [-6400, 7100];
+        let joined = join(&parts.iter().collect::<Vec<_>>(), &shifts, Timescale::MPEG, start(&parts[0], &shifts));
         assert_eq!(times(&joined.samples), [(0, 7000), (3600, 3400), (3601, 3500), (10_450, 10_600)]);
         assert_eq!((joined.first, joined.media_time), (0, 3400));
     }
 
     #[test]
+    fn kinds_are_parts() {
+        let mut parts = Parts::default();
+        for (kind, base, time) in [(0, 0, 0), (0, 0, 3600), (1, 0, 7200), (0, 0, 10_800), (0, 1, 0)] {
+            parts.picture(FrameKind { kind, ..PICTURES }, at(base, time, time), ByteRange::at(0, 10), true);
+        }
+        let parts = parts.finish();
+        let found: Vec<_> = parts.iter().map(|part| (part.kind, part.base, part.start, part.samples.len())).collect();
+        assert_eq!(found, [(0, 0, 0, 2), (1, 0, 2, 1), (0, 0, 3, 1), (0, 1, 4, 1)]);
+        let main: Vec<&Part> = parts.iter().filter(|part| part.kind == 0).collect();
+        let joined = join(&main, &[0, 14_400], Timescale::MPEG, 0);
+        assert_eq!(times(&joined.samples), [(0, 0), (3600, 3600), (10_800, 10_800), (14_400, 14_400)]);
+        let other = join(&[&parts[1]], &[0, 14_400], Timescale::MPEG, 0);
+        assert_eq!((times(&other.samples), other.first, other.media_time), (vec![(7200, 7200)], 7200, 7200));
+    }
+
+    #[test]
     fn sound_follows_by_samples() {
         let clock = Timescale::new(48_000).unwrap();
-        let mut parts = Parts::new(clock);
+        let (mut parts, of) = (Parts::default(), FrameKind { kind: 0, clock });
         // A time that is rounded to milliseconds, a lost frame, a repetition, and another time base.
         for (base, pts) in [(0, 900), (0, 2790), (0, 6660), (0, -9000), (0, 8580), (1, 77)] {
             let time = at(base, pts, pts);
-            if let Some(start) = parts.sound_time(time, 1024) {
+            if let Some(start) = parts.sound_time(of, time, 1024) {
                 parts.sound(start, 1024, ByteRange::at(0, 10));
             }
         }
         let parts = parts.finish();
         assert_eq!(parts.iter().map(|part| part.samples.len()).collect::<Vec<_>>(), [4, 1]);
         assert_eq!(parts[0].end, 10_500);
-        let joined = join(&parts, &[-900, 10_500 - 900 - 77], clock);
+        let shifts = [-900, 10_500 - 900 - 77];
+        let joined = join(&parts.iter().collect::<Vec<_>>(), &shifts, clock, start(&parts[0], &shifts));
         let decoded: Vec<i64> = joined.samples.iter().map(|sample| sample.dts).collect();
         assert_eq!(decoded, [0, 1024, 3072, 4096, 5120]);
         assert_eq!((joined.first, joined.media_time), (0, 0));

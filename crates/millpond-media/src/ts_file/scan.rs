@@ -1,7 +1,7 @@
 //! Demultiplexes the programme of a file, from its first packet to its last.
 
 use super::{
-    lane::{Extracted, Lane},
+    lane::{Extracted, Lane, Placed, Read},
     packets::Packets,
     survey::Choice,
     timeline::{self, Timeline},
@@ -10,14 +10,15 @@ use crate::{
     budget::MOST_SKIPPED,
     error::MediaError,
     movie::{
-        Movie, SkippedTrack, TrackKind,
+        Movie, SkippedTrack, Track, TrackKind,
         extraction::{Extraction, PacketForm},
+        programme::FileProgramme,
     },
     ts::{Demultiplexer, ProgrammeStreams, StreamCoding, TsEvent, TsFaultKind, TsLimits, TsStream},
     units::Timescale,
     work::Work,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes whose packets are read together.
 const CHUNK: usize = 64 << 10;
@@ -25,8 +26,10 @@ const CHUNK: usize = 64 << 10;
 const STEP: usize = 4096;
 /// Steps of work that a map takes.
 const MAP: u64 = 1024;
-/// Most streams whose frames are read.
+/// Most tracks whose frames are read.
 const MOST_LANES: usize = 64;
+/// Number of PIDs.
+const PIDS: u32 = 1 << 13;
 
 /// The scan of one file.
 #[derive(Debug)]
@@ -45,6 +48,8 @@ pub(super) struct Scan {
     /// Streams without frames that can be read, by PID, with their codings.
     others: BTreeMap<u16, StreamCoding>,
     left: Vec<SkippedTrack>,
+    /// All programmes of the file.
+    listed: Vec<FileProgramme>,
     /// Maps that were read.
     maps: u64,
     timeline: Timeline,
@@ -64,7 +69,7 @@ pub(super) struct Scanned {
 impl Scan {
     /// Creates the scan of a programme. The first packet of the file is at `offset`.
     pub(super) fn new(form: PacketForm, offset: u64, choice: Choice, work: Work) -> Self {
-        let Choice { programmes, map, left } = choice;
+        let Choice { programmes, map, listed, left } = choice;
         let programme = map.programme;
         let demultiplexer = Demultiplexer::new(TsLimits::default()).only(programme);
         let mut scan = Self {
@@ -79,6 +84,7 @@ impl Scan {
             lanes: Vec::new(),
             others: BTreeMap::new(),
             left,
+            listed,
             maps: 0,
             timeline: Timeline::default(),
             extracted: Extracted::default(),
@@ -134,10 +140,10 @@ impl Scan {
         self.name_others();
         let mut read = Vec::new();
         for lane in self.lanes {
-            let id = u32::from(lane.pid());
+            let id = lane.id();
             match lane.finish() {
                 Ok(track) => {
-                    self.left.extend(track.reason.iter().map(|why| SkippedTrack { id, reason: named(id, why) }));
+                    self.left.extend(track.reasons.iter().map(|why| SkippedTrack { id, reason: named(id, why) }));
                     read.push(track);
                 }
                 Err(error) => self.left.push(SkippedTrack { id, reason: named(id, &error) }),
@@ -148,13 +154,18 @@ impl Scan {
             let (path, offset) = ("the transport stream".to_owned(), 0);
             return Err(MediaError::NoPlayableTrack { path, offset, found, cut_short: false });
         }
-        let parts: Vec<_> = read.iter().map(|track| &track.parts[..]).collect();
+        let parts: Vec<_> = read.iter().map(Read::parts).collect();
         let shifts = timeline::shifts(self.timeline.bases(), &parts);
         let zero = self.timeline.zero(&shifts, &parts);
-        let (mut tracks, sources): (Vec<_>, Vec<_>) = read.into_iter().map(|track| track.placed(&shifts)).unzip();
-        for group in [true, false] {
-            let others = tracks.iter_mut().filter(|track| matches!(track.kind, TrackKind::Video { .. }) == group);
-            others.skip(1).for_each(|track| track.enabled = false);
+        let (mut tracks, mut clips, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+        for read in read {
+            let Placed { mut track, clips: mut own, sources: from } = read.placed(&shifts);
+            let is_video = |track: &Track| matches!(track.kind, TrackKind::Video { .. });
+            track.enabled = tracks.iter().all(|other| is_video(other) != is_video(&track));
+            own.iter_mut().for_each(|clip| clip.enabled = track.enabled);
+            tracks.push(track);
+            clips.append(&mut own);
+            sources.extend(from);
         }
         self.left.truncate(MOST_SKIPPED);
         let extraction = Extraction::new((file_len, self.extracted.len), self.form, zero, sources);
@@ -163,9 +174,10 @@ impl Scan {
             duration: 0,
             fragmented: false,
             tracks,
-            clips: Vec::new(),
+            clips,
             chapters: Vec::new(),
             artwork: None,
+            programmes: self.listed,
             skipped: self.left,
             external_media: None,
             system_headers: Vec::new(),
@@ -220,9 +232,14 @@ impl Scan {
     fn describe(&mut self, map: &ProgrammeStreams) {
         self.maps += 1;
         self.clock_pid = map.clock_pid;
+        let pids: BTreeSet<u16> = map.streams.iter().map(|stream| stream.pid).collect();
         for stream in &map.streams {
-            match self.lanes.iter_mut().find(|lane| lane.pid() == stream.pid) {
-                Some(lane) => lane.describe(stream, self.at),
+            let own = self.lanes.iter().position(|lane| lane.pid() == stream.pid);
+            // Where recordings are joined, the streams go on with other PIDs.
+            let before = |lane: &Lane| lane.can_go_on_with(stream) && !pids.contains(&lane.pid());
+            let place = own.or_else(|| self.lanes.iter().position(before));
+            match place.and_then(|place| self.lanes.get_mut(place)) {
+                Some(lane) => lane.describe(stream, self.at, &mut self.timeline, &mut self.extracted),
                 None => self.begin(stream),
             }
         }
@@ -230,7 +247,10 @@ impl Scan {
 
     /// Begins to read a stream.
     fn begin(&mut self, stream: &TsStream) {
-        let lane = if self.lanes.len() < MOST_LANES { Lane::new(stream.clone(), self.form) } else { None };
+        let ids: BTreeSet<u32> = self.lanes.iter().map(Lane::id).collect();
+        // A track that goes on with another PID keeps its identifier.
+        let id = (0..).map(|round| u32::from(stream.pid) + round * PIDS).find(|id| !ids.contains(id)).unwrap_or(0);
+        let lane = if self.lanes.len() < MOST_LANES { Lane::new(id, stream.clone(), self.form) } else { None };
         match lane {
             Some(lane) => self.lanes.push(lane),
             None if self.others.len() < MOST_SKIPPED => drop(self.others.insert(stream.pid, stream.coding)),

@@ -3,14 +3,16 @@
 use super::packets::Packets;
 use crate::{
     error::MediaError,
-    movie::{SkippedTrack, extraction::PacketForm},
-    ts::{Demultiplexer, Programme, ProgrammeStreams, TsEvent, TsLimits, TsStream},
+    movie::{SkippedTrack, extraction::PacketForm, programme::FileProgramme},
+    ts::{Demultiplexer, Programme, ProgrammeStreams, ServiceNames, TsEvent, TsLimits, TsStream},
 };
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes whose packets are read together.
 const CHUNK: usize = 64 << 10;
+/// Most programmes that an error names.
+const MOST_NAMED: usize = 16;
 
 /// The programmes of a file.
 #[derive(Debug, Default)]
@@ -19,6 +21,7 @@ pub(super) struct Survey {
     maps: BTreeMap<u16, ProgrammeStreams>,
     /// PIDs with clear PES packets.
     clear: BTreeSet<u16>,
+    names: BTreeMap<u16, String>,
 }
 
 /// The programme that becomes the movie.
@@ -26,7 +29,9 @@ pub(super) struct Survey {
 pub(super) struct Choice {
     pub(super) programmes: Vec<Programme>,
     pub(super) map: ProgrammeStreams,
-    /// The other programmes.
+    /// All programmes, as they are listed.
+    pub(super) listed: Vec<FileProgramme>,
+    /// The other programmes without pictures and sound that can be read.
     pub(super) left: Vec<SkippedTrack>,
 }
 
@@ -36,16 +41,18 @@ impl Survey {
         let mut survey = Self::default();
         let mut packets = Packets::new(form, offset);
         let mut demultiplexer = Demultiplexer::new(TsLimits::default());
-        let mut events = Vec::new();
+        let (mut events, mut names) = (Vec::new(), ServiceNames::default());
         for chunk in pieces.iter().flat_map(|piece| piece.chunks(CHUNK)) {
             packets.append(chunk);
             while let Some((packet, at)) = packets.next() {
                 demultiplexer.packet(&packet, at, &mut events);
+                names.packet(&packet);
             }
             events.drain(..).for_each(|event| survey.take(event));
         }
         demultiplexer.finish(&mut events);
         events.drain(..).for_each(|event| survey.take(event));
+        survey.names = names.finish();
         survey
     }
 
@@ -64,11 +71,12 @@ impl Survey {
         }
     }
 
-    /// Returns the first programme that has pictures, else the first one with sound. Programmes with clear packets precede others.
+    /// Returns the programme of number `wanted`. Without a number, returns the first programme that has pictures, else the first one with
+    /// sound. Programmes with clear packets precede others.
     ///
     /// # Errors
-    /// No programme has pictures or sound that can be read.
-    pub(super) fn choose(mut self) -> Result<Choice, MediaError> {
+    /// The programme, or each one, lacks pictures and sound that can be read. The error names the programmes that there are.
+    pub(super) fn choose(mut self, wanted: Option<u16>) -> Result<Choice, MediaError> {
         let is_clear = |stream: &TsStream| self.clear.contains(&stream.pid);
         let tests: [&dyn Fn(&TsStream) -> bool; 4] = [
             &|stream| is_picture(stream) && is_clear(stream),
@@ -76,20 +84,39 @@ impl Survey {
             &is_picture,
             &is_media,
         ];
-        let maps: Vec<&ProgrammeStreams> = self.programmes.iter().filter_map(|p| self.maps.get(&p.number)).collect();
+        let asked = self.programmes.iter().filter(|p| wanted.is_none_or(|wanted| wanted == p.number));
+        let maps: Vec<&ProgrammeStreams> = asked.filter_map(|p| self.maps.get(&p.number)).collect();
         let chosen = tests.iter().find_map(|test| maps.iter().find(|map| map.streams.iter().any(test)));
-        let Some(chosen) = chosen.map(|map| map.programme) else { return Err(self.unplayable()) };
-        let left = self.others(chosen);
-        let map = self.maps.remove(&chosen).ok_or_else(|| self.unplayable())?;
-        Ok(Choice { programmes: self.programmes, map, left })
+        let Some(chosen) = chosen.map(|map| map.programme) else { return Err(self.unplayable(wanted)) };
+        let (listed, left) = (self.listed(Some(chosen)), self.others(chosen));
+        let map = self.maps.remove(&chosen).ok_or_else(|| self.unplayable(wanted))?;
+        Ok(Choice { programmes: self.programmes, map, listed, left })
     }
 
-    /// Names all programmes but one.
+    /// Returns all programmes, each number once, in the order of the association table.
+    fn listed(&self, chosen: Option<u16>) -> Vec<FileProgramme> {
+        let mut seen = BTreeSet::new();
+        let once = self.programmes.iter().filter(|programme| seen.insert(programme.number));
+        let listed = once.map(|Programme { number, .. }| {
+            let map = self.maps.get(number);
+            FileProgramme {
+                number: *number,
+                name: self.names.get(number).cloned(),
+                streams: map.map_or_else(|| "without a map".to_owned(), codings),
+                is_playable: map.is_some_and(|map| map.streams.iter().any(is_media)),
+                is_chosen: chosen == Some(*number),
+            }
+        });
+        listed.collect()
+    }
+
+    /// Names the programmes that can't be chosen instead of `chosen`.
     fn others(&self, chosen: u16) -> Vec<SkippedTrack> {
         let count = self.programmes.len();
-        let others = (1..).zip(&self.programmes).filter(|(_, programme)| programme.number != chosen);
+        let can_play = |number: &u16| self.maps.get(number).is_some_and(|map| map.streams.iter().any(is_media));
+        let others = (1..).zip(&self.programmes).filter(|(_, p)| p.number != chosen && !can_play(&p.number));
         let named = others.map(|(place, Programme { number, map_pid })| {
-            let streams = self.maps.get(number).map_or_else(|| "without a map".to_owned(), names);
+            let streams = self.maps.get(number).map_or_else(|| "without a map".to_owned(), codings);
             SkippedTrack {
                 id: u32::from(*map_pid),
                 reason: format!("programme {place} of {count}, number {number}: {streams}"),
@@ -98,12 +125,20 @@ impl Survey {
         named.collect()
     }
 
-    fn unplayable(&self) -> MediaError {
-        let named = self.programmes.iter().map(|programme| {
-            let streams = self.maps.get(&programme.number).map_or_else(|| "without a map".to_owned(), names);
-            format!("programme {}: {streams}", programme.number)
-        });
-        let mut found: Vec<String> = named.collect();
+    fn unplayable(&self, wanted: Option<u16>) -> MediaError {
+        let listed = self.listed(None);
+        if let Some(wanted) = wanted.filter(|wanted| listed.iter().any(|p| p.is_playable && p.number != *wanted)) {
+            let of_wanted = listed.iter().find(|programme| programme.number == wanted);
+            let found = match of_wanted {
+                Some(FileProgramme { streams, .. }) => format!("{streams} in programme {wanted}"),
+                None => format!("no programme {wanted}"),
+            };
+            let playable = listed.iter().filter(|p| p.is_playable).take(MOST_NAMED);
+            let all: Vec<String> = playable.map(named).collect();
+            return MediaError::invalid("the transport stream", 0, found, format!("programme {}", all.join(", ")));
+        }
+        let found = listed.iter().map(|programme| format!("programme {}: {}", programme.number, programme.streams));
+        let mut found: Vec<String> = found.collect();
         if found.is_empty() {
             found.push("no programme association table in the first pieces of the file".to_owned());
         }
@@ -120,7 +155,14 @@ fn is_media(stream: &TsStream) -> bool {
     stream.coding.form().is_some()
 }
 
-fn names(map: &ProgrammeStreams) -> String {
+/// Returns the codings of a programme's streams.
+fn codings(map: &ProgrammeStreams) -> String {
     let names: Vec<_> = map.streams.iter().map(|stream| stream.coding.name()).collect();
     if names.is_empty() { "no streams".to_owned() } else { names.join(", ") }
+}
+
+/// Returns number and name of a programme.
+fn named(programme: &FileProgramme) -> String {
+    let name = programme.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+    format!("{}{name}", programme.number)
 }

@@ -142,18 +142,21 @@ pub(super) fn shifts(bases: usize, streams: &[&[Part]]) -> Vec<i64> {
     let mut ends: Vec<(usize, Option<i64>)> = vec![(0, None); streams.len()];
     let mut shifts = Vec::with_capacity(bases);
     for base in 0..bases {
-        let here = || streams.iter().zip(&ends).filter_map(|(parts, (next, end))| Some((parts.get(*next)?, *end)));
-        let here = || here().filter(|(part, _)| part.base == base);
-        let begins = here().map(|(part, _)| part.first).min().unwrap_or(0);
-        let all_end = ends.iter().filter_map(|(_, end)| *end).max().unwrap_or(0);
-        let follows = here().filter_map(|(part, end)| Some(end?.saturating_sub(part.first))).max();
+        // First time and end of each stream in the base.
+        let mut here = Vec::with_capacity(streams.len());
+        for (parts, (next, end)) in streams.iter().zip(&mut ends) {
+            let parts = parts.get(*next..).unwrap_or_default().iter().take_while(|part| part.base == base);
+            let count = parts.clone().count();
+            here.push((parts.map(|part| (part.first, part.end)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))), *end));
+            *next += count;
+        }
+        let begins = here.iter().filter_map(|(times, _)| Some(times.as_ref()?.0)).min().unwrap_or(0);
+        let all_end = here.iter().filter_map(|(_, end)| *end).max().unwrap_or(0);
+        let follows = here.iter().filter_map(|(times, end)| Some((*end)?.saturating_sub(times.as_ref()?.0))).max();
         let shift = follows.unwrap_or_else(|| all_end.saturating_sub(begins));
         shifts.push(shift);
-        for (parts, (next, end)) in streams.iter().zip(&mut ends) {
-            if let Some(part) = parts.get(*next).filter(|part| part.base == base) {
-                *end = Some(part.end.saturating_add(shift));
-                *next += 1;
-            }
+        for ((times, _), (_, end)) in here.iter().zip(&mut ends) {
+            *end = times.map(|(_, until)| until.saturating_add(shift)).or(*end);
         }
     }
     shifts
@@ -162,7 +165,7 @@ pub(super) fn shifts(bases: usize, streams: &[&[Part]]) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::movie::sample_table::SampleTable;
+    use crate::{movie::sample_table::SampleTable, units::Timescale};
 
     const MASK: u64 = WRAP as u64 - 1;
 
@@ -212,8 +215,10 @@ mod tests {
 
     #[test]
     fn bases_follow_without_gap_and_overlap() {
-        let part = |base, first, end| Part { base, first, end, samples: SampleTable::default() };
-        let pictures = [part(0, 1000, 91_000), part(1, 500, 90_500), part(3, 0, 10)];
+        let (kind, start, clock) = (0, 0, Timescale::MPEG);
+        let part = |base, first, end| Part { base, kind, start, clock, first, end, samples: SampleTable::default() };
+        // In the first base, the pictures are of two kinds.
+        let pictures = [part(0, 1000, 51_000), part(0, 51_000, 91_000), part(1, 500, 90_500), part(3, 0, 10)];
         let sound = [part(0, 900, 90_000), part(1, 100, 90_100)];
         let late = [part(2, 7, 17)];
         // In the second base the pictures follow at once, and the sound after 600 ticks.

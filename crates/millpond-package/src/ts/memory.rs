@@ -62,6 +62,7 @@ pub(crate) fn movie_of(tracks: Vec<Track>) -> Arc<Movie> {
         clips: Vec::new(),
         chapters: Vec::new(),
         artwork: None,
+        programmes: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),

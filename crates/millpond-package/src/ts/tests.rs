@@ -90,6 +90,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         clips: Vec::new(),
         chapters: Vec::new(),
         artwork: None,
+        programmes: Vec::new(),
         skipped: Vec::new(),
         external_media: None,
         system_headers: Vec::new(),

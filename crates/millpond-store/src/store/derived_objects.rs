@@ -10,7 +10,7 @@ use crate::reading::object::Object;
 #[derive(Default)]
 pub(crate) struct DerivedObjects {
     /// Objects by a hash of their content, and by the name of the derivation. A lock: taken when an asset is made.
-    known: Mutex<HashMap<(u64, &'static str), Derived>>,
+    known: Mutex<HashMap<(u64, String), Derived>>,
 }
 
 /// An object, and the one that it is made of or that lists its ranges.
@@ -34,11 +34,11 @@ impl DerivedObjects {
         &self,
         content: u64,
         source: &Arc<Object>,
-        derivation: &'static str,
+        derivation: &str,
         make: impl FnOnce() -> Arc<Object>,
     ) -> Arc<Object> {
         let mut known = self.known();
-        let key = (content, derivation);
+        let key = (content, derivation.to_owned());
         if let Some(object) = known.get(&key).and_then(Derived::current) {
             return object;
         }
@@ -53,7 +53,7 @@ impl DerivedObjects {
         self.known().values().filter_map(|derived| derived.object.upgrade()).collect()
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<(u64, &'static str), Derived>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<(u64, String), Derived>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,8 @@ mod folder;
 use super::{Outcome, runtime};
 use crate::target;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use millpond_media::{Chapter, Movie, Orientation, Track, TrackKind, Work, spans};
+use millpond_library::programme_of;
+use millpond_media::{Chapter, FileProgramme, Movie, Orientation, Track, TrackKind, Work, spans};
 use millpond_package::{Presentation, PresentationOptions, PresentedTrack, SourceObject, dash, hls};
 use millpond_terminal::{out, say};
 use serde_json::{Value, json};
@@ -21,10 +22,9 @@ pub(crate) fn command() -> Command {
                 files are one title",
         )
         .arg(
-            Arg::new("target")
-                .value_name("FILE|FOLDER|URL")
-                .required(true)
-                .help("A path, http(s)://..., s3://..., gs://... or az://..."),
+            Arg::new("target").value_name("FILE|FOLDER|URL").required(true).help(
+                "A path, http(s)://..., s3://..., gs://... or az://...; PATH/7 is programme 7 of a transport stream",
+            ),
         )
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
         .arg(
@@ -52,12 +52,15 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error
         let (least, most) = (*SEGMENT.start(), *SEGMENT.end());
         return Err(format!("--segment-duration {target_duration:?}: expected {least} to {most} seconds").into());
     }
-    let opened = target::open(name)?;
+    // A folder may have such a name too.
+    let of_programme = programme_of(name).filter(|_| !std::path::Path::new(name).exists());
+    let (file, programme) = of_programme.map_or((name, None), |(file, number)| (file, Some(number)));
+    let opened = target::open(file)?;
     if opened.path.is_root() {
         return folder::report(name, &opened).await;
     }
     let object = opened.store.open("", &opened.path).await?;
-    let indexed = target::index(&opened.store, &object).await?;
+    let indexed = target::index_of_programme(&opened.store, &object, programme).await?;
     let movie = Arc::new(indexed.movie);
     let source = SourceObject::new(movie.clone(), opened.path.file_name().to_owned());
     let presentation =
@@ -75,6 +78,7 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error
         },
         "tracks": movie.tracks.iter().map(|t| track(t, &movie)).collect::<Vec<_>>(),
         "chapters": movie.chapters.iter().map(chapter).collect::<Vec<_>>(),
+        "programmes": movie.programmes.iter().map(programme_of_file).collect::<Vec<_>>(),
         "left-out": movie.skipped.iter().map(|s| json!({ "id": s.id, "reason": s.reason })).collect::<Vec<_>>(),
         "presentation": {
             "duration": presentation.duration(),
@@ -95,6 +99,23 @@ fn output(made: Result<String, millpond_package::PackageError>) -> String {
 
 fn chapter(chapter: &Chapter) -> Value {
     json!({ "start": chapter.start.as_secs_f64(), "title": chapter.title })
+}
+
+fn programme_of_file(programme: &FileProgramme) -> Value {
+    let FileProgramme { number, name, streams, is_playable, is_chosen } = programme;
+    json!({ "number": number, "name": name, "streams": streams, "playable": is_playable, "chosen": is_chosen })
+}
+
+/// Returns a line about a programme.
+fn programme_line(programme: &Value) -> String {
+    let name = programme["name"].as_str().map_or_else(String::new, |name| format!(" ({name})"));
+    let streams = programme["streams"].as_str().unwrap_or_default();
+    let fate = match (programme["chosen"] == true, programme["playable"] == true) {
+        (true, _) => "this one",
+        (false, true) => "can be chosen",
+        (false, false) => "can't be played",
+    };
+    format!("programme {}{name}: {streams}; {fate}", programme["number"])
 }
 
 fn track(track: &Track, movie: &Movie) -> Value {
@@ -195,6 +216,10 @@ fn print_text(report: &Value) -> Outcome {
     }
     for c in report["chapters"].as_array().into_iter().flatten() {
         say!("  chapter at {:.3} s: {}", c["start"].as_f64().unwrap_or(0.0), text(&c["title"]))?;
+    }
+    let programmes = report["programmes"].as_array().filter(|all| all.len() > 1);
+    for p in programmes.into_iter().flatten() {
+        say!("  {}", programme_line(p))?;
     }
     for s in report["left-out"].as_array().into_iter().flatten() {
         say!("  track {} left out: {}", s["id"], text(&s["reason"]))?;

@@ -23,4 +23,5 @@ mod sound_end;
 mod stitched;
 mod texts;
 mod trimmed;
+mod ts_recordings;
 mod versions;

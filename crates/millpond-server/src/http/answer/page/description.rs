@@ -3,10 +3,10 @@
 use super::{super::Front, streams};
 use crate::{
     http::render::AnswerError,
-    library::{Asset, Detail, LibraryError, PlacePath, Purpose, Resource, is_media},
+    library::{Asset, Detail, LibraryError, PlacePath, Purpose, Resource, is_media, programme_of},
 };
 use millpond_library::uri::encode;
-use millpond_media::Chapter;
+use millpond_media::{Chapter, FileProgramme};
 use millpond_package::{MediaKind, PresentedTrack, hls::Container, thumbnails::Thumbnails};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -66,6 +66,7 @@ pub(super) async fn asset(front: &Front, path: &str) -> Result<String, LibraryEr
         "duration": asset.presentation.duration(),
         "tracks": tracks,
         "chapters": asset.presentation.chapters().iter().map(chapter).collect::<Vec<_>>(),
+        "programmes": programmes(&asset, path),
         "outputs": outputs(front, &asset, path).await,
         "pictures": pictures(&asset, path),
         "warnings": asset.presentation.warnings().iter().chain(&asset.left_out).collect::<Vec<_>>(),
@@ -76,6 +77,20 @@ pub(super) async fn asset(front: &Front, path: &str) -> Result<String, LibraryEr
 /// Describes a chapter, with its start in seconds.
 fn chapter(chapter: &Chapter) -> Value {
     json!({ "start": chapter.start.as_secs_f64(), "title": chapter.title })
+}
+
+/// Describes the programmes of a transport stream, each with the path at which it plays. Empty for other files, and for assets of
+/// several files.
+fn programmes(asset: &Asset, path: &str) -> Vec<Value> {
+    let file = programme_of(path).map_or(path, |(file, _)| file);
+    let mut tracks = asset.presentation.tracks().iter();
+    let movie = tracks.find_map(PresentedTrack::movie).filter(|_| asset.objects.len() == 1);
+    let described = |programme: &FileProgramme| {
+        let FileProgramme { number, name, streams, is_playable, is_chosen } = programme;
+        let path = is_playable.then(|| if *is_chosen { path.to_owned() } else { format!("{file}/{number}") });
+        json!({ "number": number, "name": name, "streams": streams, "chosen": is_chosen, "path": path })
+    };
+    movie.map_or_else(Vec::new, |movie| movie.programmes.iter().map(described).collect())
 }
 
 /// Describes a track.
@@ -113,7 +128,8 @@ async fn outputs(front: &Front, asset: &Arc<Asset>, path: &str) -> Value {
     let of_thumbnails =
         |name: &str| thumbnails.map(|made| json!({ "url": format!("/{encoded}/{}/{name}", made.track()) }));
     let channel = |name: &str| front.sources.is_channel(path).then(|| streams::below(path, name));
-    let file = if is_media(path) { json!({ "url": format!("/{encoded}") }) } else { Value::Null };
+    let whole = programme_of(path).map_or(path, |(file, _)| file);
+    let file = if is_media(whole) { json!({ "url": format!("/{}", encode(whole)) }) } else { Value::Null };
     json!({
         "hls": output(Resource::Multivariant(Container::Fmp4), "index.m3u8").await,
         "hls-ts": output(Resource::Multivariant(Container::Ts), "ts/index.m3u8").await,
