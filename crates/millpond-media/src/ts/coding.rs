@@ -126,6 +126,7 @@ impl StreamCoding {
             StreamForm::MpegAudio => Self::MpegAudio,
             StreamForm::Ac3 => Self::Ac3,
             StreamForm::Opus => Self::Opus(2),
+            StreamForm::Plain => Self::Other("frames as they are"),
         }
     }
 

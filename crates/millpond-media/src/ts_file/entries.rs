@@ -15,7 +15,7 @@ const PATH: &str = "the stream";
 
 /// Decides which frames one track can have.
 #[derive(Debug, Default)]
-pub(super) struct Entries {
+pub(crate) struct Entries {
     /// Configuration of the next frame, where that is new.
     next: Option<TsConfiguration>,
     /// Configurations of pictures that were used, each with the number of its entry: its place, from 1.
@@ -35,26 +35,26 @@ struct Played {
 
 /// The finished entries: the one that stands for all samples, and the entries among which they are divided.
 #[derive(Debug)]
-pub(super) struct Chosen {
-    pub(super) entry: StoredEntry,
-    pub(super) entries: SampleEntries,
+pub(crate) struct Chosen {
+    pub(crate) entry: StoredEntry,
+    pub(crate) entries: SampleEntries,
     /// Reason for the lack of some frames.
-    pub(super) reason: Option<MediaError>,
+    pub(crate) reason: Option<MediaError>,
 }
 
 impl Entries {
     /// Takes the configuration of the frames that follow.
-    pub(super) fn configure(&mut self, configuration: TsConfiguration) {
+    pub(crate) fn configure(&mut self, configuration: TsConfiguration) {
         self.next = Some(configuration);
     }
 
     /// Codec and kind of the track; `None` before its first frame.
-    pub(super) fn first(&self) -> Option<(&Codec, &TrackKind)> {
+    pub(crate) fn first(&self) -> Option<(&Codec, &TrackKind)> {
         self.played.as_ref().map(|played| (&played.first.codec, &played.first.kind))
     }
 
     /// Whether the track has a frame that would be sample `number`. `at` is the place of the frame in the file.
-    pub(super) fn accept(&mut self, frame: &TsFrame, number: u32, at: u64) -> bool {
+    pub(crate) fn accept(&mut self, frame: &TsFrame, number: u32, at: u64) -> bool {
         if let Some(configuration) = self.next.take() {
             self.change(configuration, &frame.data, number, at);
         }
@@ -119,7 +119,7 @@ impl Entries {
     ///
     /// # Errors
     /// There is none; with the reason, where one is known.
-    pub(super) fn finish(self) -> Result<Chosen, Option<MediaError>> {
+    pub(crate) fn finish(self) -> Result<Chosen, Option<MediaError>> {
         match self.played {
             Some(Played { first, entries }) => Ok(Chosen { entry: first, entries, reason: self.reason }),
             None => Err(self.reason),

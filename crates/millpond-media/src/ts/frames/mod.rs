@@ -113,7 +113,7 @@ pub(crate) fn frame_of(form: StreamForm, source: &[u8]) -> Option<Cow<'_, [u8]>>
         StreamForm::Hevc => Cow::Owned(byte_stream::picture(NalSyntax::Hevc, source)),
         StreamForm::Adts => Cow::Borrowed(adts::raw_data_block(source)?),
         StreamForm::Opus => Cow::Borrowed(opus::packet(source)?),
-        StreamForm::MpegAudio | StreamForm::Ac3 => Cow::Borrowed(source),
+        StreamForm::MpegAudio | StreamForm::Ac3 | StreamForm::Plain => Cow::Borrowed(source),
     })
 }
 

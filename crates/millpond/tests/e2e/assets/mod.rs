@@ -1,5 +1,6 @@
 //! Stored media as assets.
 
+mod avi;
 mod captions;
 mod chapters;
 mod damage;
