@@ -19,6 +19,8 @@ const MOST_CHUNKS: u32 = 64;
 const MOST_INDEXES: usize = 4096;
 /// Most bytes of a chunk that an index may list.
 const MOST_CHUNK: u64 = 64 << 20;
+/// Most bytes of the media behind the last chunk that `idx1` lists: indexes of OpenDML, and chunks of streams that are left out.
+const MOST_TAIL: u64 = 8 << 20;
 /// Bytes of a key frame that tell its codec.
 const BEGINNING: u64 = 4096;
 /// Entries whose steps are spent together.
@@ -44,6 +46,8 @@ pub(super) struct IndexSearch {
     lanes: Vec<Lane>,
     /// Bytes of the chunks that were listed so far.
     listed: u64,
+    /// End of the last of these.
+    listed_to: u64,
     state: State,
     wanted: Vec<ByteRange>,
     arrived: BTreeMap<u64, Bytes>,
@@ -78,7 +82,7 @@ impl IndexSearch {
             }
         };
         let (wanted, arrived) = (Vec::new(), BTreeMap::new());
-        Self { object_len, most, movi: header.movi, lanes, listed: 0, state, wanted, arrived, work }
+        Self { object_len, most, movi: header.movi, lanes, listed: 0, listed_to: 0, state, wanted, arrived, work }
     }
 
     /// Bytes of heap that the samples hold.
@@ -166,7 +170,7 @@ impl IndexSearch {
                 b"idx1" => {
                     // A further RIFF chunk has media that this index does not list.
                     let wanted = (whole + 4).min(window.left());
-                    if wanted > self.most {
+                    if wanted > self.most || CHUNK_HEADER + size > window.left() {
                         return Ok(false);
                     }
                     let Some(bytes) = window.bytes(wanted) else { return Ok(self.want(window, chunks, wanted)) };
@@ -176,7 +180,9 @@ impl IndexSearch {
                         return Ok(false);
                     }
                     let index = OldIndex::new(body, self.movi);
-                    return Ok(self.take(index.chunks())? && self.want_ends());
+                    let is_right =
+                        self.take(index.chunks())? && self.listed_to.saturating_add(MOST_TAIL) >= self.movi.end;
+                    return Ok(is_right && self.want_ends());
                 }
                 b"RIFF" => return Ok(false),
                 _ if whole > window.left() => return Ok(false),
@@ -213,6 +219,7 @@ impl IndexSearch {
             };
             // Chunks don't overlap.
             self.listed = self.listed.saturating_add(place.len());
+            self.listed_to = self.listed_to.max(place.end);
             let is_within = place.start >= self.movi.start && place.end <= self.object_len;
             if !is_within || place.len() > MOST_CHUNK || self.listed > self.object_len {
                 return Ok(false);

@@ -66,8 +66,6 @@ struct Scan {
     is_cut_short: bool,
     /// Whether the walk has ended.
     is_over: bool,
-    /// Steps of work of the lanes that were spent.
-    spent: u64,
 }
 
 impl AviIndexer {
@@ -191,7 +189,6 @@ impl AviIndexer {
             extracted: Extracted::default(),
             is_cut_short: header.is_cut_short,
             is_over: false,
-            spent: 0,
         }))
     }
 
@@ -275,10 +272,10 @@ impl Scan {
                 }
             };
             let Some(lane) = self.lanes.iter_mut().find(|lane| lane.number() == stream) else { continue };
+            let before = lane.steps();
             lane.read(place, &data, &mut self.extracted);
-            let steps: u64 = self.lanes.iter().map(Lane::steps).sum();
-            let spent = steps.saturating_sub(std::mem::replace(&mut self.spent, steps));
-            work.spend(spent.saturating_add(1)).map_err(|error| at(self, error))?;
+            let steps = lane.steps().saturating_sub(before).saturating_add(1);
+            work.spend(steps).map_err(|error| at(self, error))?;
         }
     }
 }
