@@ -10,7 +10,7 @@ const CLIPS: &[(&str, &str, bool)] = &[
     ("h264_slices_ac3.avi", "V S -t 6 -c:v libx264 -preset ultrafast -g 50 -slices 4 -c:a ac3", true),
     (
         "hevc_mp3.avi",
-        "V S -t 6 -c:v libx265 -preset ultrafast -x265-params log-level=none:bframes=3 -c:a libmp3lame",
+        "V S -t 6 -c:v libx265 -preset ultrafast -x265-params log-level=none:bframes=3 -vtag HEVC -c:a libmp3lame",
         true,
     ),
     ("h264_pcm.avi", "V N -t 6 -c:v libx264 -preset veryfast -g 50 -bf 2 -ar 48000 -ac 2 -c:a pcm_s16le", false),
