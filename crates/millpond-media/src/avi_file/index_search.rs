@@ -209,7 +209,7 @@ impl IndexSearch {
         let (mut count, mut before) = (0, self.steps());
         for Listed { stream, place, is_key } in chunks {
             count += 1;
-            if count % BATCH == 0 {
+            if u32::is_multiple_of(count, BATCH) {
                 let steps = self.steps();
                 self.spend(u64::from(BATCH) + (steps - before))?;
                 before = steps;
