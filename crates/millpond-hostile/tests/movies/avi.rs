@@ -128,14 +128,14 @@ fn parameter_sets_and_pictures_of_a_few_bytes() {
     let _alone = alone();
     // Two sequences in turn, each with a picture: configurations change with each chunk.
     let picture = |level: u8| {
-        let sps = [0, 0, 1, 0x67, 0x42, 0xc0, level, 0xd9, 0x03, 0xc5, 0x68, 0x40];
+        let sps = [0_u8, 0, 1, 0x67, 0x42, 0xc0, level, 0xd9, 0x03, 0xc5, 0x68, 0x40];
         [&sps[..], &[0, 0, 1, 0x68, 0xcb, 0x8c, 0xb2, 0, 0, 1, 0x65, 0x88, 0x84]].concat()
     };
     let changing = [chunk(b"00dc", &picture(30)), chunk(b"00dc", &picture(31))].concat().repeat(5000);
     measured("configurations", &object(&[scanned(), list(b"movi", &changing)], 0));
-    let small = [0, 0, 1, 0x41, 0x9a].repeat(200_000);
+    let small = [0_u8, 0, 1, 0x41, 0x9a].repeat(200_000);
     let movi = list(b"movi", &[chunk(b"00dc", &picture(30)), chunk(b"00dc", &small)].concat());
     measured("slices", &object(&[scanned(), movi], 0));
-    let frame = [&[0xff, 0xfb, 0x10, 0xc4][..], &[0; 100]].concat();
+    let frame = [&[0xff_u8, 0xfb, 0x10, 0xc4][..], &[0; 100]].concat();
     measured("sound", &object(&[scanned(), list(b"movi", &chunk(b"01wb", &frame).repeat(20_000))], 0));
 }
