@@ -31,6 +31,7 @@ targets! {
     "../fuzz_targets/access_token.rs" access_token
     "../fuzz_targets/announce_sdp.rs" announce_sdp
     "../fuzz_targets/asset.rs" asset
+    "../fuzz_targets/avi_file.rs" avi_file
     "../fuzz_targets/captions.rs" captions
     "../fuzz_targets/cluster_view.rs" cluster_view
     "../fuzz_targets/cmcd.rs" cmcd

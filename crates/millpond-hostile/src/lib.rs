@@ -1,6 +1,6 @@
 //! Movies that cost as much as a file can, for tests and fuzzing. The server does not depend on this crate.
 //!
-//! [`matroska`] has elements of Matroska.
+//! [`matroska`] has elements of Matroska, and [`avi`] chunks of AVI.
 //!
 //! A [`MovieRecipe`] describes an MP4 file, progressive or fragmented, whose tables make absurd claims: huge counts,
 //! zero sizes, loops, contradictions. [`MovieRecipe::object`] writes the file. [`outputs::run`] drives a
@@ -8,6 +8,7 @@
 //! that this may take.
 #![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
+pub mod avi;
 mod boxes;
 pub mod catalogue;
 pub mod fragments;

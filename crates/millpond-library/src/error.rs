@@ -1,7 +1,7 @@
 //! Errors of opening assets.
 
 use crate::work::PoolError;
-use millpond_media::{Foreign, MediaError};
+use millpond_media::{Foreign, MediaError, foreign};
 use millpond_package::PackageError;
 use millpond_store::OriginError;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl IndexError {
     #[must_use]
     pub fn explained(name: &str, format: Foreign) -> String {
         let made = format.command(name).map_or_else(String::new, |command| format!("; to make one: {command}"));
-        format!("is {}, expected MP4, MOV, MKV, WebM, TS, FLV or a sound file{made}", format.name())
+        format!("is {}, expected MP4, MOV, MKV, WebM, TS, FLV, AVI or a sound file{made}", format.name())
     }
 
     /// Returns the end of an error for a file whose codecs are not played: the command that makes an MP4 file of it. Empty for other
@@ -53,8 +53,10 @@ impl IndexError {
         let MediaError::NoPlayableTrack { found, cut_short: false, .. } = error else { return String::new() };
         let is_curable = |reason: &String| reason.ends_with("is not supported") && !reason.contains("encrypted");
         let name = object.rsplit('/').next().unwrap_or(object);
-        let command = Foreign::Avi.command(name).filter(|_| found.iter().any(is_curable));
-        command.map_or_else(String::new, |command| format!("; to make a file that plays: {command}"))
+        if !found.iter().any(is_curable) {
+            return String::new();
+        }
+        format!("; to make a file that plays: {}", foreign::encoding_command(name))
     }
 
     /// Whether further bytes could cure it, given that the object has `object_len` bytes now.

@@ -125,6 +125,7 @@ pub fn content_type(name: &str) -> &'static str {
         Some("m4s") => "video/iso.segment",
         Some("ts" | "m2ts" | "mts" | "m2t" | "trp") => "video/mp2t",
         Some("flv") => "video/x-flv",
+        Some("avi" | "divx") => "video/x-msvideo",
         Some("m3u8") => "application/vnd.apple.mpegurl",
         Some("mpd") => "application/dash+xml",
         Some("vtt") => "text/vtt; charset=utf-8",

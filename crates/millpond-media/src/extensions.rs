@@ -3,7 +3,7 @@
 /// Extensions of media files with video, or with any kind of track.
 const MEDIA: &[&str] = &[
     "mp4", "m4v", "mov", "qt", "mp4v", "3gp", "3gpp", "3g2", "3gpp2", "f4v", "mj2", "cmfv", "cmft", "ismv", "ismt",
-    "lrv", "insv", "mkv", "mk3d", "webm", "ts", "m2ts", "mts", "m2t", "trp", "flv",
+    "lrv", "insv", "mkv", "mk3d", "webm", "ts", "m2ts", "mts", "m2t", "trp", "flv", "avi", "divx",
 ];
 /// Extensions of media files with sound alone.
 const SOUND: &[&str] = &[

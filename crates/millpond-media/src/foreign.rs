@@ -3,8 +3,6 @@
 /// A format that is recognised but not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Foreign {
-    /// AVI (RIFF).
-    Avi,
     /// MPEG program stream, or MPEG video alone (`.mpg`, `.vob`).
     MpegPs,
     /// Windows Media (ASF).
@@ -38,7 +36,6 @@ impl Foreign {
             return None;
         }
         Some(match extension.to_ascii_lowercase().as_str() {
-            "avi" | "divx" => Self::Avi,
             "mpg" | "mpeg" | "m2p" | "vob" => Self::MpegPs,
             "wmv" | "wma" | "asf" => Self::Asf,
             "rm" | "rmvb" | "ra" => Self::RealMedia,
@@ -55,7 +52,6 @@ impl Foreign {
         let at = |offset: usize, text: &[u8]| head.get(offset..).is_some_and(|rest| rest.starts_with(text));
         let riff = |kind: &[u8]| at(0, b"RIFF") && at(8, kind);
         Some(match head {
-            _ if riff(b"AVI ") => Self::Avi,
             _ if riff(b"WEBP") => Self::Image,
             _ if at(0, b"\x30\x26\xb2\x75\x8e\x66\xcf\x11") => Self::Asf,
             _ if at(0, b".RMF") => Self::RealMedia,
@@ -76,7 +72,6 @@ impl Foreign {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Avi => "AVI",
             Self::MpegPs => "an MPEG program stream",
             Self::Asf => "Windows Media (ASF)",
             Self::RealMedia => "RealMedia",
@@ -99,16 +94,27 @@ impl Foreign {
         let codecs = match self {
             Self::Ac3 => "-map 0:a -c copy",
             Self::Wave64 => "-map 0:a -c:a aac",
-            Self::Avi | Self::MpegPs | Self::Asf | Self::RealMedia | Self::Mxf => {
-                "-map '0:V?' -map '0:a?' -c:v libx264 -pix_fmt yuv420p -c:a aac"
-            }
+            Self::MpegPs | Self::Asf | Self::RealMedia | Self::Mxf => ENCODED,
             Self::Playlist | Self::Html | Self::Image | Self::Archive | Self::Text => return None,
         };
-        let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
-        // The command must not overwrite its input, which may have an MP4 name in spite of its content.
-        let target = if file.ends_with(".mp4") { format!("{stem}.new.mp4") } else { format!("{stem}.mp4") };
-        Some(format!("ffmpeg -i {} {codecs} -movflags +faststart {}", quoted(file), quoted(&target)))
+        Some(command(file, codecs))
     }
+}
+
+/// Options of ffmpeg that encode pictures and sound.
+const ENCODED: &str = "-map '0:V?' -map '0:a?' -c:v libx264 -pix_fmt yuv420p -c:a aac";
+
+/// Returns the command that encodes the file `file` to MP4.
+#[must_use]
+pub fn encoding_command(file: &str) -> String {
+    command(file, ENCODED)
+}
+
+fn command(file: &str, codecs: &str) -> String {
+    let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+    // The command must not overwrite its input, which may have an MP4 name in spite of its content.
+    let target = if file.ends_with(".mp4") { format!("{stem}.new.mp4") } else { format!("{stem}.mp4") };
+    format!("ffmpeg -i {} {codecs} -movflags +faststart {}", quoted(file), quoted(&target))
 }
 
 fn is_html(head: &[u8]) -> bool {
@@ -143,8 +149,7 @@ mod tests {
 
     #[test]
     fn names_and_first_bytes() {
-        let table: [(&str, &[u8], Foreign); 4] = [
-            ("a.AVI", b"RIFF\0\0\0\0AVI LIST", Foreign::Avi),
+        let table: [(&str, &[u8], Foreign); 3] = [
             ("a.mpg", b"\0\0\x01\xba\x44", Foreign::MpegPs),
             ("a.wmv", b"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9", Foreign::Asf),
             ("a.w64", b"riff\x2e\x91\xcf\x11\xa5\xd6", Foreign::Wave64),
@@ -163,7 +168,7 @@ mod tests {
         ] {
             assert_eq!(Foreign::of_bytes(bytes), Some(format));
         }
-        assert_eq!(["avi", ".avi", "a.mp4", "a.mp3", "a.flv"].map(Foreign::of_name), [None; 5]);
+        assert_eq!(["mxf", ".mxf", "a.mp4", "a.mp3", "a.flv", "a.avi"].map(Foreign::of_name), [None; 6]);
         for bytes in [&b""[..], b"\xff", b"\0\0\0\x20ftypisom", b"\x47 text", b"plain\0text"] {
             assert_eq!(Foreign::of_bytes(bytes), None, "{bytes:?}");
         }
@@ -174,7 +179,7 @@ mod tests {
         let command = Foreign::Mxf.command("it's a film.mxf").unwrap();
         assert!(command.starts_with(r"ffmpeg -i 'it'\''s a film.mxf' ") && command.ends_with(r"'it'\''s a film.mp4'"));
         assert!(Foreign::MpegPs.command("-y.vob").unwrap().contains("-i ./-y.vob "));
-        assert!(Foreign::Avi.command("a.mp4").unwrap().ends_with(" a.new.mp4"));
+        assert!(encoding_command("a.mp4").ends_with(" a.new.mp4"));
         assert_eq!(Foreign::Html.command("a.mp4"), None);
     }
 }

@@ -1,13 +1,14 @@
 //! Builds a compact index of ISO base media files (ISO/IEC 14496-12), progressive and fragmented, of Matroska files (RFC 9559), of
-//! transport streams (ISO/IEC 13818-1), of sound files and of FLV files.
+//! transport streams (ISO/IEC 13818-1), of sound files, of FLV files and of AVI files.
 //!
 //! Pure: no I/O and no clock. [`Indexer`] names the bytes that it needs next and is given them. Its result is a
-//! [`Movie`], whose [`SampleTable`]s tell place and time of each sample without the file. The samples of a transport stream have places
-//! in an object that an [`Extractor`] makes of it.
+//! [`Movie`], whose [`SampleTable`]s tell place and time of each sample without the file. The samples of a transport stream, and of most
+//! AVI files, have places in an object that an [`Extractor`] makes of it.
 //!
 //! Media that arrive without an end are read by [`ts`] (MPEG-2 transport streams), [`fragment_stream`] and [`flv`].
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod avi_file;
 mod bits;
 mod boxes;
 mod budget;

@@ -6,6 +6,7 @@ use millpond_walls::{Rows, Walls};
 const ROWS: Rows = &[
     &["stitch"],
     &["index"],
+    &["avi_file"],
     &["flv_file", "sound_file", "ts_file"],
     &["matroska", "mp4", "scan"],
     &["flv", "movie", "ts"],

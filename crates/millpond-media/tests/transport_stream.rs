@@ -165,7 +165,7 @@ fn streams_give_the_frames_of_their_files() {
     for (name, make, mux) in clips {
         let (file, path) = clip(name, make);
         let movie = millpond_media::index_bytes(&file).unwrap();
-        let found = read(&copied(&path, mux));
+        let found = read(&copied(&path, "mpegts", mux));
         assert_eq!(found.faults, [], "{name}");
         assert_eq!(found.streams.len(), movie.tracks.len(), "{name}");
         assert!(found.clocks.len() > 2 && found.clocks.iter().all(|(_, jump)| !jump), "{name}");
@@ -179,14 +179,14 @@ fn streams_give_the_frames_of_their_files() {
 #[test]
 fn languages_are_read() {
     let (_, path) = clip("aac_deu.mp4", "S -c:a aac -metadata:s:a:0 language=deu");
-    let found = read(&copied(&path, ""));
+    let found = read(&copied(&path, "mpegts", ""));
     assert_eq!(found.streams.values().next().unwrap().language.as_deref(), Some("deu"));
 }
 
 /// A short stream of pictures with B-frames and of sound.
 fn short() -> Vec<u8> {
     let (_, path) = clip("short.mp4", "V S -t 1 -c:v libx264 -g 10 -bf 2 -b:v 200k -c:a aac -ac 1 -b:a 32k");
-    copied(&path, "")
+    copied(&path, "mpegts", "")
 }
 
 /// Asserts that each frame is one of the whole stream; returns the number of missing pictures and sounds.

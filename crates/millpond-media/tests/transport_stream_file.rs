@@ -68,7 +68,7 @@ fn files_have_the_samples_of_their_originals() {
     ];
     for (name, make, mux) in clips {
         let (mp4, path) = clip(name, make);
-        let ts = copied(&path, mux);
+        let ts = copied(&path, "mpegts", mux);
         let (original, movie) = (index_bytes(&mp4).unwrap(), index_bytes(&ts).unwrap());
         assert_eq!(movie.skipped, [], "{name}");
         assert_alike(name, (&mp4, &original), (&ts, &movie));
@@ -78,7 +78,7 @@ fn files_have_the_samples_of_their_originals() {
 #[test]
 fn joined_recordings_are_one_timeline() {
     let (_, path) = clip("file_joined.mp4", "V S -c:v libx264 -g 25 -bf 2 -c:a aac -ac 2");
-    let part = copied(&path, "");
+    let part = copied(&path, "mpegts", "");
     let once = index_bytes(&part).unwrap();
     let twice = index_bytes(&[&part[..], &part].concat()).unwrap();
     for (track, single) in twice.tracks.iter().zip(&once.tracks) {

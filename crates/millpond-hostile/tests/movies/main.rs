@@ -1,5 +1,6 @@
 //! Each hostile movie is answered or refused within a second of CPU time, 64 MiB, and the steps that its bytes justify.
 
+mod avi;
 mod matroska;
 mod measure;
 mod scanned;

@@ -156,9 +156,9 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_named() {
-        let mixed = content(&["a.avi", "b.WMV", "c.txt", "d.mp4", "e.ts"]);
+        let mixed = content(&["a.mxf", "b.WMV", "c.txt", "d.mp4", "e.ts"]);
         let left: Vec<_> = mixed.left_out.iter().map(|left| (left.name.as_str(), left.format)).collect();
-        assert_eq!(left, [("a.avi", Foreign::Avi), ("b.WMV", Foreign::Asf)]);
+        assert_eq!(left, [("a.mxf", Foreign::Mxf), ("b.WMV", Foreign::Asf)]);
         assert_eq!(paths(&mixed), ["d.mp4", "e.ts"]);
         let ready = content(&["index.m3u8", "1.ts", "2.ts", "a.wmv"]);
         assert_eq!((ready.left_out.len(), ready.others, ready.is_asset), (1, 2, false));

@@ -1,11 +1,11 @@
-//! Frames of transport stream files, as objects of their own.
+//! Frames of transport stream files and AVI files, as objects of their own.
 
 use bytes::Bytes;
 use millpond_media::{ByteRange, Extraction, Extractor, Movie};
 use millpond_store::{Derivation, Making};
 use std::{ops::Range, sync::Arc};
 
-/// The frames of a file in which they are scattered over packets.
+/// The frames of a file in which they are scattered over packets, or lie in chunks in another form.
 #[derive(Debug)]
 pub(super) struct Frames {
     movie: Arc<Movie>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The form in which an elementary stream of a transport stream (ISO/IEC 13818-1) holds frames.
+/// The form in which an elementary stream of a transport stream (ISO/IEC 13818-1) or of an AVI file holds frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StreamForm {
     /// H.264 in the byte stream format (H.264 Annex B).
@@ -19,4 +19,6 @@ pub enum StreamForm {
     Opus,
     /// AAC in elements of LATM with LOAS sync (ISO/IEC 14496-3 1.7), one frame in each.
     Latm,
+    /// Frames as they are in samples.
+    Plain,
 }

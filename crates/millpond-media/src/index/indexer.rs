@@ -1,6 +1,7 @@
 //! Turns the bytes of an object into its index, without I/O.
 
 use crate::{
+    avi_file::{self, AviIndexer, AviStep},
     boxes::{FIRST, HEADER, Node},
     budget::Rounds,
     error::MediaError,
@@ -59,7 +60,8 @@ pub enum Step {
 /// wrong, the first bytes of a few samples are read too, in up to 21 further batches. MP3 takes one more batch of a few
 /// bytes per track. So do chapters in a track of text, where the movie box doesn't list them: 32 reads of 64 KiB at most.
 ///
-/// A transport stream is read as a whole, eight MiB a batch. Sound files and FLV files are read from their beginning to their end, in
+/// A transport stream is read as a whole, eight MiB a batch. So is an AVI file, unless each chunk of it is a sample and it has an index:
+/// then its header, its index and its first frames are read. Sound files and FLV files are read from their beginning to their end, in
 /// requests of 1 MiB. PCM is told by headers alone.
 ///
 /// With [`outlining`](Self::outlining), a fragmented file with an index of its fragments takes two or three batches of a few
@@ -93,6 +95,8 @@ enum Stage {
     Matroska(Box<MatroskaIndexer>),
     /// Reading a transport stream.
     TransportStream(Box<TsFileIndexer>),
+    /// Reading an AVI file.
+    Avi(Box<AviIndexer>),
     /// Reading a sound file or an FLV file.
     Scan(Box<FileScan>),
     /// Searching for a table of fragments.
@@ -203,6 +207,7 @@ impl Indexer {
         match &self.stage {
             Stage::Matroska(indexer) => indexer.is_at_blocks() || indexer.is_at_frames(),
             Stage::TransportStream(_) | Stage::Scan(_) => true,
+            Stage::Avi(indexer) => indexer.is_scanning(),
             _ => false,
         }
     }
@@ -213,6 +218,7 @@ impl Indexer {
         match &self.stage {
             Stage::Matroska(indexer) => indexer.scanned_bytes(),
             Stage::TransportStream(indexer) => indexer.scanned_bytes(),
+            Stage::Avi(indexer) => indexer.scanned_bytes(),
             Stage::Scan(scan) => scan.heap_bytes(),
             _ => 0,
         }
@@ -237,6 +243,7 @@ impl Indexer {
             Stage::Boxes(lane, rounds) => self.find_moov(lane, rounds),
             Stage::Matroska(indexer) => self.read_matroska(indexer),
             Stage::TransportStream(indexer) => self.read_transport_stream(indexer),
+            Stage::Avi(indexer) => self.read_avi(indexer),
             Stage::Scan(scan) => self.scan(scan),
             Stage::Outline(search) => self.find_outline(search),
             Stage::Fragments(parts) => self.find_fragments(*parts),
@@ -263,6 +270,10 @@ impl Indexer {
                 return self.read_matroska(Box::new(indexer));
             }
             if lane.held_to() == 0 && !is_iso(&bytes) {
+                if avi_file::is_avi(&bytes) {
+                    let (most, work) = (self.limits.max_metadata, self.work.clone());
+                    return self.read_avi(Box::new(AviIndexer::new(self.object_len, bytes, most, work)));
+                }
                 if let Some((form, start)) = ts_file::find_packets(&bytes, self.object_len) {
                     let joints = std::mem::take(&mut self.joints);
                     let indexer = TsFileIndexer::new(self.object_len, form, start, self.work.clone()).joined_at(joints);
@@ -332,6 +343,24 @@ impl Indexer {
             let arrived = self.take_arrived(&ranges);
             if arrived.is_empty() {
                 self.stage = Stage::TransportStream(indexer);
+                return Ok(Step::Need(ranges));
+            }
+            for (range, bytes) in arrived {
+                indexer.supply(range, bytes);
+            }
+        }
+    }
+
+    /// Reads an AVI file as far as the bytes allow.
+    fn read_avi(&mut self, mut indexer: Box<AviIndexer>) -> Result<Step, MediaError> {
+        loop {
+            let ranges = match indexer.step()? {
+                AviStep::Done(movie) => return Ok(self.done(*movie)),
+                AviStep::Needs(ranges) => ranges,
+            };
+            let arrived = self.take_arrived(&ranges);
+            if arrived.is_empty() {
+                self.stage = Stage::Avi(indexer);
                 return Ok(Step::Need(ranges));
             }
             for (range, bytes) in arrived {

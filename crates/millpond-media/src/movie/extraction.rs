@@ -1,8 +1,11 @@
-//! The map of an extracted object to the transport stream file that holds its frames.
+//! The map of an extracted object to the transport stream file or AVI file that holds its frames.
 //!
 //! In a transport stream a frame is scattered over packets, so its bytes are no range of the file. The frames of all tracks, in ISO
 //! form and one after the other, are thought of as an object of their own: the extracted object. It exists only as this map. The
 //! frames of a track have rising places in it, and so have their bytes in the track's elementary stream.
+//!
+//! The chunks of AVI files hold frames in other forms than samples, such as the byte stream format, and parts of frames of sound. A
+//! chunk then stands for a PES packet, with all its bytes as payload.
 
 use crate::{
     codec::StreamForm,
@@ -31,16 +34,19 @@ pub enum PacketForm {
     Timed,
     /// Packets before 16 bytes of Reed-Solomon parity (ETSI EN 300 429).
     Parity,
+    /// No packets: each unit is a range of the file, the data of a chunk of AVI.
+    Chunks,
 }
 
 impl PacketForm {
-    /// Bytes from the beginning of a packet to that of the next.
+    /// Bytes from the beginning of a packet to that of the next; 0 without packets.
     #[must_use]
     pub const fn stride(self) -> u64 {
         match self {
             Self::Plain => 188,
             Self::Timed => 192,
             Self::Parity => 204,
+            Self::Chunks => 0,
         }
     }
 }

@@ -127,6 +127,7 @@ impl StreamCoding {
             StreamForm::Ac3 => Self::Ac3,
             StreamForm::Opus => Self::Opus(2),
             StreamForm::Latm => Self::Latm,
+            StreamForm::Plain => Self::Other("frames as they are"),
         }
     }
 

@@ -23,7 +23,7 @@ const MOST_KNOWN: usize = 64;
 
 /// Decides which frames one track can have.
 #[derive(Debug, Default)]
-pub(super) struct Entries {
+pub(crate) struct Entries {
     /// Configuration of the next frame, where that is new.
     next: Option<TsConfiguration>,
     known: Vec<Known>,
@@ -69,17 +69,17 @@ struct Run {
 
 impl Entries {
     /// Takes the configuration of the frames that follow.
-    pub(super) fn configure(&mut self, configuration: TsConfiguration) {
+    pub(crate) fn configure(&mut self, configuration: TsConfiguration) {
         self.next = Some(configuration);
     }
 
     /// Codec and kind of media of the frames of a kind.
-    pub(super) fn media(&self, kind: usize) -> Option<(&Codec, &TrackKind)> {
+    pub(crate) fn media(&self, kind: usize) -> Option<(&Codec, &TrackKind)> {
         self.kinds.get(kind).map(|kind| (&kind.first.codec, &kind.first.kind))
     }
 
     /// Returns the kind of a frame that would be sample `number`; `None` if the track has no such frame. `at` is its place in the file.
-    pub(super) fn accept(&mut self, frame: &TsFrame, number: u32, at: u64) -> Option<usize> {
+    pub(crate) fn accept(&mut self, frame: &TsFrame, number: u32, at: u64) -> Option<usize> {
         if let Some(configuration) = self.next.take() {
             self.change(configuration, &frame.data, number, at);
         }
@@ -181,23 +181,37 @@ impl Entries {
 
     /// Returns the entry that stands for all samples of some parts of a kind, and the descriptions of samples where these differ.
     pub(super) fn described(&self, kind: usize, parts: &[&Part]) -> Option<(StoredEntry, Option<Descriptions>)> {
+        self.described_in(kind, parts.iter().map(|part| (part.start, part.samples.len())))
+    }
+
+    /// Returns the same for a track of which all `samples` are of a kind.
+    pub(crate) fn described_whole(&self, kind: usize, samples: u32) -> Option<(StoredEntry, Option<Descriptions>)> {
+        self.described_in(kind, [(0, samples)].into_iter())
+    }
+
+    /// Returns the same for stretches of samples: the number of the first one of each, and their count.
+    fn described_in(
+        &self,
+        kind: usize,
+        stretches: impl Iterator<Item = (u32, u32)>,
+    ) -> Option<(StoredEntry, Option<Descriptions>)> {
         let kind = self.kinds.get(kind)?;
         let (mut entries, mut before) = (kind.entries.clone(), 0_u32);
-        for part in parts {
-            let (start, end) = (part.start, part.start.saturating_add(part.samples.len()));
+        for (start, count) in stretches {
+            let end = start.saturating_add(count);
             let after = self.runs.partition_point(|run| run.first <= start);
             let runs = self.runs.get(after.saturating_sub(1)..).unwrap_or_default();
             for run in runs.iter().take_while(|run| run.first < end) {
                 entries.begin(run.number, before.saturating_add(run.first.saturating_sub(start)));
             }
-            before = before.saturating_add(part.samples.len());
+            before = before.saturating_add(count);
         }
         let (entry, descriptions) = entries.finish();
         Some((entry.unwrap_or_else(|| kind.first.clone()), descriptions))
     }
 
     /// Returns the reason why frames of a kind are not played like those of the `main` kind: `fate` says what becomes of them.
-    pub(super) fn other_than(&self, main: usize, kind: usize, samples: u64, fate: &str) -> Option<MediaError> {
+    pub(crate) fn other_than(&self, main: usize, kind: usize, samples: u64, fate: &str) -> Option<MediaError> {
         let (main, kind) = (self.kinds.get(main)?, self.kinds.get(kind)?);
         let (found, expected) = sample_entries::told_apart(&kind.first, &main.first);
         let found = format!("{samples} frames of {found}");
@@ -205,12 +219,12 @@ impl Entries {
     }
 
     /// Returns the reason for the lack of an entry, or of some frames.
-    pub(super) fn take_reason(&mut self) -> Option<MediaError> {
+    pub(crate) fn take_reason(&mut self) -> Option<MediaError> {
         self.reason.take()
     }
 
     /// Whether there is no entry at all.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
 }

@@ -1,10 +1,10 @@
-//! Makes bytes of an extracted object from the packets that hold them.
+//! Makes bytes of an extracted object from the packets or chunks that hold them.
 
 use super::packets::Packets;
 use crate::{
     codec::StreamForm,
     error::MediaError,
-    movie::extraction::{ExtractedStream, Extraction, FramePlace, UnitPlace},
+    movie::extraction::{ExtractedStream, Extraction, FramePlace, PacketForm, UnitPlace},
     ts::{self, Demultiplexer, StreamCoding, TsEvent, TsLimits},
     units::ByteRange,
 };
@@ -25,6 +25,9 @@ const PATH: &str = "the extracted object";
 pub struct Extractor {
     range: ByteRange,
     source: ByteRange,
+    form: PacketForm,
+    /// Offset in the file of the next byte.
+    at: u64,
     packets: Packets,
     demultiplexer: Demultiplexer,
     events: Vec<TsEvent>,
@@ -65,6 +68,8 @@ impl Extractor {
         Ok(Self {
             range,
             source,
+            form: extraction.packets(),
+            at: source.start,
             packets: Packets::new(extraction.packets(), source.start),
             demultiplexer: Demultiplexer::of_streams(TsLimits::default(), codings),
             events: Vec::new(),
@@ -87,6 +92,11 @@ impl Extractor {
 
     /// Takes the next bytes of the file.
     pub fn supply(&mut self, bytes: &[u8]) {
+        if self.form == PacketForm::Chunks {
+            let at = self.at;
+            self.at = at.saturating_add(bytes.len() as u64);
+            return self.streams.iter_mut().for_each(|wanted| wanted.take_chunks(at, bytes));
+        }
         for chunk in bytes.chunks(CHUNK) {
             self.packets.append(chunk);
             while let Some((packet, at)) = self.packets.next() {
@@ -142,13 +152,34 @@ impl Wanted {
         let Some(unit) = self.units.pop_if(|unit| unit.packets.start == at) else { return };
         // A later map may have ended the PES packet early when the file was scanned.
         let data = data.get(..usize::try_from(unit.payload.len()).unwrap_or(usize::MAX)).unwrap_or(data);
+        self.gather(unit.payload.start, data);
+    }
+
+    /// Takes the parts of chunks that are in `bytes`, which are at `at` of the file.
+    fn take_chunks(&mut self, at: u64, bytes: &[u8]) {
+        let end = at.saturating_add(bytes.len() as u64);
+        while let Some(UnitPlace { packets, payload }) = self.units.last().copied() {
+            let part = ByteRange::new(packets.start.max(at), packets.end.min(end));
+            let from = usize::try_from(part.start.saturating_sub(at)).unwrap_or(usize::MAX);
+            let data = bytes.get(from..).unwrap_or_default();
+            let data = data.get(..usize::try_from(part.len()).unwrap_or(usize::MAX)).unwrap_or(data);
+            self.gather(payload.start.saturating_add(part.start.saturating_sub(packets.start)), data);
+            if packets.end > end {
+                return;
+            }
+            self.units.pop();
+        }
+    }
+
+    /// Appends bytes that are at `start` of the elementary stream, as far as they are wanted and next.
+    fn gather(&mut self, start: u64, data: &[u8]) {
         let next = self.source.start + self.bytes.len() as u64;
-        let skip = next.saturating_sub(unit.payload.start);
+        let skip = next.saturating_sub(start);
         let most = self.source.end.saturating_sub(next);
         let data = data.get(usize::try_from(skip).unwrap_or(usize::MAX)..).unwrap_or_default();
         let data = data.get(..usize::try_from(most).unwrap_or(usize::MAX)).unwrap_or(data);
         // If bytes are missing, those behind them have no place.
-        if unit.payload.start <= next {
+        if start <= next {
             self.bytes.extend_from_slice(data);
         }
     }

@@ -19,6 +19,8 @@ mod timeline;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use entries::Entries;
 pub use extractor::Extractor;
 pub(crate) use indexer::{TsFileIndexer, TsFileStep};
 pub(crate) use packets::find_packets;
+pub(crate) use requests::Requests;

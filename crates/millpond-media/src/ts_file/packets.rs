@@ -18,7 +18,7 @@ const FORMS: [PacketForm; 3] = [PacketForm::Plain, PacketForm::Timed, PacketForm
 /// Bytes before the sync byte of a packet that belong to it.
 fn prefix(form: PacketForm) -> usize {
     match form {
-        PacketForm::Plain | PacketForm::Parity => 0,
+        PacketForm::Plain | PacketForm::Parity | PacketForm::Chunks => 0,
         PacketForm::Timed => 4,
     }
 }

@@ -11,7 +11,7 @@ const AT_ONCE: usize = 4;
 
 /// Pieces of an object that are requested and arrive.
 #[derive(Debug)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     /// Offset of the first byte that was not requested yet.
     next: u64,
     end: u64,
@@ -22,12 +22,12 @@ pub(super) struct Requests {
 
 impl Requests {
     /// Creates the requests for the bytes from `start` to `end`.
-    pub(super) fn new(start: u64, end: u64) -> Self {
+    pub(crate) fn new(start: u64, end: u64) -> Self {
         Self { next: start, end, wanted: Vec::new(), arrived: BTreeMap::new() }
     }
 
     /// Returns the pieces that are needed; none at the end.
-    pub(super) fn needs(&mut self) -> Vec<ByteRange> {
+    pub(crate) fn needs(&mut self) -> Vec<ByteRange> {
         if self.wanted.is_empty() {
             for _ in 0..AT_ONCE {
                 let range = ByteRange::new(self.next, self.next.saturating_add(PIECE).min(self.end));
@@ -38,15 +38,22 @@ impl Requests {
         self.wanted.iter().filter(|range| !self.arrived.contains_key(&range.start)).copied().collect()
     }
 
+    /// Passes the bytes up to `place`, unless they were requested.
+    pub(crate) fn skip_to(&mut self, place: u64) {
+        if self.wanted.is_empty() {
+            self.next = self.next.max(place.min(self.end));
+        }
+    }
+
     /// Takes the bytes of a piece.
-    pub(super) fn supply(&mut self, range: ByteRange, bytes: Bytes) {
+    pub(crate) fn supply(&mut self, range: ByteRange, bytes: Bytes) {
         if self.wanted.contains(&range) {
             self.arrived.insert(range.start, bytes);
         }
     }
 
     /// Returns all requested pieces, in order, once all of them have arrived.
-    pub(super) fn take(&mut self) -> Option<Vec<Bytes>> {
+    pub(crate) fn take(&mut self) -> Option<Vec<Bytes>> {
         if self.wanted.is_empty() || self.arrived.len() < self.wanted.len() {
             return None;
         }
@@ -75,5 +82,15 @@ mod tests {
         assert_eq!(requests.needs(), [last[1]]);
         requests.supply(last[1], Bytes::new());
         assert!(requests.take().is_some() && requests.needs().is_empty() && requests.take().is_none());
+    }
+
+    #[test]
+    fn bytes_are_passed_before_they_are_requested() {
+        let mut requests = Requests::new(0, 3 * PIECE);
+        requests.skip_to(PIECE);
+        let needs = requests.needs();
+        assert_eq!((needs.len(), needs[0].start), (2, PIECE));
+        requests.skip_to(2 * PIECE);
+        assert_eq!(requests.needs().len(), 2);
     }
 }

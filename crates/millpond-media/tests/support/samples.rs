@@ -18,11 +18,11 @@ pub(crate) fn clip(name: &str, arguments: &str) -> (Vec<u8>, PathBuf) {
     (std::fs::read(&file).unwrap(), file)
 }
 
-/// Returns the streams of a file in a transport stream.
-pub(crate) fn copied(source: &Path, arguments: &str) -> Vec<u8> {
-    let file = source.with_extension("ts");
+/// Returns the streams of a file in another container: `mpegts` or `avi`.
+pub(crate) fn copied(source: &Path, container: &str, arguments: &str) -> Vec<u8> {
+    let file = source.with_extension(container.trim_start_matches("mpeg"));
     if !file.exists() {
-        run(&format!("-i {} -c copy {arguments} -f mpegts", source.display()), &file);
+        run(&format!("-i {} -c copy {arguments} -f {container}", source.display()), &file);
     }
     std::fs::read(&file).unwrap()
 }

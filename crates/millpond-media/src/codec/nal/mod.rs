@@ -1,6 +1,7 @@
 //! Types of NAL units, and the messages (SEI) about entry points, closed captions and display orientation.
 
 pub mod parameter_sets;
+pub(crate) mod picture_order;
 pub(crate) mod set_kind;
 
 use crate::codec::{Codec, orientation::Orientation};

@@ -114,7 +114,7 @@ pub(crate) fn frame_of(form: StreamForm, source: &[u8]) -> Option<Cow<'_, [u8]>>
         StreamForm::Adts => Cow::Borrowed(adts::raw_data_block(source)?),
         StreamForm::Latm => Cow::Owned(latm::raw_data_block(source)?),
         StreamForm::Opus => Cow::Borrowed(opus::packet(source)?),
-        StreamForm::MpegAudio | StreamForm::Ac3 => Cow::Borrowed(source),
+        StreamForm::MpegAudio | StreamForm::Ac3 | StreamForm::Plain => Cow::Borrowed(source),
     })
 }
 

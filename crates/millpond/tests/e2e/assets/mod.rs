@@ -1,6 +1,7 @@
 //! Stored media as assets.
 
 mod artwork;
+mod avi;
 pub(crate) mod captions;
 mod chapters;
 mod damage;

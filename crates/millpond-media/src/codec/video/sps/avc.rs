@@ -3,7 +3,7 @@
 use super::{
     Size, chroma, crop,
     golomb::{se, ue, ue_at_most},
-    sequence::PictureSequence,
+    sequence::{OrderCount, OrderSyntax, PictureSequence},
     vui::Vui,
 };
 use crate::{codec::fields::FieldReader, error::MediaError};
@@ -39,7 +39,7 @@ pub(super) fn read(fields: &mut FieldReader<'_, '_>) -> Result<PictureSequence, 
             scaling_lists(fields, if format == 3 { 12 } else { 8 })?;
         }
     }
-    let order_type = picture_order(fields)?;
+    let (number_bits, count) = picture_order(fields)?;
     // Number of reference frames, gaps allowed in frame numbers.
     ue(fields)?;
     fields.skip(1)?;
@@ -58,7 +58,7 @@ pub(super) fn read(fields: &mut FieldReader<'_, '_>) -> Result<PictureSequence, 
     };
     let vui = usability(fields);
     let is_intra = MAY_BE_INTRA.contains(&profile) && constraints & 0x10 != 0;
-    let in_order = order_type == 2 || profile == BASELINE || is_intra;
+    let in_order = count == OrderCount::Decoding || profile == BASELINE || is_intra;
     let stated = vui.reorder_depth.and_then(|depth| u8::try_from(depth).ok());
     Ok(PictureSequence {
         id,
@@ -67,18 +67,18 @@ pub(super) fn read(fields: &mut FieldReader<'_, '_>) -> Result<PictureSequence, 
         reorder_depth: stated.or(in_order.then_some(0)),
         // A tick is the time of a field (E.2.1).
         frame_rate: vui.timing.and_then(|(scale, units)| Some((scale, units.checked_mul(2)?))),
+        order: Some(OrderSyntax { has_planes: separate, number_bits, has_fields: !frames_only, count }),
         ..PictureSequence::new(&size, &vui)
     })
 }
 
-/// Reads the fields of the picture order count; returns its type.
-fn picture_order(fields: &mut FieldReader<'_, '_>) -> Result<u32, MediaError> {
-    ue(fields)?; // log2_max_frame_num_minus4
-    let order_type = ue(fields)?;
-    match order_type {
-        0 => {
-            ue(fields)?;
-        }
+/// Reads the fields of the picture order count; returns the bits of `frame_num`, and the way to the count.
+fn picture_order(fields: &mut FieldReader<'_, '_>) -> Result<(u32, OrderCount), MediaError> {
+    // log2_max_frame_num_minus4, pic_order_cnt_type.
+    let number_bits = ue(fields)?.saturating_add(4);
+    let count = match ue(fields)? {
+        // log2_max_pic_order_cnt_lsb_minus4
+        0 => OrderCount::Stated(ue(fields)?.saturating_add(4)),
         1 => {
             fields.skip(1)?;
             se(fields)?;
@@ -87,10 +87,11 @@ fn picture_order(fields: &mut FieldReader<'_, '_>) -> Result<u32, MediaError> {
             for _ in 0..cycle {
                 se(fields)?;
             }
+            OrderCount::Cycle
         }
-        _ => {}
-    }
-    Ok(order_type)
+        _ => OrderCount::Decoding,
+    };
+    Ok((number_bits, count))
 }
 
 /// Skips scaling lists (7.3.2.1.1.1).

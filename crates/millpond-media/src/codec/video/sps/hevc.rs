@@ -3,7 +3,7 @@
 use super::{
     Size, bit_depths, chroma, crop,
     golomb::{se, ue, ue_at_most},
-    sequence::PictureSequence,
+    sequence::{OrderCount, OrderSyntax, PictureSequence},
     vui::Vui,
 };
 use crate::{codec::fields::FieldReader, error::MediaError};
@@ -42,10 +42,12 @@ pub(super) fn read(fields: &mut FieldReader<'_, '_>) -> Result<PictureSequence, 
     let crop = if fields.flag()? { crop(fields)? } else { (0, 0) };
     let size = Size { width, height, crop, unit: chroma(format, separate) };
     let bit_depths = bit_depths(fields)?;
-    let (mut vui, mut reorder_depth) = (Vui::default(), None);
+    let (mut vui, mut reorder_depth, mut order) = (Vui::default(), None, None);
     // Fields before an invalid one are used.
     let _: Result<(), MediaError> = (|| {
         let order_bits = ue_at_most(fields, 12, "as log2_max_pic_order_cnt_lsb_minus4")? + 4;
+        let count = OrderCount::Stated(order_bits);
+        order = Some(OrderSyntax { has_planes: separate, number_bits: 0, has_fields: false, count });
         reorder_depth = Some(reordering(fields, layers)?);
         tools(fields)?;
         reference_sets(fields, order_bits)?;
@@ -58,6 +60,7 @@ pub(super) fn read(fields: &mut FieldReader<'_, '_>) -> Result<PictureSequence, 
         chroma_format: format as u8,
         bit_depths,
         reorder_depth: reorder_depth.and_then(|depth| u8::try_from(depth).ok()),
+        order,
         ..PictureSequence::new(&size, &vui)
     })
 }

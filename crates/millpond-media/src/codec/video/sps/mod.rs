@@ -11,6 +11,7 @@ mod vui;
 
 pub(in crate::codec) use avc::HIGH;
 pub use sequence::PictureSequence;
+pub(crate) use sequence::{OrderCount, OrderSyntax};
 pub(crate) use usability::{fill_usability, scale};
 
 use crate::{

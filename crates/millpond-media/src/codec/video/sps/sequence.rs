@@ -23,6 +23,31 @@ pub struct PictureSequence {
     pub reorder_depth: Option<u8>,
     /// Frames per second as a fraction, where stated.
     pub frame_rate: Option<(u32, u32)>,
+    /// Fields of slices that lead to the order of pictures. `None` where the set ends before them.
+    pub(crate) order: Option<OrderSyntax>,
+}
+
+/// Fields that the headers of slices have before and at the picture order count (H.264 7.3.3, H.265 7.3.6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OrderSyntax {
+    /// Whether slices name their colour plane (`separate_colour_plane_flag`).
+    pub(crate) has_planes: bool,
+    /// Bits of `frame_num`; 0 in H.265, which has none.
+    pub(crate) number_bits: u32,
+    /// Whether pictures may be single fields.
+    pub(crate) has_fields: bool,
+    pub(crate) count: OrderCount,
+}
+
+/// Way to the picture order count: `pic_order_cnt_type` of H.264. H.265 has the first one alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OrderCount {
+    /// Slices state the least significant bits, as many as these.
+    Stated(u32),
+    /// It follows from a cycle of frame numbers.
+    Cycle,
+    /// Pictures are shown in the order of decoding.
+    Decoding,
 }
 
 impl PictureSequence {
@@ -39,6 +64,7 @@ impl PictureSequence {
             bit_depths: (8, 8),
             reorder_depth: None,
             frame_rate: vui.timing,
+            order: None,
         }
     }
 }

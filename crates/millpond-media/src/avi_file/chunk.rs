@@ -1,0 +1,60 @@
+//! Chunks of RIFF: a type, a size, and a body that is padded to an even length.
+
+use crate::boxes::FourCc;
+
+/// Bytes of the header of a chunk.
+pub(super) const CHUNK_HEADER: u64 = 8;
+/// Bytes of the header of a list or file, with its type.
+pub(super) const LIST_HEADER: u64 = 12;
+
+/// A chunk within bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chunk<'a> {
+    pub(super) kind: FourCc,
+    pub(super) body: &'a [u8],
+    /// Offset of the body in the file.
+    pub(super) at: u64,
+}
+
+/// Returns the chunks of a list's body, which is at `at` of the file. The last one may be cut off.
+pub(super) fn chunks(body: &[u8], at: u64) -> impl Iterator<Item = Chunk<'_>> {
+    let (mut rest, mut at) = (body, at);
+    std::iter::from_fn(move || {
+        let (kind, size) = header(rest)?;
+        let after = rest.get(CHUNK_HEADER as usize..)?;
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        let chunk = Chunk { kind, body: after.get(..size).unwrap_or(after), at: at + CHUNK_HEADER };
+        rest = after.get(size.saturating_add(size % 2)..).unwrap_or_default();
+        at = at.saturating_add(CHUNK_HEADER).saturating_add(padded(size as u64));
+        Some(chunk)
+    })
+}
+
+/// Returns type and size of the chunk at the beginning.
+pub(super) fn header(bytes: &[u8]) -> Option<(FourCc, u64)> {
+    Some((*bytes.first_chunk()?, u32_at(bytes, 4)?.into()))
+}
+
+/// Bytes of a body with its padding.
+pub(super) const fn padded(size: u64) -> u64 {
+    size.saturating_add(size % 2)
+}
+
+/// Returns the stream to which a chunk of media belongs, and the last two bytes of its type.
+pub(super) fn stream_of(kind: FourCc) -> Option<(usize, [u8; 2])> {
+    let [tens, ones, form @ ..] = kind;
+    let digit = |byte: u8| byte.is_ascii_digit().then(|| usize::from(byte - b'0'));
+    Some((digit(tens)? * 10 + digit(ones)?, form))
+}
+
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}

@@ -1,0 +1,251 @@
+//! A stream that is being read, and the track that it becomes.
+
+use super::{
+    format::Form,
+    framed::FramedStream,
+    header::Stream,
+    pace::Pace,
+    parameter_sets,
+    whole::{StreamChunk, WholeStream},
+};
+use crate::{
+    codec::{Codec, StreamForm, TrackKind, captions::CaptionChannels, make::Made, nal::NalSyntax},
+    error::MediaError,
+    movie::{
+        Edit, Track,
+        descriptions::Descriptions,
+        extraction::{ExtractedStream, ExtractedStreamBuilder},
+        sample_table::SampleTable,
+    },
+    ts::{StreamCoding, TsConfiguration},
+    units::{ByteRange, Timescale},
+};
+use bytes::Bytes;
+
+/// `alternate_group` of tracks of pictures, and of sound.
+const GROUPS: [u16; 2] = [1, 2];
+/// Language of tracks: AVI states none that muxers use.
+const UNKNOWN: &str = "und";
+
+/// The extracted object while it grows.
+#[derive(Debug, Default)]
+pub(super) struct Extracted {
+    /// Its length so far.
+    pub(super) len: u64,
+}
+
+impl Extracted {
+    /// Appends a frame; returns its place.
+    pub(super) fn append(&mut self, length: u64) -> ByteRange {
+        let place = ByteRange::at(self.len, length);
+        self.len = place.end;
+        place
+    }
+}
+
+/// A stream that is being read.
+#[derive(Debug)]
+pub(super) struct Lane {
+    stream: Stream,
+    state: State,
+    /// Chunks so far.
+    chunks: u64,
+    /// First and last chunk with data.
+    ends: Option<(ByteRange, ByteRange)>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The first chunk tells in which form the pictures are.
+    Undecided(NalSyntax, Box<Made>),
+    Framed(Box<FramedStream>),
+    Whole(Box<WholeStream>),
+    Left(MediaError),
+}
+
+/// The parts of a track.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) made: Made,
+    pub(super) clock: Timescale,
+    pub(super) samples: SampleTable,
+    /// Least time of presentation on the clock of the samples, and since the beginning of the file.
+    pub(super) media_time: i64,
+    pub(super) first: i64,
+    pub(super) captions: Option<CaptionChannels>,
+    pub(super) descriptions: Option<Box<Descriptions>>,
+    pub(super) source: Option<(ExtractedStreamBuilder, StreamForm)>,
+    /// Reason for the lack of some frames.
+    pub(super) reason: Option<MediaError>,
+}
+
+impl Lane {
+    /// Creates the lane of a stream in this form.
+    pub(super) fn new(stream: &Stream, form: Form) -> Self {
+        let state = State::of(stream, form).unwrap_or_else(State::Left);
+        Self { stream: stream.clone(), state, chunks: 0, ends: None }
+    }
+
+    /// Number of its stream.
+    pub(super) fn number(&self) -> usize {
+        self.stream.number
+    }
+
+    /// Steps of work so far, besides those for chunks and bytes.
+    pub(super) fn steps(&self) -> u64 {
+        match &self.state {
+            State::Framed(framed) => framed.steps(),
+            State::Whole(whole) => whole.len().into(),
+            State::Undecided(..) | State::Left(_) => 0,
+        }
+    }
+
+    /// Bytes of heap held.
+    pub(super) fn heap_bytes(&self) -> usize {
+        match &self.state {
+            State::Framed(framed) => framed.heap_bytes(),
+            State::Whole(whole) => whole.heap_bytes(),
+            State::Undecided(..) | State::Left(_) => 0,
+        }
+    }
+
+    /// First and last chunk with data, of those that an index lists.
+    pub(super) fn ends(&self) -> Option<(ByteRange, ByteRange)> {
+        self.ends
+    }
+
+    /// The chunk whose beginning tells the codec, where one is needed.
+    pub(super) fn describes_itself(&self) -> Option<ByteRange> {
+        match &self.state {
+            State::Whole(whole) => whole.describes_itself(),
+            _ => None,
+        }
+    }
+
+    /// Takes the beginning of that chunk. Returns `false` if samples are no whole chunks.
+    pub(super) fn describe(&mut self, beginning: &[u8]) -> bool {
+        match &mut self.state {
+            State::Whole(whole) => whole.describe(beginning),
+            _ => true,
+        }
+    }
+
+    /// Takes the next chunk that an index lists.
+    pub(super) fn listed(&mut self, place: ByteRange, is_key: bool) {
+        let chunk = self.next(place, Some(is_key), None);
+        if let State::Whole(whole) = &mut self.state {
+            whole.push(chunk, None);
+        }
+    }
+
+    /// Takes the next chunk with its data.
+    pub(super) fn read(&mut self, place: ByteRange, data: &Bytes, extracted: &mut Extracted) {
+        let chunk = self.next(place, None, Some(data));
+        if let State::Undecided(syntax, made) = &self.state
+            && !data.is_empty()
+        {
+            self.state = State::decided(&self.stream, *syntax, made, data).unwrap_or_else(State::Left);
+        }
+        match &mut self.state {
+            State::Framed(framed) => framed.push(chunk.number, place, data.clone(), extracted),
+            State::Whole(whole) => whole.push(chunk, Some(extracted)),
+            State::Undecided(..) | State::Left(_) => {}
+        }
+    }
+
+    fn next<'a>(&mut self, place: ByteRange, is_key: Option<bool>, data: Option<&'a Bytes>) -> StreamChunk<'a> {
+        let number = self.chunks;
+        self.chunks += 1;
+        if !place.is_empty() {
+            self.ends = Some((self.ends.map_or(place, |(first, _)| first), place));
+        }
+        StreamChunk { number, place, is_key, data: data.map(|data| &data[..]) }
+    }
+
+    /// Returns the track's parts.
+    ///
+    /// # Errors
+    /// No frame of it can be played.
+    pub(super) fn finish(self, extracted: &mut Extracted) -> Result<(Stream, Finished), MediaError> {
+        let Self { stream, state, .. } = self;
+        let finished = match state {
+            State::Framed(framed) => framed.finish(&stream, extracted)?,
+            State::Whole(whole) => whole.finish(&stream)?,
+            State::Left(error) => return Err(error),
+            State::Undecided(..) => {
+                let found = format!("no frame in stream {}", stream.number);
+                return Err(MediaError::invalid("movi", 0, found, "frames that can be played"));
+            }
+        };
+        Ok((stream, finished))
+    }
+}
+
+impl State {
+    fn of(stream: &Stream, form: Form) -> Result<Self, MediaError> {
+        Ok(match form {
+            Form::Stream(coding, known) => Self::framed(stream, coding, known)?,
+            Form::Units(syntax, made) => Self::Undecided(syntax, made),
+            Form::Picture(codec) => Self::Whole(Box::new(WholeStream::of_pictures(codec, Pace::of(stream)?))),
+            Form::Sound(made, length) => Self::Whole(Box::new(WholeStream::of_sound(*made, length))),
+            Form::Pcm(made) => Self::Whole(Box::new(WholeStream::of_pcm(*made).ok_or_else(|| unreadable(stream))?)),
+        })
+    }
+
+    fn framed(stream: &Stream, coding: StreamCoding, known: Option<TsConfiguration>) -> Result<Self, MediaError> {
+        let framed = FramedStream::new(stream, coding, known).ok_or_else(|| unreadable(stream))?;
+        Ok(Self::Framed(Box::new(framed)))
+    }
+
+    /// Returns the state of pictures of NAL units, of which `first` is the first chunk. ffmpeg writes byte streams, and a configuration
+    /// record in the header.
+    fn decided(stream: &Stream, syntax: NalSyntax, made: &Made, first: &[u8]) -> Result<Self, MediaError> {
+        if !parameter_sets::is_byte_stream(first) {
+            let whole = WholeStream::of_units(syntax, made.clone(), Pace::of(stream)?)?;
+            return Ok(Self::Whole(Box::new(whole)));
+        }
+        let sets: Vec<&[u8]> = match &made.codec {
+            Codec::Avc(config) => config.parameter_sets().collect(),
+            Codec::Hevc(config) => config.parameter_sets().collect(),
+            _ => Vec::new(),
+        };
+        let coding = match syntax {
+            NalSyntax::Avc => StreamCoding::Avc,
+            NalSyntax::Hevc => StreamCoding::Hevc,
+        };
+        Self::framed(stream, coding, parameter_sets::configuration(syntax, &sets))
+    }
+}
+
+fn unreadable(stream: &Stream) -> MediaError {
+    MediaError::unsupported("strf", stream.format.0, "a stream without frames")
+}
+
+impl Finished {
+    /// Returns the track of a stream in a presentation that begins `base` ticks of 90 kHz after the beginning of the file.
+    pub(super) fn track(self, stream: &Stream, base: i64) -> (Track, Option<ExtractedStream>) {
+        let Self { made, clock, samples, media_time, captions, descriptions, source, .. } = self;
+        let waits = clock.convert(self.first, Timescale::MPEG).saturating_sub(base);
+        let empty = u64::try_from(waits).ok().filter(|duration| *duration > 0);
+        let empty = empty.map(|duration| Edit { duration, media_time: None });
+        let shown = Edit { duration: 0, media_time: Some(media_time) };
+        let [pictures, sound] = GROUPS;
+        let is_video = matches!(made.kind, TrackKind::Video { .. });
+        let track = Track {
+            name: stream.name.clone(),
+            alternate_group: if is_video { pictures } else { sound },
+            captions,
+            edits: empty.into_iter().chain([shown]).collect(),
+            samples,
+            descriptions,
+            ..Track::live(stream.id(), made, clock, UNKNOWN)
+        };
+        let source = source.map(|(builder, form)| builder.finish(stream.number as u16, form));
+        (track, source)
+    }
+
+    /// Least time of presentation in ticks of 90 kHz.
+    pub(super) fn first(&self) -> i64 {
+        self.clock.convert(self.first, Timescale::MPEG)
+    }
+}

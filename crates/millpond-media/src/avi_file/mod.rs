@@ -1,0 +1,34 @@
+//! Stored AVI files (Multimedia Programming Interface and Data Specifications 1.0, OpenDML AVI File Format Extensions 1.02).
+//!
+//! [`header`] reads what precedes the media. If a chunk of each track is a sample, an [`index`] tells all samples. Otherwise [`walk`]
+//! reads all chunks, and frames are found within them: H.264 and HEVC lie there as byte streams (Annex B), and a frame of MP3 or AC-3
+//! may continue in the next chunk. The samples are then those of an extracted object.
+
+mod chunk;
+mod format;
+mod framed;
+mod header;
+mod index;
+mod index_search;
+mod indexer;
+mod key_frame;
+mod lane;
+mod named;
+mod pace;
+mod parameter_sets;
+mod picture_table;
+mod walk;
+mod whole;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use indexer::{AviIndexer, AviStep};
+
+/// Path of errors.
+const PATH: &str = "AVI";
+
+/// Whether an object that begins with `head` is an AVI file.
+pub(crate) fn is_avi(head: &[u8]) -> bool {
+    head.starts_with(b"RIFF") && head.get(8..).is_some_and(|kind| kind.starts_with(b"AVI "))
+}

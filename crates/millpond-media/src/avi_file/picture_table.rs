@@ -1,0 +1,154 @@
+//! Samples of pictures, whose times of presentation follow from their order.
+
+use crate::{
+    codec::nal::picture_order::PicturePlace,
+    movie::sample_table::{SampleTable, SampleTableBuilder},
+    units::ByteRange,
+};
+
+/// Collects pictures in the order of decoding.
+///
+/// AVI states when a picture is decoded. The pictures between two that begin the order anew are shown in their own order, at the times at
+/// which they are decoded, and all of the track as much later as the latest of them needs.
+#[derive(Debug)]
+pub(super) struct PictureTable {
+    table: SampleTableBuilder,
+    /// Ticks of a picture whose end is not known.
+    step: u32,
+    /// Pictures since the order began anew.
+    open: Vec<Open>,
+    /// Time of the last picture.
+    last: Option<i64>,
+    /// Ticks by which presentation must be later.
+    delay: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    place: ByteRange,
+    dts: i64,
+    count: i64,
+    is_sync: bool,
+}
+
+/// The finished samples.
+#[derive(Debug)]
+pub(super) struct Pictures {
+    pub(super) samples: SampleTable,
+    /// Least time of presentation in ticks.
+    pub(super) first: i64,
+}
+
+impl PictureTable {
+    /// Creates a table whose pictures have a usual distance of `step` ticks.
+    pub(super) fn new(step: u32) -> Self {
+        Self { table: SampleTable::builder(), step, open: Vec::new(), last: None, delay: 0 }
+    }
+
+    /// Number of pictures.
+    pub(super) fn len(&self) -> u32 {
+        self.table.len().saturating_add(u32::try_from(self.open.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Bytes of heap held.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.table.heap_bytes() + self.open.capacity() * size_of::<Open>()
+    }
+
+    /// Adds a picture. `order` is its place in the order of presentation; `None` if that is the order of decoding.
+    pub(super) fn push(&mut self, dts: i64, order: Option<PicturePlace>, place: ByteRange, is_sync: bool) {
+        // Decoding times rise.
+        let dts = self.last.map_or(dts, |last| dts.max(last.saturating_add(1)));
+        self.last = Some(dts);
+        if order.is_none_or(|order| order.begins) {
+            self.close();
+        }
+        match order {
+            Some(order) => self.open.push(Open { place, dts, count: order.count, is_sync }),
+            None => self.add(place, dts, 0, is_sync),
+        }
+    }
+
+    /// Adds a picture to the table that is shown `later` ticks after it is decoded.
+    fn add(&mut self, place: ByteRange, dts: i64, later: i64, is_sync: bool) {
+        self.table.set_start_dts(dts);
+        self.table.push(place.start, narrow(place.len()), self.step, offset(later), is_sync);
+    }
+
+    /// Gives times to the pictures since the order began anew.
+    fn close(&mut self) {
+        let mut shown: Vec<usize> = (0..self.open.len()).collect();
+        shown.sort_by_key(|place| self.open.get(*place).map(|picture| picture.count));
+        let mut times = vec![0; self.open.len()];
+        for (slot, place) in self.open.iter().zip(shown) {
+            if let Some(time) = times.get_mut(place) {
+                *time = slot.dts;
+            }
+        }
+        let mut open = std::mem::take(&mut self.open);
+        for (Open { place, dts, is_sync, .. }, time) in open.drain(..).zip(times) {
+            let later = time.saturating_sub(dts);
+            self.delay = self.delay.max(later.saturating_neg());
+            self.add(place, dts, later, is_sync);
+        }
+        self.open = open;
+    }
+
+    /// Returns the samples; `None` if there is none.
+    pub(super) fn finish(mut self) -> Option<Pictures> {
+        self.close();
+        let (samples, delay) = (self.table.finish(), self.delay);
+        let first = samples.iter().map(|sample| sample.pts()).min()?.saturating_add(delay);
+        if delay == 0 {
+            return Some(Pictures { samples, first });
+        }
+        let mut table = SampleTable::builder();
+        for sample in &samples {
+            let later = i64::from(sample.composition).saturating_add(delay);
+            table.set_start_dts(sample.dts);
+            table.push(sample.range.start, narrow(sample.range.len()), self.step, offset(later), sample.sync);
+        }
+        Some(Pictures { samples: table.finish(), first })
+    }
+}
+
+fn offset(ticks: i64) -> i32 {
+    ticks.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+}
+
+fn narrow(length: u64) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(pictures: &[(i64, Option<(bool, i64)>)]) -> (Vec<i64>, i64) {
+        let mut table = PictureTable::new(10);
+        for (dts, order) in pictures {
+            let order = order.map(|(begins, count)| PicturePlace { begins, count });
+            table.push(*dts, order, ByteRange::at(0, 5), true);
+        }
+        let Pictures { samples, first } = table.finish().unwrap();
+        (samples.iter().map(|sample| sample.pts()).collect(), first)
+    }
+
+    #[test]
+    fn pictures_are_shown_in_their_order() {
+        // I P b b, I P b.
+        let order = [(true, 0), (false, 6), (false, 2), (false, 4), (true, 0), (false, 4), (false, 2)];
+        let pictures: Vec<_> = (0..).map(|number| number * 10).zip(order.map(Some)).collect();
+        assert_eq!(times(&pictures), (vec![10, 40, 20, 30, 50, 70, 60], 10));
+        // A pyramid, and a picture that was dropped before the last one.
+        let order = [(true, 0), (false, 8), (false, 4), (false, 2), (false, 6)].map(Some);
+        let pictures: Vec<_> = [0, 10, 20, 30, 50].into_iter().zip(order).collect();
+        assert_eq!(times(&pictures), (vec![20, 70, 40, 30, 50], 20));
+    }
+
+    #[test]
+    fn other_pictures_are_shown_as_they_are_decoded() {
+        assert_eq!(times(&[(0, None), (10, None), (10, None), (40, None)]), (vec![0, 10, 11, 40], 0));
+        assert!(PictureTable::new(10).finish().is_none());
+    }
+}

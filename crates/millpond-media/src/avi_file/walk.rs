@@ -1,0 +1,225 @@
+//! The walk over all chunks of media, from the beginning of the first `movi` to the end of the file.
+
+use super::{
+    chunk::{self, CHUNK_HEADER, LIST_HEADER},
+    header::MOST_STREAMS,
+};
+use crate::{boxes::FourCc, units::ByteRange, window::Window};
+use bytes::Bytes;
+
+/// Most bytes of a chunk whose data are read.
+const MOST_CHUNK: u64 = 16 << 20;
+/// Most bytes between two chunks that are searched. The walk ends behind them.
+const MOST_LOST: u64 = 16 << 20;
+/// Last bytes of the types of chunks with media: compressed and uncompressed pictures, and sound.
+const MEDIA: [&[u8; 2]; 3] = [b"dc", b"db", b"wb"];
+
+/// Result of a step of the walk.
+#[derive(Debug)]
+pub(super) enum Walked {
+    /// A chunk of a stream, and its data.
+    Chunk(usize, ByteRange, Bytes),
+    /// Further bytes are needed.
+    Needs,
+    /// The file ends.
+    End,
+}
+
+/// The walk over the chunks of one file.
+///
+/// Lists and further RIFF chunks (OpenDML) are entered, and other chunks passed. Where no chunk begins, the walk goes on at the next
+/// bytes that look like the header of a chunk with media.
+#[derive(Debug)]
+pub(super) struct Walk {
+    window: Window,
+    /// Offset of the next byte that arrives.
+    next: u64,
+    /// Streams whose chunks are read, by their numbers.
+    played: [bool; MOST_STREAMS],
+    is_lost: bool,
+    /// Bytes that were passed since the last chunk.
+    lost: u64,
+    /// Bytes that were passed because no chunk began there.
+    pub(super) passed: u64,
+    /// Chunks of played streams that are too large to be read.
+    pub(super) too_large: u64,
+    /// Whether the file ends within a chunk, and none follows it.
+    pub(super) is_cut_short: bool,
+}
+
+impl Walk {
+    /// Creates the walk over `range` of a file.
+    pub(super) fn new(range: ByteRange, streams: impl IntoIterator<Item = usize>) -> Self {
+        let mut played = [false; MOST_STREAMS];
+        for number in streams {
+            if let Some(stream) = played.get_mut(number) {
+                *stream = true;
+            }
+        }
+        let window = Window::new(range.start, range.end, 0);
+        let (next, lost, passed, too_large) = (range.start, 0, 0, 0);
+        Self { window, next, played, is_lost: false, lost, passed, too_large, is_cut_short: false }
+    }
+
+    /// Offset of the next chunk.
+    pub(super) fn at(&self) -> u64 {
+        self.window.at()
+    }
+
+    /// Bytes that are held.
+    pub(super) fn held(&self) -> usize {
+        self.window.held().len()
+    }
+
+    /// Takes the next bytes of the file.
+    pub(super) fn push(&mut self, bytes: &Bytes) {
+        // Bytes of chunks that were passed.
+        let skip = self.window.held_to().saturating_sub(self.next);
+        self.next = self.next.saturating_add(bytes.len() as u64);
+        if skip < bytes.len() as u64 {
+            self.window.append(bytes.slice(skip as usize..));
+        }
+    }
+
+    /// Passes the bytes that the chunks so far have left behind. Returns the offset of the next byte that is needed.
+    pub(super) fn skip(&mut self) -> u64 {
+        self.next = self.next.max(self.window.held_to());
+        self.next
+    }
+
+    /// Walks to the next chunk of a played stream.
+    pub(super) fn next(&mut self) -> Walked {
+        loop {
+            if self.window.left() < CHUNK_HEADER || self.lost > MOST_LOST {
+                return Walked::End;
+            }
+            if self.is_lost && !self.search() {
+                return if self.window.holds_end() { Walked::End } else { Walked::Needs };
+            }
+            let Some(header) = self.window.bytes(LIST_HEADER.min(self.window.left())) else { return Walked::Needs };
+            let Some((kind, size)) = chunk::header(&header) else { return Walked::Needs };
+            let whole = CHUNK_HEADER + size;
+            let is_entered = match &kind {
+                b"RIFF" => true,
+                b"LIST" => matches!(header.get(CHUNK_HEADER as usize..), Some(b"movi" | b"rec ")),
+                _ => false,
+            };
+            if is_entered {
+                self.window.advance(LIST_HEADER);
+                continue;
+            }
+            if whole > self.window.left() {
+                // The rest of a file that is cut off, or a damaged header.
+                self.is_cut_short = true;
+                self.lose();
+                continue;
+            }
+            match self.stream_of(kind) {
+                Some(_) if size > MOST_CHUNK => self.too_large += 1,
+                Some(stream) => {
+                    let Some(bytes) = self.window.bytes(whole) else { return Walked::Needs };
+                    let place = ByteRange::at(self.window.at() + CHUNK_HEADER, size);
+                    self.window.advance(CHUNK_HEADER + chunk::padded(size));
+                    (self.is_cut_short, self.lost) = (false, 0);
+                    return Walked::Chunk(stream, place, bytes.slice(CHUNK_HEADER as usize..));
+                }
+                None if !kind.iter().all(|byte| (b' '..=b'~').contains(byte)) => {
+                    self.lose();
+                    continue;
+                }
+                None => {}
+            }
+            self.window.advance(CHUNK_HEADER + chunk::padded(size));
+        }
+    }
+
+    /// Returns the played stream to which a chunk belongs.
+    fn stream_of(&self, kind: FourCc) -> Option<usize> {
+        let (number, form) = chunk::stream_of(kind)?;
+        (MEDIA.contains(&&form) && self.played.get(number) == Some(&true)).then_some(number)
+    }
+
+    /// Passes a byte, and begins to search.
+    fn lose(&mut self) {
+        self.is_lost = true;
+        self.pass(1);
+    }
+
+    fn pass(&mut self, bytes: u64) {
+        self.passed += bytes;
+        self.lost += bytes;
+        self.window.advance(bytes);
+    }
+
+    /// Searches the available bytes for the header of a chunk of a played stream. Returns whether one was found.
+    fn search(&mut self) -> bool {
+        let held = self.window.held();
+        let (at, end) = (self.window.at(), self.window.end());
+        let begins = |(place, bytes): (usize, &[u8])| {
+            // Most bytes are told apart by these.
+            let is_like = matches!(bytes, [b'0'..=b'9', b'0'..=b'9', b'd' | b'w', b'b' | b'c', ..]);
+            let Some((kind, size)) = chunk::header(bytes).filter(|_| is_like) else { return false };
+            let fits = at.saturating_add(place as u64 + CHUNK_HEADER).saturating_add(size) <= end;
+            fits && size <= MOST_CHUNK && self.stream_of(kind).is_some()
+        };
+        let last = (held.len() + 1).saturating_sub(CHUNK_HEADER as usize);
+        let found = held.windows(CHUNK_HEADER as usize).enumerate().position(begins);
+        self.is_lost = found.is_none();
+        self.pass(found.unwrap_or(last) as u64);
+        found.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
+        let padding = &[0][..body.len() % 2];
+        [&kind[..], &(body.len() as u32).to_le_bytes(), body, padding].concat()
+    }
+
+    fn list(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
+        chunk(b"LIST", &[&kind[..], body].concat())
+    }
+
+    /// Walks over bytes that arrive in pieces. Returns the bodies, with their streams.
+    fn walked(bytes: &[u8], piece: usize) -> (Vec<(usize, Vec<u8>)>, u64, bool) {
+        let mut walk = Walk::new(ByteRange::at(0, bytes.len() as u64), [0, 1]);
+        let (mut found, mut pieces) = (Vec::new(), bytes.chunks(piece));
+        loop {
+            match walk.next() {
+                Walked::Chunk(stream, place, data) => {
+                    assert_eq!(&bytes[place.start as usize..place.end as usize], &data[..]);
+                    found.push((stream, data.to_vec()));
+                }
+                Walked::Needs => walk.push(&Bytes::copy_from_slice(pieces.next().unwrap())),
+                Walked::End => return (found, walk.passed, walk.is_cut_short),
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_are_found_in_lists_and_further_files() {
+        let inner = list(b"rec ", &[chunk(b"00dc", b"abc"), chunk(b"01wb", b"")].concat());
+        let further = chunk(b"RIFF", &[&b"AVIX"[..], &list(b"movi", &chunk(b"01wb", b"de"))].concat());
+        let parts = [chunk(b"JUNK", &[0; 31]), inner, chunk(b"02dc", b"xx"), chunk(b"00pc", b"pp"), further];
+        let expected = vec![(0, b"abc".to_vec()), (1, Vec::new()), (1, b"de".to_vec())];
+        for piece in [1, 7, 64, 1000] {
+            assert_eq!(walked(&parts.concat(), piece), (expected.clone(), 0, false), "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn damaged_places_are_passed() {
+        let (first, second) = (chunk(b"00dc", b"abcd"), chunk(b"00dc", b"efgh"));
+        let damaged = [&first[..], &[0xff; 9], &second, &b"00dc\xff\xff\xff\x7f"[..], &first].concat();
+        for piece in [1, 5, 1000] {
+            let (found, passed, _) = walked(&damaged, piece);
+            assert_eq!(found.iter().map(|(_, data)| &data[..]).collect::<Vec<_>>(), [b"abcd", b"efgh", b"abcd"]);
+            assert_eq!(passed, 17, "pieces of {piece}");
+        }
+        let (found, _, is_cut_short) = walked(&damaged[..28], 1000);
+        assert_eq!((found.len(), is_cut_short), (1, true));
+    }
+}

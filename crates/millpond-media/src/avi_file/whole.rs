@@ -1,0 +1,256 @@
+//! Streams with samples in each chunk: a picture, a frame of sound, or whole frames of PCM.
+
+use super::{
+    format::SelfDescribed,
+    header::Stream,
+    key_frame,
+    lane::{Extracted, Finished},
+    pace::{self, Pace},
+    picture_table::{PictureTable, Pictures},
+};
+use crate::{
+    codec::{
+        Codec, StreamForm, TrackKind,
+        captions::CaptionSearch,
+        make::Made,
+        nal::{
+            NalSyntax,
+            picture_order::{self, PictureOrder},
+        },
+    },
+    error::MediaError,
+    movie::{
+        extraction::{ExtractedStreamBuilder, FramePlace, UnitPlace},
+        sample_table::SampleTableBuilder,
+    },
+    mp4::pcm_units::PcmUnits,
+    units::{ByteRange, Timescale},
+};
+
+/// A chunk of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StreamChunk<'a> {
+    /// Number within its stream, from 0.
+    pub(super) number: u64,
+    /// Place of its data in the file.
+    pub(super) place: ByteRange,
+    /// Whether the index says that decoding can begin with it; `None` without an index.
+    pub(super) is_key: Option<bool>,
+    /// Its data, where they were read.
+    pub(super) data: Option<&'a [u8]>,
+}
+
+/// A stream with samples in each chunk.
+#[derive(Debug)]
+pub(super) struct WholeStream {
+    kind: Kind,
+    /// Frames of an extracted object, with the bytes of the elementary stream so far.
+    source: ExtractedStreamBuilder,
+    position: u64,
+    /// First chunk with which decoding can begin.
+    first_key: Option<ByteRange>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Picture { codec: SelfDescribed, pace: Pace, table: PictureTable, made: Option<Result<Made, MediaError>> },
+    Units(Box<Units>),
+    Sound { made: Made, clock: Timescale, length: u32, table: SampleTableBuilder },
+    Pcm { made: Made, clock: Timescale, units: PcmUnits, table: SampleTableBuilder },
+}
+
+/// Pictures of NAL units after their lengths.
+#[derive(Debug)]
+struct Units {
+    made: Made,
+    syntax: NalSyntax,
+    length_size: u8,
+    pace: Pace,
+    table: PictureTable,
+    order: PictureOrder,
+    captions: CaptionSearch,
+}
+
+impl WholeStream {
+    fn of(kind: Kind) -> Self {
+        Self { kind, source: ExtractedStreamBuilder::default(), position: 0, first_key: None }
+    }
+
+    /// Creates a stream of pictures whose key frames describe themselves.
+    pub(super) fn of_pictures(codec: SelfDescribed, pace: Pace) -> Self {
+        Self::of(Kind::Picture { codec, pace, table: PictureTable::new(pace.step), made: None })
+    }
+
+    /// Creates a stream of pictures of NAL units after their lengths.
+    ///
+    /// # Errors
+    /// Their order can't be told.
+    pub(super) fn of_units(syntax: NalSyntax, made: Made, pace: Pace) -> Result<Self, MediaError> {
+        let length_size = NalSyntax::of(&made.codec).map_or(4, |(_, length_size)| length_size);
+        let mut order = PictureOrder::new(syntax, length_size);
+        let is_known = match &made.codec {
+            Codec::Avc(config) => order.describe(config.parameter_sets()),
+            Codec::Hevc(config) => order.describe(config.parameter_sets()),
+            _ => false,
+        };
+        if !is_known {
+            let found =
+                "H.264 whose picture order counts follow from frame numbers (pic_order_cnt_type 1), with B-frames,";
+            return Err(MediaError::unsupported("strf", 0, found));
+        }
+        let (table, captions) = (PictureTable::new(pace.step), CaptionSearch::default());
+        Ok(Self::of(Kind::Units(Box::new(Units { made, syntax, length_size, pace, table, order, captions }))))
+    }
+
+    /// Creates a stream of sound with a frame of `length` samples in each chunk.
+    pub(super) fn of_sound(made: Made, length: u32) -> Self {
+        let clock = clock(&made.kind);
+        Self::of(Kind::Sound { made, clock, length, table: SampleTableBuilder::default() })
+    }
+
+    /// Creates a stream of PCM; `None` for another codec.
+    pub(super) fn of_pcm(made: Made) -> Option<Self> {
+        let (clock, units) = (clock(&made.kind), PcmUnits::of(&made.codec)?);
+        Some(Self::of(Kind::Pcm { made, clock, units, table: SampleTableBuilder::default() }))
+    }
+
+    /// Number of samples.
+    pub(super) fn len(&self) -> u32 {
+        match &self.kind {
+            Kind::Picture { table, .. } => table.len(),
+            Kind::Units(units) => units.table.len(),
+            Kind::Sound { table, .. } | Kind::Pcm { table, .. } => table.len(),
+        }
+    }
+
+    /// Bytes of heap held.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let table = match &self.kind {
+            Kind::Picture { table, .. } => table.heap_bytes(),
+            Kind::Units(units) => units.table.heap_bytes(),
+            Kind::Sound { table, .. } | Kind::Pcm { table, .. } => table.heap_bytes(),
+        };
+        table + self.source.heap_bytes()
+    }
+
+    /// First chunk with which decoding can begin, if its codec must be read from it.
+    pub(super) fn describes_itself(&self) -> Option<ByteRange> {
+        self.first_key.filter(|_| matches!(self.kind, Kind::Picture { .. }))
+    }
+
+    /// Takes the beginning of the chunk that [`describes_itself`](Self::describes_itself) named. Returns `false` if its samples are no
+    /// whole chunks.
+    pub(super) fn describe(&mut self, beginning: &[u8]) -> bool {
+        let Kind::Picture { codec, made, .. } = &mut self.kind else { return true };
+        *made = Some(codec.made(beginning));
+        key_frame::delimiter(*codec, beginning) == 0
+    }
+
+    /// Takes the next chunk. With an index, samples are ranges of the file. Otherwise they are appended to the extracted object.
+    pub(super) fn push(&mut self, chunk: StreamChunk<'_>, extracted: Option<&mut Extracted>) {
+        if chunk.place.is_empty() {
+            return;
+        }
+        let data = chunk.data.unwrap_or_default();
+        let skip = match &mut self.kind {
+            Kind::Picture { codec, made, .. } => {
+                let is_key = chunk.is_key.unwrap_or_else(|| key_frame::is_key(*codec, data));
+                if self.first_key.is_none() && !is_key {
+                    return;
+                }
+                if self.first_key.is_none() && chunk.data.is_some() {
+                    *made = Some(codec.made(data));
+                }
+                key_frame::delimiter(*codec, data)
+            }
+            Kind::Units(units) if self.first_key.is_none() && !units.is_key(data) => return,
+            _ => 0,
+        };
+        self.first_key.get_or_insert(chunk.place);
+        let place = self.place(chunk.place, skip, extracted);
+        if place.is_empty() {
+            return;
+        }
+        let size = u32::try_from(place.len()).unwrap_or(u32::MAX);
+        match &mut self.kind {
+            Kind::Picture { codec, pace, table, .. } => {
+                let is_key = chunk.is_key.unwrap_or_else(|| key_frame::is_key(*codec, data));
+                table.push(pace.time(chunk.number), None, place, is_key);
+            }
+            Kind::Units(units) => {
+                let is_key = units.is_key(data);
+                units.captions.picture((units.syntax, units.length_size), data);
+                let order = units.order.next(data);
+                units.table.push(units.pace.time(chunk.number), Some(order), place, is_key);
+            }
+            Kind::Sound { length, table, .. } => table.push(place.start, size, *length, 0, true),
+            Kind::Pcm { units, table, .. } => {
+                let frames = size / units.frame().max(1);
+                units.begin(frames);
+                units.frames(table, place.start, frames, 1);
+                units.end(table);
+            }
+        }
+    }
+
+    /// Returns the place of a sample, which begins `skip` bytes behind the beginning of its chunk.
+    fn place(&mut self, chunk: ByteRange, skip: u64, extracted: Option<&mut Extracted>) -> ByteRange {
+        let sample = ByteRange::new(chunk.start.saturating_add(skip), chunk.end);
+        let Some(extracted) = extracted.filter(|_| !sample.is_empty()) else { return sample };
+        let source = ByteRange::at(self.position, sample.len());
+        self.position = source.end;
+        self.source.push_unit(UnitPlace { packets: sample, payload: source });
+        let place = extracted.append(sample.len());
+        self.source.push_frame(FramePlace { extracted: place, source });
+        place
+    }
+
+    /// Returns the track's parts.
+    ///
+    /// # Errors
+    /// No frame of it can be played.
+    pub(super) fn finish(self, stream: &Stream) -> Result<Finished, MediaError> {
+        let why = |found: String| {
+            let found = format!("{found} in stream {}", stream.number);
+            MediaError::invalid("movi", 0, found, "frames that can be played")
+        };
+        let (source, descriptions, reason) = (Some((self.source, StreamForm::Plain)), None, None);
+        match self.kind {
+            Kind::Picture { codec, pace, table, made } => {
+                let made = made.unwrap_or_else(|| Err(why(format!("no key frame of {}", codec.name()))))?;
+                let table = table.finish().ok_or_else(|| why("no picture".to_owned()))?;
+                let (Pictures { samples, first }, clock, captions) = (table, pace.clock, None);
+                Ok(Finished { made, clock, samples, media_time: first, first, captions, descriptions, source, reason })
+            }
+            Kind::Units(units) => {
+                let Units { made, pace, table, captions, .. } = *units;
+                let table = table.finish().ok_or_else(|| why("no key frame".to_owned()))?;
+                let (Pictures { samples, first }, clock, captions) = (table, pace.clock, captions.finish());
+                Ok(Finished { made, clock, samples, media_time: first, first, captions, descriptions, source, reason })
+            }
+            Kind::Sound { made, clock, table, .. } | Kind::Pcm { made, clock, table, .. } => {
+                let (samples, captions) = (table.finish(), None);
+                if samples.is_empty() {
+                    return Err(why("no frame".to_owned()));
+                }
+                let (media_time, first) = pace::sound_times(stream, clock, &samples);
+                Ok(Finished { made, clock, samples, media_time, first, captions, descriptions, source, reason })
+            }
+        }
+    }
+}
+
+impl Units {
+    /// Whether decoding can begin with a picture.
+    fn is_key(&self, picture: &[u8]) -> bool {
+        let mut units = picture_order::units(self.length_size, picture);
+        units.any(|unit| self.syntax.is_entry_slice(unit) || self.syntax.is_recovery_point(unit))
+    }
+}
+
+fn clock(kind: &TrackKind) -> Timescale {
+    match kind {
+        TrackKind::Audio { sample_rate, .. } => Timescale::new(*sample_rate).unwrap_or(Timescale::MILLIS),
+        _ => Timescale::MILLIS,
+    }
+}
