@@ -88,9 +88,10 @@ const posters = {
   async show(li) {
     const { path, key } = li.firstChild.dataset;
     if (!this.known.has(key)) {
-      this.known.set(key, await getJson(`${here}/.millpond/brief?path=${encodeURIComponent(path)}`).catch(() => ({})));
+      this.known.set(key, await getJson(`${here}/.millpond/brief?path=${encodeURIComponent(path)}`).catch(refusedBrief));
     }
     const { duration, poster } = this.known.get(key);
+    tellUnplayable(li, this.known.get(key));
     const look = li.firstChild.firstChild;
     if (duration > 0) look.append(element('span', clock(duration), { className: 'lasts' }));
     if (!poster || !li.isConnected || !decodable('video', poster.codec)) return;

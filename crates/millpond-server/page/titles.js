@@ -60,9 +60,18 @@ function orderOf(name) {
   return plain.toLowerCase().replace(/[._]/g, ' ').replace(/\d+/g, digits => digits.replace(/^0+(?=\d)/, '').padStart(12, '0'));
 }
 
-// Sorts rows by name; `isNewest` puts the rows that changed last first.
+// Folders of seasons, folders of specials beside them, and episodes that are specials, as `orderOf` has their names.
+const SEASON = /^(?:season|series|staffel|saison|temporada|stagione|seizoen) ?\d/;
+const SPECIALS = /^(?:(?:season|series|staffel|saison|temporada|stagione|seizoen) ?0{12}(?!\d).*|specials?|extras?|bonus)$/;
+const SPECIAL_EPISODE = /\bs0{12} ?e\d/;
+
+// Sorts rows by name, specials last; `isNewest` puts the rows that changed last first.
 function sorted(rows, isNewest) {
   const keys = new Map(rows.map(row => [row, orderOf(nameOf(row.path).replace(EXTENSION, ''))]));
+  const hasSeasons = [...keys.values()].some(key => SEASON.test(key));
+  for (const [row, key] of keys) {
+    if (SPECIAL_EPISODE.test(key) || (hasSeasons && SPECIALS.test(key))) keys.set(row, `\uffff${key}`);
+  }
   const byName = (a, b) => {
     const [x, y] = [keys.get(a), keys.get(b)];
     if (x === y) return 0;

@@ -46,7 +46,8 @@ pub(super) async fn asset(front: &Front, path: &str) -> Result<String, LibraryEr
         return Ok(stream.to_string());
     }
     let asset = open(front, path, Purpose::Playback).await?;
-    let tracks: Vec<Value> = asset.presentation.tracks().iter().map(track).collect();
+    let described = |of: &PresentedTrack| track(of, asset.presentation.lists(of));
+    let tracks: Vec<Value> = asset.presentation.tracks().iter().map(described).collect();
     let value = json!({
         "path": path,
         "duration": asset.presentation.duration(),
@@ -64,8 +65,8 @@ fn chapter(chapter: &Chapter) -> Value {
     json!({ "start": chapter.start.as_secs_f64(), "title": chapter.title })
 }
 
-/// Describes a track.
-fn track(track: &PresentedTrack) -> Value {
+/// Describes a track, which HLS with fMP4 and DASH list or leave out.
+fn track(track: &PresentedTrack, is_listed: bool) -> Value {
     let (width, height) = track.display_size().unzip();
     json!({
         "name": track.name(),
@@ -75,6 +76,7 @@ fn track(track: &PresentedTrack) -> Value {
             MediaKind::Text => "text",
         },
         "codec": track.codec_parameter(),
+        "codec-name": track.codec().map(|codec| codec.name()),
         "language": track.language(),
         "label": track.label(),
         "width": width,
@@ -82,6 +84,7 @@ fn track(track: &PresentedTrack) -> Value {
         "bandwidth": track.bandwidth().peak,
         "segments": track.segment_count(),
         "alternative": track.is_alternative(),
+        "listed": is_listed,
     })
 }
 
