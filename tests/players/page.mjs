@@ -582,6 +582,7 @@ await step('arrows reach everything', async page => {
   await goes('Escape', 'settings');
   // In full screen the keys are those of the player.
   await page.locator('#screen').focus();
+  await page.keyboard.press('0');
   await page.keyboard.press('f');
   await page.waitForFunction(() => document.fullscreenElement?.id === 'screen');
   await page.evaluate(() => { document.querySelector('video').volume = 1; });
