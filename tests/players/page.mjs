@@ -200,8 +200,7 @@ await step('the keys of the player', async page => {
   is('speed', await video(page, 'playbackRate'), 1.25);
   await page.keyboard.press('<');
   await page.keyboard.press(' ');
-  await page.waitForFunction(() => !document.querySelector('video').paused);
-  is('the button', await page.locator('#play').getAttribute('aria-label'), 'Pause');
+  await page.waitForFunction(() => !document.querySelector('video').paused && document.getElementById('play').ariaLabel === 'Pause');
   // Fields have their letters to themselves.
   await page.locator('#filter').focus();
   await page.keyboard.type('k');
@@ -646,7 +645,7 @@ await step('what does not play says so', async page => {
   const problem = page.locator('#problem');
   await problem.waitFor();
   const text = await problem.textContent();
-  if (!text.startsWith('old.wmv is Windows Media (ASF), which is not played here. This makes a file that plays: ffmpeg -i old.wmv ')) throw new Error(text);
+  if (!text.startsWith('old.wmv is Windows Media (ASF), which is not played here. This makes a file that plays:\nffmpeg -i old.wmv ')) throw new Error(text);
   is('another attempt', await page.locator('#retry').isHidden(), true);
 });
 

@@ -41,7 +41,8 @@ async function folder(signal) {
   const titles = [...toldApart(assets.map(asset => assetRow(asset))), ...found['left-out'].map(leftOutRow)];
   rows([...sorted(found.folders.map(path => folderRow(path, false, found.live))), ...sorted(titles, isNewest)]);
   const none = shelf.total ? [] : ['No media that is served here. Put films or music into this folder, and they appear.'];
-  const many = shelf.total > ROWS ? [`${count(found.assets.length, 'asset')}, ${count(found.folders.length, 'folder')}.`] : [];
+  const folders = found.folders.length ? `, ${count(found.folders.length, 'folder')}` : '';
+  const many = shelf.total > ROWS ? [`${count(found.assets.length, 'title')}${folders}.`] : [];
   note([...none, ...many, ...leftOut(found['left-out'])].join(' '));
 }
 

@@ -67,17 +67,14 @@ const SPECIAL_EPISODE = /\bs0{12} ?e\d/;
 
 // Sorts rows by name, specials last; `isNewest` puts the rows that changed last first.
 function sorted(rows, isNewest) {
-  const keys = new Map(rows.map(row => [row, orderOf(nameOf(row.path).replace(EXTENSION, ''))]));
-  const hasSeasons = [...keys.values()].some(key => SEASON.test(key));
-  for (const [row, key] of keys) {
-    if (SPECIAL_EPISODE.test(key) || (hasSeasons && SPECIALS.test(key))) keys.set(row, `\uffff${key}`);
+  const all = rows.map(row => ({ row, key: orderOf(nameOf(row.path).replace(EXTENSION, '')) }));
+  const hasSeasons = all.some(({ key }) => SEASON.test(key));
+  for (const each of all) {
+    if (SPECIAL_EPISODE.test(each.key) || (hasSeasons && SPECIALS.test(each.key))) each.key = `\uffff${each.key}`;
   }
-  const byName = (a, b) => {
-    const [x, y] = [keys.get(a), keys.get(b)];
-    if (x === y) return 0;
-    return x < y ? -1 : 1;
-  };
-  return [...rows].sort((a, b) => (isNewest ? (b.modified || 0) - (a.modified || 0) : 0) || byName(a, b));
+  const byName = (a, b) => (a.key < b.key ? -1 : Number(a.key > b.key));
+  all.sort((a, b) => (isNewest ? (b.row.modified || 0) - (a.row.modified || 0) : 0) || byName(a, b));
+  return all.map(({ row }) => row);
 }
 
 // Titles that several rows have are replaced by the words of their files, by which they differ.

@@ -11,7 +11,7 @@ const UNREADABLE = /^(.+?): is (.+), expected MP4,[^;]*(?:; to make one: (.+))?$
 // The words for people. Those of a player stand in the details.
 function plainWords(text) {
   const [, path, format, command] = UNREADABLE.exec(text) || [];
-  if (path) return `${nameOf(path)} is ${format}, which is not played here.${command ? ` This makes a file that plays: ${command}` : ''}`;
+  if (path) return `${nameOf(path)} is ${format}, which is not played here.${command ? ` This makes a file that plays:\n${command}` : ''}`;
   if (!OF_PLAYER.test(text)) return text;
   if (/network|category 1\)|timeout/i.test(text)) return 'The connection to the server broke. Check the network, and try again.';
   return 'This browser could not read the media. Try again, or choose another player in the details.';
