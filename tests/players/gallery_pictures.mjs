@@ -47,7 +47,7 @@ async function shot(name, size, look, hash, run = async () => {}) {
 const posters = async page => {
   await page.waitForFunction(() => {
     const seen = [...document.querySelectorAll('#list li:not(.folder):not([data-kind=left-out])')].filter(li => li.getBoundingClientRect().top < innerHeight);
-    return seen.length && seen.every(li => li.querySelector('canvas, img') || li.dataset.unplayable);
+    return seen.length && seen.every(li => li.querySelector('canvas') || li.dataset.unplayable);
   });
 };
 const plays = async page => {
