@@ -1,4 +1,5 @@
-// Checks the titles that the page makes of the names of files, their order, and the memory of the page, without a browser.
+// Checks the titles that the page makes of the names of files, their order, what it says of missing sound, and its memory, without a
+// browser.
 // Usage: node names.mjs
 
 import assert from 'node:assert/strict';
@@ -78,6 +79,16 @@ step('seasons and episodes are in order', () => {
   assert.deepEqual(found, ['écluse.mp4', 'ecluse 2.mp4', 'S02E01.mp4', 'S2E9.mp4', 's2e10.mp4', 'S10E01.mp4', 'Z.mp4']);
 });
 
+step('seasons in order, specials last', () => {
+  const of = paths => titles(`sorted(${JSON.stringify(paths.map(path => ({ path })))}).map(row => row.path)`);
+  assert.deepEqual(of(['a/Season 10/', 'a/Specials/', 'a/Season 2/', 'a/Trailers/', 'a/season 01/']), ['a/season 01/', 'a/Season 2/', 'a/Season 10/', 'a/Trailers/', 'a/Specials/']);
+  assert.deepEqual(of(['Season 00 Specials/', 'Season 1/']), ['Season 1/', 'Season 00 Specials/']);
+  assert.deepEqual(of(['Staffel 11/', 'Staffel 0/', 'Staffel 3/']), ['Staffel 3/', 'Staffel 11/', 'Staffel 0/']);
+  assert.deepEqual(of(['Show.S00E01.mkv', 'Show.S10E01.mkv', 'Show.S02E01.mkv']), ['Show.S02E01.mkv', 'Show.S10E01.mkv', 'Show.S00E01.mkv']);
+  // A series of that name.
+  assert.deepEqual(of(['Extras/', 'Firefly/', 'Bones/']), ['Bones/', 'Extras/', 'Firefly/']);
+});
+
 step('the newest first, then by name', () => {
   const rows = [{ path: 'b', modified: 1 }, { path: 'a', modified: 1 }, { path: 'c', modified: 2 }, { path: 'd' }];
   assert.deepEqual(titles(`sorted(${JSON.stringify(rows)}, true).map(row => row.path)`), ['c', 'a', 'b', 'd']);
@@ -87,6 +98,30 @@ step('two of one title are told apart', () => {
   const rows = ['film.1080p', 'film.720p', 'other'].map(name => ({ name }));
   const found = titles(`toldApart(${JSON.stringify(rows)}.map(row => ({ ...row, ...cleanTitle(row.name, false) }))).map(row => row.title)`);
   assert.deepEqual(found, ['film 1080p', 'film 720p', 'other']);
+});
+
+// Each asset by its tracks and warnings, with the player and the words.
+const SOUNDS = [
+  [['video avc1', 'audio mp4a.40.2'], [], 'hls', ''],
+  [['video avc1', 'audio alaw!G.711 A-law'], [], 'hls', "No sound: G.711 can't be played by browsers"],
+  [['video avc1', 'audio alaw!G.711 A-law'], [], 'native', "No sound: this browser can't play G.711"],
+  [['audio alaw!G.711 A-law'], [], 'hls', ''],
+  [['video avc1'], ["film.mkv: track 2: Tracks/TrackEntry at byte 300: DTS (A_DTS) is not supported"], 'hls', "No sound: DTS can't be played by browsers"],
+  [['video avc1'], ["film.mp4: track 2: moov/trak[2]/mdia/minf/stbl/stsd/dtsc at byte 300: 'dtsc' (DTS) is not supported"], 'dash', "No sound: DTS can't be played by browsers"],
+  [['video avc1', 'audio mp4a.40.2'], ['film.mkv: track 3: Tracks/TrackEntry at byte 9: Dolby TrueHD (A_TRUEHD) is not supported'], 'hls', 'Sound left out: Dolby TrueHD'],
+  [['video avc1'], ["film.mp4: track 3: 'tmcd' (QuickTime time code) is not supported"], 'hls', ''],
+  [['video avc1', 'audio ac-3'], [], 'dash', "No sound: this browser can't play Dolby Digital (AC-3)"],
+];
+
+step('missing sound has words', () => {
+  const page = scope(['trouble.js', 'left_out.js'], { decodable: (_, codec) => /^(avc1|mp4a)/.test(codec) });
+  for (const [all, warnings, engine, words] of SOUNDS) {
+    const tracks = all.map(text => {
+      const [, kind, codec, unlisted] = /^(\S+) ([^!]+)!?(.*)$/.exec(text);
+      return { kind, codec, listed: !unlisted, 'codec-name': unlisted || undefined };
+    });
+    assert.equal(page(`missingSound(${JSON.stringify({ tracks, warnings })}, '${engine}')`), words);
+  }
 });
 
 // A storage, as browsers have it.

@@ -3,7 +3,13 @@
 // The page: what it shows, as the address bar has it, and what a test needs to drive it (window.millpond).
 
 const video = $('video');
-const state = { asset: null, engine: 'hls', player: null, startup: null, problem: null, isChosen: false };
+const state = {
+  asset: null, engine: 'hls', player: null, startup: null, problem: null, isChosen: false,
+  // Whether the viewer wants subtitles of a title that still loads; null where no key said so.
+  subtitles: null,
+  // Whether the tracks of the title are known.
+  hasChoices: false,
+};
 
 // Folder, search, asset and player.
 let view = { folder: '', q: '', path: '', engine: 'hls' };
@@ -59,7 +65,10 @@ async function show(next) {
   const isOther = next.folder !== before.folder || next.q !== before.q;
   const listed = isOther || !show.begun ? list() : Promise.resolve(remark());
   const isNew = next.path !== before.path || (next.path && next.engine !== before.engine);
-  if (next.path !== before.path) turnTo(next.path, before.path);
+  if (next.path !== before.path) {
+    state.subtitles = null;
+    turnTo(next.path, before.path);
+  }
   const played = isNew ? choose(next) : Promise.resolve();
   show.begun = true;
   await Promise.all([listed, played.catch(() => {})]);
@@ -101,18 +110,17 @@ async function choose(next) {
   if (view === next) await select(next.path, next.engine);
 }
 
+// Notes the wish for subtitles, or against them, until the tracks of a title are there.
+function wantSubtitles() {
+  state.subtitles = !(state.subtitles ?? Boolean(memory.wishes.text));
+}
+
 let typing;
 $('filter').oninput = () => {
   clearTimeout(typing);
   // The letters of one search are one step back.
-  typing = setTimeout(() => go({ q: $('filter').value.trim() }, view.q !== '' && $('filter').value.trim() !== ''), 250);
+  typing = setTimeout(() => go({ q: $('filter').value.trim() }, view.q !== '' && $('filter').value.trim() !== ''), 150);
 };
-$('filter').onkeydown = event => {
-  if (event.key !== 'ArrowDown') return;
-  event.preventDefault();
-  $('list').querySelector('button')?.focus();
-};
-$('library').onkeydown = moveFocus;
 $('more').onclick = showMore;
 end.observe($('more'));
 $('sort').value = memory.wishes.sort === 'newest' ? 'newest' : 'name';
@@ -131,10 +139,15 @@ $('engine').onchange = () => state.asset && go({ engine: $('engine').value }, tr
 $('code').onclick = event => { if (event.target === $('code')) $('code').close(); };
 $('code-close').onclick = () => $('code').close();
 addEventListener('keydown', event => {
-  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input, select, textarea')) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input, select, textarea')) return;
+  // The keys of the player are not loaded yet.
+  if (event.key === 'c' && !$('stage').hidden && typeof pressed === 'undefined') wantSubtitles();
+  if (event.key !== '/') return;
   event.preventDefault();
   $('filter').focus();
 });
+// Before the keys of the player, which are loaded later.
+addEventListener('keydown', steer);
 addEventListener('popstate', () => show(parseView()));
 // Files come and go while the page is in the background.
 document.addEventListener('visibilitychange', () => { if (!document.hidden) list(); });

@@ -78,6 +78,7 @@ async function watchStream() {
 async function unload() {
   const player = state.player;
   state.player = null;
+  state.hasChoices = false;
   if (player) await player.destroy();
   $('seek').hidden = $('subtitles').hidden = $('waiting').hidden = true;
   for (const id of ['quality', 'audio', 'text', 'speed']) {
@@ -104,6 +105,7 @@ async function play(engine) {
   state.engine = engine;
   $('engine').value = engine;
   showLive();
+  showWarnings();
   noProblem();
   const { tracks } = asset;
   const hasPictures = tracks.some(t => t.kind === 'video');
@@ -149,6 +151,8 @@ async function load(url, engine) {
   state.startup = Math.round(performance.now() - begun);
   $('startup').textContent = `${state.startup} ms`;
   if (state.isChosen) settle(asset);
+  const missing = missingSound(asset, engine);
+  if (missing) hint(missing, 8000);
   choices();
   return state.startup;
 }

@@ -41,6 +41,9 @@ function choices() {
   options($('speed'), isLiveNow ? ['normal'] : SPEEDS.map(n => (n === 1 ? 'normal' : `${n}×`)), null, isLiveNow ? 0 : SPEEDS.indexOf(video.playbackRate),
     n => setSpeed(SPEEDS[n]));
   $('subtitles').hidden = !texts.length;
+  state.hasChoices = true;
+  if (state.subtitles !== null && texts.length) chooseSubtitles(state.subtitles);
+  state.subtitles = null;
   showSubtitles();
 }
 
@@ -49,15 +52,30 @@ function showSubtitles() {
 }
 
 // Turns subtitles on, those that were last, or off.
-function toggleSubtitles() {
+function chooseSubtitles(isOn) {
   const select = $('text');
-  if (select.disabled) return;
-  const isOn = Number(select.value) >= 0;
-  if (isOn) toggleSubtitles.last = select.value;
-  select.value = isOn ? -1 : toggleSubtitles.last || 0;
+  if (Number(select.value) >= 0) chooseSubtitles.last = select.value;
+  if (!isOn) select.value = -1;
+  else if (Number(select.value) < 0) select.value = chooseSubtitles.last || 0;
   if (select.selectedIndex < 0) select.value = 0;
   select.onchange();
-  hint(isOn ? 'Subtitles off' : `Subtitles: ${select.selectedOptions[0].textContent}`);
+}
+
+// Turns subtitles on or off. While a title loads, the wish waits for its tracks.
+function toggleSubtitles() {
+  const select = $('text');
+  if (!state.hasChoices) {
+    wantSubtitles();
+    hint(state.subtitles ? 'Subtitles will be on' : 'Subtitles will be off', 2000);
+    return;
+  }
+  if (select.disabled) {
+    hint('This title has no subtitles');
+    return;
+  }
+  const isOn = Number(select.value) < 0;
+  chooseSubtitles(isOn);
+  hint(isOn ? `Subtitles: ${select.selectedOptions[0].textContent}` : 'Subtitles off');
 }
 
 function setSpeed(speed) {

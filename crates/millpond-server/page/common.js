@@ -26,7 +26,7 @@ const [username, password] = (({ username: user, password: word }) => [user, wor
 function failure(body, status) {
   let detail;
   try { ({ detail } = JSON.parse(body)); } catch { /* a proxy's own page */ }
-  return new Error(detail || `The server answered ${status}.`);
+  return Object.assign(new Error(detail || `The server answered ${status}.`), { status });
 }
 
 // Resolves with an answer of the server. fetch() takes no password; once one request had it, browsers send it with all others.

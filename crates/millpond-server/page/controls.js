@@ -161,11 +161,6 @@ function watchControls() {
   $('window').hidden = !document.pictureInPictureEnabled;
   $('subtitles').onclick = toggleSubtitles;
   $('settings').onclick = () => toggleMenu();
-  $('menu').onkeydown = event => {
-    if (event.key !== 'Escape') return;
-    toggleMenu(false);
-    $('settings').focus();
-  };
   $('retry').onclick = () => (state.asset ? play(state.engine) : select(view.path, view.engine)).catch(() => {});
   $('show-details').onclick = () => {
     $('details').open = true;

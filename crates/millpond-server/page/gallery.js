@@ -1,24 +1,32 @@
 'use strict';
 
-// The gallery: as many cards as were scrolled to, and the keys that move between them.
+// The gallery: as many cards as were scrolled to.
 
 // Cards that are put into the page at a time.
 const ROWS = 100;
 
-// The rows of the gallery, those that are in the page, and where further ones come from.
-const shelf = { rows: [], room: ROWS, total: 0, more: null };
+// The rows of the gallery, those that are in the page, and where further ones come from; the folder, the one before, and the highest one.
+const shelf = { rows: [], room: ROWS, total: 0, more: null, folder: '', before: '', top: '' };
 
 // Shows rows: `total` of them, of which `more()` returns a function that fetches further ones, or null.
 function rows(all, total = all.length, more = () => null) {
   const place = `${view.folder}?${view.q}`;
-  if (place !== shelf.place) Object.assign(shelf, { place, room: ROWS });
+  if (place !== shelf.place) Object.assign(shelf, { place, room: ROWS, before: shelf.folder, folder: view.folder });
   Object.assign(shelf, { rows: all, total, more });
   put();
   document.dispatchEvent(new Event('listed'));
 }
 
-// Puts the first rows into the page. The focus stays where it was, also when the card is made anew; in another folder it goes to the
-// first card.
+// Makes the card of a row.
+function placed(row) {
+  const li = card(row);
+  li.dataset.kind = row.kind;
+  li.firstChild.onclick = row.act;
+  return li;
+}
+
+// Puts the first rows into the page. The focus stays where it was, also when the card is made anew. In another folder it goes to the
+// first card, and on the way up to the folder that was left.
 function put() {
   const active = document.activeElement;
   const had = $('list').contains(active) ? active.dataset.key : null;
@@ -26,15 +34,16 @@ function put() {
   $('list').replaceChildren(...shelf.rows.slice(0, shelf.room).map(row => {
     const known = old.get(keyOf(row));
     const isSame = known && ['side', 'below', 'title'].every(fact => known.dataset[fact] === row[fact]);
-    const li = isSame ? known : card(row);
-    li.firstChild.onclick = row.act;
-    return li;
+    if (!isSame) return placed(row);
+    known.firstChild.onclick = row.act;
+    return known;
   }));
   for (const li of old.values()) if (!li.isConnected) posters.forget(li);
   if (had !== null) {
     const buttons = [...$('list').querySelectorAll('button')];
-    const next = buttons.find(button => button.dataset.key === had) || buttons[0] || $('filter');
-    next.focus({ preventScroll: buttons.some(button => button.dataset.key === had) });
+    const same = buttons.find(button => button.dataset.key === had);
+    const left = buttons.find(({ dataset: { path } }) => path.endsWith('/') && shelf.before.startsWith(path));
+    (same || left || buttons[0] || $('filter')).focus({ preventScroll: Boolean(same) });
   }
   tellMore();
   mark();
@@ -66,11 +75,7 @@ async function showMore() {
       $('more').disabled = false;
     }
   }
-  const cards = shelf.rows.slice(shelf.room, shelf.room + ROWS).map(row => {
-    const li = card(row);
-    li.firstChild.onclick = row.act;
-    return li;
-  });
+  const cards = shelf.rows.slice(shelf.room, shelf.room + ROWS).map(placed);
   shelf.room += ROWS;
   $('list').append(...cards);
   mark(cards.map(li => li.firstChild));
@@ -104,41 +109,4 @@ function resume() {
     return li;
   }));
   if (had !== null) ([...$('resume-list').querySelectorAll('button')].find(button => button.dataset.path === had) || $('filter')).focus();
-}
-
-// The card in a direction from another one, by where they are on the screen; null at the edge.
-function neighbour(all, from, key) {
-  const own = from.getBoundingClientRect();
-  const index = all.indexOf(from);
-  if (key === 'ArrowRight') return all[index + 1] || null;
-  if (key === 'ArrowLeft') return all[index - 1] || null;
-  const isDown = key === 'ArrowDown';
-  const rest = isDown ? all.slice(index + 1) : all.slice(0, index).reverse();
-  let best = null;
-  let line = null;
-  for (const each of rest) {
-    const box = each.getBoundingClientRect();
-    if (isDown ? box.top < own.bottom - 1 : box.bottom > own.top + 1) continue;
-    // The nearest line only.
-    if (line !== null && Math.abs(box.top - line) > 1) break;
-    line = box.top;
-    const far = Math.abs((box.left + box.right) / 2 - (own.left + own.right) / 2);
-    if (!best || far < best.far) best = { each, far };
-  }
-  return best ? best.each : null;
-}
-
-// The keys that move in the gallery, also those of a remote control.
-function moveFocus(event) {
-  const all = [...$('library').querySelectorAll('#resume:not([hidden]) #resume-list button, #list button, #more:not([hidden])')];
-  const from = document.activeElement;
-  if (!all.includes(from) || event.ctrlKey || event.metaKey || event.altKey) return;
-  const arrows = ['ArrowDown', 'ArrowUp', 'ArrowLeft', 'ArrowRight'];
-  const to = arrows.includes(event.key) ? neighbour(all, from, event.key) : { Home: all[0], End: all[all.length - 1] }[event.key];
-  if (!to && !arrows.includes(event.key)) return;
-  event.preventDefault();
-  // The keys of the player are none of these.
-  event.stopPropagation();
-  if (to) to.focus();
-  else if (event.key === 'ArrowUp') ($('stage').hidden ? $('filter') : $('screen')).focus();
 }

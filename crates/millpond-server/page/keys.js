@@ -1,9 +1,10 @@
 'use strict';
 
-// The keys of the player, as people know them.
+// The keys of the player, as people know them. Those that move the focus are in focus.js.
 
 const KEYS = {
   ' ': togglePlay,
+  Enter: togglePlay,
   k: togglePlay,
   j: () => seekBy(-10),
   l: () => seekBy(10),
@@ -11,6 +12,8 @@ const KEYS = {
   ArrowRight: () => seekBy(5),
   ArrowUp: () => louder(0.05),
   ArrowDown: () => louder(-0.05),
+  '+': () => louder(0.05),
+  '-': () => louder(-0.05),
   f: toggleFull,
   m: toggleSound,
   c: toggleSubtitles,
@@ -24,7 +27,7 @@ function faster(step) {
   setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, Math.max(0, (index < 0 ? SPEEDS.indexOf(1) : index) + step))]);
 }
 
-// Keys that a page scrolls with, and that therefore are the player's only where it has the focus.
+// Keys that move the focus, and that are the player's only while a title fills the screen.
 const OF_PAGE = ['ArrowUp', 'ArrowDown'];
 
 function pressed(event) {
@@ -35,7 +38,8 @@ function pressed(event) {
   if (target.matches('input, select, textarea') && !isBar) return;
   if (key === ' ' && target.matches('button, summary, a')) return;
   const isOfPlayer = target === $('screen') || target === video;
-  if (OF_PAGE.includes(key) && !isOfPlayer) return;
+  if (key === 'Enter' && !isOfPlayer) return;
+  if (OF_PAGE.includes(key) && !isWatched()) return;
   if (isBar && ['Home', 'End'].includes(key)) return;
   const digit = /^\d$/.test(key) && video.duration > 0 && Number.isFinite(video.duration) ? Number(key) / 10 : null;
   const act = KEYS[key.length === 1 ? key.toLowerCase() : key] || (digit === null ? null : () => seekTo(digit * video.duration));

@@ -25,20 +25,25 @@ async function list() {
 async function folder(signal) {
   const found = await getJson(`${here}/.millpond/assets?folder=${encodeURIComponent(view.folder)}`, signal);
   if (signal.aborted) return;
-  const only = found.folders.length === 1 && !found.assets.length && !view.folder;
+  const only = found.folders.length === 1 && !found.assets.length && !found['left-out'].length && !view.folder;
   // An address that was typed meanwhile stays: its event is still to come.
   if (only && hashOf(parseView()) !== hashOf(view)) return undefined;
-  if (only) return go({ folder: found.folders[0] }, true);
+  if (only) {
+    shelf.top = found.folders[0];
+    return go({ folder: shelf.top }, true);
+  }
   isLive = Boolean(found.streams);
   $('open-stream').hidden = !isLive;
   backdrop(found.backdrop);
   if (isLive) return streams(found);
   const { assets } = found;
   $('order').hidden = assets.length < 2 || !assets.some(asset => asset.modified);
-  const titles = sorted(assets.map(asset => assetRow(asset)), memory.wishes.sort === 'newest' && !$('order').hidden);
-  rows([...sorted(found.folders.map(path => folderRow(path, false, found.live))), ...toldApart(titles)]);
-  const none = found.folders.length || found.assets.length ? [] : ['No media that is served here. Put films or music into this folder, and they appear.'];
-  const many = shelf.total > ROWS ? [`${count(found.assets.length, 'asset')}, ${count(found.folders.length, 'folder')}.`] : [];
+  const isNewest = memory.wishes.sort === 'newest' && !$('order').hidden;
+  const titles = [...toldApart(assets.map(asset => assetRow(asset))), ...found['left-out'].map(leftOutRow)];
+  rows([...sorted(found.folders.map(path => folderRow(path, false, found.live))), ...sorted(titles, isNewest)]);
+  const none = shelf.total ? [] : ['No media that is served here. Put films or music into this folder, and they appear.'];
+  const folders = found.folders.length ? `, ${count(found.folders.length, 'folder')}` : '';
+  const many = shelf.total > ROWS ? [`${count(found.assets.length, 'title')}${folders}.`] : [];
   note([...none, ...many, ...leftOut(found['left-out'])].join(' '));
 }
 
@@ -50,14 +55,8 @@ function streams({ streams: all, 'is-published': isPublished }) {
   note(all.some(stream => stream.state === 'running') ? '' : `No stream is running. ${open}`);
 }
 
-// Files of other formats, with the command that makes an MP4 file of the first.
-function leftOut(files) {
-  if (!files.length) return [];
-  const names = files.slice(0, 3).map(file => `${nameOf(file.path)} (${file.format})`);
-  const more = files.length > 3 ? ` and ${files.length - 3} more` : '';
-  const command = files[0].command ? [`For an MP4 file: ${files[0].command}`] : [];
-  return [`Left out: ${names.join(', ')}${more}.`, ...command];
-}
+// How many files can't be played. Their cards say why.
+const leftOut = ({ length }) => (length ? [`${count(length, 'file')} can't be played.`] : []);
 
 // Milliseconds after which a search is repeated while the server is still reading its folders.
 const SEARCH_AGAIN = 2000;
@@ -114,10 +113,12 @@ function titleRow({ path, kind, title: given, artwork, backdrop: behind }) {
 function assetRow(asset, isMatch = false) {
   const isCopied = asset.state === 'copying';
   const number = asset.number || asset.files?.length;
+  // The size of a manifest or playlist is not that of its title.
+  const size = asset.kind === 'manifest' ? '' : bytes(asset.bytes);
   const several = { folder: 'all in one, ', list: `${number} files in one, ` }[asset.kind] || '';
   return {
     ...titleRow(asset), below: isMatch ? asset.path : '', modified: asset.modified,
-    side: isCopied ? 'still being copied' : several + bytes(asset.bytes), lasts: !isCopied,
+    side: isCopied ? 'still being copied' : several + size, lasts: !isCopied,
   };
 }
 

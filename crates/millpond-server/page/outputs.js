@@ -8,7 +8,7 @@ const NAMES = {
 };
 
 function showOutputs() {
-  const { outputs, tracks, warnings, duration, live } = state.asset;
+  const { outputs, tracks, duration, live } = state.asset;
   showEngines();
   showLive();
   $('file').textContent = state.asset.path;
@@ -20,7 +20,7 @@ function showOutputs() {
   $('outputs').tBodies[0].replaceChildren(...shown.map(([key, name]) => outputRow(name, address(outputs[key]), outputs[key].reason)), page);
   $('tracks').hidden = !tracks.length;
   $('tracks').tBodies[0].replaceChildren(...tracks.map(trackRow));
-  $('warnings').replaceChildren(...warnings.map(w => element('li', w)));
+  showWarnings();
 }
 
 // Pages of plain HTTP from other machines have no clipboard but the old way.

@@ -95,9 +95,10 @@ const posters = {
     if (live !== undefined) return this.follow(li);
     const beside = artwork && pictured(li, artwork);
     if (!this.known.has(key)) {
-      this.known.set(key, await getJson(`${here}/.millpond/brief?path=${encodeURIComponent(path)}`).catch(() => ({})));
+      this.known.set(key, await getJson(`${here}/.millpond/brief?path=${encodeURIComponent(path)}`).catch(refusedBrief));
     }
     const { duration, poster, artwork: inside } = this.known.get(key);
+    tellUnplayable(li, this.known.get(key));
     const look = li.firstChild.firstChild;
     if (duration > 0) look.append(element('span', clock(duration), { className: 'lasts' }));
     // A file beside the title, a picture in its file, a key frame that the server decodes, and one that the browser decodes.

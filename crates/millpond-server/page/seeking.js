@@ -93,7 +93,6 @@ function watchSeeking(video) {
   };
   bar.onpointerleave = () => seeking.isHeld || hidePreview();
   bar.onpointerup = bar.onblur = hidePreview;
-  bar.onkeydown = event => { if (event.key === 'Escape') hidePreview(); };
   video.addEventListener('timeupdate', showPlace);
   video.addEventListener('progress', showBuffered);
   video.addEventListener('seeked', showPlace);

@@ -60,15 +60,21 @@ function orderOf(name) {
   return plain.toLowerCase().replace(/[._]/g, ' ').replace(/\d+/g, digits => digits.replace(/^0+(?=\d)/, '').padStart(12, '0'));
 }
 
-// Sorts rows by name; `isNewest` puts the rows that changed last first.
+// Folders of seasons, folders of specials beside them, and episodes that are specials, as `orderOf` has their names.
+const SEASON = /^(?:season|series|staffel|saison|temporada|stagione|seizoen) ?\d/;
+const SPECIALS = /^(?:(?:season|series|staffel|saison|temporada|stagione|seizoen) ?0{12}(?!\d).*|specials?|extras?|bonus)$/;
+const SPECIAL_EPISODE = /\bs0{12} ?e\d/;
+
+// Sorts rows by name, specials last; `isNewest` puts the rows that changed last first.
 function sorted(rows, isNewest) {
-  const keys = new Map(rows.map(row => [row, orderOf(nameOf(row.path).replace(EXTENSION, ''))]));
-  const byName = (a, b) => {
-    const [x, y] = [keys.get(a), keys.get(b)];
-    if (x === y) return 0;
-    return x < y ? -1 : 1;
-  };
-  return [...rows].sort((a, b) => (isNewest ? (b.modified || 0) - (a.modified || 0) : 0) || byName(a, b));
+  const all = rows.map(row => ({ row, key: orderOf(nameOf(row.path).replace(EXTENSION, '')) }));
+  const hasSeasons = all.some(({ key }) => SEASON.test(key));
+  for (const each of all) {
+    if (SPECIAL_EPISODE.test(each.key) || (hasSeasons && SPECIALS.test(each.key))) each.key = `\uffff${each.key}`;
+  }
+  const byName = (a, b) => (a.key < b.key ? -1 : Number(a.key > b.key));
+  all.sort((a, b) => (isNewest ? (b.row.modified || 0) - (a.row.modified || 0) : 0) || byName(a, b));
+  return all.map(({ row }) => row);
 }
 
 // Titles that several rows have are replaced by the words of their files, by which they differ.

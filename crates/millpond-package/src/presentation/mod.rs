@@ -233,7 +233,8 @@ impl Presentation {
 
     /// Whether HLS with fMP4 and DASH list a track: all that can be packaged, except for sound that does
     /// not fit beside video.
-    pub(crate) fn lists(&self, track: &PresentedTrack) -> bool {
+    #[must_use]
+    pub fn lists(&self, track: &PresentedTrack) -> bool {
         // Video comes first.
         let is_film = self.tracks.first().is_some_and(|first| first.kind == MediaKind::Video);
         track.is_packaged() && (!is_film || track.fits_beside_video())

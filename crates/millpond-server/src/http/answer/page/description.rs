@@ -60,7 +60,8 @@ pub(super) async fn asset(front: &Front, path: &str) -> Result<String, LibraryEr
         return Ok(stream.to_string());
     }
     let asset = open(front, path, Purpose::Playback).await?;
-    let tracks: Vec<Value> = asset.presentation.tracks().iter().map(track).collect();
+    let described = |of: &PresentedTrack| track(of, asset.presentation.lists(of));
+    let tracks: Vec<Value> = asset.presentation.tracks().iter().map(described).collect();
     let value = json!({
         "path": path,
         "duration": asset.presentation.duration(),
@@ -93,8 +94,8 @@ fn programmes(asset: &Asset, path: &str) -> Vec<Value> {
     movie.map_or_else(Vec::new, |movie| movie.programmes.iter().map(described).collect())
 }
 
-/// Describes a track.
-fn track(track: &PresentedTrack) -> Value {
+/// Describes a track, which HLS with fMP4 and DASH list or leave out.
+fn track(track: &PresentedTrack, is_listed: bool) -> Value {
     let (width, height) = track.display_size().unzip();
     json!({
         "name": track.name(),
@@ -104,6 +105,7 @@ fn track(track: &PresentedTrack) -> Value {
             MediaKind::Text => "text",
         },
         "codec": track.codec_parameter(),
+        "codec-name": track.codec().map(|codec| codec.name()),
         "language": track.language(),
         "label": track.label(),
         "width": width,
@@ -111,6 +113,7 @@ fn track(track: &PresentedTrack) -> Value {
         "bandwidth": track.bandwidth().peak,
         "segments": track.segment_count(),
         "alternative": track.is_alternative(),
+        "listed": is_listed,
     })
 }
 

@@ -16,7 +16,9 @@ const SCRIPT: &str = concat!(
     include_str!("../../../../page/memory.js"),
     include_str!("../../../../page/artwork.js"),
     include_str!("../../../../page/poster.js"),
+    include_str!("../../../../page/unplayable.js"),
     include_str!("../../../../page/gallery.js"),
+    include_str!("../../../../page/focus.js"),
     include_str!("../../../../page/list.js"),
     include_str!("../../../../page/app.js")
 );
@@ -36,6 +38,7 @@ const PLAYER: &str = concat!(
     include_str!("../../../../page/next.js"),
     include_str!("../../../../page/places.js"),
     include_str!("../../../../page/trouble.js"),
+    include_str!("../../../../page/left_out.js"),
     include_str!("../../../../page/outputs.js"),
     include_str!("../../../../page/asset.js")
 );
@@ -61,8 +64,26 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     let all: Vec<u8> = HASHES.iter().flat_map(|hash| hash.to_be_bytes()).collect();
     format!("{:016x}", fingerprint(&all))
 });
+/// The document, its style and its script as browsers get them.
+static SENT: LazyLock<Sent> =
+    LazyLock::new(|| Sent { document: compact(DOCUMENT), style: compact(STYLE), script: compact(SCRIPT) });
 /// Sources of the script and of the style in the document, for `Content-Security-Policy`.
-static SOURCES: LazyLock<(String, String)> = LazyLock::new(|| (source(SCRIPT), source(STYLE)));
+static SOURCES: LazyLock<(String, String)> = LazyLock::new(|| (source(&SENT.script), source(&SENT.style)));
+
+/// Parts of the document.
+struct Sent {
+    document: String,
+    style: String,
+    script: String,
+}
+
+/// Removes comments of whole lines, indentation and empty lines. They are a sixth of what a slow link carries before the
+/// first row. No text within the scripts is longer than its line.
+fn compact(text: &str) -> String {
+    let is_comment = |line: &str| line.starts_with("//") || (line.starts_with("/*") && line.ends_with("*/"));
+    let lines = text.lines().map(str::trim_start).filter(|line| !line.is_empty() && !is_comment(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
 
 /// Kind of a file beside the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,10 +145,11 @@ pub(super) fn document(root: &str, shown: &Shown) -> String {
         escaped(&folder),
         escaped(&stream),
     );
-    DOCUMENT
+    let Sent { document, style, script } = &*SENT;
+    document
         .replacen("data-root=\"\"", &facts, 1)
-        .replacen("<style></style>", &format!("<style>{STYLE}</style>"), 1)
-        .replacen("<script></script>", &format!("<script>{SCRIPT}</script>"), 1)
+        .replacen("<style></style>", &format!("<style>{style}</style>"), 1)
+        .replacen("<script></script>", &format!("<script>{script}</script>"), 1)
 }
 
 /// Returns the sources of scripts and of styles that the document has in it.
@@ -153,6 +175,17 @@ mod tests {
         assert_eq!(page.matches("<script").count(), 1, "no script that must be fetched first");
         let stream = document("./", &Shown::Stream("/cams/door/".to_owned()));
         assert!(stream.contains("data-folder=\"\" data-stream=\"cams/door\""));
+    }
+
+    #[test]
+    fn the_document_is_sent_without_comments_and_indentation() {
+        assert_eq!(compact("a\n\n  // b\n  c // d\n/* e */\n  f /* g */\n"), "a\nc // d\nf /* g */");
+        let page = document("./", &Shown::Fragment);
+        assert!(page.lines().all(|line| !line.starts_with([' ', '/']) && !line.is_empty()));
+        // A text over several lines would lose its indentation. Only a list of words within one has lines of its own.
+        let is_within = |line: &str| line.ends_with("${[") || line.starts_with("].join(");
+        let mut open = SCRIPT.lines().filter(|line| line.matches('`').count() % 2 == 1);
+        assert!(open.all(is_within));
     }
 
     #[test]
