@@ -1,4 +1,4 @@
-//! Three nodes on an etcd of three members.
+//! Three nodes on an etcd of three members: nodes that are killed, drained or cut off, and their return.
 
 use crate::operations::metrics::{By, watch::Watch};
 use crate::support::{Response, Server, clips, etcd::Etcd, free_port, get, request, rtsp::Client};
