@@ -143,7 +143,7 @@ impl ExtractedStream {
 }
 
 /// Notes the PES packets and the frames of one stream, both in the order of the stream.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ExtractedStreamBuilder {
     frames: SampleTableBuilder,
     units: SampleTableBuilder,

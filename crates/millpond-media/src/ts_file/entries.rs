@@ -14,7 +14,7 @@ use crate::{
 const PATH: &str = "the stream";
 
 /// Decides which frames one track can have.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Entries {
     /// Configuration of the next frame, where that is new.
     next: Option<TsConfiguration>,
@@ -27,7 +27,7 @@ pub(super) struct Entries {
     reason: Option<MediaError>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Played {
     first: StoredEntry,
     entries: SampleEntries,

@@ -1,12 +1,17 @@
 //! A stream of the programme that is being read: its frames become the samples of a track.
 
 use super::{
-    entries::Entries,
+    entries::{Chosen, Entries},
     parts::{self, Part, Parts},
     timeline::{Cursor, Timeline},
 };
 use crate::{
-    codec::{Codec, StreamForm, TrackKind, audio::opus, captions::CaptionSearch, nal::NalSyntax},
+    codec::{
+        Codec, StreamForm, TrackKind,
+        audio::opus,
+        captions::{CaptionChannels, CaptionSearch},
+        nal::NalSyntax,
+    },
     error::MediaError,
     movie::{
         Edit, Track,
@@ -224,31 +229,63 @@ impl Lane {
             });
         };
         let chosen = self.entries.finish().map_err(|error| error.unwrap_or_else(|| why("no configuration")))?;
-        let clock = clock(&chosen.entry.kind);
-        let (entry, descriptions) = chosen.entries.finish();
-        let entry = entry.unwrap_or(chosen.entry);
-        let [pictures, sound] = GROUPS;
-        let is_video = matches!(entry.kind, TrackKind::Video { .. });
-        let track = Track {
-            id: u32::from(self.stream.pid),
-            alternate_group: if is_video { pictures } else { sound },
-            kind: entry.kind,
-            timescale: clock,
-            language: self.stream.language.unwrap_or_else(|| UNKNOWN.to_owned()),
-            name: None,
-            enabled: true,
-            purposes: Purposes::default(),
-            captions: if is_video { self.captions.finish() } else { None },
-            codec: entry.codec,
-            sample_entry: entry.sample_entry,
-            edits: Vec::new(),
-            samples: Default::default(),
-            descriptions: descriptions.map(Box::new),
-            protection: None,
-        };
+        let (track, reason) = described(&self.stream, chosen, self.captions.finish());
         let source = self.source.finish(self.stream.pid, self.form);
-        Ok(Read { track, parts: parts.finish(), source, reason: self.ended.or(chosen.reason) })
+        Ok(Read { track, parts: parts.finish(), source, reason: self.ended.or(reason) })
     }
+
+    /// Returns the track of the frames so far in the first time base; `None` if it begins in another one.
+    pub(super) fn so_far(&self) -> Option<Read> {
+        let part = self.parts.as_ref()?.in_first_base()?;
+        let chosen = self.entries.clone().finish().ok()?;
+        // Captions may follow.
+        let captions = self.captions.clone().finish().filter(|found| !found.is_empty());
+        let (track, _) = described(&self.stream, chosen, captions);
+        let source = self.source.clone().finish(self.stream.pid, self.form);
+        Some(Read { track, parts: vec![part], source, reason: None })
+    }
+
+    /// Whether the stream has pictures.
+    pub(super) fn is_video(&self) -> bool {
+        self.stream.coding.is_video()
+    }
+
+    /// Whether the stream has a frame that can be played.
+    pub(super) fn has_track(&self) -> bool {
+        self.parts.is_some()
+    }
+
+    /// Whether the stream may still become a track, of which there is no frame yet.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.has_track() && self.ended.is_none() && !self.is_scrambled
+    }
+}
+
+/// Returns a track without samples and edits, and the reason for the lack of some frames.
+fn described(stream: &TsStream, chosen: Chosen, captions: Option<CaptionChannels>) -> (Track, Option<MediaError>) {
+    let clock = clock(&chosen.entry.kind);
+    let (entry, descriptions) = chosen.entries.finish();
+    let entry = entry.unwrap_or(chosen.entry);
+    let [pictures, sound] = GROUPS;
+    let is_video = matches!(entry.kind, TrackKind::Video { .. });
+    let track = Track {
+        id: u32::from(stream.pid),
+        alternate_group: if is_video { pictures } else { sound },
+        kind: entry.kind,
+        timescale: clock,
+        language: stream.language.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
+        name: None,
+        enabled: true,
+        purposes: Purposes::default(),
+        captions: if is_video { captions } else { None },
+        codec: entry.codec,
+        sample_entry: entry.sample_entry,
+        edits: Vec::new(),
+        samples: Default::default(),
+        descriptions: descriptions.map(Box::new),
+        protection: None,
+    };
+    (track, chosen.reason)
 }
 
 impl Read {

@@ -16,7 +16,7 @@ const OVERLAP: i64 = 10;
 const ROUNDED: i64 = 2;
 
 /// Samples in one time base.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Part {
     /// Number of the time base.
     pub(super) base: usize,
@@ -120,6 +120,16 @@ impl Parts {
         let finished = self.finished.iter().map(|part| part.samples.heap_bytes()).sum::<usize>();
         let open = self.open.as_ref().map_or(0, |open| open.table.heap_bytes());
         self.finished.capacity() * size_of::<Part>() + finished + open
+    }
+
+    /// Returns the samples of the first time base so far; `None` for a track that begins in another one.
+    pub(super) fn in_first_base(&self) -> Option<Part> {
+        let open = || {
+            let open = self.open.as_ref().filter(|open| !open.table.is_empty())?;
+            let samples = open.table.clone().finish();
+            Some(Part { base: open.base, first: open.first, end: open.end, samples })
+        };
+        self.finished.first().cloned().or_else(open).filter(|part| part.base == 0)
     }
 
     /// Returns the parts, in order of their time bases.

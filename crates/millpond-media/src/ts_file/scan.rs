@@ -1,7 +1,7 @@
 //! Demultiplexes the programme of a file, from its first packet to its last.
 
 use super::{
-    lane::{Extracted, Lane},
+    lane::{Extracted, Lane, Read},
     packets::Packets,
     survey::Choice,
     timeline::{self, Timeline},
@@ -148,37 +148,25 @@ impl Scan {
             let (path, offset) = ("the transport stream".to_owned(), 0);
             return Err(MediaError::NoPlayableTrack { path, offset, found, cut_short: false });
         }
-        let parts: Vec<_> = read.iter().map(|track| &track.parts[..]).collect();
-        let shifts = timeline::shifts(self.timeline.bases(), &parts);
-        let (mut tracks, sources): (Vec<_>, Vec<_>) = read.into_iter().map(|track| track.placed(&shifts)).unzip();
-        for group in [true, false] {
-            let others = tracks.iter_mut().filter(|track| matches!(track.kind, TrackKind::Video { .. }) == group);
-            others.skip(1).for_each(|track| track.enabled = false);
-        }
-        self.left.truncate(MOST_SKIPPED);
-        let extraction = Extraction::new(file_len, self.extracted.len, self.form, sources);
-        let movie = Movie {
-            timescale: Timescale::MPEG,
-            duration: 0,
-            fragmented: false,
-            tracks,
-            clips: Vec::new(),
-            chapters: Vec::new(),
-            skipped: self.left,
-            external_media: None,
-            system_headers: Vec::new(),
-            fragment_headers: Vec::new(),
-            cut_short: false,
-            outline: None,
-            is_indivisible: true,
-            extraction: Some(Box::new(extraction)),
-            stitched: None,
-        };
+        let movie = joined(read, self.timeline.bases(), self.left, (file_len, self.extracted.len, self.form));
         Ok(Scanned {
             movie,
             #[cfg(test)]
             extracted: self.extracted.bytes,
         })
+    }
+
+    /// Returns the movie of the frames so far, of which [`finish`](Self::finish) keeps the times, places and order. It ends with the
+    /// first time base: where the next one begins is known when all streams have reached it. `None` while a stream of the programme
+    /// has no frame yet, which may change the names of tracks, and for several streams of pictures.
+    pub(super) fn so_far(&self, file_len: u64) -> Option<Movie> {
+        let videos = self.lanes.iter().filter(|lane| lane.is_video()).count();
+        if videos > 1 || self.lanes.iter().any(Lane::is_awaited) {
+            return None;
+        }
+        let read: Option<Vec<_>> = self.lanes.iter().filter(|lane| lane.has_track()).map(Lane::so_far).collect();
+        let read = read.filter(|read| !read.is_empty())?;
+        Some(joined(read, 1, Vec::new(), (file_len, self.extracted.len, self.form)))
     }
 
     /// Steps of work so far, besides those for bytes.
@@ -254,6 +242,40 @@ impl Scan {
         if self.left.len() < MOST_SKIPPED {
             self.left.push(left);
         }
+    }
+}
+
+/// Joins the time bases of tracks. The last argument is the length of the file, that of the extracted object, and the form of packets.
+fn joined(
+    read: Vec<Read>,
+    bases: usize,
+    mut left: Vec<SkippedTrack>,
+    (file_len, extracted, form): (u64, u64, PacketForm),
+) -> Movie {
+    let parts: Vec<_> = read.iter().map(|track| &track.parts[..]).collect();
+    let shifts = timeline::shifts(bases, &parts);
+    let (mut tracks, sources): (Vec<_>, Vec<_>) = read.into_iter().map(|track| track.placed(&shifts)).unzip();
+    for group in [true, false] {
+        let others = tracks.iter_mut().filter(|track| matches!(track.kind, TrackKind::Video { .. }) == group);
+        others.skip(1).for_each(|track| track.enabled = false);
+    }
+    left.truncate(MOST_SKIPPED);
+    Movie {
+        timescale: Timescale::MPEG,
+        duration: 0,
+        fragmented: false,
+        tracks,
+        clips: Vec::new(),
+        chapters: Vec::new(),
+        skipped: left,
+        external_media: None,
+        system_headers: Vec::new(),
+        fragment_headers: Vec::new(),
+        cut_short: false,
+        outline: None,
+        is_indivisible: true,
+        extraction: Some(Box::new(Extraction::new(file_len, extracted, form, sources))),
+        stitched: None,
     }
 }
 

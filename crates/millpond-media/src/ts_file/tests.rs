@@ -1,5 +1,6 @@
 //! Files made of packets: their tracks, and what is extracted of them.
 
+mod so_far;
 mod strangers;
 
 use super::{

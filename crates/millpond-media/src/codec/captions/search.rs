@@ -4,7 +4,7 @@ use super::{CaptionChannels, cc_data};
 use crate::codec::nal::{ATSC_CAPTIONS, NalSyntax};
 
 /// The search for channels of captions in the pictures of a track.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CaptionSearch {
     /// Channels found so far.
     found: CaptionChannels,
