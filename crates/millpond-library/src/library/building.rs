@@ -1,13 +1,17 @@
 //! Making an asset: its files are opened and indexed, and one presentation is built over them.
 
 use crate::{
-    asset::{Asset, AssetKey, Detail, JoinedSegments},
+    asset::{Asset, AssetKey, Beginning, Detail, JoinedSegments},
     copying::may_grow,
     error::LibraryError,
     folder::grouping::{Member, Recipe, SidecarFile},
     index_files::{SEED, fnv},
     library::{
-        Library, Purpose, folder_path, frames::Frames, index::HEAD, segments::JoinedPlaylist, stitching::missing,
+        Library, Purpose, folder_path,
+        frames::Frames,
+        index::{HEAD, SoFar},
+        segments::JoinedPlaylist,
+        stitching::missing,
     },
     names,
     options::AssetOptions,
@@ -84,13 +88,21 @@ impl Library {
         let work = Work::new(MOST_STEPS);
         let job = {
             let work = work.clone();
-            move || Presentation::build(sources, sidecars, &options, &work)
+            let is_so_far = building.so_far.is_some();
+            move || {
+                let built = Presentation::build(sources, sidecars, &options, &work);
+                built.map(|built| if is_so_far { built.so_far() } else { Some(built) })
+            }
         };
         let presentation = self.pool.run(&work, job).await.map_err(refused)?;
         let presentation =
             presentation.map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
+        let Some(presentation) = presentation else {
+            let what = "its beginning is too short to be played".to_owned();
+            return Err(LibraryError::NoResource { asset: shown, what });
+        };
         let AssetOptions { key_address, captions, .. } = self.options().places.get(place).cloned().unwrap_or_default();
-        for warning in presentation.warnings() {
+        for warning in presentation.warnings().iter().filter(|_| building.so_far.is_none()) {
             tracing::warn!(asset = %shown, %warning, "packaging");
         }
         for file in &left_out {
@@ -102,10 +114,11 @@ impl Library {
         let detail = if is_outlined { Detail::Outline } else { Detail::Samples };
         let identity = identity_in(whole, detail);
         let presentation = presentation.below(format!("{}/", AssetVersion(identity)));
+        let so_far = building.so_far.take().map(|so_far| Beginning { whole: identity, read: so_far.read() });
         Ok(Asset {
             path: shown,
             left_out,
-            id: identity,
+            id: so_far.map_or(identity, Beginning::id),
             origin: identity,
             edition,
             modified: building.depends.iter().filter_map(|o| o.meta().modified).max(),
@@ -125,6 +138,7 @@ impl Library {
             key: AssetKey { detail, ..key.clone() },
             is_indivisible,
             weight: AtomicU64::new(0),
+            so_far,
         })
     }
 
@@ -135,6 +149,12 @@ impl Library {
         members: &[Member],
         building: &mut Building,
     ) -> Result<Vec<SourceObject>, LibraryError> {
+        if let Some(so_far) = building.so_far.clone() {
+            let OpenedFile { source, media, depends, .. } = self.beginning_of(members, &so_far)?;
+            building.depends.extend(depends);
+            building.objects.push(media);
+            return Ok(vec![source]);
+        }
         let (purpose, detail) = (building.purpose, building.detail);
         let opening: Vec<_> = members.iter().map(|member| self.source(place, member, (purpose, detail))).collect();
         let mut opened = stream::iter(opening).buffered(FILES_AT_ONCE);
@@ -146,6 +166,21 @@ impl Library {
             sources.push(source);
         }
         Ok(sources)
+    }
+
+    /// Returns the beginning of the only file of an asset.
+    fn beginning_of(&self, members: &[Member], so_far: &SoFar) -> Result<OpenedFile, LibraryError> {
+        let object = so_far.object.clone();
+        let [member] = members else { return Err(LibraryError::NoAsset(object.path().to_string())) };
+        if member.path != *object.path() {
+            return Err(LibraryError::NoAsset(object.path().to_string()));
+        }
+        let media = match Frames::of(&so_far.movie) {
+            Some(frames) => self.store.derived(&object, Arc::new(frames)),
+            None => object.clone(),
+        };
+        let source = member.source(so_far.movie.clone());
+        Ok(OpenedFile { source, media, depends: vec![object], joined: None })
     }
 
     /// Opens and indexes one file.
@@ -293,6 +328,8 @@ pub(crate) struct Building {
     depends: Vec<Arc<Object>>,
     joined: Vec<JoinedSegments>,
     pub(crate) listed: Option<(ObjectPath, Vec<Entry>)>,
+    /// The index of the beginning of its only file, if the asset is made of that.
+    so_far: Option<Arc<SoFar>>,
     /// Memory of the work, until the asset itself is counted.
     charges: Vec<Charge>,
 }
@@ -301,6 +338,11 @@ impl Building {
     /// Begins an asset that is made for a purpose, in a detail.
     pub(crate) fn new(purpose: Purpose, detail: Detail) -> Self {
         Self { purpose, detail, ..Self::default() }
+    }
+
+    /// Begins an asset that is made of the beginning of its only file.
+    pub(super) fn of_beginning(so_far: Arc<SoFar>, detail: Detail) -> Self {
+        Self { so_far: Some(so_far), ..Self::new(Purpose::Playback, detail) }
     }
 
     pub(super) async fn charge(&mut self, pool: &WorkPool, bytes: u64) -> Result<(), PoolError> {
