@@ -13,6 +13,7 @@ has other bytes later, or the whole playlist does not come. The file is deleted 
 import argparse
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -122,7 +123,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a file of 400 MB")
     options = parser.parse_args()
     root, work = TARGET / "bench/ts-scan", TARGET / "bench/ts-scan-work"
-    work.mkdir(parents=True, exist_ok=True)
+    # A cache of an earlier run would answer without a scan.
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
     path = recording(root, 400 if options.quick else options.size)
     try:
         size = path.stat().st_size
@@ -131,6 +134,7 @@ def main() -> int:
             faults = measured(options, place, work, size)
     finally:
         path.unlink()
+        shutil.rmtree(work, ignore_errors=True)
     for fault in faults:
         print(f"FAULT: {fault}", file=sys.stderr)
     return 1 if faults else 0
