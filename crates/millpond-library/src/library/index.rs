@@ -13,7 +13,10 @@ use crate::{
     index_files::{IndexFiles, SEED, fnv},
     library::{
         Purpose,
-        index::scans::{Scan, Scans},
+        index::{
+            charges::{ReadCharges, TableCharges},
+            scans::{Scan, Scans},
+        },
     },
     work::{Charge, PoolError, WorkPool},
 };
