@@ -1,6 +1,6 @@
 //! Assets: media that can be served, with everything that it depends on.
 
-use crate::version::AssetVersion;
+use crate::{index_files::fnv, version::AssetVersion};
 use millpond_package::Presentation;
 use millpond_store::{Entry, Object, ObjectPath, Permission, Store};
 use std::{
@@ -71,6 +71,25 @@ pub struct Asset {
     pub(crate) weight: AtomicU64,
     /// Parts of each track that are made, as bits of [`Lazy`].
     pub(crate) made: Vec<AtomicU8>,
+    /// What is known of its file, if only the beginning is.
+    pub(crate) so_far: Option<Beginning>,
+}
+
+/// The beginning of a file that is still scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beginning {
+    /// Identity of the whole asset, which URLs name.
+    pub(crate) whole: u64,
+    /// Bytes of frames in it.
+    pub(crate) read: u64,
+}
+
+impl Beginning {
+    /// Returns the identity of the asset of this beginning.
+    pub(crate) fn id(self) -> u64 {
+        let of_whole = fnv(b"so far", self.whole);
+        fnv(&self.read.to_le_bytes(), of_whole)
+    }
 }
 
 /// The segments of an HLS playlist as one object.
@@ -107,7 +126,18 @@ impl Asset {
     /// Returns the version that its URLs name.
     #[must_use]
     pub fn version(&self) -> AssetVersion {
-        AssetVersion(self.id)
+        AssetVersion(self.so_far.map_or(self.id, |beginning| beginning.whole))
+    }
+
+    /// Whether only the beginning of its file is known, which is still scanned. Its playlists grow.
+    #[must_use]
+    pub fn is_so_far(&self) -> bool {
+        self.so_far.is_some()
+    }
+
+    /// Whether it is made of this very object.
+    pub(crate) fn depends_on(&self, object: &Arc<Object>) -> bool {
+        self.depends.iter().any(|known| Arc::ptr_eq(known, object))
     }
 
     /// Whether it may be used without asking the store whether its objects are still the same.

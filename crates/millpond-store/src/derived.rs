@@ -23,7 +23,7 @@ use maker::Maker;
 
 /// A way to make the bytes of an object of those of another one, its source.
 pub trait Derivation: Send + Sync + fmt::Debug {
-    /// Name of the object, for its path below the source's. Derivations of one name make the same of one version.
+    /// Name of the object, for its path below the source's. Derivations of one name and length make the same of one version.
     fn name(&self) -> &str;
 
     /// Length of the object in bytes.
@@ -57,6 +57,9 @@ pub trait Making: Send {
     fn finish(self: Box<Self>) -> Result<Bytes, String>;
 }
 
+/// Spreads lengths over hashes: 2^64 divided by the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// The origin of one derived object.
 #[derive(Debug)]
 struct DerivedOrigin {
@@ -71,7 +74,8 @@ impl Store {
     #[must_use]
     pub fn derived(&self, source: &Arc<Object>, derivation: Arc<dyn Derivation>) -> Arc<Object> {
         let name = derivation.name().to_owned();
-        self.derived_objects().get_or_make(source.named().hash, source, &name, || {
+        let content = source.named().hash.wrapping_add(derivation.length().wrapping_mul(SPREAD));
+        self.derived_objects().get_or_make(content, source, &name, || {
             let meta = meta(source, &*derivation);
             let path = source.path().join(&name).unwrap_or_else(|_| source.path().clone());
             let named = Named::new(&source.source().name, &path, &meta);

@@ -1,7 +1,7 @@
 //! Making an asset: its files are opened and indexed, and one presentation is built over them.
 
 use crate::{
-    asset::{Asset, AssetKey, Detail, JoinedSegments},
+    asset::{Asset, AssetKey, Beginning, Detail, JoinedSegments},
     copying::may_grow,
     error::LibraryError,
     folder::grouping::{Member, Recipe, RecipeItem, cure},
@@ -9,7 +9,7 @@ use crate::{
     library::{
         Library, Purpose, folder_path,
         frames::Frames,
-        index::{HEAD, MemberPart},
+        index::{HEAD, MemberPart, SoFar},
         segments::{JoinedPlaylist, JoinedStretch, SegmentKind},
         stitching::missing,
     },
@@ -20,7 +20,7 @@ use crate::{
     work::{Charge, PoolError, WorkPool},
 };
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-use millpond_media::{Movie, Work, stitch::StitchClip};
+use millpond_media::{Extraction, Movie, Work, stitch::StitchClip};
 use millpond_package::{
     CaptionRule, KeyAddress, Presentation, PresentationOptions, SourceObject, building_bytes, common_clock,
     ladder::{self, Shape},
@@ -115,19 +115,29 @@ impl Library {
         }
         let is_outlined = sources.iter().any(|source| source.movie.outline.is_some());
         let is_indivisible = is_joined || sources.iter().all(|source| source.movie.is_indivisible);
+        let mut extractions = sources.iter().filter_map(|source| source.movie.extraction.as_deref());
+        let begins_otherwise = extractions.any(Extraction::begins_otherwise);
         let options = PresentationOptions { target_duration: self.options().segment_duration.as_secs_f64() };
         let refused = |error| LibraryError::Refused { asset: shown.clone(), error };
         building.charge(&self.pool, building_bytes(&sources)).await.map_err(refused)?;
         let work = Work::new(MOST_STEPS);
         let job = {
             let work = work.clone();
-            move || Presentation::build(sources, sidecars, &options, &work)
+            let is_so_far = building.so_far.is_some();
+            move || {
+                let built = Presentation::build(sources, sidecars, &options, &work);
+                built.map(|built| if is_so_far { built.so_far() } else { Some(built) })
+            }
         };
         let presentation = self.pool.run(&work, job).await.map_err(refused)?;
         let presentation =
             presentation.map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
+        let Some(presentation) = presentation else {
+            let what = "its beginning is too short to be played".to_owned();
+            return Err(LibraryError::NoResource { asset: shown, what });
+        };
         let AssetOptions { key_address, captions, .. } = self.options().places.get(place).cloned().unwrap_or_default();
-        for warning in presentation.warnings() {
+        for warning in presentation.warnings().iter().filter(|_| building.so_far.is_none()) {
             tracing::warn!(asset = %shown, %warning, "packaging");
         }
         for file in &left_out {
@@ -137,12 +147,17 @@ impl Library {
         let depends = building.depends.iter().chain(joined);
         let whole = self.identity(&recipe, depends, key_address.as_deref(), &captions);
         let detail = if is_outlined { Detail::Outline } else { Detail::Samples };
-        let identity = identity_in(whole, detail);
+        let identity = match identity_in(whole, detail) {
+            // Segments of this version were listed while only the beginning of the file was known, and had other samples.
+            identity if begins_otherwise => fnv(b"begins otherwise", identity),
+            identity => identity,
+        };
         let presentation = presentation.below(format!("{}/", AssetVersion(identity)));
+        let so_far = building.so_far.take().map(|so_far| Beginning { whole: identity, read: so_far.read() });
         Ok(Asset {
             path: shown,
             left_out,
-            id: identity,
+            id: so_far.map_or(identity, Beginning::id),
             origin: identity,
             edition,
             modified: building.depends.iter().filter_map(|o| o.meta().modified).max(),
@@ -162,6 +177,7 @@ impl Library {
             key: AssetKey { detail, ..key.clone() },
             is_indivisible,
             weight: AtomicU64::new(0),
+            so_far,
         })
     }
 
@@ -174,6 +190,12 @@ impl Library {
         building: &mut Building,
     ) -> Result<Vec<SourceObject>, LibraryError> {
         let members = &recipe.members;
+        if let Some(so_far) = building.so_far.clone() {
+            let OpenedFile { source, media, depends, .. } = self.beginning_of(members, &so_far)?;
+            building.depends.extend(depends);
+            building.objects.push(media);
+            return Ok(vec![source]);
+        }
         let (purpose, detail) = (building.purpose, building.detail);
         let opening: Vec<_> = members.iter().map(|member| self.source(place, member, (purpose, detail))).collect();
         let mut opened = stream::iter(opening).buffered(FILES_AT_ONCE);
@@ -191,6 +213,21 @@ impl Library {
             }
         }
         Ok(sources)
+    }
+
+    /// Returns the beginning of the only file of an asset.
+    fn beginning_of(&self, members: &[Member], so_far: &SoFar) -> Result<OpenedFile, LibraryError> {
+        let object = so_far.object.clone();
+        let [member] = members else { return Err(LibraryError::NoAsset(object.path().to_string())) };
+        if member.path != *object.path() || member.programme != so_far.programme {
+            return Err(LibraryError::NoAsset(object.path().to_string()));
+        }
+        let media = match Frames::of(&so_far.movie, member.programme) {
+            Some(frames) => self.store.derived(&object, Arc::new(frames)),
+            None => object.clone(),
+        };
+        let source = member.source(so_far.movie.clone());
+        Ok(OpenedFile { source, media, depends: vec![object], joined: None, stretch: None })
     }
 
     /// Presents the renditions of a multivariant playlist at their times on one clock. Returns the timestamp of the time 0 too.
@@ -372,6 +409,8 @@ pub(crate) struct Building {
     depends: Vec<Arc<Object>>,
     joined: Vec<JoinedSegments>,
     pub(crate) listed: Option<(ObjectPath, Vec<Entry>)>,
+    /// The index of the beginning of its only file, if the asset is made of that.
+    so_far: Option<Arc<SoFar>>,
     /// Memory of the work, until the asset itself is counted.
     charges: Vec<Charge>,
 }
@@ -390,6 +429,11 @@ impl Building {
     /// Notes the segments of a playlist.
     pub(super) fn join(&mut self, segments: JoinedSegments) {
         self.joined.push(segments);
+    }
+
+    /// Begins an asset that is made of the beginning of its only file.
+    pub(super) fn of_beginning(so_far: Arc<SoFar>, detail: Detail) -> Self {
+        Self { so_far: Some(so_far), ..Self::new(Purpose::Playback, detail) }
     }
 
     pub(super) async fn charge(&mut self, pool: &WorkPool, bytes: u64) -> Result<(), PoolError> {

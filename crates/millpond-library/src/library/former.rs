@@ -62,6 +62,7 @@ fn renewed(former: &Asset, asset: &Asset) -> Asset {
         key: former.key.clone(),
         is_indivisible: former.is_indivisible,
         weight: copy(&former.weight),
+        so_far: former.so_far,
         made: former.made.iter().map(|made| AtomicU8::new(made.load(Ordering::Relaxed))).collect(),
     }
 }

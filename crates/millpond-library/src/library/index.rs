@@ -1,14 +1,26 @@
 //! Indexes of objects: built once, kept in memory under a budget and on disk across restarts.
 
+mod charges;
+mod scans;
+
+pub(crate) use scans::SoFar;
+
 use crate::{
     asset::Detail,
     copying::may_grow,
     counters::Counters,
     error::IndexError,
     index_files::{IndexFiles, SEED, fnv},
-    library::Purpose,
+    library::{
+        Purpose,
+        index::{
+            charges::{ReadCharges, TableCharges},
+            scans::{Name, Scan, Scans},
+        },
+    },
     work::{Charge, PoolError, WorkPool},
 };
+use futures_util::FutureExt as _;
 use millpond_media::{ByteRange, Foreign, IndexLimits, Indexer, MediaError, Movie, Step, Work, WorkError};
 use millpond_store::{Cache, Object, SingleFlight, Store, trace};
 use std::{sync::Arc, time::Instant};
@@ -18,10 +30,9 @@ use tracing::Instrument as _;
 const MOST_STEPS: u64 = 1 << 26;
 /// Bytes of memory for each byte of metadata: the byte, and the tables made of it.
 const MEMORY_A_BYTE: u64 = 2;
-/// Reads of a scan whose memory stays charged until its end: those before its first block.
-const SCANNED: usize = 2;
-/// Bytes by which the charge for the tables of a scan grows.
-const TABLES: u64 = 1 << 20;
+/// A scan requests at most the memory budget divided by this at a time. With the bytes that its reader copies, two scans then have half
+/// of the memory of all jobs for their requests, and the rest for their tables.
+const BATCHES: u64 = 8;
 /// Bytes that tell the format of a file.
 const FORMAT: u64 = 1024;
 /// Bytes of the first read of a file: what a server sends before it waits for an acknowledgement (RFC 6928), and more than the
@@ -62,6 +73,11 @@ impl Key {
         }
     }
 
+    /// Returns the name of the object, in any version, and the programme.
+    fn name(&self) -> Name {
+        (self.place.clone(), self.path.clone(), self.programme)
+    }
+
     /// Returns the name of the index with all samples.
     fn whole(&self) -> Self {
         Self { detail: Detail::Samples, ..self.clone() }
@@ -95,6 +111,7 @@ pub(crate) struct Indexes {
     /// Faults of objects that have no index, so that the same bytes are not read again.
     unplayable: Cache<Key, IndexError>,
     under_way: SingleFlight<Key, Result<Arc<Movie>, IndexError>>,
+    scans: Scans,
     files: Option<Arc<IndexFiles>>,
     counters: Arc<Counters>,
 }
@@ -115,7 +132,21 @@ impl Indexes {
                 tracing::warn!(%error, "stored indexes are not bounded before the next start");
             }
         }
-        Arc::new(Self { store, pool, memory, unplayable, under_way: SingleFlight::new(), files, counters })
+        Arc::new(Self {
+            store,
+            pool,
+            memory,
+            unplayable,
+            under_way: SingleFlight::new(),
+            scans: Scans::new(),
+            files,
+            counters,
+        })
+    }
+
+    /// Returns the scans that are under way.
+    pub(crate) fn scans(&self) -> &Scans {
+        &self.scans
     }
 
     /// Returns the index of an object. Where it is built, `purpose` decides how it is read. An object that can't be outlined has
@@ -137,6 +168,8 @@ impl Indexes {
         part: MemberPart,
     ) -> Result<Arc<Movie>, IndexError> {
         let key = Key::of(object, detail, part.programme);
+        // An index of a file that is scanned has all samples in any detail: one scan makes it.
+        let key = self.scans.flight(&key).unwrap_or(key);
         let whole = || self.memory.get(&key.whole()).filter(|movie| movie.is_indivisible);
         if let Some(movie) = self.memory.get(&key).or_else(whole) {
             return Ok(movie);
@@ -283,44 +316,62 @@ impl Indexes {
     ) -> Result<Built, IndexError> {
         let mut reads = self.store.scattered(object);
         let work = Work::new(MOST_STEPS);
-        let limits = IndexLimits { head: HEAD, ..IndexLimits::default() };
+        let limits = IndexLimits::default();
+        let batch = limits.batch.min(self.store.memory().budget() / BATCHES);
+        let limits = IndexLimits { head: HEAD, batch, ..limits };
         let indexer = Indexer::with_limits(object.meta().len, limits).with_work(work.clone()).joined_at(joints);
         let mut indexer = indexer.of_programme(key.programme);
         if key.detail == Detail::Outline {
             indexer = indexer.outlining();
         }
         let mut bytes = 0;
-        let mut charges = Vec::new();
-        // Charges for the sample tables of a scan, and their sum.
-        let mut tables = (Vec::new(), 0);
+        let (mut read_for, mut tables) = (ReadCharges::default(), TableCharges::default());
+        let mut scan: Option<Scan<'_>> = None;
         loop {
+            let publishes = scan.as_ref().is_some_and(|scan| scan.is_due(bytes));
             let step = move || {
                 let step = indexer.poll();
-                (indexer, step)
+                let so_far = if publishes { indexer.so_far() } else { None };
+                (indexer, step, so_far)
             };
-            let (stepped, step) = self.pool.run(&work, step).await.map_err(|error| refused(object, error))?;
+            let (stepped, step, so_far) = self.pool.run(&work, step).await.map_err(|error| refused(object, error))?;
             indexer = stepped;
             let ranges = match step {
                 Ok(Step::Done(movie)) => {
-                    charges.append(&mut tables.0);
-                    return Ok(Built { movie, bytes, charges });
+                    read_for.charges.append(&mut tables.charges);
+                    return Ok(Built { movie, bytes, charges: read_for.charges });
                 }
                 Ok(Step::Need(ranges)) => ranges,
                 Err(error) => return Err(self.unreadable(object, error).await),
             };
-            let wanted: u64 = ranges.iter().map(|range| range.len()).sum();
-            // A scan does not hold the bytes that it was given, but the tables that it makes of them.
-            if indexer.is_scanning() {
-                charges.truncate(SCANNED);
-                let held = indexer.scanned_bytes() as u64;
-                if held > tables.1 {
-                    let more = (held - tables.1).next_multiple_of(TABLES);
-                    tables.0.push(self.pool.charge(more).await.map_err(|error| refused(object, error))?);
-                    tables.1 += more;
+            // What was read so far is published if its copy finds room at once: the scan goes on without it.
+            if let Some((scan, movie)) = scan.as_mut().zip(so_far) {
+                let weight = movie.heap_bytes() as u64;
+                if let Some(Ok(charge)) = self.pool.charge(weight).now_or_never() {
+                    scan.publish(bytes, SoFar::new((object.clone(), key.programme), movie, (weight, charge)));
                 }
             }
-            let charge = self.pool.charge(wanted.saturating_mul(MEMORY_A_BYTE)).await;
-            charges.push(charge.map_err(|error| refused(object, error))?);
+            let wanted = ranges.iter().map(|range| range.len()).sum::<u64>().saturating_mul(MEMORY_A_BYTE);
+            // A scan does not hold the bytes that it was given, but the tables that it makes of them.
+            if indexer.is_scanning() {
+                // Several stretches of a playlist have its path: they have no beginning.
+                if scan.is_none() && joints.is_empty() {
+                    scan = self.scans.begin(key);
+                }
+                read_for.end_of_scanned();
+                let held = indexer.scanned_bytes() as u64;
+                let needed = tables.rounded(held).saturating_add(read_for.bytes).saturating_add(wanted);
+                if let Some(scan) = &scan {
+                    scan.make_room(needed, self.pool.most());
+                }
+                if needed > self.pool.most() {
+                    // Refused at once: the job would wait for its own memory.
+                    drop(self.pool.charge(needed).await.map_err(|error| refused(object, error))?);
+                }
+                tables.grow(&self.pool, held).await.map_err(|error| refused(object, error))?;
+            }
+            let charge = self.pool.charge(wanted).await.map_err(|error| refused(object, error))?;
+            read_for.push(charge, wanted, indexer.is_scanning());
             if indexer.is_at_frames() {
                 // These bytes stay in the store: the first segment is made of them.
                 for range in &ranges {

@@ -7,6 +7,7 @@ pub(crate) mod index;
 mod loading;
 mod open_files;
 mod segments;
+mod so_far;
 mod stitching;
 mod subtitles;
 
@@ -20,6 +21,7 @@ use crate::{
         former::Formers,
         index::Indexes,
         loading::Loading,
+        so_far::Beginnings,
     },
     options::{AssetOptions, LibraryOptions, Titles},
     version::AssetVersion,
@@ -42,6 +44,7 @@ pub struct Library {
     assets: Cache<AssetKey, Arc<Asset>>,
     formers: Formers,
     pub(crate) loading: Loading,
+    beginnings: Beginnings,
     under_way: SingleFlight<AssetKey, Result<Arc<Asset>, LibraryError>>,
     /// A lock: written when the configuration changes.
     settings: RwLock<Settings>,
@@ -66,9 +69,10 @@ impl Library {
         let indexes = Indexes::new(store.clone(), pool.clone(), files, counters.clone());
         let assets = Cache::of(store.memory(), "presentations");
         let (formers, loading) = (Formers::new(store.memory()), Loading::new(store.memory()));
+        let beginnings = Beginnings::new(store.memory());
         let (under_way, started) = (SingleFlight::new(), Instant::now());
         let settings = RwLock::new(Settings { options: Arc::new(options), editions: HashMap::new() });
-        Self { store, pool, indexes, assets, formers, loading, under_way, settings, counters, started }
+        Self { store, pool, indexes, assets, formers, loading, beginnings, under_way, settings, counters, started }
     }
 
     /// Changes the settings of places while the library is used. Assets of the places `replaced` are opened anew: their origin

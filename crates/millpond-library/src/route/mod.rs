@@ -80,6 +80,22 @@ impl Resource {
     }
 }
 
+impl Resource {
+    /// Whether it is made of the beginning of a file that is still scanned: what players of HLS need.
+    #[must_use]
+    pub fn begins_early(&self) -> bool {
+        matches!(
+            self,
+            Self::Multivariant(_)
+                | Self::Media(..)
+                | Self::Init(_)
+                | Self::Segment(..)
+                | Self::TsSegment(..)
+                | Self::TextSegment(..)
+        )
+    }
+}
+
 /// A path that may name something made from an asset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {

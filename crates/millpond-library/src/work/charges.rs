@@ -31,12 +31,16 @@ impl Charges {
         Self { holds: Holds::of(memory, "work"), freed: Arc::default(), patience: PATIENCE }
     }
 
+    /// Returns the bytes that all jobs may have together.
+    pub(super) fn most(&self) -> u64 {
+        self.holds.budget() / SHARE
+    }
+
     /// Charges `bytes`. Waits up to [`PATIENCE`] while other jobs hold them.
     pub(super) async fn charge(&self, bytes: u64) -> Result<Charge, PoolError> {
         let deadline = tokio::time::Instant::now() + self.patience;
         loop {
-            let budget = self.holds.budget();
-            let most = budget / SHARE;
+            let (budget, most) = (self.holds.budget(), self.most());
             if bytes > most {
                 return Err(PoolError::TooLarge { wanted: bytes, most, budget });
             }

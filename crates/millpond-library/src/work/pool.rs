@@ -119,6 +119,11 @@ impl WorkPool {
         self.charges.charge(bytes).await.inspect_err(|_| self.shared.counters.refused())
     }
 
+    /// Returns the bytes of memory that all jobs may have together. A job that needs more at a time would wait for itself.
+    pub fn most(&self) -> u64 {
+        self.charges.most()
+    }
+
     /// Counts of the jobs up to now.
     pub fn stats(&self) -> PoolStats {
         self.shared.counters.snapshot()

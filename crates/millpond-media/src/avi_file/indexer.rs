@@ -43,6 +43,8 @@ pub(crate) struct AviIndexer {
     object_len: u64,
     /// Most bytes of indexes.
     most: u64,
+    /// Most bytes that are requested together.
+    batch: u64,
     stage: Stage,
     left: Vec<SkippedTrack>,
     work: Work,
@@ -69,11 +71,13 @@ struct Scan {
 }
 
 impl AviIndexer {
-    /// Creates an indexer for an object of `object_len` bytes, which begins with `head`. It holds at most `most` bytes of indexes.
-    pub(crate) fn new(object_len: u64, head: Bytes, most: u64, work: Work) -> Self {
+    /// Creates an indexer for an object of `object_len` bytes, which begins with `head`. It holds at most `most` bytes of indexes, and requests
+    /// at most `batch` bytes of chunks together.
+    pub(crate) fn new(object_len: u64, head: Bytes, (most, batch): (u64, u64), work: Work) -> Self {
         let mut window = Window::new(0, object_len, HEADERS);
         window.append(head);
-        Self { object_len, most, stage: Stage::Header(window, HeaderReader::default()), left: Vec::new(), work }
+        let stage = Stage::Header(window, HeaderReader::default());
+        Self { object_len, most, batch, stage, left: Vec::new(), work }
     }
 
     /// Whether bytes that were supplied are not held any more when the next ones are needed.
@@ -183,7 +187,7 @@ impl AviIndexer {
         let lanes: Vec<_> = lanes.collect();
         let range = ByteRange::new(header.movi.start, self.object_len);
         Stage::Scan(Box::new(Scan {
-            requests: Requests::new(range.start, range.end),
+            requests: Requests::new(range.start, range.end, self.batch),
             walk: Walk::new(range, lanes.iter().map(Lane::number)),
             lanes,
             extracted: Extracted::default(),

@@ -32,11 +32,13 @@ pub struct IndexLimits {
     pub max_metadata: u64,
     /// Length of the first read in bytes.
     pub head: u64,
+    /// Most bytes of a transport stream, or of the chunks of AVI, that are requested together.
+    pub batch: u64,
 }
 
 impl Default for IndexLimits {
     fn default() -> Self {
-        Self { max_metadata: 256 << 20, head: 64 << 10 }
+        Self { max_metadata: 256 << 20, head: 64 << 10, batch: 8 << 20 }
     }
 }
 
@@ -224,6 +226,16 @@ impl Indexer {
         }
     }
 
+    /// Returns the movie of what a scan has read so far. The finished movie begins with its samples, at the same places and times,
+    /// unless its extraction [begins otherwise](crate::Extraction::begins_otherwise); only the last ones may have other durations. `None` where no scan runs, and while that is not certain.
+    #[must_use]
+    pub fn so_far(&self) -> Option<Movie> {
+        match &self.stage {
+            Stage::TransportStream(indexer) => indexer.so_far(),
+            _ => None,
+        }
+    }
+
     /// Passes in the bytes of one range that the last [`poll`](Self::poll) returned. Fewer bytes than the range has
     /// make the next poll fail. A range that was not requested is ignored.
     pub fn supply(&mut self, range: ByteRange, bytes: Bytes) {
@@ -271,12 +283,13 @@ impl Indexer {
             }
             if lane.held_to() == 0 && !is_iso(&bytes) {
                 if avi_file::is_avi(&bytes) {
-                    let (most, work) = (self.limits.max_metadata, self.work.clone());
-                    return self.read_avi(Box::new(AviIndexer::new(self.object_len, bytes, most, work)));
+                    let limits = (self.limits.max_metadata, self.limits.batch);
+                    return self.read_avi(Box::new(AviIndexer::new(self.object_len, bytes, limits, self.work.clone())));
                 }
                 if let Some((form, start)) = ts_file::find_packets(&bytes, self.object_len) {
                     let joints = std::mem::take(&mut self.joints);
-                    let indexer = TsFileIndexer::new(self.object_len, form, start, self.work.clone()).joined_at(joints);
+                    let batch = (start, self.limits.batch);
+                    let indexer = TsFileIndexer::new(self.object_len, form, batch, self.work.clone()).joined_at(joints);
                     return self.read_transport_stream(Box::new(indexer.of_programme(self.programme)));
                 }
                 if let Some(reader) = flv_file::reader(&bytes).or_else(|| sound_file::reader(&bytes)) {

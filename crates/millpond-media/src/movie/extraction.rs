@@ -23,6 +23,8 @@ pub struct Extraction {
     /// Timestamp of the time 0 of the presentation, in ticks of 90 kHz.
     zero: u64,
     streams: Vec<ExtractedStream>,
+    /// Whether a track lacks the first frames of its stream, because most of its frames are of another kind.
+    begins_otherwise: bool,
 }
 
 /// The form of packets in a file.
@@ -90,13 +92,25 @@ impl Extraction {
         zero: u64,
         streams: Vec<ExtractedStream>,
     ) -> Self {
-        Self { file_len, len, packets, zero, streams }
+        Self { file_len, len, packets, zero, streams, begins_otherwise: false }
+    }
+
+    /// Notes whether a track lacks the first frames of its stream.
+    pub(crate) fn with_another_beginning(self, begins_otherwise: bool) -> Self {
+        Self { begins_otherwise, ..self }
     }
 
     /// Returns the timestamp of the time 0 of the presentation, in ticks of 90 kHz (ISO/IEC 13818-1 2.4.3.7). It has 33 bits.
     #[must_use]
     pub fn zero(&self) -> u64 {
         self.zero
+    }
+
+    /// Whether a track lacks the first frames of its stream, because most of its frames are of another kind. The beginning of the file
+    /// alone, in which those are the only ones, then has other samples.
+    #[must_use]
+    pub fn begins_otherwise(&self) -> bool {
+        self.begins_otherwise
     }
 
     /// Length of the extracted object.
@@ -167,7 +181,7 @@ impl ExtractedStream {
 }
 
 /// Notes the PES packets and the frames of one stream, both in the order of the stream.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ExtractedStreamBuilder {
     frames: SampleTableBuilder,
     units: SampleTableBuilder,

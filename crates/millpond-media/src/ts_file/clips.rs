@@ -20,6 +20,8 @@ pub(super) struct Played {
     pub(super) main: usize,
     /// Samples of other kinds.
     pub(super) others: Vec<OtherKind>,
+    /// Whether the first samples are of another kind than the main one.
+    pub(super) begins_otherwise: bool,
 }
 
 /// Samples of another kind than the main one.
@@ -35,6 +37,7 @@ impl Played {
     /// Chooses among the parts of a track.
     pub(super) fn of(mut parts: Vec<Part>) -> Self {
         let main = main_kind(&parts);
+        let begins_otherwise = parts.first().is_some_and(|first| first.kind != main);
         let mut others = Vec::new();
         let short: Vec<bool> = stretches(&parts).into_iter().flat_map(|stretch| is_short(stretch, main)).collect();
         leave_out(&mut parts, short, AS_SHORT, &mut others);
@@ -43,7 +46,7 @@ impl Played {
             leave_out(&mut parts, other, AS_TOO_MANY, &mut others);
         }
         parts.iter().filter(|part| part.kind != main).for_each(|part| count(part, AS_CLIPS, &mut others));
-        Self { parts, main, others }
+        Self { parts, main, others, begins_otherwise }
     }
 
     /// Returns the parts of the main kind.

@@ -22,7 +22,7 @@ const MOST_KINDS: usize = 16;
 const MOST_KNOWN: usize = 64;
 
 /// Decides which frames one track can have.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Entries {
     /// Configuration of the next frame, where that is new.
     next: Option<TsConfiguration>,
@@ -41,7 +41,7 @@ pub(crate) struct Entries {
 }
 
 /// A configuration that was used.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     configuration: TsConfiguration,
     kind: usize,
@@ -50,7 +50,7 @@ struct Known {
 }
 
 /// Frames that can follow each other in one decoder.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Kind {
     first: StoredEntry,
     entries: SampleEntries,
@@ -59,7 +59,7 @@ struct Kind {
 }
 
 /// Frames with one sample entry.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Run {
     /// Number of its first sample in the track.
     first: u32,

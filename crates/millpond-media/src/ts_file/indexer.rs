@@ -35,13 +35,14 @@ pub(crate) enum TsFileStep {
 }
 
 impl TsFileIndexer {
-    /// Creates an indexer for an object of `object_len` bytes, whose first packet is at `start`.
-    pub(crate) fn new(object_len: u64, form: PacketForm, start: u64, work: Work) -> Self {
+    /// Creates an indexer for an object of `object_len` bytes, whose first packet is at `start`. It requests at most `batch` bytes
+    /// together.
+    pub(crate) fn new(object_len: u64, form: PacketForm, (start, batch): (u64, u64), work: Work) -> Self {
         Self {
             object_len,
             form,
             start,
-            requests: Requests::new(start, object_len),
+            requests: Requests::new(start, object_len, batch),
             joints: Vec::new(),
             programme: None,
             scan: None,
@@ -62,6 +63,11 @@ impl TsFileIndexer {
     /// Bytes of heap that the tables and unfinished frames hold so far.
     pub(crate) fn scanned_bytes(&self) -> usize {
         self.scan.as_ref().map_or(0, |scan| scan.heap_bytes())
+    }
+
+    /// Returns the movie of the frames so far, which the finished movie begins with; `None` if that is not known yet.
+    pub(crate) fn so_far(&self) -> Option<Movie> {
+        self.scan.as_ref()?.so_far(self.object_len)
     }
 
     /// Takes the bytes of a range that was needed.

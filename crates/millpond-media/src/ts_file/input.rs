@@ -85,6 +85,11 @@ impl Input {
         self.framer.held() + self.source.heap_bytes()
     }
 
+    /// Returns the places of its packets and frames so far.
+    pub(super) fn so_far(&self) -> ExtractedStream {
+        self.source.clone().finish(self.pid, self.form)
+    }
+
     /// Returns the places of its packets and frames.
     pub(super) fn finish(self) -> ExtractedStream {
         self.source.finish(self.pid, self.form)

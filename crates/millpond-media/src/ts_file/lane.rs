@@ -8,13 +8,19 @@ use super::{
     timeline::{Cursor, Timeline},
 };
 use crate::{
-    codec::{Codec, TrackKind, audio::opus, captions::CaptionSearch, nal::NalSyntax},
+    codec::{
+        Codec, TrackKind,
+        audio::opus,
+        captions::{CaptionChannels, CaptionSearch},
+        nal::NalSyntax,
+    },
     error::MediaError,
     movie::{
         Edit, Track,
         extraction::{ExtractedStream, FramePlace, PacketForm},
         purpose::Purposes,
     },
+    mp4::sample_entries::StoredEntry,
     ts::{FrameFault, Framed, PesUnit, TsFrame, TsStream},
     units::{ByteRange, Timescale},
 };
@@ -255,30 +261,61 @@ impl Lane {
                 None => why("no key frame"),
             });
         };
-        let [pictures, sound] = GROUPS;
-        let is_video = matches!(entry.kind, TrackKind::Video { .. });
-        let track = Track {
-            id: self.id,
-            alternate_group: if is_video { pictures } else { sound },
-            timescale: clock(&entry.kind),
-            kind: entry.kind,
-            language: self.language.unwrap_or_else(|| UNKNOWN.to_owned()),
-            name: None,
-            enabled: true,
-            purposes: Purposes::default(),
-            captions: if is_video { self.captions.finish() } else { None },
-            codec: entry.codec,
-            sample_entry: entry.sample_entry,
-            edits: Vec::new(),
-            samples: Default::default(),
-            descriptions: None,
-            protection: None,
-        };
+        let captions = self.captions.finish();
+        let track = described((self.id, self.language), entry, captions);
         let others = played.others.iter();
         let others = others.filter_map(|o| self.entries.other_than(played.main, o.kind, o.samples, o.fate));
         let reasons = self.ended.into_iter().chain(reason).chain(unsupported).chain(others).collect();
         self.sources.push(self.input.finish());
         Ok(Read { track, entries: self.entries, played, sources: self.sources, reasons })
+    }
+
+    /// Returns the track of the frames so far, of the first kind in the first time base; `None` if it begins in another one.
+    pub(super) fn so_far(&self) -> Option<Read> {
+        let played = Played::of(vec![self.parts.first()?]);
+        let (entry, _) = self.entries.described(played.main, &played.main_parts())?;
+        // Captions may follow.
+        let track = described((self.id, self.language.clone()), entry, self.captions.partial());
+        let sources = self.sources.iter().cloned().chain([self.input.so_far()]).collect();
+        Some(Read { track, entries: self.entries.clone(), played, sources, reasons: Vec::new() })
+    }
+
+    /// Whether the current stream has pictures.
+    pub(super) fn is_video(&self) -> bool {
+        self.input.coding().is_video()
+    }
+
+    /// Whether there is a frame that can be played.
+    pub(super) fn has_track(&self) -> bool {
+        self.parts.len() > 0
+    }
+
+    /// Whether the stream may still become a track, of which there is no frame yet.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.has_track() && self.ended.is_none() && !self.is_scrambled
+    }
+}
+
+/// Returns a track without samples and edits, of this identifier and language.
+fn described((id, language): (u32, Option<String>), entry: StoredEntry, captions: Option<CaptionChannels>) -> Track {
+    let [pictures, sound] = GROUPS;
+    let is_video = matches!(entry.kind, TrackKind::Video { .. });
+    Track {
+        id,
+        alternate_group: if is_video { pictures } else { sound },
+        timescale: clock(&entry.kind),
+        kind: entry.kind,
+        language: language.unwrap_or_else(|| UNKNOWN.to_owned()),
+        name: None,
+        enabled: true,
+        purposes: Purposes::default(),
+        captions: if is_video { captions } else { None },
+        codec: entry.codec,
+        sample_entry: entry.sample_entry,
+        edits: Vec::new(),
+        samples: Default::default(),
+        descriptions: None,
+        protection: None,
     }
 }
 
@@ -286,6 +323,11 @@ impl Read {
     /// The parts that are played.
     pub(super) fn parts(&self) -> &[Part] {
         &self.played.parts
+    }
+
+    /// Whether the stream begins with frames of another kind than the track.
+    pub(super) fn begins_otherwise(&self) -> bool {
+        self.played.begins_otherwise
     }
 
     /// Returns the track with its samples, whose time bases are presented later by `shifts`; its clips; and its frames in the file.

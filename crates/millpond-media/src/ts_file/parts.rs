@@ -16,7 +16,7 @@ const OVERLAP: i64 = 10;
 const ROUNDED: i64 = 2;
 
 /// Samples of one kind in one time base.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Part {
     /// Number of the time base.
     pub(super) base: usize,
@@ -49,7 +49,7 @@ pub(super) struct Parts {
     count: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     base: usize,
     of: FrameKind,
@@ -130,6 +130,12 @@ impl Parts {
         self.finished.capacity() * size_of::<Part>() + finished + open
     }
 
+    /// Returns the samples so far of the first kind in the first time base; `None` for a track that begins in another base.
+    pub(super) fn first(&self) -> Option<Part> {
+        let open = || self.open.clone().and_then(Open::finish);
+        self.finished.first().cloned().or_else(open).filter(|part| part.base == 0)
+    }
+
     /// Returns the parts, in order of their samples and time bases.
     pub(super) fn finish(mut self) -> Vec<Part> {
         self.close();
@@ -146,9 +152,15 @@ impl Parts {
     }
 
     fn close(&mut self) {
-        let Some(open) = self.open.take().filter(|open| !open.table.is_empty()) else { return };
-        let Open { base, of: FrameKind { kind, clock }, start, first, end, table, .. } = open;
-        self.finished.push(Part { base, kind, start, clock, first, end, samples: table.finish() });
+        self.finished.extend(self.open.take().and_then(Open::finish));
+    }
+}
+
+impl Open {
+    /// Returns its samples, if there are any.
+    fn finish(self) -> Option<Part> {
+        let Self { base, of: FrameKind { kind, clock }, start, first, end, table, .. } = self;
+        (!table.is_empty()).then(|| Part { base, kind, start, clock, first, end, samples: table.finish() })
     }
 }
 

@@ -139,7 +139,7 @@ impl Scan {
         }
         self.name_others();
         let mut read = Vec::new();
-        for lane in self.lanes {
+        for lane in std::mem::take(&mut self.lanes) {
             let id = lane.id();
             match lane.finish() {
                 Ok(track) => {
@@ -154,8 +154,36 @@ impl Scan {
             let (path, offset) = ("the transport stream".to_owned(), 0);
             return Err(MediaError::NoPlayableTrack { path, offset, found, cut_short: false });
         }
+        self.left.truncate(MOST_SKIPPED);
+        let left = std::mem::take(&mut self.left);
+        let movie = self.joined(read, self.timeline.bases(), file_len);
+        let movie = Movie { skipped: left, ..movie };
+        Ok(Scanned {
+            movie,
+            #[cfg(test)]
+            extracted: self.extracted.bytes,
+        })
+    }
+
+    /// Returns the movie of the frames so far, of which [`finish`](Self::finish) keeps the times, places and order, unless most frames
+    /// of a track are of another kind than the first ones. It ends with the first time base, as where the next one begins is known when
+    /// all streams have reached it; each track also ends with its first kind of frames. `None` while a stream of the programme has no
+    /// frame yet, which may change the names of tracks, and for several streams of pictures.
+    pub(super) fn so_far(&self, file_len: u64) -> Option<Movie> {
+        let videos = self.lanes.iter().filter(|lane| lane.is_video()).count();
+        if videos > 1 || self.lanes.iter().any(Lane::is_awaited) {
+            return None;
+        }
+        let read: Option<Vec<_>> = self.lanes.iter().filter(|lane| lane.has_track()).map(Lane::so_far).collect();
+        let read = read.filter(|read| !read.is_empty())?;
+        Some(self.joined(read, 1, file_len))
+    }
+
+    /// Joins the first time bases of tracks to a movie of a file of `file_len` bytes.
+    fn joined(&self, read: Vec<Read>, bases: usize, file_len: u64) -> Movie {
+        let begins_otherwise = read.iter().any(Read::begins_otherwise);
         let parts: Vec<_> = read.iter().map(Read::parts).collect();
-        let shifts = timeline::shifts(self.timeline.bases(), &parts);
+        let shifts = timeline::shifts(bases, &parts);
         let zero = self.timeline.zero(&shifts, &parts);
         let (mut tracks, mut clips, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         for read in read {
@@ -167,9 +195,8 @@ impl Scan {
             clips.append(&mut own);
             sources.extend(from);
         }
-        self.left.truncate(MOST_SKIPPED);
         let extraction = Extraction::new((file_len, self.extracted.len), self.form, zero, sources);
-        let movie = Movie {
+        Movie {
             timescale: Timescale::MPEG,
             duration: 0,
             fragmented: false,
@@ -177,22 +204,17 @@ impl Scan {
             clips,
             chapters: Vec::new(),
             artwork: None,
-            programmes: self.listed,
-            skipped: self.left,
+            programmes: self.listed.clone(),
+            skipped: Vec::new(),
             external_media: None,
             system_headers: Vec::new(),
             fragment_headers: Vec::new(),
             cut_short: false,
             outline: None,
             is_indivisible: true,
-            extraction: Some(Box::new(extraction)),
+            extraction: Some(Box::new(extraction.with_another_beginning(begins_otherwise))),
             stitched: None,
-        };
-        Ok(Scanned {
-            movie,
-            #[cfg(test)]
-            extracted: self.extracted.bytes,
-        })
+        }
     }
 
     /// Steps of work so far, besides those for bytes.

@@ -2,6 +2,7 @@
 
 mod clips;
 mod programmes;
+mod so_far;
 mod strangers;
 
 use super::{

@@ -62,7 +62,7 @@ pub fn clip_init(tracks: &[TrackHeader<'_>], duration: Duration) -> Bytes {
 
 /// Returns the init segment of a track; empty for sidecars, and for audio that fragmented MP4 can't carry.
 #[must_use]
-pub fn init(_presentation: &Presentation, presented: &PresentedTrack) -> Bytes {
+pub fn init(presentation: &Presentation, presented: &PresentedTrack) -> Bytes {
     let Some(media) = presented.packaged() else { return Bytes::new() };
     let track = media.delivered();
     let (timescale, early, end) = match &media.flac {
@@ -81,9 +81,10 @@ pub fn init(_presentation: &Presentation, presented: &PresentedTrack) -> Bytes {
         timescale,
         early,
     };
-    let duration = end.saturating_add(early);
+    // The duration of a file of which only the beginning is known is unknown.
+    let duration = (!presentation.is_so_far()).then(|| end.saturating_add(early));
     let mut w = BoxWriter::with_capacity(1024 + track.sample_entry.len());
-    movie(&mut w, &[header], Some(duration), |w| protection::movie_headers(w, media));
+    movie(&mut w, &[header], duration, |w| protection::movie_headers(w, media));
     w.out.into()
 }
 

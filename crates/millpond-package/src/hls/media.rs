@@ -19,7 +19,8 @@ use crate::{
 const ENTRY: usize = 34;
 
 /// Returns the media playlist of a track. Text has a WebVTT playlist in either container, except for text that is delivered in
-/// fragments. `None` if the container doesn't carry the track alone.
+/// fragments. `None` if the container doesn't carry the track alone. If only the beginning of the file is known, it is an event
+/// (4.3.3.5) without an end, which players begin at its beginning.
 #[must_use]
 pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<String> {
     let text = is_webvtt(track);
@@ -35,10 +36,18 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
         return Some(joined(presentation, track, &parts, (suffix, "")));
     }
     let mapped = suffix == FRAGMENT;
-    let micros = track.segments.micros();
+    let listed = presentation.listed_so_far(track);
+    let most = listed.and_then(|listed| usize::try_from(listed).ok()).unwrap_or(usize::MAX);
+    let micros = track.segments.micros().take(most);
     let mut out = String::with_capacity(256 + micros.len() * ENTRY);
-    head(&mut out, if mapped { 7 } else { 3 }, track.segments.micros(), has_independent(track));
-    start(&mut out, presentation);
+    // The target duration of an event doesn't change (6.2.1), unless a later group of pictures is longer.
+    let usual = listed.map(|_| u64::try_from(presentation.target / 1000).unwrap_or(0));
+    let durations = track.segments.micros().chain(usual);
+    let kind = if listed.is_some() { "EVENT" } else { "VOD" };
+    head(&mut out, (if mapped { 7 } else { 3 }, kind), durations, has_independent(track));
+    if !start(&mut out, presentation) && listed.is_some() {
+        out.push_str("#EXT-X-START:TIME-OFFSET=0\n");
+    }
     if mapped {
         out.push_str("#EXT-X-MAP:URI=\"init.mp4\"\n");
         keys::of_track(&mut out, presentation, track);
@@ -46,7 +55,9 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
     for (number, micros) in (1..).zip(micros) {
         entry(&mut out, micros, "", number, suffix);
     }
-    out.push_str("#EXT-X-ENDLIST\n");
+    if listed.is_none() {
+        out.push_str("#EXT-X-ENDLIST\n");
+    }
     Some(out)
 }
 
@@ -88,7 +99,7 @@ pub fn iframes(presentation: &Presentation, track: &PresentedTrack, container: C
     let iframes = media.iframes(track.segments.end());
     let micros = || iframes.durations().map(|ticks| digits::micros(ticks, scale));
     let mut out = String::with_capacity(256 + micros().len() * ENTRY);
-    head(&mut out, 7, micros(), is_independent(track));
+    head(&mut out, (7, "VOD"), micros(), is_independent(track));
     out.push_str("#EXT-X-I-FRAMES-ONLY\n#EXT-X-MAP:URI=\"init.mp4\"\n");
     keys::of_track(&mut out, presentation, track);
     for (number, micros) in (1..).zip(micros()) {
@@ -104,23 +115,32 @@ pub(super) fn is_independent(track: &PresentedTrack) -> bool {
 }
 
 /// Writes where players start (4.3.5.2), if that is not the beginning. Multivariant playlists don't say it: ffmpeg 5.1
-/// takes them for media playlists then, and plays each track twice.
-pub(super) fn start(out: &mut String, presentation: &Presentation) {
-    if let Some(micros) = first_picture::micros(presentation) {
+/// takes them for media playlists then, and plays each track twice. Returns whether it wrote a tag.
+pub(super) fn start(out: &mut String, presentation: &Presentation) -> bool {
+    let micros = first_picture::micros(presentation);
+    if let Some(micros) = micros {
         out.push_str("#EXT-X-START:TIME-OFFSET=");
         digits::push_micros(out, micros);
         out.push_str(",PRECISE=YES\n");
     }
+    micros.is_some()
 }
 
 /// Writes the head with its version (RFC 8216 7): 3 for decimal durations, 6 with `EXT-X-MAP`, and 7 as is usual for
-/// fragmented MP4.
-pub(super) fn head(out: &mut String, version: u64, micros: impl Iterator<Item = u64>, independent: bool) {
+/// fragmented MP4. The type of the playlist (4.3.3.5) stands beside the version.
+pub(super) fn head(
+    out: &mut String,
+    (version, kind): (u64, &str),
+    micros: impl Iterator<Item = u64>,
+    independent: bool,
+) {
     out.push_str("#EXTM3U\n#EXT-X-VERSION:");
     digits::push(out, version);
     out.push_str("\n#EXT-X-TARGETDURATION:");
     digits::push(out, micros.map(seconds).max().unwrap_or(1));
-    out.push_str("\n#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-PLAYLIST-TYPE:VOD\n");
+    out.push_str("\n#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-PLAYLIST-TYPE:");
+    out.push_str(kind);
+    out.push('\n');
     if independent {
         out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
     }

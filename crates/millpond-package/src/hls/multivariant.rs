@@ -32,6 +32,8 @@ struct Content<'a> {
     codecs: Vec<String>,
     /// Captions within the pictures. Players look for them in media of several segments where there may be some.
     captions: CaptionListing<'a>,
+    /// Whether pictures for trick play are listed. Those of a file of which only the beginning is known have no playlist yet.
+    has_iframes: bool,
 }
 
 /// Returns the multivariant playlist of an asset, with a variant for each combination of video track and audio codec.
@@ -75,8 +77,10 @@ pub fn filtered_multivariant(
     filter.put_first(&mut tracks);
     let captions = CaptionListing::of(&presentation.captions, &tracks);
     let content = Content::of(tracks, muxed, container, &presentation.base, keys);
-    let mut out = Content { captions, ..content }.write();
-    let thumbnails = Thumbnails::of(presentation).filter(|_| presentation.lists_thumbnails && has_video);
+    let has_iframes = !presentation.is_so_far();
+    let mut out = Content { captions, has_iframes, ..content }.write();
+    let has_thumbnails = presentation.lists_thumbnails && has_video && has_iframes;
+    let thumbnails = has_thumbnails.then(|| Thumbnails::of(presentation)).flatten();
     if let Some(thumbnails) = thumbnails.filter(|_| container == Container::Fmp4) {
         thumbnails.stream(&mut out, &presentation.base);
     }
@@ -149,7 +153,17 @@ impl<'a> Content<'a> {
             group.codecs = codecs(group.tracks.iter().copied().chain(beside()), container);
         }
         let codecs = codecs(beside(), container);
-        Self { container, base, keys, video, groups, text, codecs, captions: CaptionListing::Unknown }
+        Self {
+            container,
+            base,
+            keys,
+            video,
+            groups,
+            text,
+            codecs,
+            captions: CaptionListing::Unknown,
+            has_iframes: true,
+        }
     }
 
     fn write(&self) -> String {
@@ -180,7 +194,7 @@ impl<'a> Content<'a> {
                 self.variant(&mut out, None, None);
             }
         }
-        if self.container == Container::Fmp4 {
+        if self.container == Container::Fmp4 && self.has_iframes {
             self.video.iter().for_each(|video| self.iframes(&mut out, video));
         }
         out

@@ -48,7 +48,7 @@ pub(super) fn joined(
     let all = parts.iter().filter_map(|(_, part)| *part);
     let independent = all.clone().all(has_independent) && !is_webvtt(track);
     let mut out = String::with_capacity(512 + lists.iter().map(Vec::len).sum::<usize>() * ENTRY);
-    head(&mut out, if is_mapped { 7 } else { 3 }, lists.iter().flatten().copied(), independent);
+    head(&mut out, (if is_mapped { 7 } else { 3 }, "VOD"), lists.iter().flatten().copied(), independent);
     if is_trick_play {
         out.push_str("#EXT-X-I-FRAMES-ONLY\n");
     } else {

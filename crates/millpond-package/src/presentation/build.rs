@@ -83,6 +83,7 @@ pub(crate) fn presentation(
         shown: None,
         table_version: 0,
         periods: Vec::new(),
+        so_far: None,
     };
     periods::divided(whole, strands, &mut budget)
 }

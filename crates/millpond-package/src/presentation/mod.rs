@@ -13,6 +13,7 @@ pub mod ladder;
 pub(crate) mod muxed_audio;
 pub(crate) mod period;
 pub(crate) mod selection;
+mod so_far;
 pub(crate) mod track;
 
 use crate::{
@@ -23,6 +24,7 @@ use crate::{
         keys::KeyAddress,
         muxed_audio::MuxedAudio,
         period::Period,
+        so_far::SoFar,
         track::{Content, MediaKind, PresentedTrack},
     },
     text::Cue,
@@ -147,6 +149,8 @@ pub struct Presentation {
     pub(crate) table_version: u8,
     /// The periods of the timeline, in order; none where all of it is one.
     pub(crate) periods: Vec<Period>,
+    /// The final segments, if only the beginning of the file is known.
+    pub(crate) so_far: Option<SoFar>,
 }
 
 impl Presentation {

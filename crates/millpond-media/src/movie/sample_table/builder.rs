@@ -7,7 +7,7 @@ use super::{
 };
 
 /// Builds a table from samples in decoding order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SampleTableBuilder {
     heads: Vec<Head>,
     packed: Vec<u8>,

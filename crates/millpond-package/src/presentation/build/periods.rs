@@ -299,5 +299,6 @@ fn presentation(
         shown: Some(shown),
         table_version: (number - 1) as u8,
         periods: Vec::new(),
+        so_far: None,
     })
 }

@@ -20,6 +20,7 @@ mod lossless;
 mod made_anew;
 mod quicktime;
 mod random_access;
+mod scanned;
 mod sound_end;
 mod stitched;
 mod texts;

@@ -30,7 +30,7 @@ pub(super) async fn select(context: &Context<'_>, info: &mut ReplyInfo) -> Resul
     let Some(route) = target.route() else { return file::select(context, place).await };
     let name = route.asset.rsplit('/').next().unwrap_or("");
     let is_certain = is_media(name) || is_manifest(name) || is_playlist(name) || name.ends_with(".urlset");
-    match front.library.open_version(place.name, &route.asset, route.version, route.resource.detail()).await {
+    match front.library.open_resource(place.name, route).await {
         Ok(asset) => resource(context, place.index, &asset, route, info).await,
         // A folder that contains finished playlists is passed through.
         Err(LibraryError::NoAsset(_)) if !is_certain => file::select(context, place).await,
@@ -80,10 +80,13 @@ async fn resource(
     })?;
     let selected = SelectedRepresentation {
         content_type: HeaderValue::from_static(profile.content_type()),
-        cache_control: front.cache_control(place).made(route.version.is_some(), &permission),
+        cache_control: match asset.is_so_far() {
+            true => front.cache_control(place).growing(&permission),
+            false => front.cache_control(place).made(route.version.is_some(), &permission),
+        },
         etag: etag(track_filter::identity(asset, &filter)),
-        // The filters of places and tokens change later than the asset.
-        modified: asset.modified.filter(|_| filter.is_empty()),
+        // The filters of places and tokens change later than the asset. So do playlists of a file that is still scanned.
+        modified: asset.modified.filter(|_| filter.is_empty() && !asset.is_so_far()),
         more: own_fields(&profile),
         negotiation: if profile.is_text() {
             coded.map_or(Negotiation::Uncoded, Negotiation::Coded)

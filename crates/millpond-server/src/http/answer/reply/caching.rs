@@ -5,6 +5,9 @@ use http::HeaderValue;
 use millpond_store::{Permission, Storage};
 use std::time::Duration;
 
+/// Longest lifetime of what is made of a file that is still scanned: players load its playlists again after a segment's duration.
+const GROWING: Duration = Duration::from_secs(1);
+
 /// Values of `Cache-Control` for the replies of a place.
 pub(in crate::http::answer) struct CacheControl {
     lifetimes: Lifetimes,
@@ -37,6 +40,11 @@ impl CacheControl {
             false if is_silent => self.current.clone(),
             false => made(self.lifetimes.playlists, said),
         }
+    }
+
+    /// Returns the value for a resource of an asset whose file is still scanned: its playlists grow.
+    pub(in crate::http::answer) fn growing(&self, said: &Permission) -> HeaderValue {
+        made(self.lifetimes.playlists.min(GROWING), said)
     }
 
     /// Returns the value for an unchanged file: the rest of the origin's lifetime, or the configured one.

@@ -78,9 +78,7 @@ pub(in crate::http::answer) fn hear(context: &Context<'_>, place: usize, asset: 
 pub(crate) async fn demand_of(front: &Front, target: &Target) -> Option<Demand> {
     let place = front.place_of(target)?;
     let asset = match target.route() {
-        Some(route) => {
-            front.library.open_version(place.name, &route.asset, route.version, route.resource.detail()).await
-        }
+        Some(route) => front.library.open_resource(place.name, route).await,
         None => front.library.open_for(place.name, place.inside, Purpose::Playback, Detail::Outline).await,
     };
     Some(demand(front, place.index, &*asset.ok()?))
