@@ -11,6 +11,7 @@ fuzz_target!(|path: &str| {
     let tail = match resource {
         LiveResource::Multivariant(container) => format!("{}index.m3u8", folder(container)),
         LiveResource::Mpd => "index.mpd".to_owned(),
+        LiveResource::Snapshot => "snapshot.jpg".to_owned(),
         LiveResource::Long(Container::Fmp4) => "stream.mp4".to_owned(),
         LiveResource::Long(Container::Ts) => "stream.ts".to_owned(),
         LiveResource::Media(container, track) => format!("{}{track}/index.m3u8", folder(container)),

@@ -163,8 +163,10 @@ mod tests {
         ladder(&path, "/srv", &found).map_err(|error| error.to_string())
     }
 
+    type Described<'a> = (&'a str, bool, bool, Option<&'a str>, Option<&'a str>);
+
     /// Path, use of video and audio, name and language of each file.
-    fn members(recipe: &Recipe) -> Vec<(&str, bool, bool, Option<&str>, Option<&str>)> {
+    fn members(recipe: &Recipe) -> Vec<Described<'_>> {
         let mut all = Vec::new();
         for Member { path, video, audio, name, language, .. } in &recipe.members {
             all.push((path.as_str(), *video, *audio, name.as_deref(), language.as_deref()));

@@ -91,7 +91,7 @@ struct Sound {
 impl FramedStream {
     /// Creates a stream of this coding; `None` if its frames can't be found. `known` is the configuration that the header states.
     pub(super) fn new(stream: &Stream, coding: StreamCoding, known: Option<TsConfiguration>) -> Option<Self> {
-        let (form, framer) = (coding.form()?, Framer::new(coding)?.patient());
+        let (form, framer) = (coding.form()?, Framer::new(coding)?.for_files());
         let syntax = match form {
             StreamForm::Avc => Some(NalSyntax::Avc),
             StreamForm::Hevc => Some(NalSyntax::Hevc),
@@ -252,7 +252,8 @@ impl FramedStream {
         let Some((entry, descriptions)) = self.entries.described_whole(MAIN, count) else {
             return Err(reason.unwrap_or_else(|| why("no configuration")));
         };
-        let others = self.others.and_then(|(kind, frames)| self.entries.other_than(MAIN, kind, frames, "they are left out"));
+        let others =
+            self.others.and_then(|(kind, frames)| self.entries.other_than(MAIN, kind, frames, "they are left out"));
         let reason = reason.or(others);
         let made = Made { codec: entry.codec, kind: entry.kind, sample_entry: entry.sample_entry };
         let (clock, samples, (media_time, first), captions) = match self.samples {

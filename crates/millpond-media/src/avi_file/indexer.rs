@@ -227,7 +227,7 @@ impl AviIndexer {
         }
         let extraction = is_extracted.then(|| {
             let sources = sources.into_iter().flatten().collect();
-            Box::new(Extraction::new(self.object_len, extracted.len, PacketForm::Chunks, sources))
+            Box::new(Extraction::new((self.object_len, extracted.len), PacketForm::Chunks, 0, sources))
         });
         let movie = Movie::of_tracks(Timescale::MPEG, tracks, std::mem::take(&mut self.left));
         let movie = Movie { cut_short: is_cut_short, is_indivisible: true, extraction, ..movie };

@@ -44,6 +44,7 @@ impl Default for IndexLimits {
 
 /// Result of one poll of an [`Indexer`].
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "an index ends with one `Done`, which is taken apart at once")]
 pub enum Step {
     /// The bytes of these ranges are needed; they can be read in parallel.
     Need(Vec<ByteRange>),

@@ -119,8 +119,10 @@ mod tests {
         Part { base: 0, kind, start: 0, clock: Timescale::MPEG, first, end, samples: table.finish() }
     }
 
+    type Left = Vec<(usize, u64, &'static str)>;
+
     /// Kinds of the clips with their number of parts, and the samples of other kinds.
-    fn played(parts: &[(usize, u32)]) -> (Vec<(usize, usize)>, Vec<(usize, u64, &'static str)>) {
+    fn played(parts: &[(usize, u32)]) -> (Vec<(usize, usize)>, Left) {
         let played = Played::of(parts.iter().map(|(kind, halves)| part(*kind, *halves)).collect());
         let clips = played.clips().iter().map(|clip| (clip[0].kind, clip.len())).collect();
         (clips, played.others.iter().map(|other| (other.kind, other.samples, other.fate)).collect())

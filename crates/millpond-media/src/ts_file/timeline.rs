@@ -229,7 +229,9 @@ mod tests {
 
     #[test]
     fn the_presentation_begins_at_the_earliest_frame() {
-        let part = |base, first, end| Part { base, first, end, samples: SampleTable::default() };
+        let clock = Timescale::MPEG;
+        let part =
+            |base, first, end| Part { base, kind: 0, start: 0, clock, first, end, samples: SampleTable::default() };
         let (mut timeline, mut pictures, mut sound) = (Timeline::default(), Cursor::default(), Cursor::default());
         places(&mut timeline, &mut pictures, &[1000]);
         places(&mut timeline, &mut sound, &[MASK - 999]);
