@@ -158,6 +158,25 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::asset::Detail;
+
+    fn key(programme: Option<u16>, detail: Detail) -> Key {
+        let (place, path, version) = ("films".to_owned(), "mux.ts".to_owned(), "1".to_owned());
+        Key { place, path, version, len: 1000, detail, programme }
+    }
+
+    #[test]
+    fn each_programme_has_a_scan() {
+        let scans = Scans::new();
+        let first = scans.begin(&key(None, Detail::Outline));
+        let seventh = scans.begin(&key(Some(7), Detail::Samples));
+        assert!(first.is_some() && seventh.is_some() && scans.begin(&key(Some(7), Detail::Outline)).is_none());
+        assert_eq!(scans.flight(&key(None, Detail::Samples)), Some(key(None, Detail::Outline)));
+        assert_eq!(scans.flight(&key(Some(7), Detail::Outline)), Some(key(Some(7), Detail::Samples)));
+        drop(seventh);
+        assert_eq!(scans.flight(&key(Some(7), Detail::Outline)), None);
+        assert!(scans.newest("films", "mux.ts").is_none() && scans.newest("films", "mux.ts/7").is_none());
+    }
 
     #[test]
     fn growth_or_time_makes_a_publication_due() {

@@ -142,9 +142,11 @@ fn states_go_on_with_other_pids() {
 
 #[test]
 fn states_are_of_the_chosen_programme() {
-    let mut file = film(6);
-    file.mux.association(1, &[(1, 0x1000), (2, 0x1001)]);
+    let mut file = File { mux: Mux::default(), fill: 0 };
+    file.mux.association(0, &[(1, 0x1000), (2, 0x1001)]);
+    file.mux.map(0x1000, 1, 0, &[(0x1b, PICTURES, &[])]);
     file.mux.map(0x1001, 2, 0, &[(0x0f, 0x401, &[])]);
+    file.pictures(SPS, 90_000);
     for number in 0..30 {
         let sound: Vec<u8> = (0..10).flat_map(|fill| adts(fill, 40)).collect();
         file.mux.unit(0x401, Some(number * 10 * SOUND_STEP), &sound);
