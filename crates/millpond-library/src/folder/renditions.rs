@@ -5,14 +5,14 @@ use crate::{
     folder::grouping::{MOST_MEMBERS, Member, Recipe, SidecarFile},
     names, uri,
 };
-use millpond_package::hls_playlist::{Multivariant, Rendition, RenditionKind, Variant};
+use millpond_package::hls_playlist::{Rendition, RenditionKind, StoredMultivariant, StoredVariant};
 use millpond_store::ObjectPath;
 use std::{cmp::Reverse, collections::HashMap};
 
 /// Returns the recipe of the playlist at `path`, in a place whose storage has an `address`.
 ///
 /// A variant without pictures is left out beside others with pictures: its sound is in those, or in a rendition.
-pub(crate) fn ladder(path: &ObjectPath, address: &str, found: &Multivariant) -> Result<Recipe, LibraryError> {
+pub(crate) fn ladder(path: &ObjectPath, address: &str, found: &StoredMultivariant) -> Result<Recipe, LibraryError> {
     let reading = Reading { path, address, found };
     reading.recipe().map_err(|why| LibraryError::Manifest { manifest: path.to_string(), why })
 }
@@ -20,12 +20,12 @@ pub(crate) fn ladder(path: &ObjectPath, address: &str, found: &Multivariant) -> 
 struct Reading<'a> {
     path: &'a ObjectPath,
     address: &'a str,
-    found: &'a Multivariant,
+    found: &'a StoredMultivariant,
 }
 
 impl Reading<'_> {
     fn recipe(&self) -> Result<Recipe, String> {
-        let Multivariant { variants, renditions } = self.found;
+        let StoredMultivariant { variants, renditions } = self.found;
         let is_other_picture =
             |rendition: &&Rendition| rendition.kind == RenditionKind::Video && rendition.uri.is_some();
         if let Some(Rendition { line, uri, .. }) = renditions.iter().find(is_other_picture) {
@@ -36,7 +36,8 @@ impl Reading<'_> {
             ));
         }
         let any_pictures = variants.iter().any(|variant| variant.has_pictures);
-        let mut used: Vec<&Variant> = variants.iter().filter(|variant| variant.has_pictures || !any_pictures).collect();
+        let mut used: Vec<&StoredVariant> =
+            variants.iter().filter(|variant| variant.has_pictures || !any_pictures).collect();
         // Of sound that is alike, the first one is taken.
         used.sort_by_key(|variant| Reverse(variant.bandwidth));
         let mut recipe = Recipe { keeps_clock: true, ..Recipe::default() };
@@ -90,7 +91,7 @@ impl Reading<'_> {
 
     /// Whether sound within a variant is used, and its name and language where a rendition without a playlist of its own states them
     /// (RFC 8216 4.3.4.2.1).
-    fn sound_within(&self, variant: &Variant) -> (bool, Option<String>, Option<String>) {
+    fn sound_within(&self, variant: &StoredVariant) -> (bool, Option<String>, Option<String>) {
         let mut group = self.group(variant.audio.as_deref()).peekable();
         if group.peek().is_none() {
             return (true, None, None);
@@ -104,7 +105,7 @@ impl Reading<'_> {
     }
 
     /// Returns the audio renditions of variants: the groups in the order of the variants, and defaults first.
-    fn sounds(&self, variants: &[&Variant]) -> Vec<&Rendition> {
+    fn sounds(&self, variants: &[&StoredVariant]) -> Vec<&Rendition> {
         let mut sounds: Vec<&Rendition> = Vec::new();
         let mut groups: Vec<&str> = Vec::new();
         for group in variants.iter().filter_map(|variant| variant.audio.as_deref()) {

@@ -11,7 +11,7 @@ use crate::{
 };
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
-use millpond_package::hls_playlist::{self, MOST_BYTES, Multivariant, StoredPlaylist};
+use millpond_package::hls_playlist::{self, MOST_BYTES, StoredMultivariant, StoredPlaylist};
 use millpond_store::{JoinedSource, Object, ObjectPath, OriginError};
 use ranges::Segments;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl Library {
         place: &str,
         path: &ObjectPath,
         building: &mut Building,
-    ) -> Result<Option<(Multivariant, String)>, LibraryError> {
+    ) -> Result<Option<(StoredMultivariant, String)>, LibraryError> {
         let playlist = self.store.open_head(place, path, HEAD).await?;
         let len = playlist.meta().len;
         if len > MOST_BYTES as u64 {
@@ -128,7 +128,7 @@ impl Library {
 }
 
 /// Reads a text as a multivariant playlist; `None` if it is none. The error has no path.
-fn multivariant(text: &Bytes) -> Result<Option<Multivariant>, String> {
+fn multivariant(text: &Bytes) -> Result<Option<StoredMultivariant>, String> {
     let text = String::from_utf8_lossy(text);
     if !hls_playlist::is_multivariant(&text) {
         return Ok(None);

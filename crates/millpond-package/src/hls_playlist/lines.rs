@@ -1,7 +1,7 @@
 //! The lines of a playlist, one after the other.
 
 use super::{
-    MOST_SEGMENTS, SegmentRange, StoredPlaylist, Stretch, attributes, multivariant::Multivariant, refused, shown,
+    MOST_SEGMENTS, SegmentRange, StoredPlaylist, Stretch, attributes, multivariant::StoredMultivariant, refused, shown,
 };
 use crate::PackageError;
 use millpond_media::ByteRange;
@@ -19,7 +19,7 @@ const RANGE: &str =
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     stretches: Vec<Stretch>,
-    multivariant: Multivariant,
+    multivariant: StoredMultivariant,
     /// Attributes of `EXT-X-STREAM-INF`, of which the URI follows.
     variant: Option<String>,
     /// `EXT-X-MAP` in force.

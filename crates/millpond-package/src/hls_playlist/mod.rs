@@ -11,7 +11,7 @@ use crate::PackageError;
 use lines::Lines;
 use millpond_media::ByteRange;
 
-pub use multivariant::{Multivariant, Rendition, RenditionKind, Variant};
+pub use multivariant::{Rendition, RenditionKind, StoredMultivariant, StoredVariant};
 
 /// Most bytes of a playlist.
 pub const MOST_BYTES: usize = 4 << 20;
@@ -24,7 +24,7 @@ pub enum StoredPlaylist {
     /// Stretches of segments that play one after the other; at least one.
     Media(Vec<Stretch>),
     /// The media playlists that a multivariant playlist names.
-    Multivariant(Multivariant),
+    Multivariant(StoredMultivariant),
 }
 
 /// Segments without a discontinuity, and without another init section; at least one.

@@ -11,16 +11,16 @@ const PICTURES: [&str; 13] =
 
 /// The playlists that a multivariant playlist names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Multivariant {
+pub struct StoredMultivariant {
     /// Variants, in the order of the playlist.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<StoredVariant>,
     /// Renditions, in the order of the playlist.
     pub renditions: Vec<Rendition>,
 }
 
 /// A variant: `EXT-X-STREAM-INF` and its URI.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Variant {
+pub struct StoredVariant {
     /// Line of the URI, from 1.
     pub line: u32,
     /// URI as it stands in the playlist.
@@ -65,7 +65,7 @@ pub enum RenditionKind {
     Video,
 }
 
-impl Multivariant {
+impl StoredMultivariant {
     /// Takes the attributes of `EXT-X-MEDIA`. Captions within pictures are no playlist, and are not noted.
     pub(super) fn media(&mut self, line: u32, list: &str) -> Result<(), PackageError> {
         let kind = match value(list, "TYPE") {
@@ -100,7 +100,7 @@ impl Multivariant {
     pub(super) fn variant(&mut self, line: u32, uri: &str, list: &str) -> Result<(), PackageError> {
         let codecs = value(list, "CODECS");
         let is_picture = |codec: &str| PICTURES.iter().any(|known| codec.trim().starts_with(known));
-        self.variants.push(Variant {
+        self.variants.push(StoredVariant {
             line,
             uri: uri.to_owned(),
             bandwidth: value(list, "BANDWIDTH").and_then(|rate| rate.parse().ok()).unwrap_or(0),

@@ -17,7 +17,7 @@ fn ranges(text: &str) -> Vec<Found> {
     all.remove(0)
 }
 
-fn multivariant(text: &str) -> Multivariant {
+fn multivariant(text: &str) -> StoredMultivariant {
     let StoredPlaylist::Multivariant(found) = parse(text).unwrap() else { panic!("a media playlist") };
     found
 }
@@ -66,7 +66,7 @@ fn a_multivariant_playlist_names_its_playlists() {
         #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=9,URI=\"i.m3u8\"\n\
         #EXT-X-STREAM-INF:BANDWIDTH=1,CODECS=\"avc1.4d401f,mp4a.40.2\",AUDIO=\"a,b\"\nlow/v.m3u8\n\
         #EXT-X-STREAM-INF:BANDWIDTH=2,CODECS=\"mp4a.40.2\"\nsound.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=x\nv.m3u8\n";
-    let Multivariant { variants, renditions } = multivariant(text);
+    let StoredMultivariant { variants, renditions } = multivariant(text);
     let found: Vec<_> =
         variants.iter().map(|v| (v.line, v.uri.as_str(), v.bandwidth, v.audio.as_deref(), v.has_pictures)).collect();
     let expected =

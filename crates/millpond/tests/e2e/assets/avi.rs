@@ -76,7 +76,12 @@ fn pictures_are_shown_when_ffmpeg_shows_them() {
         let expected = decode::video(&["-i", file.to_str().unwrap()], "0:v").unwrap();
         for tail in ["index.m3u8", "index.mpd"] {
             let ours = decode::video(&["-i", &server.url(&format!("{name}/{tail}"))], "0:v").unwrap();
-            decode::same_video(&ours, &expected, 0.0, 0.001).unwrap_or_else(|error| panic!("{name}/{tail}: {error}"));
+            // AVI states no times. ffmpeg delays pictures by as many as the parameter sets permit to be reordered, and Millpond by as
+            // many as are: the whole film may begin a picture earlier.
+            let apart = expected.first().zip(ours.first()).map_or(0.0, |(theirs, ours)| theirs.time - ours.time);
+            assert!((-0.001..0.041).contains(&apart), "{name}/{tail}: pictures begin {apart} s earlier");
+            decode::same_video(&ours, &expected, -apart, 0.001)
+                .unwrap_or_else(|error| panic!("{name}/{tail}: {error}"));
         }
     }
 }

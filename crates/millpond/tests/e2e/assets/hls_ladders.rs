@@ -195,7 +195,8 @@ fn stretches_between_discontinuities_are_items_of_a_title() {
             // Sound goes on with the pictures, whatever the clock of the stretch is.
             let heard = decoded(scratch.path(), sound, |input| decode::audio(input, "0:a"));
             let apart = heard.start - ours[0].time;
-            assert!(apart.abs() < 0.15, "{name}, item {number}: sound begins {apart} s after the pictures");
+            // ffmpeg cuts its segments at pictures: the sound of a segment begins up to a fifth of a second before them.
+            assert!(apart.abs() < 0.2, "{name}, item {number}: sound begins {apart} s after the pictures");
         }
         let mpd = server.get(&format!("{name}/index.mpd")).text();
         assert_eq!(mpd.matches("<Period").count(), 3, "{name}: {mpd}");
