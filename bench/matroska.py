@@ -13,6 +13,7 @@ import argparse
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -124,13 +125,15 @@ def main():
     parser.add_argument("--minutes", type=int, default=120)
     options = parser.parse_args()
     root, work = TARGET / f"bench/matroska-{options.minutes}", TARGET / "bench/matroska-work"
-    work.mkdir(parents=True, exist_ok=True)
+    # A cache of an earlier run would not be cold.
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
     names = film(root, options.minutes)
     with storages.started(storages.Storage("s3", options.round_trip), NUMBER, root, work / "storage") as place:
         for name in names:
             rows = far(options, place, name, work / f"far-{name}")
             for what, (took, asked, wire, out) in zip(("MPD", "first segment", "middle segment", "all"), rows):
-                print(f"{name:9} {what:14} {took:6.3f} s {asked:3} requests {wire:9} bytes in {out:9} out {out / wire:5.2f}")
+                print(f"{name:9} {what:14} {took:6.3f} s {asked:3} requests {wire:9} bytes in {out:9} out {f'{out / wire:5.2f}' if wire else 'cached'}")
     for name in names:
         cold, warm, seconds = played(options, root / storages.BUCKET, name, work / f"near-{name}")
         print(f"{name:9} played {seconds:6.0f} s of media: {cold:5.2f} s of processor cold, {warm:5.2f} warm, {seconds / warm:7.0f} viewers a core")
