@@ -3,21 +3,19 @@
 
 Usage: matroska.py [--server FILE] [--round-trip MS] [--minutes N]
 
-Needs root. One film is stored twice, as Matroska and as MP4, in an S3-compatible server that many milliseconds away. For each: seconds and
-requests to the MPD of the cold film, to the first segment, and to a segment in its middle; and the part of the bytes on the wire that the client gets.
+Needs root. One film is stored twice, as Matroska and as MP4, in an S3-compatible server at a round trip of MS. For each file, the program prints seconds
+and requests to the MPD of the cold film, to the first segment and to a segment in the middle, and the part of the bytes on the wire that the client gets.
 Then, from a local folder: processor seconds for all segments of a playback by HLS, cold and warm, beside `ffmpeg -c copy -f hls`, which a server runs for each
 viewer that remuxes by it. The program exits with 1 where a segment is missing.
 """
 
 import argparse
-import os
 import re
 import resource
 import shutil
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
 import servers
@@ -26,6 +24,8 @@ from compare import TARGET
 
 SAMPLE = Path(__file__).resolve().parent.parent / "assets/sample/360p.mp4"
 NUMBER = 7
+# Seconds after which a reply counts as missing.
+REPLY = 120
 
 
 def film(root: Path, minutes: int) -> list:
@@ -41,52 +41,32 @@ def film(root: Path, minutes: int) -> list:
     return names
 
 
-def get(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=120) as reply:
-        return reply.read()
-
-
-def received() -> int:
-    return int(Path(f"/sys/class/net/ts{NUMBER}a/statistics/rx_bytes").read_text())
-
-
-def requests(server) -> int:
-    text = server.told("/metrics").decode()
-    return int(sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("millpond_origin_requests_total")))
-
-
 def far(options, place: str, name: str, work: Path) -> list:
     """Seconds, requests, bytes on the wire and bytes to the client: of the MPD, the first segment, and one in the middle."""
     rows = []
     with servers.Edge(options.server, place, work, name="cold") as server:
         # The server lists the place when it starts.
         time.sleep(1)
-        begun = (received(), requests(server))
-        listed = []
+        begun = (storages.received(NUMBER), server.origin_requests())
 
         def step(*paths):
-            before = (received(), requests(server))
+            before = (storages.received(NUMBER), server.origin_requests())
             began = time.monotonic()
-            bodies = [get(f"{server.url}/{name}/{path}") for path in paths]
+            bodies = [server.get(f"/{name}/{path}", REPLY) for path in paths]
             took = time.monotonic() - began
             time.sleep(0.5)
-            rows.append((took, requests(server) - before[1], received() - before[0], sum(map(len, bodies))))
+            rows.append((took, server.origin_requests() - before[1], storages.received(NUMBER) - before[0], sum(map(len, bodies))))
             return bodies
 
         mpd = step("index.mpd")[0].decode()
         version = re.search(r"~[0-9a-f]+", mpd)[0]
-        playlist = get(f"{server.url}/{name}/{version}/v1/index.m3u8").decode()
+        playlist = server.get(f"/{name}/{version}/v1/index.m3u8", REPLY).decode()
         count = playlist.count("#EXTINF")
         step(f"{version}/v1/init.mp4", f"{version}/v1/1.m4s")
         step(f"{version}/v1/{count // 2}.m4s")
-        wire = received() - begun[0]
-        rows.append((0, requests(server) - begun[1], wire, sum(row[3] for row in rows)))
+        wire = storages.received(NUMBER) - begun[0]
+        rows.append((0, server.origin_requests() - begun[1], wire, sum(row[3] for row in rows)))
     return rows
-
-
-def processor(process: int) -> float:
-    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def played(options, place: Path, name: str, work: Path) -> tuple:
@@ -94,18 +74,18 @@ def played(options, place: Path, name: str, work: Path) -> tuple:
     with servers.Edge(options.server, str(place), work, name="played") as server:
         seconds, spent = 0.0, []
         for turn in range(2):
-            before = processor(server.process.pid)
+            before = server.cpu_seconds()
             for track in ("v1", "a1"):
-                master = get(f"{server.url}/{name}/index.m3u8").decode()
+                master = server.get(f"/{name}/index.m3u8", REPLY).decode()
                 version = re.search(r"~[0-9a-f]+", master)[0]
-                base = f"{server.url}/{name}/{version}/{track}"
-                lines = get(f"{base}/index.m3u8").decode().splitlines()
+                base = f"/{name}/{version}/{track}"
+                lines = server.get(f"{base}/index.m3u8", REPLY).decode().splitlines()
                 if track == "v1" and not turn:
                     seconds = sum(float(line[8:].split(",")[0]) for line in lines if line.startswith("#EXTINF"))
                 for line in lines:
                     if line.endswith(".m4s"):
-                        get(f"{base}/{line}")
-            spent.append(processor(server.process.pid) - before)
+                        server.get(f"{base}/{line}", REPLY)
+            spent.append(server.cpu_seconds() - before)
         return (*spent, seconds)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the page costs its viewers: bytes, requests and time to the first row, the first poster and the first picture.
+"""Cost of the page for its viewers: bytes, requests and time to the first row, the first poster and the first picture.
 
 Serves a folder of made clips, and opens the page in Chromium over an emulated link (the developer tools' network conditions), each time in a
 new profile: a folder of 20 titles, and one of 10,000. Prints layout shifts, long tasks, the longest frame while scrolling, and the time of a
@@ -30,7 +30,7 @@ NAMES = (
 )
 SOURCES = ("mandelbrot=size=640x360:rate=25", "testsrc2=size=640x360:rate=25", "life=size=640x360:mold=10:rate=25:ratio=0.1:death_color=#123a5a:life_color=#e0b050",
            "gradients=size=640x360:rate=25:speed=0.02", "smptehdbars=size=640x360:rate=25")
-# A link as phones have it at the edge of a cell, in kbit/s and milliseconds.
+# The link of a phone at the edge of a cell: kbit/s and milliseconds of latency.
 LINK = (1600, 150)
 FIRST_ROW_MS = 2000
 SHIFT = 0.01
@@ -73,7 +73,7 @@ def measured(url: str, folder: str, title: str, word: str, link) -> dict:
 
 
 def middle(runs: list, *path):
-    """Median of a figure, which one of several runs may lack."""
+    """Median of a figure over all runs."""
     values = []
     for found in runs:
         for name in path:

@@ -94,9 +94,9 @@ class Server:
     def tail(self) -> str:
         return self.log.read_text(errors="replace")[-2000:]
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, seconds: float = 60) -> bytes:
         try:
-            with urllib.request.urlopen(self.url + path, timeout=60) as response:
+            with urllib.request.urlopen(self.url + path, timeout=seconds) as response:
                 return response.read()
         except OSError as error:
             raise RuntimeError(f"{self.name}: GET {path}: {error}\n{self.tail()}") from error
@@ -174,7 +174,8 @@ def nginx_with(
 
 
 def versitygw(name: str, root: Path, work: Path, host: str = "127.0.0.1", within: tuple = ()) -> Server:
-    """An S3-compatible server whose buckets are the folders below `root`; it keeps connections, as S3 does. The credentials are `S3_ACCESS` and `S3_SECRET`."""
+    """An S3-compatible server whose buckets are the folders below `root`. It keeps connections open, as S3 does. The credentials are `S3_ACCESS` and
+    `S3_SECRET`."""
     work.mkdir(parents=True, exist_ok=True)
     port = free_port()
     command = [*within, "versitygw", "--keep-alive", "--access", S3_ACCESS, "--secret", S3_SECRET, "--port", f"{host}:{port}", "posix", str(root)]
@@ -201,6 +202,11 @@ class Edge(Server):
         """Values by their names, labels left out."""
         lines = [line.rsplit(" ", 1) for line in self.told("/metrics").decode().splitlines() if not line.startswith("#")]
         return {name.split("{")[0]: float(value) for name, value in lines}
+
+    def origin_requests(self) -> int:
+        """Requests to the origin so far, of all kinds."""
+        lines = self.told("/metrics").decode().splitlines()
+        return int(sum(float(line.split()[-1]) for line in lines if line.startswith("millpond_origin_requests_total")))
 
     def place(self) -> dict:
         """What is counted of the origin."""

@@ -6,7 +6,7 @@ Usage: sound.py [--server FILE] [--minutes N] [--rounds N]
 The sound of the bundled sample is repeated and written as G.711, and as PCM of 16 and 24 bits, in MP4 (`.mov`) and in Matroska. Millpond serves
 each file; all init and media segments of the sound are requested once a round, with `Cache-Control: no-cache`, so that each is made anew. The
 time of the server includes reading, HTTP and sending. ffmpeg and flac read the same file, with one thread, and write a file of FLAC. All
-take turns in one run. Printed is a table: medians of processor seconds for an hour of sound, and megabytes of it. The program
+programs take turns in one run. The output is a table: medians of processor seconds for an hour of sound, and megabytes of it. The program
 exits with 1 where a segment or FLAC is missing.
 """
 
@@ -35,7 +35,7 @@ CONTAINERS = {"mov": "MP4", "mkv": "Matroska"}
 
 @dataclass
 class Cost:
-    """What an hour of a sound takes."""
+    """Cost of an hour of a sound."""
 
     seconds: float
     """Processor seconds."""

@@ -41,7 +41,7 @@ def parse(text: str) -> Storage:
 
 @contextlib.contextmanager
 def far_host(number: int, round_trip: int, work: Path):
-    """A network namespace that many milliseconds away. Gives its address and the command that runs others in it."""
+    """A network namespace that many milliseconds away. Gives its address and the command that runs others in it. Each number has its own."""
     if not round_trip:
         yield "127.0.0.1", ()
         return
@@ -64,6 +64,11 @@ def far_host(number: int, round_trip: int, work: Path):
             process.terminate()
             process.wait()
         run("ip", "netns", "del", name, check=False)
+
+
+def received(number: int) -> int:
+    """Bytes that have arrived from the far host of that number."""
+    return int(Path(f"/sys/class/net/ts{number}a/statistics/rx_bytes").read_text())
 
 
 @contextlib.contextmanager

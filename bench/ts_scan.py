@@ -3,11 +3,11 @@
 
 Usage: ts_scan.py [--server FILE] [--round-trip MS] [--size MB] [--quick]
 
-Needs root. A sample is repeated to a file of that size, in an S3-compatible server that many milliseconds away. Printed are: requests, bytes on the wire and
-seconds from the first request of the cold title to its media playlist, and to its first segment with sound; and requests, bytes and seconds to the playlist of
-the whole file, when the scan has ended. A playlist is loaded as players load it: the multivariant one, then that of the video. All segments that were listed
-during the scan are loaded again at its end. The program exits with 1 where the title did not begin before its scan ended, a listed segment is missing or
-has other bytes later, or the whole playlist does not come. The file is deleted at the end. `--quick` takes 400 MB.
+Needs root. The sample is repeated to a file of SIZE megabytes, in an S3-compatible server at a round trip of MS. The program prints seconds, requests and
+bytes on the wire from the first request of the cold title to three points: its media playlist, its first segments of pictures and sound, and the playlist of
+the whole file, when the scan has ended. Playlists are loaded as players load them: the multivariant playlist, then the playlist of the video. The segments
+of the first playlist, at most 30, are loaded again at the end. The program exits with 1 where the title does not begin before its scan ends, a listed
+segment is missing or has other bytes later, or the playlist of the whole file does not arrive. The file is deleted at the end. `--quick` takes 400 MB.
 """
 
 import argparse
@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
 import servers
@@ -27,7 +26,8 @@ from compare import TARGET
 SAMPLE = Path(__file__).resolve().parent.parent / "assets/sample/360p.mp4"
 NUMBER = 8
 NAME = "recording.ts"
-# Seconds after which the scan counts as stuck.
+# Seconds after which a reply counts as missing, and those after which the scan counts as stuck.
+REPLY = 300
 PATIENCE = 1800
 
 
@@ -41,36 +41,25 @@ def recording(root: Path, megabytes: int) -> Path:
     return path
 
 
-def get(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=300) as reply:
-        return reply.read()
-
-
-def received() -> int:
-    return int(Path(f"/sys/class/net/ts{NUMBER}a/statistics/rx_bytes").read_text())
-
-
-def requests(server) -> int:
-    text = server.told("/metrics").decode()
-    return int(sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("millpond_origin_requests_total")))
-
-
 class Title:
     """The recording as a player sees it."""
 
     def __init__(self, server):
-        self.server, self.url = server, f"{server.url}/{NAME}"
+        self.server = server
+
+    def get(self, path: str) -> bytes:
+        return self.server.get(f"/{NAME}/{path}", REPLY)
 
     def playlist(self) -> tuple:
         """The folder of the version, and the playlist of the video."""
-        master = get(f"{self.url}/index.m3u8").decode()
+        master = self.get("index.m3u8").decode()
         version = re.search(r"~[0-9a-f]+", master)[0]
-        return version, get(f"{self.url}/{version}/v1/index.m3u8").decode()
+        return version, self.get(f"{version}/v1/index.m3u8").decode()
 
     def segments(self, version: str, playlist: str) -> dict:
         """The hash of each listed segment of the video."""
         names = [line for line in playlist.splitlines() if line.endswith(".m4s")]
-        return {name: hashlib.sha256(get(f"{self.url}/{version}/v1/{name}")).hexdigest() for name in names}
+        return {name: hashlib.sha256(self.get(f"{version}/v1/{name}")).hexdigest() for name in names}
 
 
 def measured(options, place: str, work: Path, size: int) -> list:
@@ -78,17 +67,16 @@ def measured(options, place: str, work: Path, size: int) -> list:
     faults = []
     with servers.Edge(options.server, place, work, name="scan") as server:
         title = Title(server)
-        began, before = time.monotonic(), (requests(server), received())
+        began, before = time.monotonic(), (server.origin_requests(), storages.received(NUMBER))
 
         def row(what: str):
-            took, asked, wire = time.monotonic() - began, requests(server) - before[0], received() - before[1]
+            took, asked, wire = time.monotonic() - began, server.origin_requests() - before[0], storages.received(NUMBER) - before[1]
             print(f"{what:22} {took:8.3f} s {asked:6} requests {wire / 1e6:9.1f} MB on the wire", flush=True)
 
         version, first = title.playlist()
         row("playlist")
-        get(f"{title.url}/{version}/v1/init.mp4")
-        get(f"{title.url}/{version}/v1/1.m4s")
-        get(f"{title.url}/{version}/a1/1.m4s")
+        for path in ("v1/init.mp4", "v1/1.m4s", "a1/1.m4s"):
+            title.get(f"{version}/{path}")
         row("first segment")
         if "ENDLIST" in first:
             faults.append("the first playlist is that of the whole file: the title did not begin before its scan ended")
@@ -106,10 +94,10 @@ def measured(options, place: str, work: Path, size: int) -> list:
                 faults.append(f"the playlist went back from {listed} segments to {playlist.count('#EXTINF')}")
             listed = playlist.count("#EXTINF")
         row("whole playlist")
-        wire = received() - before[1]
+        wire = storages.received(NUMBER) - before[1]
         print(f"{listed} segments; {wire / size:.2f} bytes on the wire for each byte of the file")
         for name, digest in kept.items():
-            body = get(f"{title.url}/{version}/v1/{name}")
+            body = title.get(f"{version}/v1/{name}")
             if hashlib.sha256(body).hexdigest() != digest:
                 faults.append(f"segment {name} has other bytes after the scan")
     return faults

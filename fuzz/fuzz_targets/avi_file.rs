@@ -7,11 +7,11 @@ use millpond_media::{ByteRange, Extraction, Extractor, Indexer, Movie, Step, Wor
 use millpond_package::{Presentation, PresentationOptions, SourceObject, dash, fmp4, hls};
 use std::sync::Arc;
 
-/// Most bytes of an extracted object that is extracted as a whole.
+/// Most bytes that are extracted at once, to be compared with ranges.
 const WHOLE: u64 = 1 << 20;
 /// Most segments of a track that are made.
 const SEGMENTS: u32 = 8;
-/// Steps of work for each byte, and for an object without any.
+/// Steps of work for each byte of the object, which counts as 1024 bytes longer.
 const STEPS: u64 = 1024;
 
 fn indexed(object: &[u8]) -> Option<Movie> {
@@ -56,7 +56,7 @@ fn packaged(movie: Movie) {
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((choices, object)) = bytes.split_first_chunk::<8>() else { return };
-    // Other objects belong to other targets.
+    // Other targets read objects of other formats.
     if !object.starts_with(b"RIFF") || object.get(8..12) != Some(b"AVI ") {
         return;
     }

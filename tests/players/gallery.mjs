@@ -26,14 +26,14 @@ const browser = await chromium.launchPersistentContext(profile, {
 browser.setDefaultTimeout(PATIENCE);
 const page = await browser.newPage();
 
-// What was requested and received when, in the clock of the page's own time stamps.
+// Times of requests and of the ends of responses, in the clock of the page, with URLs and bytes.
 const traffic = { sent: [], got: [], ahead: null };
 const session = await browser.newCDPSession(page);
 session.on('Network.requestWillBeSent', ({ request, timestamp, wallTime }) => {
   traffic.ahead ??= wallTime - timestamp;
   if (/^http/.test(request.url)) traffic.sent.push({ at: 1000 * (timestamp + traffic.ahead), url: request.url });
 });
-// Header fields come with the end of a response.
+// The length at the end of a response includes its header fields.
 session.on('Network.loadingFinished', ({ timestamp, encodedDataLength }) => traffic.got.push({ at: 1000 * (timestamp + traffic.ahead), bytes: encodedDataLength }));
 await session.send('Network.enable');
 if (Number(kbits)) {

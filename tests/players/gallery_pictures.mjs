@@ -43,7 +43,7 @@ async function shot(name, size, look, hash, run = async () => {}) {
   await page.close();
 }
 
-// The posters in view are there.
+// Waits for the posters in view.
 const posters = async page => {
   await page.waitForFunction(() => {
     const seen = [...document.querySelectorAll('#list li:not(.folder):not([data-kind=left-out])')].filter(li => li.getBoundingClientRect().top < innerHeight);

@@ -85,7 +85,7 @@ step('seasons in order, specials last', () => {
   assert.deepEqual(of(['Season 00 Specials/', 'Season 1/']), ['Season 1/', 'Season 00 Specials/']);
   assert.deepEqual(of(['Staffel 11/', 'Staffel 0/', 'Staffel 3/']), ['Staffel 3/', 'Staffel 11/', 'Staffel 0/']);
   assert.deepEqual(of(['Show.S00E01.mkv', 'Show.S10E01.mkv', 'Show.S02E01.mkv']), ['Show.S02E01.mkv', 'Show.S10E01.mkv', 'Show.S00E01.mkv']);
-  // A series of that name.
+  // Extras is the name of a series too.
   assert.deepEqual(of(['Extras/', 'Firefly/', 'Bones/']), ['Bones/', 'Extras/', 'Firefly/']);
 });
 

@@ -590,7 +590,7 @@ await step('arrows reach everything', async page => {
   await goes('Enter', 'screen');
   is('Enter pauses', await video(page, 'paused'), true);
   await goes('ArrowDown', 'play');
-  // As remote controls send it.
+  // Remote controls send this key.
   await page.evaluate(() => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'GoBack', bubbles: true, cancelable: true })));
   await page.waitForFunction(() => !document.fullscreenElement);
   await page.keyboard.press('Escape');
@@ -679,7 +679,7 @@ await step('sound that is left out is told', async page => {
   await openDetails(page);
   is('the details', await page.locator('#details summary').textContent(), 'Details: no sound');
   const cure = await page.locator('#warnings li').first().textContent();
-  if (!cure.includes(`VLC and mpv can: ${base}/films/one.mp4`)) throw new Error(cure);
+  if (!cure.includes(`VLC and mpv play it: ${base}/films/one.mp4`)) throw new Error(cure);
 });
 
 for (const [what, look, width] of [['light', 'light', 1280], ['dark', 'dark', 1280], ['a phone', 'light', 360]]) {

@@ -11,13 +11,13 @@ pub fn chunk(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The header of a chunk that claims a size.
+/// The header of a chunk that claims to have `size` bytes.
 #[must_use]
 pub fn claimed(kind: &[u8; 4], size: u32) -> Vec<u8> {
     [&kind[..], &size.to_le_bytes()].concat()
 }
 
-/// A list.
+/// A `LIST` chunk of this type.
 #[must_use]
 pub fn list(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
     chunk(b"LIST", &[&kind[..], body].concat())
@@ -27,7 +27,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// A list `strl` of pictures with this code, `rate / scale` of them in a second. Further chunks follow its format.
+/// A list `strl` of pictures with this code, `rate / scale` in a second. The chunks `further` follow the format.
 #[must_use]
 pub fn pictures(code: &[u8; 4], (scale, rate): (u32, u32), further: &[u8]) -> Vec<u8> {
     let header = [&b"vids"[..], code, &words(&[0, 0, 0, scale, rate, 0, 0, 0, 0, 0, 0, 0])].concat();
@@ -35,7 +35,7 @@ pub fn pictures(code: &[u8; 4], (scale, rate): (u32, u32), further: &[u8]) -> Ve
     list(b"strl", &[chunk(b"strh", &header), chunk(b"strf", &format), further.to_vec()].concat())
 }
 
-/// A list `strl` of sound with this tag: two channels of 16 bits with 8 kHz.
+/// A list `strl` of sound with this format tag: two channels of 16 bits with 8 kHz. The chunks `further` follow the format.
 #[must_use]
 pub fn sound(tag: u16, further: &[u8]) -> Vec<u8> {
     let header = [&b"auds"[..], &words(&[0, 0, 0, 0, 1, 8000, 0, 0, 0, 0, 4, 0, 0])].concat();
@@ -49,13 +49,13 @@ pub fn header(streams: &[Vec<u8>]) -> Vec<u8> {
     list(b"hdrl", &[chunk(b"avih", &[0; 56]), streams.concat()].concat())
 }
 
-/// An entry of `idx1`.
+/// An entry of `idx1`, with the flag of a key frame.
 #[must_use]
 pub fn entry(kind: &[u8; 4], offset: u32, size: u32) -> Vec<u8> {
     [&kind[..], &words(&[0x10, offset, size])].concat()
 }
 
-/// A chunk `indx`: an index of indexes at these places, each with these bytes.
+/// A chunk `indx`: a super index of standard indexes at these offsets with these sizes.
 #[must_use]
 pub fn super_index(places: &[(u64, u32)]) -> Vec<u8> {
     let mut body = [&[4, 0, 0, 0][..], &words(&[places.len() as u32]), b"00dc", &[0; 12]].concat();
@@ -66,7 +66,7 @@ pub fn super_index(places: &[(u64, u32)]) -> Vec<u8> {
     chunk(b"indx", &body)
 }
 
-/// A chunk `ix00`: chunks at these places behind `base`.
+/// A chunk `ix00`: a standard index of chunks at these offsets from `base` with these sizes.
 #[must_use]
 pub fn standard_index(base: u64, chunks: &[(u32, u32)]) -> Vec<u8> {
     let mut body = [&[2, 0, 0, 1][..], &words(&[chunks.len() as u32]), b"00dc", &base.to_le_bytes(), &[0; 4]].concat();

@@ -50,9 +50,8 @@ impl Foreign {
     #[must_use]
     pub fn of_bytes(head: &[u8]) -> Option<Self> {
         let at = |offset: usize, text: &[u8]| head.get(offset..).is_some_and(|rest| rest.starts_with(text));
-        let riff = |kind: &[u8]| at(0, b"RIFF") && at(8, kind);
         Some(match head {
-            _ if riff(b"WEBP") => Self::Image,
+            _ if at(0, b"RIFF") && at(8, b"WEBP") => Self::Image,
             _ if at(0, b"\x30\x26\xb2\x75\x8e\x66\xcf\x11") => Self::Asf,
             _ if at(0, b".RMF") => Self::RealMedia,
             _ if at(0, b"\x06\x0e\x2b\x34") => Self::Mxf,

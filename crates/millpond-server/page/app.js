@@ -5,7 +5,7 @@
 const video = $('video');
 const state = {
   asset: null, engine: 'hls', player: null, startup: null, problem: null, isChosen: false,
-  // Whether the viewer wants subtitles of a title that still loads; null where no key said so.
+  // Whether the viewer wants subtitles of a title that still loads; null before a key is pressed.
   subtitles: null,
   // Whether the tracks of the title are known.
   hasChoices: false,
@@ -140,13 +140,13 @@ $('code').onclick = event => { if (event.target === $('code')) $('code').close()
 $('code-close').onclick = () => $('code').close();
 addEventListener('keydown', event => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input, select, textarea')) return;
-  // The keys of the player are not loaded yet.
+  // Until the keys of the player are loaded, this one is noted here.
   if (event.key === 'c' && !$('stage').hidden && typeof pressed === 'undefined') wantSubtitles();
   if (event.key !== '/') return;
   event.preventDefault();
   $('filter').focus();
 });
-// Before the keys of the player, which are loaded later.
+// Added before the keys of the player, which are loaded later.
 addEventListener('keydown', steer);
 addEventListener('popstate', () => show(parseView()));
 // Files come and go while the page is in the background.

@@ -2,10 +2,10 @@
 
 // Artwork: images that the server has, on cards and behind a folder.
 
-// Most pixels of a side that a card keeps of an image.
+// Longest side of an image on a card, in pixels.
 const CARD_SIDE = 640;
 
-// Puts the image at a URL of this server into a card. Resolves with whether there is one.
+// Puts the image at a URL of this server into a card. Resolves with whether the card has it.
 async function pictured(li, url) {
   if (!url || !li.isConnected) return false;
   const image = element('img', undefined, { src: here + url });
@@ -26,7 +26,7 @@ async function pictured(li, url) {
   return true;
 }
 
-// Shows the image at a URL of this server behind the folder, or none.
+// Shows the image at a URL of this server behind the folder. Without a URL, no image is shown.
 function backdrop(url = '') {
   $('library').dataset.backdrop = url;
   $('library').style.setProperty('--backdrop', url && `url("${here}${url}")`);

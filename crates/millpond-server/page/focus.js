@@ -8,21 +8,21 @@ const BACK = ['Escape', 'Backspace', 'GoBack', 'XF86Back'];
 const BACK_CODES = [461, 10009];
 // Everything that can have the focus, except for the cards. The volume has keys of its own.
 const STOPS = ':is(header, #stage, .head, #open-stream, dialog) :is(button, input:not(#volume), select, summary, a[href]), #screen, #more';
-// Cards at each end of a list that can be entered from outside. A list may have thousands.
+// Cards at each end of a list that the focus can enter from outside. A list may have thousands.
 const ENDS = 24;
 
 const isCard = stop => stop.parentElement?.localName === 'li';
-// The box of a card is that of its place: what is not in view is not laid out for it.
+// The box of a card is the box of its list item, because cards out of view are not laid out.
 const boxOf = stop => (isCard(stop) ? stop.parentElement : stop).getBoundingClientRect();
 const isShown = stop => boxOf(stop).width > 0 && !stop.disabled;
 
-// How far a box lies from another one in a direction; Infinity where it does not lie there.
+// Distance of a box from another one in a direction; Infinity if it does not lie in that direction.
 function far(from, to, [x, y]) {
   const [across, down] = [x > 0 ? to.left - from.right : from.left - to.right, y > 0 ? to.top - from.bottom : from.top - to.bottom];
   const gap = x ? across : down;
   const aside = x ? Math.max(0, to.top - from.bottom, from.top - to.bottom) : Math.max(0, to.left - from.right, from.left - to.right);
   if (gap < -4 || (x && aside)) return Infinity;
-  // Of those at one height, the one that begins below the other.
+  // Among boxes at one distance, the one with the best aligned edges.
   return Math.max(0, gap) + 2 * aside + Math.abs(x ? to.top - from.top : to.left - from.left) / 16;
 }
 
@@ -36,7 +36,7 @@ function nearest(stop, all, way) {
   return best.each;
 }
 
-// The cards that can be entered from outside their list.
+// The cards that the focus can enter from outside their list.
 function ends() {
   return ['resume-list', 'list'].flatMap(id => {
     const { children } = $(id);
@@ -45,7 +45,7 @@ function ends() {
   });
 }
 
-// The card in a direction within the list of another one: the nearest line only, also where that is shorter.
+// The next card in a direction within a list. Up and down, it is a card of the nearest line, even if that line is shorter.
 function neighbour(card, [x, y]) {
   const step = x + y > 0 ? 'nextElementSibling' : 'previousElementSibling';
   const own = boxOf(card);
@@ -63,7 +63,7 @@ function neighbour(card, [x, y]) {
   return best?.card;
 }
 
-// Whether a title fills the screen: its keys are those of the player then.
+// Whether a title plays in full screen. The keys are those of the player then.
 const isWatched = () => document.fullscreenElement && !video.paused;
 
 // Whether an element has a use of its own for an arrow key.
@@ -82,7 +82,7 @@ function towards(target, way) {
   const y = way[1];
   const [screen, cards] = [$('screen'), [...$('list').children]];
   if (target === document.body) return cards.find(li => boxOf(li).bottom > 0)?.firstChild;
-  // A search is followed by its titles, whatever lies below its field.
+  // Below the search field come the titles that it found.
   if (target === $('filter') && y > 0 && $('stage').hidden && cards.length) return cards[0].firstChild;
   const own = isCard(target) && neighbour(target, way);
   if (own) return own;
@@ -119,7 +119,7 @@ function stepBack() {
   return true;
 }
 
-// Presses what browsers press with the space bar only. Remote controls have none.
+// Presses elements that browsers press with the space bar only. Remote controls have no space bar.
 function press(target) {
   if (target.matches('select') && target.showPicker) {
     try { target.showPicker(); } catch { /* the browser wants another gesture */ }
@@ -143,7 +143,7 @@ function steer(event) {
   } else if (way && !keeps(target, way)) {
     const to = towards(target, way);
     to?.focus();
-    // Up and down scroll where there is nothing.
+    // Up and down scroll if no element lies there.
     isDone = Boolean(to) || way[0] !== 0 || isCard(target);
   }
   if (isDone) event.preventDefault();

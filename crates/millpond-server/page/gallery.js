@@ -5,7 +5,7 @@
 // Cards that are put into the page at a time.
 const ROWS = 100;
 
-// The rows of the gallery, those that are in the page, and where further ones come from; the folder, the one before, and the highest one.
+// All rows of the gallery, how many are in the page, and the source of further rows; the folder, the previous folder, and the highest one.
 const shelf = { rows: [], room: ROWS, total: 0, more: null, folder: '', before: '', top: '' };
 
 // Shows rows: `total` of them, of which `more()` returns a function that fetches further ones, or null.
@@ -25,8 +25,8 @@ function placed(row) {
   return li;
 }
 
-// Puts the first rows into the page. The focus stays where it was, also when the card is made anew. In another folder it goes to the
-// first card, and on the way up to the folder that was left.
+// Puts the first rows into the page. The focus stays where it was, also when the card is made anew. In another folder the first card gets
+// the focus; on the way up, the card of the folder that was left.
 function put() {
   const active = document.activeElement;
   const had = $('list').contains(active) ? active.dataset.key : null;

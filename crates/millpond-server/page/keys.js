@@ -1,6 +1,6 @@
 'use strict';
 
-// The keys of the player, as people know them. Those that move the focus are in focus.js.
+// The keys of the player, as people know them. Keys that move the focus are in focus.js.
 
 const KEYS = {
   ' ': togglePlay,

@@ -1,17 +1,17 @@
 'use strict';
 
-// Sound that a title has and its viewer doesn't hear: told briefly over the picture, and with the reason in the details.
+// Sound of a title that its viewer doesn't hear: a notice over the picture, and the reason in the details.
 
-// Sound that the server doesn't read, as its warnings name it.
+// The server's warning of sound that it doesn't read, with the name of the format.
 const UNREAD = /\b(DTS|(?:Dolby )?TrueHD|MLP|AMR(?:-WB)?|AC-4|Vorbis|WavPack|TTA|ATRAC|Musepack|RealAudio|MPEG-H 3D audio)\b[^:]* is not supported$/;
 
 const namesOf = tracks => tracks.map(track => (track['codec-name'] || codecName(track.codec)).replace(/ [Aμ]-law$/, ''));
 
-// A few words about sound that is missing beside the pictures of an asset, as a player gets it; '' where none is.
+// The notice about sound that is missing beside the pictures of an asset in a player; '' if none is missing.
 function missingSound({ tracks, warnings }, engine) {
   if (engine === 'stream' || !tracks.some(t => t.kind === 'video')) return '';
   const sounds = tracks.filter(t => t.kind === 'audio');
-  // The browser's own player gets the file with all that is in it.
+  // The browser's own player gets the whole file.
   const unlisted = engine === 'native' ? [] : sounds.filter(t => t.listed === false);
   const offered = sounds.filter(t => !unlisted.includes(t));
   const unread = warnings.map(text => UNREAD.exec(text)?.[1]).filter(Boolean);
@@ -21,12 +21,12 @@ function missingSound({ tracks, warnings }, engine) {
   return absent && `No sound: ${absent} can't be played by browsers`;
 }
 
-// Lists the warnings of the asset below its tracks, with the words about its sound and their cure first.
+// Lists the warnings of the asset below its tracks. The notice about sound comes first, with an address for other players.
 function showWarnings() {
   const { warnings, outputs } = state.asset;
   const words = missingSound(state.asset, state.engine);
   const key = ['file', 'rtsp'].find(of => outputs[of] && address(outputs[of]));
-  const cure = key ? ` VLC and mpv can: ${address(outputs[key])}` : '';
+  const cure = key ? ` VLC and mpv play it: ${address(outputs[key])}` : '';
   $('warnings').replaceChildren(...[...(words ? [`${words}.${cure}`] : []), ...warnings].map(text => element('li', text)));
   $('details').querySelector('summary').textContent = words ? `Details: ${words[0].toLowerCase()}${words.slice(1).replace(/:.*/, '')}` : 'Details';
 }

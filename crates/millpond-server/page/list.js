@@ -55,7 +55,7 @@ function streams({ streams: all, 'is-published': isPublished }) {
   note(all.some(stream => stream.state === 'running') ? '' : `No stream is running. ${open}`);
 }
 
-// How many files can't be played. Their cards say why.
+// The number of files that can't be played. Their cards say why.
 const leftOut = ({ length }) => (length ? [`${count(length, 'file')} can't be played.`] : []);
 
 // Milliseconds after which a search is repeated while the server is still reading its folders.

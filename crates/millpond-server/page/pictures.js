@@ -2,7 +2,7 @@
 
 // Pictures of assets: key frames that the server sends as MP4 files of one frame, and the browser decodes.
 
-// Width of a decoded picture in pixels, more on large screens, and milliseconds until a picture that does not come is given up.
+// Width of a decoded picture in pixels, larger on large screens; and milliseconds after which a picture that is missing is given up.
 const PICTURE_WIDTH = innerWidth * devicePixelRatio > 2400 ? 480 : 320;
 const PICTURE_PATIENCE = 20000;
 // How often a frame is looked for that was announced, and seconds in between.

@@ -57,7 +57,7 @@ function mark(cards = document.querySelectorAll('#list button, #resume-list butt
 
 // Cards that are asked about at the same time.
 const BRIEFS = 3;
-// Milliseconds until a card shows another picture of its stream, and until it asks again for a picture that can't be had.
+// Milliseconds between two pictures of a stream on its card, and until the next attempt after a failed one.
 const SNAPSHOT = 10000;
 const SNAPSHOT_AGAIN = 60000;
 
@@ -101,7 +101,7 @@ const posters = {
     tellUnplayable(li, this.known.get(key));
     const look = li.firstChild.firstChild;
     if (duration > 0) look.append(element('span', clock(duration), { className: 'lasts' }));
-    // A file beside the title, a picture in its file, a key frame that the server decodes, and one that the browser decodes.
+    // In this order: an image file beside the title, the picture in its file, a key frame that the server decodes, one that the browser decodes.
     if (await beside || await pictured(li, inside) || await pictured(li, poster?.image)) return;
     if (!poster || !li.isConnected || !decodable('video', poster.codec)) return;
     await playerReady();
@@ -114,7 +114,7 @@ const posters = {
   // Shows the newest picture of a running stream, and again while its card is in view.
   async follow(li) {
     const path = li.firstChild.dataset.path.split('/').map(encodeURIComponent).join('/');
-    // Browsers show an address twice from memory.
+    // The time makes each address new: browsers would show a known one from memory.
     const isShown = document.hidden || await pictured(li, `/${path}/snapshot.jpg?at=${Date.now()}`);
     setTimeout(() => li.isConnected && this.observer.observe(li), isShown ? SNAPSHOT : SNAPSHOT_AGAIN);
   },

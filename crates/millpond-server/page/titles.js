@@ -60,7 +60,7 @@ function orderOf(name) {
   return plain.toLowerCase().replace(/[._]/g, ' ').replace(/\d+/g, digits => digits.replace(/^0+(?=\d)/, '').padStart(12, '0'));
 }
 
-// Folders of seasons, folders of specials beside them, and episodes that are specials, as `orderOf` has their names.
+// Folders of seasons, folders of specials beside them, and episodes that are specials, by the names that `orderOf` returns.
 const SEASON = /^(?:season|series|staffel|saison|temporada|stagione|seizoen) ?\d/;
 const SPECIALS = /^(?:(?:season|series|staffel|saison|temporada|stagione|seizoen) ?0{12}(?!\d).*|specials?|extras?|bonus)$/;
 const SPECIAL_EPISODE = /\bs0{12} ?e\d/;

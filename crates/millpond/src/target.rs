@@ -59,7 +59,7 @@ pub(crate) async fn index(store: &Store, object: &Arc<Object>) -> Result<Indexed
     index_of_programme(store, object, None).await
 }
 
-/// Reads the index of an object; of one programme, if it is a transport stream and a number is given.
+/// Reads the index of an object. A number chooses a programme of a transport stream.
 pub(crate) async fn index_of_programme(
     store: &Store,
     object: &Arc<Object>,

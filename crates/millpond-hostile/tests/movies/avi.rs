@@ -6,17 +6,17 @@ use millpond_hostile::{
     matroska::VP8_KEY,
 };
 
-/// Pictures of VP8, and PCM.
+/// The header of a file with VP8 and PCM, whose index lists all samples.
 fn streams() -> Vec<u8> {
     header(&[pictures(b"VP80", (1, 25), &[]), sound(1, &[])])
 }
 
-/// H.264, whose chunks are all read.
+/// The header of a file with H.264 and MP3, whose chunks are all read.
 fn scanned() -> Vec<u8> {
     header(&[pictures(b"H264", (1, 25), &[]), sound(0x55, &[])])
 }
 
-/// Chunks of a second each: a key frame and some sound.
+/// Pairs of chunks: a key frame and 320 bytes of sound.
 fn seconds(count: usize) -> Vec<u8> {
     [chunk(b"00dc", &VP8_KEY), chunk(b"01wb", &[0; 320])].concat().repeat(count)
 }
@@ -69,7 +69,7 @@ fn entries_that_name_a_chunk_again_and_again() {
         let entries = [entry(b"00dc", 4, VP8_KEY.len() as u32), entry(b"01wb", 22, size)].concat().repeat(100_000);
         let parts = [streams(), list(b"movi", &seconds(3)), chunk(b"idx1", &entries)];
         measured("one chunk", &object(&parts, 0));
-        measured("one chunk of a terabyte", &object(&parts, 1 << 40));
+        measured("one chunk in a terabyte", &object(&parts, 1 << 40));
     }
 }
 
@@ -115,7 +115,7 @@ fn rates_at_the_ends_of_their_range() {
 }
 
 #[test]
-fn a_terabyte_of_zeros_behind_the_media() {
+fn a_gibibyte_of_zeros_behind_the_media() {
     let _alone = alone();
     measured("with chunks that are samples", &object(&[streams(), list(b"movi", &seconds(3))], 1 << 30));
     let head = header(&[pictures(b"VP80", (1, 25), &[]), sound(1, &[])]);

@@ -1,13 +1,13 @@
-//! Chunks of RIFF: a type, a size, and a body that is padded to an even length.
+//! Chunks of RIFF: each has a type, a size, and a body that is padded to an even length.
 
 use crate::boxes::FourCc;
 
 /// Bytes of the header of a chunk.
 pub(super) const CHUNK_HEADER: u64 = 8;
-/// Bytes of the header of a list or file, with its type.
+/// Bytes of the header of a `LIST` or `RIFF` chunk, with the list's type.
 pub(super) const LIST_HEADER: u64 = 12;
 
-/// A chunk within bytes.
+/// A chunk that is held in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chunk<'a> {
     pub(super) kind: FourCc,
@@ -16,7 +16,7 @@ pub(super) struct Chunk<'a> {
     pub(super) at: u64,
 }
 
-/// Returns the chunks of a list's body, which is at `at` of the file. The last one may be cut off.
+/// Returns the chunks of a list's body, which begins at the offset `at` in the file. The last chunk may be truncated.
 pub(super) fn chunks(body: &[u8], at: u64) -> impl Iterator<Item = Chunk<'_>> {
     let (mut rest, mut at) = (body, at);
     std::iter::from_fn(move || {
@@ -30,17 +30,17 @@ pub(super) fn chunks(body: &[u8], at: u64) -> impl Iterator<Item = Chunk<'_>> {
     })
 }
 
-/// Returns type and size of the chunk at the beginning.
+/// Returns type and size of the chunk with which `bytes` begin.
 pub(super) fn header(bytes: &[u8]) -> Option<(FourCc, u64)> {
     Some((*bytes.first_chunk()?, u32_at(bytes, 4)?.into()))
 }
 
-/// Bytes of a body with its padding.
+/// Size of a body with its padding.
 pub(super) const fn padded(size: u64) -> u64 {
     size.saturating_add(size % 2)
 }
 
-/// Returns the stream to which a chunk of media belongs, and the last two bytes of its type.
+/// Returns the number of the stream to which a chunk of media belongs, and the last two bytes of the chunk's type.
 pub(super) fn stream_of(kind: FourCc) -> Option<(usize, [u8; 2])> {
     let [tens, ones, form @ ..] = kind;
     let digit = |byte: u8| byte.is_ascii_digit().then(|| usize::from(byte - b'0'));

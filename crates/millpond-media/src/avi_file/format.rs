@@ -1,4 +1,4 @@
-//! How a stream's chunks become samples, by the format that its header states.
+//! The mapping of a stream's chunks to samples, by the format in the stream's header.
 
 use super::{header::Stream, named, pace::Pace, parameter_sets};
 use crate::{
@@ -13,26 +13,26 @@ use crate::{
     units::Timescale,
 };
 
-/// Bytes of `BITMAPINFOHEADER`, and of `WAVEFORMATEX`, behind which a codec's own data are.
+/// Bytes of `BITMAPINFOHEADER` and of `WAVEFORMATEX`. The codec's own data follow.
 pub(super) const BITMAP: usize = 40;
 const WAVE: usize = 18;
-/// Tag of a format whose GUID begins with another tag, and the place of this GUID.
+/// `WAVE_FORMAT_EXTENSIBLE`, whose GUID begins with the codec's tag, and the GUID's offset in the format.
 const EXTENSIBLE: u16 = 0xfffe;
 const GUID: usize = 24;
-/// First bytes of a FLAC stream, and the bytes of its STREAMINFO.
+/// First bytes of a FLAC stream, and the size of its STREAMINFO.
 const FLAC: &[u8] = b"fLaC";
 const STREAM_INFO: usize = 34;
 
-/// A way from chunks to samples.
+/// The mapping of chunks to samples.
 #[derive(Clone, Debug)]
 pub(super) enum Form {
-    /// Frames are found in the elementary stream that all chunks make together. With the configuration that the header states, if it does.
+    /// All chunks together are an elementary stream in which frames are found. The configuration is from the header, if stated there.
     Stream(StreamCoding, Option<TsConfiguration>),
-    /// A chunk is a picture of NAL units after lengths, or a part of a byte stream. The first one tells.
+    /// A chunk is a picture of NAL units with lengths, or a part of a byte stream. The first chunk shows which.
     Units(NalSyntax, Box<Made>),
     /// A chunk is a picture, and key frames describe themselves.
     Picture(SelfDescribed),
-    /// A chunk is a frame of sound of this many samples.
+    /// A chunk is a frame of sound with this number of samples.
     Sound(Box<Made>, u32),
     /// Chunks have whole frames of PCM.
     Pcm(Box<Made>),
@@ -59,7 +59,7 @@ impl SelfDescribed {
         }
     }
 
-    /// Usual name.
+    /// Name of the codec.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Vp8 => "VP8",
@@ -84,7 +84,7 @@ impl Form {
         }
     }
 
-    /// Whether the index and the first frames tell all samples.
+    /// Whether the index and the first frames describe all samples.
     pub(super) fn is_told_by_index(&self) -> bool {
         matches!(self, Self::Picture(_) | Self::Sound(..) | Self::Pcm(_))
     }
@@ -109,7 +109,7 @@ fn pictures(stream: &Stream) -> Result<Form, MediaError> {
     }
 }
 
-/// Reads the configuration of pictures of NAL units: a configuration record, parameter sets in a byte stream, or none.
+/// Reads the configuration of H.264 or HEVC: a configuration record, parameter sets in a byte stream, or nothing.
 fn units(stream: &Stream, syntax: NalSyntax, extra: &[u8]) -> Result<Form, MediaError> {
     let (coding, kind, of): (_, &FourCc, &FourCc) = match syntax {
         NalSyntax::Avc => (StreamCoding::Avc, b"avc1", b"avcC"),
@@ -120,7 +120,7 @@ fn units(stream: &Stream, syntax: NalSyntax, extra: &[u8]) -> Result<Form, Media
     }
     let length = |at| u16::try_from(stream.long(at).unwrap_or(0).cast_signed().unsigned_abs()).unwrap_or(0);
     let pictures = Pictures { size: (length(4), length(8)), pixel_aspect: None, color: None, boxes: &[] };
-    // Padding to an even size may follow the record. The frames may have the sets that a damaged one lacks.
+    // Padding to an even size may follow the record. If the record is damaged, the frames may have the parameter sets.
     let made = make::configured(kind, (of, extra), &pictures);
     Ok(made.map_or(Form::Stream(coding, None), |made| Form::Units(syntax, Box::new(made))))
 }
@@ -136,7 +136,7 @@ fn sound(stream: &Stream) -> Result<Form, MediaError> {
     };
     let (channels, rate) = (stream.short(2).ok_or_else(damaged)?, stream.long(4).ok_or_else(damaged)?);
     let block = stream.short(12).ok_or_else(damaged)?;
-    // Values may have fewer bits than their bytes.
+    // PCM values may use fewer bits than their bytes have, so the block size counts.
     let bits = block.checked_div(channels).map_or(0, |bytes| bytes.saturating_mul(8));
     let extra = stream.format.1.get(WAVE..).unwrap_or_default();
     let extra = extra.get(..stream.short(16).unwrap_or(0).into()).unwrap_or(extra);
@@ -163,10 +163,10 @@ fn sound(stream: &Stream) -> Result<Form, MediaError> {
     Ok(Form::Pcm(Box::new(make::pcm(coding, channels, rate)?)))
 }
 
-/// Samples of a frame of AAC whose configuration states none.
+/// Samples of a frame of AAC whose configuration states no number.
 const AAC_SAMPLES: u32 = 1024;
 
-/// Returns the form of sound with a frame in each chunk.
+/// Returns the form of sound whose chunks are single frames. `usual` is the number of samples if the codec states none.
 fn frames(stream: &Stream, made: Made, usual: Option<u32>) -> Result<Form, MediaError> {
     let length = made.codec.samples_per_frame().or(usual);
     let length = length.ok_or_else(|| unsupported(stream, "FLAC with frames of several lengths".to_owned()))?;

@@ -1,4 +1,4 @@
-//! Streams whose frames are found in the elementary stream that all chunks make together, by the code of transport streams.
+//! Streams whose chunks together are an elementary stream. The framers of transport streams find its frames.
 
 use super::{
     header::Stream,
@@ -11,7 +11,10 @@ use crate::{
         StreamForm, TrackKind,
         captions::CaptionSearch,
         make::Made,
-        nal::{NalSyntax, picture_order::PictureOrder},
+        nal::{
+            NalSyntax,
+            picture_order::{PictureOrder, UNKNOWN_ORDER},
+        },
     },
     error::MediaError,
     movie::{
@@ -26,19 +29,19 @@ use bytes::Bytes;
 
 /// Bytes of the lengths of NAL units in samples.
 const LENGTH_SIZE: u8 = 4;
-/// Bytes of sound that are passed on together: a chunk may hold seconds of it.
+/// Most bytes of sound that the framer gets at once: a chunk may hold seconds of sound.
 const SOUND: usize = 64 << 10;
-/// Samples of a frame of sound that tells no number.
+/// Samples of a frame of sound whose codec states no number.
 const USUAL: u32 = 1024;
-/// Steps of work that a configuration takes: its parameter sets are copied, compared and read.
+/// Steps of work for a configuration, whose parameter sets are copied, compared and read.
 const CONFIGURATION: u64 = 1024;
-/// Bits of the number of a chunk, which stands for its time.
+/// Mask of a chunk's number, which takes the place of a timestamp of 33 bits.
 const NUMBER: u64 = (1 << 33) - 1;
 
-/// Kind of the first frames, which the track has.
+/// Kind of the first frames. Only frames of this kind are in the track.
 const MAIN: usize = 0;
 
-/// A stream whose frames are found.
+/// The reading of a stream whose frames are found in its chunks.
 #[derive(Debug)]
 pub(super) struct FramedStream {
     form: StreamForm,
@@ -46,18 +49,18 @@ pub(super) struct FramedStream {
     framed: Vec<Framed>,
     entries: Entries,
     source: ExtractedStreamBuilder,
-    /// Bytes of the elementary stream so far.
+    /// Length of the elementary stream so far.
     position: u64,
     samples: Samples,
     /// Configurations that the stream stated.
     configurations: u64,
-    /// Last kind of frames that are left out because they need another decoder, and the number of all of them.
+    /// Last kind of frames that are left out because they need another decoder, and the number of all frames left out.
     others: Option<(usize, u64)>,
     /// Reason why no further frames are read.
     ended: Option<MediaError>,
 }
 
-/// The samples, by kind.
+/// The samples read so far.
 #[derive(Debug)]
 enum Samples {
     Pictures(Box<PictureSamples>),
@@ -89,7 +92,8 @@ struct Sound {
 }
 
 impl FramedStream {
-    /// Creates a stream of this coding; `None` if its frames can't be found. `known` is the configuration that the header states.
+    /// Creates the reading of a stream; `None` if no framer knows `coding`, or the pictures have no rate. `known` is the header's
+    /// configuration.
     pub(super) fn new(stream: &Stream, coding: StreamCoding, known: Option<TsConfiguration>) -> Option<Self> {
         let (form, framer) = (coding.form()?, Framer::new(coding)?.for_files());
         let syntax = match form {
@@ -136,7 +140,7 @@ impl FramedStream {
         self.framer.held() + self.source.heap_bytes() + samples
     }
 
-    /// Takes the data of chunk `number`, which lie at `place` of the file.
+    /// Takes the data of chunk `number`. Their place in the file is `place`.
     pub(super) fn push(&mut self, number: u64, place: ByteRange, data: Bytes, extracted: &mut Extracted) {
         if self.ended.is_some() || data.is_empty() {
             return;
@@ -167,7 +171,7 @@ impl FramedStream {
         self.framed = framed;
     }
 
-    /// Takes the frames that are complete. The last chunk began at `at`.
+    /// Takes the complete frames. `at` is the offset of the last chunk, for errors.
     fn take(&mut self, framed: &mut Vec<Framed>, at: u64, extracted: &mut Extracted) {
         for framed in framed.drain(..) {
             match framed {
@@ -188,9 +192,7 @@ impl FramedStream {
                 _ => return,
             };
             if !pictures.order.describe(sets.into_iter().flatten().map(Vec::as_slice)) {
-                let found =
-                    "H.264 whose picture order counts follow from frame numbers (pic_order_cnt_type 1), with B-frames,";
-                self.ended = Some(MediaError::unsupported("the stream", 0, found));
+                self.ended = Some(MediaError::unsupported("the stream", 0, UNKNOWN_ORDER));
                 return;
             }
         }
@@ -259,8 +261,8 @@ impl FramedStream {
         let (clock, samples, (media_time, first), captions) = match self.samples {
             Samples::Pictures(pictures) => {
                 let PictureSamples { pace, table, captions, .. } = *pictures;
-                let Pictures { samples, first } = table.finish().ok_or_else(|| why("no key frame"))?;
-                (pace.clock, samples, (first, first), captions.finish())
+                let Pictures { samples, media_time, first } = table.finish().ok_or_else(|| why("no key frame"))?;
+                (pace.clock, samples, (media_time, first), captions.finish())
             }
             Samples::Sound(sound) => {
                 let clock = sound.clock.ok_or_else(|| why("no frame"))?;

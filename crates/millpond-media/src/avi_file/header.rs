@@ -1,4 +1,4 @@
-//! What precedes the media: the list `hdrl` with the streams, and the place of the list `movi`.
+//! The part of the file before the media: the list `hdrl` with the streams' headers, and the place of the list `movi`.
 
 use super::{
     PATH,
@@ -13,11 +13,11 @@ use crate::{
 };
 use bytes::Bytes;
 
-/// Most bytes of `hdrl`. Indexes of indexes, which OpenDML keeps in it, have a few KiB for each stream.
+/// Most bytes of `hdrl`. The super indexes of OpenDML in it have a few KiB for each stream.
 const MOST_HEADER: u64 = 8 << 20;
 /// Most chunks before the media.
 const MOST_CHUNKS: u32 = 1024;
-/// Most streams: chunks have two digits for their number.
+/// Most streams: the type of a chunk has two digits for the stream's number.
 pub(super) const MOST_STREAMS: usize = 100;
 /// Most bytes of a stream's name that are read.
 const MOST_NAME: usize = 256;
@@ -26,9 +26,9 @@ const MOST_NAME: usize = 256;
 #[derive(Clone, Debug)]
 pub(super) struct Header {
     pub(super) streams: Vec<Stream>,
-    /// Body of the first `movi`, behind its type. It ends with the file at the latest.
+    /// Body of the first `movi`, behind the list's type. The range ends with the file at the latest.
     pub(super) movi: ByteRange,
-    /// Whether the first `movi` is cut off.
+    /// Whether the file ends within the first `movi`.
     pub(super) is_cut_short: bool,
 }
 
@@ -38,24 +38,24 @@ pub(super) struct Stream {
     pub(super) number: usize,
     /// `fccType`: `vids` or `auds`.
     pub(super) kind: FourCc,
-    /// `fccHandler`, which names the codec where the format does not.
+    /// `fccHandler`, which names the codec if the format does not.
     pub(super) handler: FourCc,
-    /// Seconds of a unit: a fraction.
+    /// Duration of a unit: `scale / rate` seconds.
     pub(super) scale: u32,
     pub(super) rate: u32,
-    /// Units before the first chunk.
+    /// Units from the beginning of the file to the first chunk.
     pub(super) start: u32,
     /// `strf`, and its offset in the file.
     pub(super) format: (u64, Bytes),
     pub(super) name: Option<String>,
-    /// `indx`; empty without one.
+    /// `indx`; empty if the stream has none.
     pub(super) super_index: Bytes,
 }
 
 /// Result of reading as far as the bytes allow.
 #[derive(Debug)]
 pub(super) enum Read {
-    /// This many bytes from the position of the window on are needed.
+    /// Number of bytes that are needed from the position of the window on.
     Needs(u64),
     Done(Header),
 }
@@ -121,14 +121,14 @@ impl HeaderReader {
     fn finish(&mut self, at: u64, size: u64, end: u64) -> Result<Read, MediaError> {
         let streams = self.streams.take();
         let streams = streams.ok_or_else(|| MediaError::invalid(PATH, at, "a list movi first", "a list hdrl first"))?;
-        // A writer that was ended states no size.
+        // The size is 0 if the writer was ended before it knew the size.
         let stated = if size < 4 { end } else { (at + CHUNK_HEADER).saturating_add(size) };
         let movi = ByteRange::new(at + LIST_HEADER, stated.min(end));
         Ok(Read::Done(Header { streams, movi, is_cut_short: stated > end }))
     }
 }
 
-/// Reads the streams in the list `hdrl`, which is at `at` of the file.
+/// Reads the streams in the list `hdrl`, whose offset in the file is `at`.
 fn streams(list: &Bytes, at: u64) -> Vec<Stream> {
     let body = list.get(LIST_HEADER as usize..).unwrap_or_default();
     let lists =
@@ -137,7 +137,7 @@ fn streams(list: &Bytes, at: u64) -> Vec<Stream> {
     lists.map(|(number, list)| stream(number, list.body.get(4..).unwrap_or_default(), list.at + 4)).collect()
 }
 
-/// Reads a list `strl`. Fields that are missing are 0.
+/// Reads a list `strl`. Missing fields are 0.
 fn stream(number: usize, body: &[u8], at: u64) -> Stream {
     let mut stream = Stream {
         number,
@@ -166,7 +166,7 @@ fn stream(number: usize, body: &[u8], at: u64) -> Stream {
     stream
 }
 
-/// Reads a name up to its first zero.
+/// Reads a name up to the first zero byte.
 fn name(body: &[u8]) -> Option<String> {
     let end = body.iter().take(MOST_NAME).position(|byte| *byte == 0).unwrap_or(body.len().min(MOST_NAME));
     let name = String::from_utf8_lossy(body.get(..end).unwrap_or_default()).trim().to_owned();
@@ -174,22 +174,22 @@ fn name(body: &[u8]) -> Option<String> {
 }
 
 impl Stream {
-    /// Whether it has pictures.
+    /// Whether the stream has pictures.
     pub(super) fn is_video(&self) -> bool {
         &self.kind == b"vids"
     }
 
-    /// Identifier of its track.
+    /// Identifier of the stream's track.
     pub(super) fn id(&self) -> u32 {
         self.number as u32 + 1
     }
 
-    /// Returns a field of 16 bits of its format.
+    /// Returns the field of 16 bits at `at` of the format.
     pub(super) fn short(&self, at: usize) -> Option<u16> {
         u16_at(&self.format.1, at)
     }
 
-    /// Returns a field of 32 bits of its format.
+    /// Returns the field of 32 bits at `at` of the format.
     pub(super) fn long(&self, at: usize) -> Option<u32> {
         u32_at(&self.format.1, at)
     }

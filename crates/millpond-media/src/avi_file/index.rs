@@ -7,7 +7,7 @@ use crate::{boxes::FourCc, units::ByteRange};
 const OLD_ENTRY: usize = 16;
 /// `AVIIF_KEYFRAME`.
 const KEY: u32 = 0x10;
-/// Bytes of a standard index, and of a super index, before their entries. The header of the chunk is not among them.
+/// Bytes before the entries of a standard index and of a super index, without the header of the chunk.
 const STANDARD: usize = 24;
 const SUPER: usize = 24;
 /// Bytes of an entry of a super index.
@@ -15,14 +15,14 @@ const SUPER_ENTRY: usize = 16;
 /// `bIndexType`: an index of indexes, and an index of chunks.
 const OF_INDEXES: u8 = 0;
 const OF_CHUNKS: u8 = 1;
-/// Bit of a size in a standard index that tells a frame with which decoding can't begin.
+/// Bit of a size in a standard index: decoding can't begin with the chunk.
 const NO_KEY: u32 = 1 << 31;
 
 /// A chunk that an index lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) stream: usize,
-    /// Its data in the file.
+    /// Place of the chunk's data in the file.
     pub(super) place: ByteRange,
     pub(super) is_key: bool,
 }
@@ -35,14 +35,14 @@ pub(super) struct OldIndex<'a> {
 }
 
 impl<'a> OldIndex<'a> {
-    /// Reads the body of `idx1`. `movi` is the body of the list that it describes, behind its type.
+    /// Reads the body of `idx1`. `movi` is the body of the described list, behind the list's type.
     pub(super) fn new(body: &'a [u8], movi: ByteRange) -> Self {
         let least = body.chunks_exact(OLD_ENTRY).filter_map(|entry| u32_at(entry, 8)).min().unwrap_or(0);
         let base = if u64::from(least) < movi.start { movi.start.saturating_sub(4) } else { 0 };
         Self { entries: body, base }
     }
 
-    /// Returns the chunks of media, in their order.
+    /// Returns the chunks of media, in the order of the index.
     pub(super) fn chunks(self) -> impl Iterator<Item = Listed> + 'a {
         self.entries.chunks_exact(OLD_ENTRY).filter_map(move |entry| {
             let kind: FourCc = *entry.first_chunk()?;
@@ -57,20 +57,21 @@ impl<'a> OldIndex<'a> {
     }
 }
 
-/// Returns the places of the indexes that a super index lists, with their chunk headers; `None` if it is no such index.
+/// Returns the places of the indexes that a super index lists, with their chunk headers; `None` if `body` is no super index.
 pub(super) fn indexes(body: &[u8]) -> Option<Vec<ByteRange>> {
     if *body.get(3)? != OF_INDEXES || usize::from(u16_at(body, 0)?) * 4 != SUPER_ENTRY {
         return None;
     }
     let count = usize::try_from(u32_at(body, 4)?).unwrap_or(usize::MAX);
     let entries = body.get(SUPER..)?.chunks_exact(SUPER_ENTRY).take(count);
-    // Writers count the header of the chunk, or don't.
+    // Some writers count the header of the chunk in the size, others don't.
     let place = |entry| Some(ByteRange::at(u64_at(entry, 0)?, CHUNK_HEADER + u64::from(u32_at(entry, 8)?)));
     let places: Vec<_> = entries.filter_map(place).filter(|place| place.start > 0).collect();
     (!places.is_empty()).then_some(places)
 }
 
-/// Returns the chunks that a standard index of a stream lists; `None` if it is none, or is not whole. `bytes` begin with its chunk header.
+/// Returns the chunks that a standard index of a stream lists. `bytes` begin with the chunk header. `None` if they are no such index,
+/// or a truncated one.
 pub(super) fn standard(stream: usize, bytes: &[u8]) -> Option<impl Iterator<Item = Listed>> {
     let (kind, size) = chunk::header(bytes)?;
     let body = bytes.get(CHUNK_HEADER as usize..)?;

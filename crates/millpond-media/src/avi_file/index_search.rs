@@ -1,4 +1,4 @@
-//! The search for an index of the media: that of OpenDML, or `idx1` behind the first `movi`.
+//! The search for an index of the media: the standard indexes of OpenDML, or `idx1` behind the first `movi`.
 
 use super::{
     PATH,
@@ -15,15 +15,15 @@ use std::collections::BTreeMap;
 const HEADERS: u64 = 4096;
 /// Most chunks between the media and the index.
 const MOST_CHUNKS: u32 = 64;
-/// Most indexes of OpenDML, of which a stream has one for each GiB or so.
+/// Most standard indexes of OpenDML. A stream has about one for each GiB.
 const MOST_INDEXES: usize = 4096;
 /// Most bytes of a chunk that an index may list.
 const MOST_CHUNK: u64 = 64 << 20;
-/// Most bytes of the media behind the last chunk that `idx1` lists: indexes of OpenDML, and chunks of streams that are left out.
+/// Most bytes of the media behind the last chunk of `idx1`: indexes of OpenDML and chunks of streams that are left out may follow it.
 const MOST_TAIL: u64 = 8 << 20;
-/// Bytes of a key frame that tell its codec.
+/// Bytes of a key frame that describe its codec.
 const BEGINNING: u64 = 4096;
-/// Entries whose steps are spent together.
+/// Entries for which work is spent together.
 const BATCH: u32 = 1024;
 
 /// Result of a step.
@@ -32,7 +32,7 @@ pub(super) enum Searched {
     Needs(Vec<ByteRange>),
     /// The lanes with all samples.
     Found(Vec<Lane>),
-    /// There is no index, or one that does not fit the file.
+    /// The file has no index, or an index that does not fit the file.
     Broken,
 }
 
@@ -44,9 +44,9 @@ pub(super) struct IndexSearch {
     most: u64,
     movi: ByteRange,
     lanes: Vec<Lane>,
-    /// Bytes of the chunks that were listed so far.
+    /// Sum of the sizes of the chunks listed so far.
     listed: u64,
-    /// End of the last of these.
+    /// Highest end of a chunk listed so far.
     listed_to: u64,
     state: State,
     wanted: Vec<ByteRange>,
@@ -85,7 +85,7 @@ impl IndexSearch {
         Self { object_len, most, movi: header.movi, lanes, listed: 0, listed_to: 0, state, wanted, arrived, work }
     }
 
-    /// Bytes of heap that the samples hold.
+    /// Bytes of heap held by the samples.
     pub(super) fn heap_bytes(&self) -> usize {
         self.lanes.iter().map(Lane::heap_bytes).sum()
     }
@@ -124,14 +124,14 @@ impl IndexSearch {
         }
     }
 
-    /// Wants the indexes of all streams. Returns `false` if they exceed the file or the limits.
+    /// Requests the indexes of all streams. Returns `false` if the indexes exceed the file or the limits.
     fn want_indexes(&mut self, indexes: Vec<(usize, ByteRange)>) -> bool {
         let end = self.object_len;
         let cut = |(stream, place): (usize, ByteRange)| (stream, ByteRange::new(place.start, place.end.min(end)));
         let mut indexes: Vec<_> = indexes.into_iter().map(cut).collect();
         indexes.sort_unstable_by_key(|(_, place)| place.start);
         let bytes: u64 = indexes.iter().map(|(_, place)| place.len()).sum();
-        // Each index has a place of its own.
+        // Two indexes can't begin at the same place.
         let is_apart = indexes.windows(2).all(|pair| matches!(pair, [(_, a), (_, b)] if a.start < b.start));
         let is_whole = indexes.iter().all(|(_, place)| place.len() > CHUNK_HEADER);
         self.wanted = indexes.iter().map(|(_, place)| *place).collect();
@@ -191,14 +191,14 @@ impl IndexSearch {
         }
     }
 
-    /// Wants `size` bytes from the position of the walk on.
+    /// Requests `size` bytes from the position of the walk on. Returns `true`.
     fn want(&mut self, window: Window, chunks: u32, size: u64) -> bool {
         self.wanted = vec![window.want(size)];
         self.state = State::Old(window, chunks.saturating_sub(1));
         true
     }
 
-    /// Gives chunks to their lanes. Returns `false` if they can't be in the file.
+    /// Gives chunks to their lanes. Returns `false` if the file can't hold the chunks.
     fn take(&mut self, chunks: impl Iterator<Item = Listed>) -> Result<bool, MediaError> {
         let mut places = [None; MOST_STREAMS];
         for (at, lane) in self.lanes.iter().enumerate() {
@@ -217,7 +217,7 @@ impl IndexSearch {
             let Some(lane) = places.get(stream).copied().flatten().and_then(|at| self.lanes.get_mut(at)) else {
                 continue;
             };
-            // Chunks don't overlap.
+            // Chunks don't overlap, so their sizes add up to no more than the file.
             self.listed = self.listed.saturating_add(place.len());
             self.listed_to = self.listed_to.max(place.end);
             let is_within = place.start >= self.movi.start && place.end <= self.object_len;
@@ -238,8 +238,8 @@ impl IndexSearch {
         self.work.spend(steps).map_err(|error| MediaError::work(PATH, self.movi.end, error))
     }
 
-    /// Wants the headers of the first and the last chunk of each lane, and key frames that tell their codecs. Returns `false` if no
-    /// chunk is listed.
+    /// Requests the headers of the first and the last chunk of each lane, and the key frames that describe their codecs. Returns
+    /// `false` if no chunk is listed.
     fn want_ends(&mut self) -> bool {
         let header = |place: ByteRange| ByteRange::new(place.start.saturating_sub(CHUNK_HEADER), place.start);
         let ends = self.lanes.iter().filter_map(Lane::ends);

@@ -24,9 +24,9 @@ use bytes::Bytes;
 
 /// Bytes of a request for the header.
 const HEADERS: u64 = 64 << 10;
-/// Bytes of the file that are a step of work.
+/// Bytes of the file for a step of work.
 const STEP: u64 = 4096;
-/// Most bytes that are passed without a word.
+/// Most bytes without chunks that are passed without a warning.
 const MOST_PASSED: u64 = 64;
 
 /// Result of one step.
@@ -71,8 +71,8 @@ struct Scan {
 }
 
 impl AviIndexer {
-    /// Creates an indexer for an object of `object_len` bytes, which begins with `head`. It holds at most `most` bytes of indexes, and requests
-    /// at most `batch` bytes of chunks together.
+    /// Creates an indexer for an object of `object_len` bytes, which begins with `head`. The indexer holds at most `most` bytes of
+    /// indexes, and requests at most `batch` bytes of chunks together.
     pub(crate) fn new(object_len: u64, head: Bytes, (most, batch): (u64, u64), work: Work) -> Self {
         let mut window = Window::new(0, object_len, HEADERS);
         window.append(head);
@@ -80,7 +80,7 @@ impl AviIndexer {
         Self { object_len, most, batch, stage, left: Vec::new(), work }
     }
 
-    /// Whether bytes that were supplied are not held any more when the next ones are needed.
+    /// Whether all chunks are read: supplied bytes are dropped before further bytes are needed.
     pub(crate) fn is_scanning(&self) -> bool {
         matches!(self.stage, Stage::Scan(_))
     }
@@ -155,7 +155,7 @@ impl AviIndexer {
         }
     }
 
-    /// Decides by the header whether an index tells all samples.
+    /// Decides by the header whether an index can list all samples.
     fn begin(&mut self, header: Header) -> Result<(), MediaError> {
         let mut forms = Vec::new();
         for stream in &header.streams {
@@ -164,7 +164,7 @@ impl AviIndexer {
                 Err(error) => self.leave(stream.id(), &error),
             }
         }
-        // A film is no sound.
+        // A film whose pictures can't be played is refused, not played as sound.
         let is_film = header.streams.iter().any(Stream::is_video);
         let lacks_pictures = is_film && !forms.iter().any(|(stream, _)| stream.is_video());
         if forms.is_empty() || lacks_pictures {
@@ -234,7 +234,7 @@ impl AviIndexer {
         Ok(AviStep::Done(Box::new(movie)))
     }
 
-    /// Names what was passed.
+    /// Adds the passed bytes and the large chunks to the skipped tracks.
     fn name_passed(&mut self, walk: &Walk) {
         if walk.passed > MOST_PASSED && !walk.is_cut_short {
             let found = format!("{} bytes without chunks", walk.passed);

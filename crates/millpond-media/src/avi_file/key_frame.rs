@@ -1,4 +1,4 @@
-//! Key frames of codecs whose frames tell it, for files without an index.
+//! Recognition of key frames by their headers, for files without an index.
 
 use super::format::SelfDescribed;
 use crate::bits::BitReader;
@@ -20,7 +20,8 @@ pub(super) fn is_key(codec: SelfDescribed, frame: &[u8]) -> bool {
     }
 }
 
-/// Bytes of the temporal delimiter at the beginning, which samples of AV1 don't hold (AV1 Codec ISO Media File Format Binding 2.4).
+/// Size of the temporal delimiter at the beginning of a frame; 0 without one. Samples of AV1 don't hold delimiters (AV1 Codec ISO
+/// Media File Format Binding 2.4).
 pub(super) fn delimiter(codec: SelfDescribed, frame: &[u8]) -> u64 {
     let is_delimiter = matches!(frame, [first, 0, ..] if first & 0x86 == 2 && first >> 3 & 15 == DELIMITER);
     if codec == SelfDescribed::Av1 && is_delimiter { 2 } else { 0 }

@@ -24,7 +24,7 @@ use bytes::Bytes;
 
 /// `alternate_group` of tracks of pictures, and of sound.
 const GROUPS: [u16; 2] = [1, 2];
-/// Language of tracks: AVI states none that muxers use.
+/// Language of tracks: muxers don't write the language field of AVI.
 const UNKNOWN: &str = "und";
 
 /// The extracted object while it grows.
@@ -56,7 +56,7 @@ pub(super) struct Lane {
 
 #[derive(Debug)]
 enum State {
-    /// The first chunk tells in which form the pictures are.
+    /// NAL units whose form is not known: the first chunk shows it.
     Undecided(NalSyntax, Box<Made>),
     Framed(Box<FramedStream>),
     Whole(Box<WholeStream>),
@@ -69,24 +69,24 @@ pub(super) struct Finished {
     pub(super) made: Made,
     pub(super) clock: Timescale,
     pub(super) samples: SampleTable,
-    /// Least time of presentation on the clock of the samples, and since the beginning of the file.
+    /// Earliest time of presentation on the samples' timeline, and counted from the beginning of the file, in ticks of `clock`.
     pub(super) media_time: i64,
     pub(super) first: i64,
     pub(super) captions: Option<CaptionChannels>,
     pub(super) descriptions: Option<Box<Descriptions>>,
     pub(super) source: Option<(ExtractedStreamBuilder, StreamForm)>,
-    /// Reason for the lack of some frames.
+    /// Reason why some frames are left out.
     pub(super) reason: Option<MediaError>,
 }
 
 impl Lane {
-    /// Creates the lane of a stream in this form.
+    /// Creates the lane of a stream whose chunks have this form.
     pub(super) fn new(stream: &Stream, form: Form) -> Self {
         let state = State::of(stream, form).unwrap_or_else(State::Left);
         Self { stream: stream.clone(), state, chunks: 0, ends: None }
     }
 
-    /// Number of its stream.
+    /// Number of the lane's stream.
     pub(super) fn number(&self) -> usize {
         self.stream.number
     }
@@ -109,12 +109,12 @@ impl Lane {
         }
     }
 
-    /// First and last chunk with data, of those that an index lists.
+    /// First and last chunk with data, if an index listed any.
     pub(super) fn ends(&self) -> Option<(ByteRange, ByteRange)> {
         self.ends
     }
 
-    /// The chunk whose beginning tells the codec, where one is needed.
+    /// The chunk whose beginning describes the codec, if the codec is not known from the header.
     pub(super) fn describes_itself(&self) -> Option<ByteRange> {
         match &self.state {
             State::Whole(whole) => whole.describes_itself(),
@@ -122,7 +122,8 @@ impl Lane {
         }
     }
 
-    /// Takes the beginning of that chunk. Returns `false` if samples are no whole chunks.
+    /// Takes the beginning of the chunk that [`describes_itself`](Self::describes_itself) named. Returns `false` if samples are no
+    /// whole chunks.
     pub(super) fn describe(&mut self, beginning: &[u8]) -> bool {
         match &mut self.state {
             State::Whole(whole) => whole.describe(beginning),
@@ -197,8 +198,8 @@ impl State {
         Ok(Self::Framed(Box::new(framed)))
     }
 
-    /// Returns the state of pictures of NAL units, of which `first` is the first chunk. ffmpeg writes byte streams, and a configuration
-    /// record in the header.
+    /// Returns the state of a stream of NAL units whose first chunk is `first`. ffmpeg writes byte streams even if the header has a
+    /// configuration record.
     fn decided(stream: &Stream, syntax: NalSyntax, made: &Made, first: &[u8]) -> Result<Self, MediaError> {
         if !parameter_sets::is_byte_stream(first) {
             let whole = WholeStream::of_units(syntax, made.clone(), Pace::of(stream)?)?;
@@ -222,7 +223,8 @@ fn unreadable(stream: &Stream) -> MediaError {
 }
 
 impl Finished {
-    /// Returns the track of a stream in a presentation that begins `base` ticks of 90 kHz after the beginning of the file.
+    /// Returns the track of a stream, and the map of its extracted frames. The presentation begins `base` ticks of 90 kHz after the
+    /// beginning of the file.
     pub(super) fn track(self, stream: &Stream, base: i64) -> (Track, Option<ExtractedStream>) {
         let Self { made, clock, samples, media_time, captions, descriptions, source, .. } = self;
         let waits = clock.convert(self.first, Timescale::MPEG).saturating_sub(base);
@@ -244,7 +246,7 @@ impl Finished {
         (track, source)
     }
 
-    /// Least time of presentation in ticks of 90 kHz.
+    /// Earliest time of presentation since the beginning of the file, in ticks of 90 kHz.
     pub(super) fn first(&self) -> i64 {
         self.clock.convert(self.first, Timescale::MPEG)
     }

@@ -1,8 +1,8 @@
 //! Stored AVI files (Multimedia Programming Interface and Data Specifications 1.0, OpenDML AVI File Format Extensions 1.02).
 //!
-//! [`header`] reads what precedes the media. If a chunk of each track is a sample, an [`index`] tells all samples. Otherwise [`walk`]
-//! reads all chunks, and frames are found within them: H.264 and HEVC lie there as byte streams (Annex B), and a frame of MP3 or AC-3
-//! may continue in the next chunk. The samples are then those of an extracted object.
+//! [`header`] reads the streams' headers. If each chunk is one sample in every track, an [`index`] lists all samples. Otherwise
+//! [`walk`] reads all chunks, and frames are found within them: H.264 and HEVC are byte streams (Annex B) there, and a frame of MP3
+//! or AC-3 may continue in the next chunk. Such samples have places in an extracted object.
 
 mod chunk;
 mod format;
@@ -25,7 +25,7 @@ mod tests;
 
 pub(crate) use indexer::{AviIndexer, AviStep};
 
-/// Path of errors.
+/// Box path in errors about the whole file.
 const PATH: &str = "AVI";
 
 /// Whether an object that begins with `head` is an AVI file.

@@ -2,7 +2,7 @@
 
 use crate::boxes::{FourCc, show};
 
-/// Codes of pictures (`biCompression`) in capitals, with their names.
+/// Codes of video codecs (`biCompression`) in capitals, with the codecs' names.
 const PICTURES: [(&[u8; 4], &str); 52] = [
     (b"XVID", "MPEG-4 Part 2 video"),
     (b"DIVX", "MPEG-4 Part 2 video"),
@@ -58,7 +58,7 @@ const PICTURES: [(&[u8; 4], &str); 52] = [
     (b"TSCC", "TechSmith screen capture"),
 ];
 
-/// Tags of sound (RFC 2361), with their names.
+/// Format tags of sound (RFC 2361), with the codecs' names.
 const SOUND: [(u16, &str); 20] = [
     (0x02, "Microsoft ADPCM"),
     (0x08, "DTS"),
@@ -82,7 +82,7 @@ const SOUND: [(u16, &str); 20] = [
     (0x674f, "Vorbis"),
 ];
 
-/// Returns the name of a codec of pictures, with its code.
+/// Returns the name of a video codec, with its code.
 pub(super) fn pictures(code: FourCc) -> String {
     if code == [0; 4] {
         return "uncompressed video".to_owned();
@@ -94,7 +94,7 @@ pub(super) fn pictures(code: FourCc) -> String {
     }
 }
 
-/// Returns the name of a format of sound, with its tag and the bits of a value.
+/// Returns the name of a sound codec, with its format tag. `bits` is the size of a value.
 pub(super) fn sound(tag: u16, bits: u16) -> String {
     match SOUND.iter().find(|(known, _)| *known == tag) {
         Some((_, name)) => format!("{name} (format {tag:#x})"),

@@ -3,14 +3,14 @@
 use super::header::Stream;
 use crate::{error::MediaError, movie::sample_table::SampleTable, units::Timescale};
 
-/// Longest time before the first chunk that is believed, in seconds.
+/// Longest plausible time before the first chunk, in seconds.
 const MOST_START: u64 = 3600;
 
 /// The clock of pictures: chunk `n` is decoded `n` steps after the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pace {
     pub(super) clock: Timescale,
-    /// Ticks of a chunk.
+    /// Duration of a chunk in ticks.
     pub(super) step: u32,
     /// Ticks before the first chunk.
     start: i64,
@@ -28,7 +28,7 @@ impl Pace {
         Ok(Self { clock, step: scale, start })
     }
 
-    /// Ticks of chunk `number`.
+    /// Decoding time of chunk `number` in ticks.
     pub(super) fn time(self, number: u64) -> i64 {
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         self.start.saturating_add(number.saturating_mul(i64::from(self.step)))
@@ -41,20 +41,20 @@ pub(super) fn sound_times(stream: &Stream, clock: Timescale, samples: &SampleTab
     (first, first.saturating_add(start(stream, clock)))
 }
 
-/// Returns the time before the first chunk of a stream of sound, in samples of `clock`. 0 where the stream states no rate.
+/// Returns the time before the first chunk of a stream of sound, in ticks of `clock`. The time is 0 if the stream states no rate.
 fn start(stream: &Stream, clock: Timescale) -> i64 {
     let Ok((scale, rate)) = reduced(stream) else { return 0 };
     let ticks = i64::from(believed(stream)).saturating_mul(i64::from(scale));
     Timescale::new(rate).map_or(0, |rate| rate.convert(ticks, clock))
 }
 
-/// Units before the first chunk; none where they are more than an hour.
+/// Units before the first chunk; 0 if their time exceeds [`MOST_START`].
 fn believed(stream: &Stream) -> u32 {
     let seconds = u64::from(stream.start) * u64::from(stream.scale) / u64::from(stream.rate.max(1));
     if seconds > MOST_START { 0 } else { stream.start }
 }
 
-/// Seconds of a unit as a fraction in lowest terms.
+/// Returns the duration of a unit in seconds, as numerator and denominator in lowest terms.
 fn reduced(stream: &Stream) -> Result<(u32, u32), MediaError> {
     let (scale, rate) = (stream.scale, stream.rate);
     if scale == 0 || rate == 0 {

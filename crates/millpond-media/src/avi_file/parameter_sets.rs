@@ -5,7 +5,7 @@ use crate::{
     ts::TsConfiguration,
 };
 
-/// Reads the parameter sets in a byte stream (Annex B of H.264 and H.265); `None` where some are missing.
+/// Reads the parameter sets in a byte stream (Annex B of H.264 and H.265); `None` if a kind of them is missing.
 pub(super) fn of_byte_stream(syntax: NalSyntax, bytes: &[u8]) -> Option<TsConfiguration> {
     let mut units = Vec::new();
     let mut rest = after_start_code(bytes);
@@ -18,7 +18,7 @@ pub(super) fn of_byte_stream(syntax: NalSyntax, bytes: &[u8]) -> Option<TsConfig
     configuration(syntax, &units)
 }
 
-/// Returns the configuration of pictures with these parameter sets; `None` where some are missing.
+/// Returns the configuration with the parameter sets among `units`; `None` if a kind of sets is missing.
 pub(super) fn configuration(syntax: NalSyntax, units: &[impl AsRef<[u8]>]) -> Option<TsConfiguration> {
     let of = |kind| -> Vec<Vec<u8>> {
         let units = units.iter().map(AsRef::as_ref);
@@ -34,7 +34,7 @@ pub(super) fn configuration(syntax: NalSyntax, units: &[impl AsRef<[u8]>]) -> Op
     }
 }
 
-/// Whether bytes begin with a start code, which no length of a NAL unit looks like.
+/// Whether bytes begin with a start code. A NAL unit of 256 to 511 bytes after a length of 4 bytes looks the same.
 pub(super) fn is_byte_stream(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0, 0, 1]) || bytes.starts_with(&[0, 0, 0, 1])
 }

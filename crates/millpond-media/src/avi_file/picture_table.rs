@@ -1,4 +1,4 @@
-//! Samples of pictures, whose times of presentation follow from their order.
+//! Samples of pictures, whose times of presentation follow from their picture order counts.
 
 use crate::{
     codec::nal::picture_order::PicturePlace,
@@ -8,18 +8,19 @@ use crate::{
 
 /// Collects pictures in the order of decoding.
 ///
-/// AVI states when a picture is decoded. The pictures between two that begin the order anew are shown in their own order, at the times at
-/// which they are decoded, and all of the track as much later as the latest of them needs.
+/// The number of a chunk in AVI gives the decoding time of its picture. A group of pictures begins where the order counts begin anew.
+/// The pictures of a group share its decoding times: in the order of presentation, each gets the next of these times. All pictures of
+/// the track are then delayed by the same number of ticks, so that none is shown before it is decoded.
 #[derive(Debug)]
 pub(super) struct PictureTable {
     table: SampleTableBuilder,
-    /// Ticks of a picture whose end is not known.
+    /// Duration of the last picture in ticks.
     step: u32,
     /// Pictures since the order began anew.
     open: Vec<Open>,
-    /// Time of the last picture.
+    /// Decoding time of the last picture.
     last: Option<i64>,
-    /// Ticks by which presentation must be later.
+    /// Ticks by which all pictures must be delayed.
     delay: i64,
 }
 
@@ -35,12 +36,14 @@ struct Open {
 #[derive(Debug)]
 pub(super) struct Pictures {
     pub(super) samples: SampleTable,
-    /// Least time of presentation in ticks.
+    /// Earliest time of presentation on the samples' timeline, and counted from the beginning of the file, in ticks. The delay of
+    /// reordered pictures is in the first alone: sound counts from the beginning of the file too.
+    pub(super) media_time: i64,
     pub(super) first: i64,
 }
 
 impl PictureTable {
-    /// Creates a table whose pictures have a usual distance of `step` ticks.
+    /// Creates a table. `step` is the frame duration in ticks.
     pub(super) fn new(step: u32) -> Self {
         Self { table: SampleTable::builder(), step, open: Vec::new(), last: None, delay: 0 }
     }
@@ -55,9 +58,9 @@ impl PictureTable {
         self.table.heap_bytes() + self.open.capacity() * size_of::<Open>()
     }
 
-    /// Adds a picture. `order` is its place in the order of presentation; `None` if that is the order of decoding.
+    /// Adds a picture. `order` is its place in the order of presentation; `None` if pictures are shown in the order of decoding.
     pub(super) fn push(&mut self, dts: i64, order: Option<PicturePlace>, place: ByteRange, is_sync: bool) {
-        // Decoding times rise.
+        // Decoding times must rise.
         let dts = self.last.map_or(dts, |last| dts.max(last.saturating_add(1)));
         self.last = Some(dts);
         if order.is_none_or(|order| order.begins) {
@@ -69,7 +72,7 @@ impl PictureTable {
         }
     }
 
-    /// Adds a picture to the table that is shown `later` ticks after it is decoded.
+    /// Adds a picture to the table. It is shown `later` ticks after it is decoded.
     fn add(&mut self, place: ByteRange, dts: i64, later: i64, is_sync: bool) {
         self.table.set_start_dts(dts);
         self.table.push(place.start, narrow(place.len()), self.step, offset(later), is_sync);
@@ -94,13 +97,14 @@ impl PictureTable {
         self.open = open;
     }
 
-    /// Returns the samples; `None` if there is none.
+    /// Returns the samples; `None` if there is no picture.
     pub(super) fn finish(mut self) -> Option<Pictures> {
         self.close();
         let (samples, delay) = (self.table.finish(), self.delay);
-        let first = samples.iter().map(|sample| sample.pts()).min()?.saturating_add(delay);
+        let first = samples.iter().map(|sample| sample.pts()).min()?;
+        let media_time = first.saturating_add(delay);
         if delay == 0 {
-            return Some(Pictures { samples, first });
+            return Some(Pictures { samples, media_time, first });
         }
         let mut table = SampleTable::builder();
         for sample in &samples {
@@ -108,7 +112,7 @@ impl PictureTable {
             table.set_start_dts(sample.dts);
             table.push(sample.range.start, narrow(sample.range.len()), self.step, offset(later), sample.sync);
         }
-        Some(Pictures { samples: table.finish(), first })
+        Some(Pictures { samples: table.finish(), media_time, first })
     }
 }
 
@@ -124,14 +128,15 @@ fn narrow(length: u64) -> u32 {
 mod tests {
     use super::*;
 
-    fn times(pictures: &[(i64, Option<(bool, i64)>)]) -> (Vec<i64>, i64) {
+    /// Times of presentation, the earliest one, and the beginning in the file.
+    fn times(pictures: &[(i64, Option<(bool, i64)>)]) -> (Vec<i64>, [i64; 2]) {
         let mut table = PictureTable::new(10);
         for (dts, order) in pictures {
             let order = order.map(|(begins, count)| PicturePlace { begins, count });
             table.push(*dts, order, ByteRange::at(0, 5), true);
         }
-        let Pictures { samples, first } = table.finish().unwrap();
-        (samples.iter().map(|sample| sample.pts()).collect(), first)
+        let Pictures { samples, media_time, first } = table.finish().unwrap();
+        (samples.iter().map(|sample| sample.pts()).collect(), [media_time, first])
     }
 
     #[test]
@@ -139,16 +144,16 @@ mod tests {
         // I P b b, I P b.
         let order = [(true, 0), (false, 6), (false, 2), (false, 4), (true, 0), (false, 4), (false, 2)];
         let pictures: Vec<_> = (0..).map(|number| number * 10).zip(order.map(Some)).collect();
-        assert_eq!(times(&pictures), (vec![10, 40, 20, 30, 50, 70, 60], 10));
+        assert_eq!(times(&pictures), (vec![10, 40, 20, 30, 50, 70, 60], [10, 0]));
         // A pyramid, and a picture that was dropped before the last one.
         let order = [(true, 0), (false, 8), (false, 4), (false, 2), (false, 6)].map(Some);
         let pictures: Vec<_> = [0, 10, 20, 30, 50].into_iter().zip(order).collect();
-        assert_eq!(times(&pictures), (vec![20, 70, 40, 30, 50], 20));
+        assert_eq!(times(&pictures), (vec![20, 70, 40, 30, 50], [20, 0]));
     }
 
     #[test]
     fn other_pictures_are_shown_as_they_are_decoded() {
-        assert_eq!(times(&[(0, None), (10, None), (10, None), (40, None)]), (vec![0, 10, 11, 40], 0));
+        assert_eq!(times(&[(0, None), (10, None), (10, None), (40, None)]), (vec![0, 10, 11, 40], [0, 0]));
         assert!(PictureTable::new(10).finish().is_none());
     }
 }

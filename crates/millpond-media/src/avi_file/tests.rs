@@ -26,14 +26,14 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Pictures with a code, 24,000 / 1001 a second.
+/// A list `strl` of pictures with this code, 24,000 / 1001 in a second.
 fn pictures(code: &[u8; 4], start: u32, further: &[u8]) -> Vec<u8> {
     let header = [&b"vids"[..], code, &words(&[0, 0, 0, 1001, 24_000, start, 0, 0, 0, 0, 0, 0])].concat();
     let format = [words(&[40, 16, 16, 1 | 24 << 16]), code.to_vec(), words(&[0; 5])].concat();
     list(b"strl", &[chunk(b"strh", &header), chunk(b"strf", &format), further.to_vec()].concat())
 }
 
-/// Sound with a tag and data of its codec: two channels of 16 bits with 48 kHz.
+/// A list `strl` of sound with this tag and the codec's data `extra`: two channels of 16 bits with 48 kHz.
 fn sound(tag: u16, sample_size: u32, extra: &[u8]) -> Vec<u8> {
     let header = [&b"auds"[..], &words(&[0, 0, 0, 0, 1, 48_000, 0, 0, 0, 0, sample_size, 0, 0])].concat();
     let format = [&tag.to_le_bytes()[..], &[2, 0], &words(&[48_000, 192_000]), &[4, 0, 16, 0]].concat();
@@ -41,7 +41,7 @@ fn sound(tag: u16, sample_size: u32, extra: &[u8]) -> Vec<u8> {
     list(b"strl", &[chunk(b"strh", &header), chunk(b"strf", &format), chunk(b"strn", b"Commentary\0")].concat())
 }
 
-/// A file of streams, chunks of media, and what follows them.
+/// A file of streams, chunks of media, and the chunks `behind` them.
 fn file(streams: &[Vec<u8>], media: &[Vec<u8>], behind: &[u8]) -> Vec<u8> {
     let head = list(b"hdrl", &[chunk(b"avih", &[0; 56]), streams.concat()].concat());
     let body = [&b"AVI "[..], &head, &chunk(b"JUNK", &[0; 7]), &list(b"movi", &media.concat()), behind].concat();
@@ -125,7 +125,7 @@ fn an_index_tells_chunks_that_are_samples() {
         assert!(movie.extraction.is_none());
         assert_media(&object, &movie);
     }
-    // Behind many chunks, few bytes are read.
+    // Few bytes of a file with many chunks are read.
     let long: Vec<_> = media().into_iter().cycle().take(7 * 1000).collect();
     let object = file(&streams, &long, &index(&long, 0));
     let (movie, read) = indexed(&object).unwrap();
@@ -183,7 +183,7 @@ fn indexes_of_opendml_tell_chunks_of_several_riff_chunks() {
     assert!(movie.extraction.is_none());
     assert_eq!(times(&movie, 0), [(0, true), (1001, false), (2002, true), (3003, false)]);
     assert_eq!(bytes(&object, &movie, 0), [&KEY[..], &OTHER, &KEY, &OTHER]);
-    // Places that are not of indexes.
+    // The super index names a place without an index.
     let (broken, _) = of(first, [first, next]);
     assert!(indexed(&broken).unwrap().0.extraction.is_some());
 }

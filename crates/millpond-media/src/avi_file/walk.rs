@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 /// Most bytes of a chunk whose data are read.
 const MOST_CHUNK: u64 = 16 << 20;
-/// Most bytes between two chunks that are searched. The walk ends behind them.
+/// Most bytes between two chunks that are searched for the next chunk. After these bytes the walk ends.
 const MOST_LOST: u64 = 16 << 20;
 /// Last bytes of the types of chunks with media: compressed and uncompressed pictures, and sound.
 const MEDIA: [&[u8; 2]; 3] = [b"dc", b"db", b"wb"];
@@ -27,14 +27,14 @@ pub(super) enum Walked {
 
 /// The walk over the chunks of one file.
 ///
-/// Lists and further RIFF chunks (OpenDML) are entered, and other chunks passed. Where no chunk begins, the walk goes on at the next
-/// bytes that look like the header of a chunk with media.
+/// The walk enters lists and further RIFF chunks (OpenDML), and passes other chunks. Where no chunk begins, the walk continues at
+/// the next bytes that look like the header of a chunk with media.
 #[derive(Debug)]
 pub(super) struct Walk {
     window: Window,
     /// Offset of the next byte that arrives.
     next: u64,
-    /// Streams whose chunks are read, by their numbers.
+    /// Whether the chunks of a stream are read, by the stream's number.
     played: [bool; MOST_STREAMS],
     is_lost: bool,
     /// Bytes that were passed since the last chunk.
@@ -43,7 +43,7 @@ pub(super) struct Walk {
     pub(super) passed: u64,
     /// Chunks of played streams that are too large to be read.
     pub(super) too_large: u64,
-    /// Whether the file ends within a chunk, and none follows it.
+    /// Whether the file ends within a chunk that no other chunk follows.
     pub(super) is_cut_short: bool,
 }
 
@@ -73,7 +73,7 @@ impl Walk {
 
     /// Takes the next bytes of the file.
     pub(super) fn push(&mut self, bytes: &Bytes) {
-        // Bytes of chunks that were passed.
+        // The first bytes may belong to chunks that were passed.
         let skip = self.window.held_to().saturating_sub(self.next);
         self.next = self.next.saturating_add(bytes.len() as u64);
         if skip < bytes.len() as u64 {
@@ -81,7 +81,7 @@ impl Walk {
         }
     }
 
-    /// Passes the bytes that the chunks so far have left behind. Returns the offset of the next byte that is needed.
+    /// Skips the bytes of passed chunks that have not arrived. Returns the offset of the next byte that is needed.
     pub(super) fn skip(&mut self) -> u64 {
         self.next = self.next.max(self.window.held_to());
         self.next
@@ -109,7 +109,7 @@ impl Walk {
                 continue;
             }
             if whole > self.window.left() {
-                // The rest of a file that is cut off, or a damaged header.
+                // The file is cut off here, or the header is damaged.
                 self.is_cut_short = true;
                 self.lose();
                 continue;
@@ -139,7 +139,7 @@ impl Walk {
         (MEDIA.contains(&&form) && self.played.get(number) == Some(&true)).then_some(number)
     }
 
-    /// Passes a byte, and begins to search.
+    /// Passes a byte, and begins to search for a chunk.
     fn lose(&mut self) {
         self.is_lost = true;
         self.pass(1);
@@ -156,7 +156,7 @@ impl Walk {
         let held = self.window.held();
         let (at, end) = (self.window.at(), self.window.end());
         let begins = |(place, bytes): (usize, &[u8])| {
-            // Most bytes are told apart by these.
+            // A quick check that rejects most bytes.
             let is_like = matches!(bytes, [b'0'..=b'9', b'0'..=b'9', b'd' | b'w', b'b' | b'c', ..]);
             let Some((kind, size)) = chunk::header(bytes).filter(|_| is_like) else { return false };
             let fits = at.saturating_add(place as u64 + CHUNK_HEADER).saturating_add(size) <= end;

@@ -1,4 +1,4 @@
-//! Streams with samples in each chunk: a picture, a frame of sound, or whole frames of PCM.
+//! Streams whose chunks are samples: a picture, a frame of sound, or whole frames of PCM.
 
 use super::{
     format::SelfDescribed,
@@ -14,8 +14,8 @@ use crate::{
         captions::CaptionSearch,
         make::Made,
         nal::{
-            NalSyntax,
-            picture_order::{self, PictureOrder},
+            self, NalSyntax,
+            picture_order::{PictureOrder, UNKNOWN_ORDER},
         },
     },
     error::MediaError,
@@ -34,17 +34,17 @@ pub(super) struct StreamChunk<'a> {
     pub(super) number: u64,
     /// Place of its data in the file.
     pub(super) place: ByteRange,
-    /// Whether the index says that decoding can begin with it; `None` without an index.
+    /// Whether decoding can begin with the chunk, as the index states; `None` without an index.
     pub(super) is_key: Option<bool>,
-    /// Its data, where they were read.
+    /// The chunk's data, if they were read.
     pub(super) data: Option<&'a [u8]>,
 }
 
-/// A stream with samples in each chunk.
+/// The reading of a stream whose chunks are samples.
 #[derive(Debug)]
 pub(super) struct WholeStream {
     kind: Kind,
-    /// Frames of an extracted object, with the bytes of the elementary stream so far.
+    /// Map of the frames in the extracted object, and the length of the elementary stream so far.
     source: ExtractedStreamBuilder,
     position: u64,
     /// First chunk with which decoding can begin.
@@ -59,7 +59,7 @@ enum Kind {
     Pcm { made: Made, clock: Timescale, units: PcmUnits, table: SampleTableBuilder },
 }
 
-/// Pictures of NAL units after their lengths.
+/// Pictures of NAL units, each after its length.
 #[derive(Debug)]
 struct Units {
     made: Made,
@@ -81,10 +81,10 @@ impl WholeStream {
         Self::of(Kind::Picture { codec, pace, table: PictureTable::new(pace.step), made: None })
     }
 
-    /// Creates a stream of pictures of NAL units after their lengths.
+    /// Creates a stream of pictures of NAL units, each after its length.
     ///
     /// # Errors
-    /// Their order can't be told.
+    /// The order of presentation is not known.
     pub(super) fn of_units(syntax: NalSyntax, made: Made, pace: Pace) -> Result<Self, MediaError> {
         let length_size = NalSyntax::of(&made.codec).map_or(4, |(_, length_size)| length_size);
         let mut order = PictureOrder::new(syntax, length_size);
@@ -94,9 +94,7 @@ impl WholeStream {
             _ => false,
         };
         if !is_known {
-            let found =
-                "H.264 whose picture order counts follow from frame numbers (pic_order_cnt_type 1), with B-frames,";
-            return Err(MediaError::unsupported("strf", 0, found));
+            return Err(MediaError::unsupported("strf", 0, UNKNOWN_ORDER));
         }
         let (table, captions) = (PictureTable::new(pace.step), CaptionSearch::default());
         Ok(Self::of(Kind::Units(Box::new(Units { made, syntax, length_size, pace, table, order, captions }))))
@@ -133,7 +131,7 @@ impl WholeStream {
         table + self.source.heap_bytes()
     }
 
-    /// First chunk with which decoding can begin, if its codec must be read from it.
+    /// First chunk with which decoding can begin, if the codec must be read from this chunk.
     pub(super) fn describes_itself(&self) -> Option<ByteRange> {
         self.first_key.filter(|_| matches!(self.kind, Kind::Picture { .. }))
     }
@@ -146,7 +144,7 @@ impl WholeStream {
         key_frame::delimiter(*codec, beginning) == 0
     }
 
-    /// Takes the next chunk. With an index, samples are ranges of the file. Otherwise they are appended to the extracted object.
+    /// Takes the next chunk. With an index, samples are ranges of the file. Without one, they are appended to the extracted object.
     pub(super) fn push(&mut self, chunk: StreamChunk<'_>, extracted: Option<&mut Extracted>) {
         if chunk.place.is_empty() {
             return;
@@ -219,14 +217,14 @@ impl WholeStream {
             Kind::Picture { codec, pace, table, made } => {
                 let made = made.unwrap_or_else(|| Err(why(format!("no key frame of {}", codec.name()))))?;
                 let table = table.finish().ok_or_else(|| why("no picture".to_owned()))?;
-                let (Pictures { samples, first }, clock, captions) = (table, pace.clock, None);
-                Ok(Finished { made, clock, samples, media_time: first, first, captions, descriptions, source, reason })
+                let (Pictures { samples, media_time, first }, clock, captions) = (table, pace.clock, None);
+                Ok(Finished { made, clock, samples, media_time, first, captions, descriptions, source, reason })
             }
             Kind::Units(units) => {
                 let Units { made, pace, table, captions, .. } = *units;
                 let table = table.finish().ok_or_else(|| why("no key frame".to_owned()))?;
-                let (Pictures { samples, first }, clock, captions) = (table, pace.clock, captions.finish());
-                Ok(Finished { made, clock, samples, media_time: first, first, captions, descriptions, source, reason })
+                let (Pictures { samples, media_time, first }, clock, captions) = (table, pace.clock, captions.finish());
+                Ok(Finished { made, clock, samples, media_time, first, captions, descriptions, source, reason })
             }
             Kind::Sound { made, clock, table, .. } | Kind::Pcm { made, clock, table, .. } => {
                 let (samples, captions) = (table.finish(), None);
@@ -243,7 +241,7 @@ impl WholeStream {
 impl Units {
     /// Whether decoding can begin with a picture.
     fn is_key(&self, picture: &[u8]) -> bool {
-        let mut units = picture_order::units(self.length_size, picture);
+        let mut units = nal::units(self.length_size, picture);
         units.any(|unit| self.syntax.is_entry_slice(unit) || self.syntax.is_recovery_point(unit))
     }
 }

@@ -2,7 +2,10 @@
 
 use crate::{
     bits::BitReader,
-    codec::{Codec, nal::NalSyntax},
+    codec::{
+        Codec,
+        nal::{self, NalSyntax},
+    },
 };
 
 /// Most NAL units or OBUs of a frame that are looked at: a frame with more counts as one that all others need.
@@ -71,7 +74,7 @@ impl Importance {
         let mut found: Option<Self> = None;
         let mut layer = 0;
         let mut count = 0;
-        for unit in units(length_size, frame) {
+        for unit in nal::units(length_size, frame) {
             count += 1;
             if count > MOST_UNITS {
                 return Self::BASE;
@@ -139,19 +142,6 @@ fn prefix_layer(unit: &[u8]) -> Option<u8> {
         [first, flags, _, ids, ..] if first & 0x1f == 14 && flags & 0x80 != 0 => Some(ids >> 5),
         _ => None,
     }
-}
-
-/// Returns the NAL units of a frame, up to the first one that is cut off.
-fn units(length_size: u8, frame: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = frame;
-    std::iter::from_fn(move || {
-        let (length, after) =
-            rest.split_at_checked(usize::from(length_size)).filter(|(length, _)| !length.is_empty())?;
-        let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
-        let (unit, after) = after.split_at_checked(length)?;
-        rest = after;
-        Some(unit)
-    })
 }
 
 /// Returns the type and the temporal layer of the first OBU, and the bytes after it.

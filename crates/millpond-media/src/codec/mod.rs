@@ -3,8 +3,8 @@
 //! Each codec family has a file. The result is a [`Codec`]: its [`parameter`](Codec::parameter) is for manifests, its
 //! configuration for transport streams. Init segments get their sample entry from `millpond-package`.
 //!
-//! A new codec is a variant of [`Codec`], a file in `audio/` or `video/`, and its sample entry in [`make`]. The table "Where something new goes"
-//! of `docs/design/architecture.md` names the files of containers, RTP and packaging.
+//! A new codec is a variant of [`Codec`], a file in `audio/` or `video/`, and its sample entry in [`make`]. The table "Where
+//! something new goes" of `docs/design/architecture.md` names the files of containers, RTP and packaging.
 
 pub mod audio;
 pub mod captions;

@@ -17,8 +17,8 @@ pub enum StreamForm {
     Ac3,
     /// Opus packets with control headers.
     Opus,
-    /// AAC in elements of LATM with LOAS sync (ISO/IEC 14496-3 1.7), one frame in each.
+    /// AAC in elements of LATM with LOAS sync (ISO/IEC 14496-3 1.7). Each element has one frame.
     Latm,
-    /// Frames as they are in samples.
+    /// The bytes of frames are those of samples.
     Plain,
 }

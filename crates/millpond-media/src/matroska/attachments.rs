@@ -1,4 +1,4 @@
-//! `Attachments` (RFC 9559 5.1.6): the place of a cover among the files that are attached to a segment. Their contents are passed.
+//! `Attachments` (RFC 9559 5.1.6): the place of a cover among the attached files of a segment. The files' contents are not read.
 
 use super::{
     ebml::{Header, Here, LONGEST_HEADER},
@@ -10,9 +10,9 @@ use crate::{
     window::Window,
 };
 
-/// Most attached files and their fields that are looked at.
+/// Most elements that are examined: attached files and their fields.
 const MOST_ELEMENTS: u32 = 256;
-/// Most reads of bytes for them. Fonts may take many megabytes.
+/// Most requests for attached files: fonts of many megabytes may lie between them.
 const MOST_READS: u32 = 4;
 /// Longest field that is read.
 const LONGEST_FIELD: u64 = 1024;
@@ -37,7 +37,7 @@ struct AttachedFile {
     data: Option<Artwork>,
 }
 
-/// Use of a picture, judged by its name (RFC 9559 21.1). Lower is better.
+/// Use of a picture, judged by its name (RFC 9559 21.1). The lowest rank is the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// `cover.jpg`.
@@ -75,8 +75,8 @@ impl Attachments {
         self.found.map(|(_, artwork)| artwork)
     }
 
-    /// Reads as far as the bytes of `window` allow. Returns how many bytes are needed from its position on; `None` where no further
-    /// ones are read.
+    /// Reads as far as the bytes of `window` allow. Returns the number of bytes that are needed from its position on; `None` at the
+    /// end of the walk.
     pub(super) fn step(&mut self, window: &mut Window) -> Option<u64> {
         loop {
             if self.file.as_ref().is_some_and(|file| window.at() >= file.end) {
@@ -127,7 +127,7 @@ impl Attachments {
 }
 
 impl AttachedFile {
-    /// Returns its picture, once all that tells about it is read.
+    /// Returns the file's picture, once its name, type and place are read.
     fn picture(&self) -> Option<(Rank, Artwork)> {
         let name = self.name.as_deref().filter(|_| self.is_image)?;
         Some((Rank::of(name), self.data?))
@@ -172,7 +172,7 @@ mod tests {
         element(ids::ATTACHED_FILE, &fields.concat())
     }
 
-    /// Walks over files at offset 100, with requests of `read` bytes. Returns the picture and the number of reads.
+    /// Walks over files at offset 100, with requests of `read` bytes. Returns the picture and the number of requests.
     fn walked(files: &[u8], read: u64) -> (Option<Artwork>, u32) {
         let end = 100 + files.len() as u64;
         let mut window = Window::new(100, end + 50, read);
@@ -202,7 +202,7 @@ mod tests {
         let end = 100 + (all.len() - files[4].len()) as u64;
         let expected = Artwork { range: ByteRange::new(end - large.len() as u64, end), kind: ImageKind::Jpeg };
         assert_eq!(walked(&all, 1 << 16), (Some(expected), 1));
-        // Contents are passed unread; a segment of many large files costs few reads.
+        // A segment of many large files costs few requests: contents are not read.
         let (found, reads) = walked(&all, 64);
         assert!(found.is_some() && reads <= MOST_READS, "{reads}");
         assert_eq!(walked(&files[..2].concat(), 1 << 16).0.map(|found| found.range.len()), Some(large.len() as u64));

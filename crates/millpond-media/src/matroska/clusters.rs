@@ -78,7 +78,7 @@ pub(super) struct Clusters {
     group: Option<Group>,
     /// Frames of the last block.
     frames: Vec<ByteRange>,
-    /// Bytes of its first frame that are available.
+    /// Available bytes of the first frame of the last block.
     available: Bytes,
     /// Tracks whose next frame is shown.
     shown: BTreeSet<u64>,
@@ -142,7 +142,7 @@ impl Clusters {
         &self.frames
     }
 
-    /// Beginning of the first frame of the block that was returned last, as far as it was read for other reasons.
+    /// Beginning of the first frame of the last block, as far as its bytes are available.
     pub(super) fn available(&self) -> &[u8] {
         &self.available
     }
@@ -173,7 +173,7 @@ impl Clusters {
     /// The job has ended, or too many places are damaged.
     pub(super) fn next(&mut self) -> Result<Event, MediaError> {
         if self.group.is_none() {
-            // It keeps all bytes of a request in memory.
+            // The slice would keep all bytes of its request in memory.
             self.available = Bytes::new();
         }
         loop {

@@ -32,7 +32,7 @@ const MOST_CHAPTER_BYTES: u64 = 256 << 10;
 const BEHIND: u64 = 8 << 10;
 /// Bytes read at an element that a `SeekHead` names.
 const NAMED: u64 = 64 << 10;
-/// Longest end of a segment that is read whole where it begins with the cues: a second request costs more than these bytes.
+/// Most bytes from the cues to the end of the segment that are requested at once: a second request costs more than these bytes.
 const LONGEST_END: u64 = 256 << 10;
 
 /// The elements of a segment before its clusters, and those that its `SeekHead` names, while they are read.
@@ -50,7 +50,7 @@ pub(super) struct Head {
     cues: Option<Vec<Cue>>,
     durations: Vec<TrackDuration>,
     chapters: Option<Vec<Chapter>>,
-    /// Attached files that are read.
+    /// The attached files, while they are read.
     attachments: Option<Attachments>,
     artwork: Option<Artwork>,
     /// Elements that `SeekHead` names, by their offsets.
@@ -225,7 +225,7 @@ impl Head {
         header.id == ids::TAGS && header.whole().is_some_and(|whole| self.window.bytes(whole).is_some())
     }
 
-    /// Reads attached files as far as the bytes allow, if the position is among them. Passes them at the end.
+    /// Reads attached files as far as the bytes allow, if the position is among them. After the search, passes the remaining files.
     fn attached(&mut self) -> Next {
         let Some(files) = &mut self.attachments else { return Next::On };
         if let Some(size) = files.step(&mut self.window) {

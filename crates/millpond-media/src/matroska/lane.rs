@@ -87,7 +87,7 @@ impl Lane {
         }
     }
 
-    /// Searches a picture, of which the beginning is available, for captions.
+    /// Searches the beginning of a picture for captions.
     pub(super) fn search_captions(&mut self, picture: &[u8]) {
         if let State::Read(parts) = &self.state
             && let Some(form) = NalSyntax::of(&parts.made.codec)

@@ -62,7 +62,7 @@ impl Stretch {
         self.clusters.frames()
     }
 
-    /// Beginning of the first frame of the block that was returned last, as far as it was read for other reasons.
+    /// Beginning of the first frame of the last block, as far as its bytes are available.
     pub(super) fn available(&self) -> &[u8] {
         self.clusters.available()
     }

@@ -1,11 +1,11 @@
-//! Artwork: a picture that a file has beside its media, such as a cover or poster. The index has its place alone.
+//! Artwork: a picture beside the media of a file, such as a cover or poster. The index has only the picture's place.
 
 use crate::units::ByteRange;
 use serde::{Deserialize, Serialize};
 
-/// Most bytes of a picture. Larger ones count for nothing.
+/// Most bytes of a picture. Larger pictures are ignored.
 const MOST_BYTES: u64 = 16 << 20;
-/// Bytes that tell the format of an image.
+/// Bytes that show the format of an image.
 pub(crate) const MAGIC: usize = 12;
 
 /// Format of an image.
@@ -23,8 +23,7 @@ impl ImageKind {
     /// All formats.
     pub const ALL: [Self; 3] = [Self::Jpeg, Self::Png, Self::Webp];
 
-    /// Returns the format of an image that begins with `head`, whose first twelve bytes tell it. What a file calls the image counts
-    /// for nothing.
+    /// Returns the format of an image that begins with `head`; twelve bytes suffice. The media type that the file states is ignored.
     #[must_use]
     pub fn of_bytes(head: &[u8]) -> Option<Self> {
         let head: &[u8; MAGIC] = head.first_chunk()?;
@@ -60,14 +59,14 @@ impl ImageKind {
 /// A picture in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artwork {
-    /// Its bytes in the object: a whole image file.
+    /// Place of the picture in the object: a whole image file.
     pub range: ByteRange,
-    /// Its format.
+    /// Format of the picture.
     pub kind: ImageKind,
 }
 
 impl Artwork {
-    /// Returns the picture at `range`, whose first bytes are `head`. `None` where it is no image of a known format, or is too large.
+    /// Returns the picture at `range`, whose first bytes are `head`. `None` if its format is not known or it is too large.
     pub(crate) fn of(range: ByteRange, head: &[u8]) -> Option<Self> {
         let fits = (MAGIC as u64..=MOST_BYTES).contains(&range.len());
         let kind = ImageKind::of_bytes(head).filter(|_| fits)?;
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn large_pictures_count_for_nothing() {
+    fn large_pictures_are_ignored() {
         let of = |length| Artwork::of(ByteRange::at(100, length), b"\x89PNG\r\n\x1a\n\0\0\0\r");
         assert_eq!(of(MOST_BYTES), Some(Artwork { range: ByteRange::at(100, MOST_BYTES), kind: ImageKind::Png }));
         assert_eq!([of(MOST_BYTES + 1), of(11), of(0)], [None; 3]);

@@ -5,7 +5,7 @@
 //! frames of a track have rising places in it, and so have their bytes in the track's elementary stream.
 //!
 //! The chunks of AVI files hold frames in other forms than samples, such as the byte stream format, and parts of frames of sound. A
-//! chunk then stands for a PES packet, with all its bytes as payload.
+//! chunk is treated like a PES packet whose bytes are all payload.
 
 use crate::{
     codec::StreamForm,
@@ -36,12 +36,12 @@ pub enum PacketForm {
     Timed,
     /// Packets before 16 bytes of Reed-Solomon parity (ETSI EN 300 429).
     Parity,
-    /// No packets: each unit is a range of the file, the data of a chunk of AVI.
+    /// No packets: each unit is a range of the file, such as the data of an AVI chunk.
     Chunks,
 }
 
 impl PacketForm {
-    /// Bytes from the beginning of a packet to that of the next; 0 without packets.
+    /// Bytes from the beginning of a packet to the beginning of the next; 0 without packets.
     #[must_use]
     pub const fn stride(self) -> u64 {
         match self {
@@ -106,8 +106,8 @@ impl Extraction {
         self.zero
     }
 
-    /// Whether a track lacks the first frames of its stream, because most of its frames are of another kind. The beginning of the file
-    /// alone, in which those are the only ones, then has other samples.
+    /// Whether a track lacks the first frames of its stream, because most of its frames are of another kind. An index of the file's
+    /// beginning alone then has other samples: it keeps these first frames.
     #[must_use]
     pub fn begins_otherwise(&self) -> bool {
         self.begins_otherwise

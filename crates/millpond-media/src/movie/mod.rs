@@ -43,9 +43,9 @@ pub struct Movie {
     pub clips: Vec<Track>,
     /// Chapters, in the order of their times. Those of Matroska files count from the segment's time 0.
     pub chapters: Vec<Chapter>,
-    /// Place of the picture that the file has beside its media: a cover or poster.
+    /// Place of the file's cover or poster.
     pub artwork: Option<Artwork>,
-    /// Programmes of a transport stream, in the order of its association table; none in other files.
+    /// Programmes of a transport stream, in the order of its association table; empty for other files.
     pub programmes: Vec<FileProgramme>,
     /// Tracks left out, and tracks whose samples end early (also in `tracks`), each with the reason. Other tracks are
     /// not affected.
@@ -150,7 +150,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// Returns an edit that presents nothing, for ticks of the movie.
+    /// Returns an edit that presents nothing for `duration` ticks of the movie.
     const fn empty(duration: u64) -> Self {
         Self { duration, media_time: None }
     }
@@ -190,7 +190,7 @@ impl Movie {
         }
     }
 
-    /// Returns the movie with its tracks presented later, by ticks of 90 kHz. Its sound has the name `sound`, if there is one.
+    /// Returns the movie with all tracks delayed by `ticks` of 90 kHz. `sound`, if present, becomes the name of its sound tracks.
     #[must_use]
     pub fn later(&self, ticks: u64, sound: Option<&str>) -> Self {
         let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);

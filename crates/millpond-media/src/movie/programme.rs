@@ -1,19 +1,19 @@
-//! Programmes of a transport stream file: one of them is the movie, and the others can be chosen instead.
+//! Programmes of a transport stream file: one programme is the movie, and another can be chosen instead.
 
 use serde::{Deserialize, Serialize};
 
 /// A programme of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileProgramme {
-    /// `program_number`, by which it is chosen.
+    /// `program_number`, which chooses the programme.
     pub number: u16,
-    /// Name in the service description table, where the file has one.
+    /// Name in the service description table, if the file has the table.
     pub name: Option<String>,
-    /// Codings of its streams, such as `H.264, AAC in ADTS, teletext`.
+    /// Codings of the programme's streams, such as `H.264, AAC in ADTS, teletext`.
     pub streams: String,
-    /// Whether it has pictures or sound that can be read.
+    /// Whether the programme has pictures or sound that can be read.
     pub is_playable: bool,
-    /// Whether it is the movie.
+    /// Whether the programme is the movie.
     pub is_chosen: bool,
 }
 

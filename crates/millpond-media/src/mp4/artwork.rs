@@ -1,15 +1,15 @@
-//! Artwork of MP4: `covr` in the list of metadata that iTunes and its followers write (QuickTime File Format, "Metadata Item List Atom").
+//! Artwork of MP4: `covr` in the list of metadata in the form of iTunes (QuickTime File Format, "Metadata Item List Atom").
 
 use crate::{boxes::Node, movie::artwork::Artwork, units::ByteRange};
 
-/// Most pictures that are looked at.
+/// Most pictures that are examined.
 const MOST_PICTURES: usize = 32;
-/// Bytes of version and flags, which `meta` has in ISO files and not in QuickTime's.
+/// Bytes of version and flags. The `meta` box of ISO files has them, that of QuickTime has not.
 const FULL: usize = 4;
-/// Bytes of a value's type and locale before it.
+/// Bytes of type and locale before a value.
 const VALUE_HEADER: usize = 8;
 
-/// Returns the first picture of a movie box that is an image of a known format.
+/// Returns the first picture of a movie box whose format is known.
 pub(crate) fn listed(moov: &Node<'_>) -> Option<Artwork> {
     let meta = moov.child(b"udta")?.child(b"meta")?;
     let list = meta.child_after(FULL, b"ilst").or_else(|| meta.child(b"ilst"))?;

@@ -205,7 +205,7 @@ impl MovieDraft {
             let (path, offset, cut_short) = ("moov".to_owned(), self.moov_offset, self.cut_short);
             return Err(MediaError::NoPlayableTrack { path, offset, found, cut_short });
         }
-        // Its place is in this object, and the media are in the other one.
+        // A movie has places in one object alone. The artwork lies in this object, external media in another.
         let artwork = self.artwork.filter(|_| self.external_media.is_none());
         Ok(Movie {
             timescale: self.timescale,

@@ -39,7 +39,7 @@ pub(super) struct Flac {
     /// Sample entry and properties of the stream.
     stream: Option<(Made, StreamInfo)>,
     blocks: u32,
-    /// The best picture of the blocks.
+    /// The best picture among the metadata blocks.
     picture: Option<TaggedPicture>,
     /// Whether metadata blocks follow.
     is_at_frames: bool,

@@ -7,10 +7,10 @@ use crate::{bits::BitReader, movie::artwork::Artwork, units::ByteRange};
 pub(super) const PICTURE: u8 = 6;
 /// Bytes of a block that are read: its texts, and the beginning of the image.
 pub(super) const LOOKED: u64 = 4096;
-/// Bits of width, height, depth and number of colours.
+/// Size of the fields width, height, depth and number of colours, in bits.
 const FACTS: usize = 4 * 32;
 
-/// Returns the picture of a block at `place`, which begins with `body`.
+/// Returns the picture of a block whose body is at `place` and begins with `body`.
 pub(super) fn picture(body: &[u8], place: ByteRange) -> Option<TaggedPicture> {
     let mut fields = BitReader::new(body);
     let is_front = fields.bits(32)? == FRONT_COVER;

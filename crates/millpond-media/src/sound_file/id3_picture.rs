@@ -1,18 +1,18 @@
-//! Pictures in tags: `APIC` of ID3v2.3 and 2.4, `PIC` of ID3v2.2 (id3.org). Frames without pictures are passed unread. Tags and frames
-//! that are unsynchronised, compressed or encrypted count for nothing: their pictures are no ranges of the file.
+//! Pictures in tags: `APIC` of ID3v2.3 and 2.4, `PIC` of ID3v2.2 (id3.org). Frames without pictures are not read. Tags and frames
+//! that are unsynchronised, compressed or encrypted are ignored: their pictures are no ranges of the file.
 
 use crate::{movie::artwork::Artwork, units::ByteRange, window::Window};
 
 /// Bytes of the header of a tag.
 const TAG_HEADER: u64 = 10;
-/// Flags of a tag: all frames are unsynchronised; an extended header follows (in 2.2 the tag is compressed).
+/// Flags of a tag: its frames are unsynchronised; an extended header follows. In 2.2 the second flag states compression.
 const UNSYNCHRONISED: u8 = 0x80;
 const EXTENDED: u8 = 0x40;
 /// Bytes of a picture's frame that are read: its description, and the beginning of the image.
 const LOOKED: u64 = 4096;
 /// Most frames of a tag.
 const MOST_FRAMES: u32 = 256;
-/// Most reads of bytes within a tag.
+/// Most requests for bytes of a tag.
 const MOST_READS: u32 = 8;
 /// Picture type of a front cover.
 pub(super) const FRONT_COVER: u32 = 3;
@@ -32,21 +32,21 @@ pub(super) struct PictureSearch {
 /// A picture in a tag or metadata block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TaggedPicture {
-    /// Whether it is the front cover.
+    /// Whether the picture is the front cover.
     pub(super) is_front: bool,
     pub(super) artwork: Artwork,
 }
 
 impl TaggedPicture {
-    /// Returns the better one of two: a front cover, else the first.
+    /// Returns the better of two pictures: a front cover, or else the first.
     pub(super) fn better(known: Option<Self>, other: Self) -> Self {
         known.filter(|known| known.is_front || !other.is_front).unwrap_or(other)
     }
 }
 
 impl PictureSearch {
-    /// Creates a search in the tag at `at` of `size` bytes in all, whose first bytes are `head`. `None` for other tags than ID3v2, and
-    /// for those that are not searched.
+    /// Creates a search in the tag at `at`, whose first bytes are `head` and whose size with its header is `size`. `None` if the tag
+    /// is no ID3v2 tag, or its pictures are no ranges of the file.
     pub(super) fn of(head: &[u8], at: u64, size: u64) -> Option<Self> {
         let [b'I', b'D', b'3', version @ 2..=4, _, flags, ..] = *head else { return None };
         let is_coded = flags & UNSYNCHRONISED != 0 || (version == 2 && flags & EXTENDED != 0);
@@ -70,7 +70,7 @@ impl PictureSearch {
         self.found.map(|found| found.artwork)
     }
 
-    /// Reads as far as the bytes of `window` allow. Returns how many bytes are needed from its position on; `None` at the end.
+    /// Reads as far as the bytes of `window` allow. Returns the number of bytes needed from its position on; `None` at the end.
     pub(super) fn step(&mut self, window: &mut Window) -> Option<u64> {
         while !self.found.is_some_and(|found| found.is_front) {
             let room = self.end.saturating_sub(window.at());
@@ -111,7 +111,7 @@ impl PictureSearch {
         (self.reads <= MOST_READS).then_some(size)
     }
 
-    /// Returns the bytes of an extended header. The size of 2.4 counts itself, that of 2.3 does not.
+    /// Returns the size of an extended header with its size field, which only version 2.4 counts.
     fn extended_size(&self, bytes: &[u8]) -> Option<u64> {
         let bytes = bytes.first_chunk()?;
         if self.version == 4 { synchsafe(*bytes) } else { Some(u64::from(u32::from_be_bytes(*bytes)) + 4) }
@@ -122,7 +122,7 @@ impl PictureSearch {
 struct Frame {
     /// Bytes behind the header.
     size: u64,
-    /// Whether it has a picture as it is.
+    /// Whether the frame has a picture that is neither compressed nor encrypted.
     is_picture: bool,
 }
 
@@ -137,13 +137,13 @@ impl Frame {
         let (name, rest) = bytes.split_first_chunk::<4>()?;
         let (size, flags) = rest.split_first_chunk::<4>()?;
         let size = if version == 4 { synchsafe(*size)? } else { u64::from(u32::from_be_bytes(*size)) };
-        // The second byte of the flags says how the body is coded.
+        // The second byte of the flags states compression, encryption and the like.
         let is_plain = flags.get(1).is_some_and(|form| *form == 0);
         (size > 0 && name[0] != 0).then_some(Self { size, is_picture: name == b"APIC" && is_plain })
     }
 }
 
-/// Reads a number of seven bits a byte.
+/// Reads a number whose bytes have seven bits each.
 fn synchsafe(bytes: [u8; 4]) -> Option<u64> {
     let is_valid = bytes.iter().all(|byte| byte & 0x80 == 0);
     is_valid.then(|| bytes.iter().fold(0, |number, byte| number << 7 | u64::from(*byte)))

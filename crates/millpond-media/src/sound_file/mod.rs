@@ -57,7 +57,7 @@ pub(crate) fn reader(head: &[u8]) -> Option<Box<dyn FileReader>> {
 struct SoundFile {
     /// Tags that were passed.
     tags: u32,
-    /// The tag whose pictures are searched.
+    /// Search for a picture in the current tag.
     pictures: Option<PictureSearch>,
     artwork: Option<Artwork>,
     /// Reader of the format, once that is known.
@@ -97,7 +97,8 @@ impl FileReader for SoundFile {
 }
 
 impl SoundFile {
-    /// Searches the pictures of a tag as far as the bytes allow, and passes it. Returns how many bytes are needed.
+    /// Searches the current tag for a picture as far as the bytes allow, then passes the tag. Returns the number of bytes that are
+    /// needed.
     fn search(&mut self, window: &mut Window) -> Option<u64> {
         let search = self.pictures.as_mut()?;
         if let Some(size) = search.step(window) {
@@ -110,7 +111,7 @@ impl SoundFile {
         None
     }
 
-    /// Passes a tag. Of its bytes, those of a picture's description are read.
+    /// Passes a tag, or begins the search for a picture in it.
     fn pass(&mut self, size: u64, window: &mut Window) -> Result<(), MediaError> {
         self.tags += 1;
         if self.tags > MOST_TAGS {

@@ -1,7 +1,7 @@
 //! Announces the page on the local network, by multicast DNS (RFC 6762) and service discovery (RFC 6763).
 //!
-//! Browsers of services list the name, and `NAME.local` is an address for people. The responder has its own thread, which sleeps
-//! until somebody asks.
+//! Browsers of services list the name, and `NAME.local` is the host in the page's URL. The responder has a thread of its own, which
+//! wakes for queries, and every 5 seconds to look for other interfaces and addresses.
 
 mod name;
 mod settings;
@@ -12,7 +12,7 @@ pub use settings::AnnounceSettings;
 use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
 use std::net::{IpAddr, SocketAddr};
 
-/// The type of web pages (RFC 6763, IANA's registry of service names).
+/// Service type of web pages (RFC 6763, IANA's registry of service names).
 const SERVICE: &str = "_http._tcp.local.";
 
 /// Why the page can't be announced.
@@ -26,7 +26,7 @@ pub(crate) enum AnnounceError {
     Responder(#[from] mdns_sd::Error),
 }
 
-/// A name that is announced until [`end`](Self::end).
+/// A name that is announced until [`end`](Self::end). Dropped without it, the name stays announced until the process ends.
 pub(crate) struct Announcement {
     daemon: ServiceDaemon,
     name: AnnouncedName,
@@ -37,7 +37,8 @@ impl Announcement {
     /// Announces the page that a listener serves.
     ///
     /// # Errors
-    /// Other devices can't reach the listener, or the system gives no thread.
+    /// Other devices can't reach the listener, or the system gives no thread. Errors of sockets are not among them: the thread
+    /// opens its sockets later.
     pub(crate) fn start(name: AnnouncedName, listener: SocketAddr) -> Result<Self, AnnounceError> {
         let ip = listener.ip().to_canonical();
         if ip.is_loopback() {
@@ -60,14 +61,14 @@ impl Announcement {
         format!("http://{}:{}/", self.name.host().trim_end_matches('.'), self.listener.port())
     }
 
-    /// Takes the name back: other devices forget it at once (RFC 6762 10.1).
+    /// Takes the name back, and waits for nothing. Other devices forget the name within a second (RFC 6762 10.1).
     pub(crate) fn end(self) {
         // An error says that the responder has ended.
         let _ = self.daemon.shutdown();
     }
 }
 
-/// The service of a page. A listener on all addresses is announced with those of each interface, as they change.
+/// Makes the service of a page. For a listener on all addresses, the responder announces the current addresses of each interface.
 fn service(name: &AnnouncedName, ip: IpAddr, port: u16) -> Result<ServiceInfo, mdns_sd::Error> {
     let properties = [("path", "/")];
     let addresses: &[IpAddr] = if ip.is_unspecified() { &[] } else { &[ip] };

@@ -31,7 +31,7 @@ impl AnnouncedName {
         &self.0
     }
 
-    /// The host name of the server: letters, digits and dashes of the name (RFC 952), below `local.`.
+    /// Returns the host name of the server below `local.`: letters and digits of the name, with dashes between (RFC 952).
     #[must_use]
     pub fn host(&self) -> String {
         let mut label = String::new();

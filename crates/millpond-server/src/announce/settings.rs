@@ -6,7 +6,7 @@ use millpond_settings::{At, Host, Setting, Settings, value::Form};
 /// The name by which devices of the local network find the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnnounceSettings {
-    /// The name; `None` where nothing is announced.
+    /// The page's name; `None` announces nothing.
     pub name: Option<AnnouncedName>,
 }
 

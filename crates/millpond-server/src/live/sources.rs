@@ -73,7 +73,7 @@ pub(crate) struct Sources {
 /// Segments that a playlist lists at least.
 const LISTED: u32 = 6;
 
-/// Returns how streams are cut by these settings, and that manifests announce captions by a rule.
+/// Returns how streams are cut by these settings, with the rule by which their manifests announce captions.
 pub(crate) fn window_options(settings: &LiveSettings, captions: &Arc<CaptionRule>) -> WindowOptions {
     let LiveSettings { part, segment, window, .. } = *settings;
     let (listed, captions) = (window.max(segment * LISTED), captions.clone());

@@ -5,7 +5,7 @@ use crate::{announce::Announcement, config::Config};
 use millpond_connections::Listener;
 
 impl Running {
-    /// Announces the page as a configuration has it, and takes another name back.
+    /// Announces the page by the name of a configuration. Takes an earlier name back if the name or the listener is another one.
     pub(super) fn announce(&self, sockets: &mut Sockets, config: &Config) {
         let listener = sockets.listeners.get("http").and_then(Listener::address);
         let wanted = config.announce.name.clone().zip(listener);
@@ -29,7 +29,7 @@ impl Running {
         }
     }
 
-    /// Takes the announced name back, unless another process serves it now.
+    /// Takes the announced name back. After an upgrade the name stays: the other process announces it.
     pub(super) fn end_announcement(&self) {
         if let Some(announcement) = self.sockets().announcement.take()
             && !self.has_handed_over()

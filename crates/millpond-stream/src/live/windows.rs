@@ -33,7 +33,7 @@ const LATE: Duration = Duration::from_secs(15);
 /// Most windows that stay so.
 const MOST_LATE: usize = 64;
 
-/// How a stream is cut, which segments are kept, and what manifests announce.
+/// How a stream is cut, which segments are kept, and which captions manifests announce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowOptions {
     /// Longest part; `None` makes each segment one part.

@@ -1,4 +1,4 @@
-//! The newest key frame of a stream that runs, for pictures of it. Looking at it keeps no stream running, and opens none.
+//! The newest key frame of a running stream, for snapshots. Reading it opens no stream, and keeps none running.
 
 use super::Streams;
 use crate::Format;
@@ -14,8 +14,8 @@ pub struct NewestKeyFrame {
 }
 
 impl Streams {
-    /// Returns the newest key frame of the stream of a path. `None` while the stream does not run, and where its frames since the last key
-    /// frame are too many to be kept.
+    /// Returns the newest key frame of the stream of a path. `None` while the stream does not run, and if the frames since its last
+    /// key frame are too many to be kept.
     pub(crate) fn key_frame(&self, path: &str) -> Option<NewestKeyFrame> {
         let fork = self.fork(path)?;
         let frame = fork.key_frame()?;

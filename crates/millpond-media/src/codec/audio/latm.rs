@@ -165,8 +165,8 @@ impl LatmReader {
     }
 }
 
-/// Returns the frame of an `AudioMuxElement` that has only one, and whose configuration is in it or in an earlier one: the length of a
-/// frame stands before it, so the configuration is not needed.
+/// Returns the frame of an `AudioMuxElement` with a single frame. The length of the frame stands before it, so an element without
+/// configuration can be read too.
 pub(crate) fn only_frame(element: &[u8]) -> Option<Vec<u8>> {
     let mut bits = BitReader::new(element);
     // useSameStreamMux

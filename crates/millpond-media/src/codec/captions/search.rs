@@ -13,7 +13,7 @@ pub struct CaptionSearch {
 }
 
 impl CaptionSearch {
-    /// Examines a picture of NAL units, each after its length in `length_size` bytes. It may be truncated.
+    /// Examines a picture of NAL units, each after its length in `length_size` bytes. The picture may be truncated.
     pub fn picture(&mut self, (syntax, length_size): (NalSyntax, u8), picture: &[u8]) {
         let mut rest = picture;
         while let Some((field, after)) = rest.split_at_checked(usize::from(length_size).max(1)) {
@@ -30,7 +30,7 @@ impl CaptionSearch {
         self.found
     }
 
-    /// Returns the channels of a search that could not examine all pictures; `None` where none was found.
+    /// Returns the channels of a search that did not examine all pictures; `None` if it found no channel.
     #[must_use]
     pub fn partial(&self) -> Option<CaptionChannels> {
         Some(self.found).filter(|found| !found.is_empty())

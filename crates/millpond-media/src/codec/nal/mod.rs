@@ -173,6 +173,19 @@ fn message_field(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::try_from(full).ok()?.saturating_mul(255).saturating_add(u32::from(*last)), rest))
 }
 
+/// Returns the NAL units of a frame, each after its length in `length_size` bytes, up to the first unit that is cut off.
+pub(crate) fn units(length_size: u8, frame: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = frame;
+    std::iter::from_fn(move || {
+        let (length, after) =
+            rest.split_at_checked(usize::from(length_size)).filter(|(length, _)| !length.is_empty())?;
+        let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+        let (unit, after) = after.split_at_checked(length)?;
+        rest = after;
+        Some(unit)
+    })
+}
+
 /// Returns the first bytes of a unit without `emulation_prevention_three_byte` (7.4.1).
 pub(crate) fn unescaped(unit: &[u8]) -> Vec<u8> {
     let unit = &unit[..unit.len().min(MOST_SUPPLEMENT)];

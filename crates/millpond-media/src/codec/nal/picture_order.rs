@@ -1,9 +1,9 @@
 //! Picture order counts: the order in which pictures of H.264 (8.2.1) and H.265 (8.3.1) are shown.
 //!
-//! Containers without times of presentation, such as AVI, leave the order to the slices. A count that an operation resets within a
-//! sequence (`memory_management_control_operation` 5 of H.264) is not followed: no usual encoder writes one.
+//! Containers without times of presentation, such as AVI, leave the order to the slices. Resets of the count within a sequence
+//! (`memory_management_control_operation` 5 of H.264) are ignored: usual encoders write none.
 
-use super::{NalSyntax, set_kind::SetKind, unescaped};
+use super::{NalSyntax, set_kind::SetKind, unescaped, units};
 use crate::{
     bits::BitReader,
     codec::{
@@ -13,53 +13,56 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// Bytes of a slice that hold the fields that are read.
+/// Bytes of a slice that hold all fields read here.
 const SLICE_HEADER: usize = 48;
-/// Bytes of a picture parameter set that hold them.
+/// Bytes of a picture parameter set that hold all fields read here.
 const PICTURE_SET: usize = 16;
 /// Most bits of a field: 16, as the standards state.
 const MOST_BITS: u32 = 16;
+/// Pictures whose order [`PictureOrder`] does not know, as errors name them.
+pub(crate) const UNKNOWN_ORDER: &str =
+    "H.264 whose picture order counts follow from frame numbers (pic_order_cnt_type 1), with B-frames,";
 
 /// Place of a picture in the order of presentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PicturePlace {
-    /// Whether all pictures before it are shown before it, and counts begin anew.
+    /// Whether counts begin anew with the picture, so that all earlier pictures are shown before it.
     pub(crate) begins: bool,
-    /// Picture order count: pictures up to the next one that begins are shown in its order.
+    /// Picture order count. Pictures are shown in the order of their counts, up to the next picture that begins anew.
     pub(crate) count: i64,
 }
 
-/// Reads the order counts of pictures in the order of decoding.
+/// Reads the order counts of pictures, which arrive in the order of decoding.
 #[derive(Debug)]
 pub(crate) struct PictureOrder {
     syntax: NalSyntax,
     length_size: u8,
     sequences: BTreeMap<u8, PictureSequence>,
     pictures: BTreeMap<u32, PictureSet>,
-    /// Most and least significant part of the count of the picture to which the next one is related.
+    /// Most and least significant part of the count of the last anchor (`prevPicOrderCntMsb`, `prevPicOrderCntLsb`).
     before: (i64, i64),
     /// Count of the last picture; `None` before the first one.
     last: Option<i64>,
 }
 
-/// Fields of a picture parameter set.
+/// The fields of a picture parameter set that are needed to read slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PictureSet {
     sequence: u8,
-    /// Bits of a slice of H.265 between its first fields and its type (`num_extra_slice_header_bits`).
+    /// Bits before the type in a slice of H.265 (`num_extra_slice_header_bits`).
     extra_bits: usize,
-    /// Whether slices of H.265 say that they are not shown (`output_flag_present_flag`).
+    /// Whether slices of H.265 state if their picture is shown (`output_flag_present_flag`).
     has_output_flag: bool,
 }
 
-/// Fields of a slice.
+/// The fields of a slice that lead to the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slice {
     /// Whether counts begin anew.
     begins: bool,
-    /// Whether the least significant part of the next count is related to this one's.
+    /// Whether the next counts are derived from the count of this slice's picture.
     is_anchor: bool,
-    /// Least significant bits of the count and their number; `None` where pictures are shown as they are decoded.
+    /// Least significant bits of the count and their number; `None` if pictures are shown in the order of decoding.
     stated: Option<(i64, u32)>,
 }
 
@@ -70,7 +73,8 @@ impl PictureOrder {
         Self { syntax, length_size, sequences, pictures, before: (0, 0), last: None }
     }
 
-    /// Takes parameter sets. Returns `false` if the order of their pictures can't be told: it follows from a cycle of frame numbers.
+    /// Takes parameter sets. Returns `false` if their pictures have counts that follow from a cycle of frame numbers, which is not
+    /// supported.
     pub(crate) fn describe<'a>(&mut self, sets: impl IntoIterator<Item = &'a [u8]>) -> bool {
         let mut is_known = true;
         for set in sets {
@@ -92,7 +96,7 @@ impl PictureOrder {
         is_known
     }
 
-    /// Returns the place of the next picture. One whose slices can't be read is taken to follow the one before it.
+    /// Returns the place of the next picture. A picture whose slices can't be read is shown after the picture decoded before it.
     pub(crate) fn next(&mut self, picture: &[u8]) -> PicturePlace {
         let slice = units(self.length_size, picture).find(|unit| self.syntax.is_slice(unit));
         let read = slice.and_then(|slice| match self.syntax {
@@ -121,7 +125,7 @@ impl PictureOrder {
         PicturePlace { begins, count }
     }
 
-    /// Returns the syntax of slices under a sequence parameter set, and whether its pictures are shown as they are decoded.
+    /// Returns the syntax of slices under a sequence parameter set, and whether pictures are shown in the order of decoding.
     fn order(&self, sequence: u8) -> Option<(OrderSyntax, bool)> {
         let sequence = self.sequences.get(&sequence)?;
         let order = sequence.order?;
@@ -169,7 +173,7 @@ impl PictureOrder {
         bits.skip(if (16..=23).contains(&kind) { 1 } else { 0 })?;
         let set = self.pictures.get(&bits.golomb()?)?;
         let (order, is_as_decoded) = self.order(set.sequence)?;
-        // IDR and BLA pictures. Leading pictures, and those to which none of their sub-layer refers, are no anchors (8.3.1).
+        // Counts begin anew at IDR and BLA pictures. Leading pictures and sub-layer non-reference pictures are no anchors (8.3.1).
         let is_idr = matches!(kind, 19 | 20);
         let begins = is_idr || matches!(kind, 16..=18);
         let is_anchor = layer == 1 && !matches!(kind, 6..=9) && !(kind <= 14 && kind.is_multiple_of(2));
@@ -187,7 +191,8 @@ impl PictureOrder {
     }
 }
 
-/// Returns the most significant part of a count (H.264 8-3, H.265 8-1). `before` are both parts of the anchor's count.
+/// Returns the most significant part of a count (H.264 8-3, H.265 8-1). The first argument has both parts of the anchor's count.
+/// `most` is the number of values of the least significant part.
 fn high_part((high, before): (i64, i64), low: i64, most: i64) -> i64 {
     match low.saturating_sub(before) {
         step if step <= -most / 2 => high.saturating_add(most),
@@ -200,7 +205,7 @@ fn width_of(bits: u32) -> Option<usize> {
     usize::try_from(bits).ok().filter(|_| bits <= MOST_BITS)
 }
 
-/// Reads a picture parameter set (H.264 7.3.2.2, H.265 7.3.2.3.1); returns its identifier too.
+/// Reads a picture parameter set (H.264 7.3.2.2, H.265 7.3.2.3.1). Returns its identifier and fields.
 fn picture_set(syntax: NalSyntax, set: &[u8]) -> Option<(u32, PictureSet)> {
     let bytes = unescaped(set.get(..PICTURE_SET).unwrap_or(set));
     let mut bits = BitReader::new(&bytes);
@@ -215,18 +220,6 @@ fn picture_set(syntax: NalSyntax, set: &[u8]) -> Option<(u32, PictureSet)> {
     Some((id, PictureSet { sequence, extra_bits: bits.bits(3)? as usize, has_output_flag }))
 }
 
-/// Returns the NAL units of a picture, up to the first one that is cut off.
-pub(crate) fn units(length_size: u8, picture: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = picture;
-    std::iter::from_fn(move || {
-        let (length, after) = rest.split_at_checked(usize::from(length_size.max(1)))?;
-        let length = length.iter().fold(0_usize, |length, byte| length << 8 | usize::from(*byte));
-        let (unit, after) = after.split_at_checked(length)?;
-        rest = after;
-        Some(unit)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,11 +232,11 @@ mod tests {
         assert_eq!(high_part((16, 2), 6, 16), 16);
     }
 
-    /// libx264 with two B-frames: I, P, b, b. The sets are those of a stream whose `frame_num` and counts have 4 and 5 bits.
+    /// The order of libx264 with two B-frames: I, P, b, b.
     #[test]
     fn b_frames_are_shown_before_the_picture_that_they_follow() {
         let mut order = PictureOrder::new(NalSyntax::Avc, 4);
-        // Constraint-free High profile, 16 x 16: chroma 4:2:0, 8 bits, frame_num of 4 bits, counts of 6 bits.
+        // High profile without constraints, 16 x 16: chroma 4:2:0, 8 bits, frame_num of 4 bits, counts of 6 bits.
         let sps = made(&[
             (8, 0x67),
             (8, 100),

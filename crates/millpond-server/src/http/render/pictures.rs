@@ -36,7 +36,7 @@ const MOST_BYTES: u64 = 8 << 20;
 const UNDECODABLE: Duration = Duration::from_secs(60);
 /// Memory that a remembered failure takes, in bytes.
 const FAILURE: u64 = 512;
-/// Variance of luma from which on a picture shows something: a standard deviation of ten.
+/// Least variance of luma of a picture that is not blank: a standard deviation of ten.
 const SHOWS_SOMETHING: u64 = 100;
 /// Quality of the images, from 1 to 100.
 const QUALITY: u8 = 72;
@@ -148,7 +148,7 @@ impl Making {
         }
     }
 
-    /// Makes the image of the first picture that shows something, of a few; if none does, that of the strongest contrasts.
+    /// Makes a poster from the first of a few pictures that is not blank. If all are, it takes the one of the strongest contrasts.
     async fn poster(&self, name: &str) -> Result<Bytes, AnswerError> {
         let (thumbnails, track) = (resource::of_track(&self.asset, name)?, self.track(name)?);
         let (mut best, mut failed) = (None, None);

@@ -27,7 +27,7 @@ const COLLECTED_MOST: u64 = 64 << 20;
 /// The same as a divisor of the memory budget.
 const COLLECTED_SHARE: u64 = 8;
 
-/// Memory of an encoder of FLAC, in bytes: the values of a read in 32 bits, and those of a frame.
+/// Memory of a FLAC encoder, in bytes: for the values of a read and the values of a frame, in 32 bits each.
 const ENCODER: u64 = 2 << 20;
 
 /// Identity of a text: its asset, the resource, and the filter of a playlist or manifest of the whole asset.
@@ -203,7 +203,7 @@ impl Renderer {
         Ok(output)
     }
 
-    /// Makes a whole body as a job: FLAC takes a processor milliseconds, for which connections of this thread would wait.
+    /// Makes a whole body as a job. FLAC takes milliseconds of a processor, which would delay other connections of this thread.
     async fn rewritten(
         &self,
         asset: &Arc<Asset>,
@@ -227,7 +227,7 @@ impl Renderer {
         Ok(Body::bytes(made.into()).with_counts(counts).laborious())
     }
 
-    /// Most bytes of a body that is made in memory of `reads` bytes.
+    /// Returns the most bytes of a body that is made in memory from `reads` bytes.
     fn most_collected(&self, resource: &Resource, reads: u64) -> u64 {
         let most = COLLECTED_MOST.min(self.store.memory().budget() / COLLECTED_SHARE);
         reads.saturating_mul(resource::profile(resource).growth()).saturating_add(64 << 10).min(most)

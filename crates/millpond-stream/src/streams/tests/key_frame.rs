@@ -1,4 +1,4 @@
-//! Key frames of streams for pictures of them.
+//! Newest key frames of streams.
 
 use super::fake::{Fake, manager, picture, pictures, until};
 use std::time::Duration;

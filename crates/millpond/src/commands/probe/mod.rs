@@ -52,7 +52,7 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error
         let (least, most) = (*SEGMENT.start(), *SEGMENT.end());
         return Err(format!("--segment-duration {target_duration:?}: expected {least} to {most} seconds").into());
     }
-    // A folder may have such a name too.
+    // A file may have a path such as `film.ts/7` by itself.
     let of_programme = programme_of(name).filter(|_| !std::path::Path::new(name).exists());
     let (file, programme) = of_programme.map_or((name, None), |(file, number)| (file, Some(number)));
     let opened = target::open(file)?;

@@ -23,7 +23,7 @@ over_every_storage! {
 const PICTURE: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=3";
 const SOUND: &str = "-f lavfi -i sine=440:duration=3";
 
-/// Makes a file with ffmpeg, all of whose arguments are words.
+/// Makes a file with ffmpeg. Spaces separate the arguments.
 fn make(folder: &Path, name: &str, args: &str) {
     clips::make(&folder.join(name), args);
 }
@@ -48,7 +48,7 @@ fn judged(bytes: &[u8]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().trim_end_matches(',').to_owned()
 }
 
-/// Gets an image, whose reply lets browsers take it for nothing else.
+/// Gets an image. Returns the reply, and the codec and size that ffprobe sees.
 fn got(server: &Server, url: &str) -> (Response, String) {
     let reply = server.get(url.trim_start_matches('/'));
     assert_eq!(reply.status, 200, "{url}: {reply:?}");
@@ -97,7 +97,7 @@ fn image_files_are_artwork(kind: Kind) {
     assert_eq!(of_rows(&listing("album"), "artwork"), ["mjpeg,50,50", "png,20,20"]);
 }
 
-/// Makes files of each format that has a picture. Each picture is 120 by 90.
+/// Makes a file of each format that can have a picture within. Each picture is 120 by 90.
 fn with_pictures(folder: &Path) -> [(&'static str, &'static str); 6] {
     let scratch = tempfile::tempdir().unwrap();
     for name in ["cover.jpg", "cover.png"] {
@@ -142,7 +142,7 @@ fn pictures_in_files_are_artwork(kind: Kind) {
         assert_eq!(reply.header("content-type"), Some(media_type), "{name}");
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{name}");
         assert!(reply.header("cache-control").unwrap().contains("immutable"), "{name}: {reply:?}");
-        // Scripts know no version.
+        // Paths without a version are for scripts.
         assert_eq!(got(server, &format!("{name}/artwork.{extension}")).0.body, reply.body, "{name}");
         let other = if extension == "jpg" { "png" } else { "jpg" };
         assert_eq!(server.get(&format!("{name}/artwork.{other}")).status, 404, "{name}");
@@ -154,7 +154,7 @@ fn pictures_in_files_are_artwork(kind: Kind) {
     assert_eq!(server.get("plain.mp3/artwork.jpg").status, 404);
 }
 
-/// The index on the disk has the place of the picture, too.
+/// The index on the disk has the place of the picture.
 #[test]
 fn artwork_is_known_after_a_restart() {
     if !support::have("ffmpeg") {
@@ -169,7 +169,7 @@ fn artwork_is_known_after_a_restart() {
     assert_eq!(all(&Server::start(&args)), before);
 }
 
-/// The mean luma of an image, from 16 to 235.
+/// The mean luma of an image.
 fn brightness(bytes: &[u8]) -> f64 {
     let scratch = tempfile::tempdir().unwrap();
     let file = scratch.path().join("image.jpg");

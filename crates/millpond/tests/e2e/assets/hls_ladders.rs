@@ -15,7 +15,7 @@ use std::{
     process::Command,
 };
 
-/// Where sound is, and the form of the segments: name, streams of the two films, groups of streams, and further arguments.
+/// Form of a ladder: its name, streams of the two films, groups of streams, and arguments for the format of segments.
 type Form = (&'static str, &'static [&'static str], &'static str, &'static [&'static str]);
 
 /// The sound of the second film within both variants, and as one rendition for both.
@@ -106,7 +106,7 @@ fn variants_are_a_ladder_in_time_with_their_sound() {
         let text = server.get(&format!("{asset}/index.m3u8")).text();
         assert_eq!(text.contains("LANGUAGE=\"en\""), name.starts_with("shared"), "{text}");
     }
-    // The playlists that it names are titles too.
+    // The media playlists of a ladder are titles too.
     let url = server.url("shared/v0.m3u8/index.m3u8");
     same(&decode::video(&["-i", &url], "0:v").unwrap(), &low).unwrap();
 }
@@ -140,10 +140,25 @@ fn subtitles_of_a_multivariant_playlist_are_those_of_the_title() {
     assert!(cues.contains("00:00:01.000 --> 00:00:02.500\none\n"), "{cues}");
     assert!(cues.contains("00:00:03.000 --> 00:00:03.500\ntwo\n"), "{cues}");
     assert_eq!(cues.matches("one").count(), 1, "{cues}");
-    // The description of the title names those that are left out.
+    // The description of the title names the subtitles that are left out.
     let told = server.get(".millpond/asset?path=main.m3u8").text();
     assert!(told.contains("de.m3u8: line 3: found an init section, expected segments of WebVTT"), "{told}");
     assert!(told.contains("fi.m3u8: not found"), "{told}");
+}
+
+/// Returns the bytes of an item of a playlist as ffmpeg has written its segments.
+fn segments(place: &Path, playlist: &str, item: usize) -> Vec<u8> {
+    let (kind, extension) = if playlist.contains("mp4") { ("mp4", "m4s") } else { ("ts", "ts") };
+    let (name, numbers) = [("film", 0..1), ("break", 0..4), ("film", 1..2)][item].clone();
+    let init = Some(format!("{name}_init.mp4")).filter(|_| kind == "mp4");
+    let files = init.into_iter().chain(numbers.map(|number| format!("{name}_{kind}{number}.{extension}")));
+    files.flat_map(|file| fs::read(place.join(file)).unwrap()).collect()
+}
+
+/// Returns the seconds from the first picture of a file to its first sound.
+fn apart(scratch: &Path, bytes: &[u8]) -> f64 {
+    let pictures = decoded(scratch, bytes, |input| decode::video(input, "0:v"));
+    decoded(scratch, bytes, |input| decode::audio(input, "0:a")).start - pictures[0].time
 }
 
 #[test]
@@ -192,11 +207,14 @@ fn stretches_between_discontinuities_are_items_of_a_title() {
         for (number, ((bytes, sound), pictures)) in items.iter().zip(&sounds).zip(expected).enumerate() {
             let ours = decoded(scratch.path(), bytes, |input| decode::video(input, "0:v"));
             same(&ours, pictures).unwrap_or_else(|error| panic!("{name}, item {number}: {error}"));
-            // Sound goes on with the pictures, whatever the clock of the stretch is.
+            // Sound keeps its distance from the pictures of its own segments, whatever the clock of the stretch is.
             let heard = decoded(scratch.path(), sound, |input| decode::audio(input, "0:a"));
-            let apart = heard.start - ours[0].time;
-            // ffmpeg cuts its segments at pictures: the sound of a segment begins up to a fifth of a second before them.
-            assert!(apart.abs() < 0.2, "{name}, item {number}: sound begins {apart} s after the pictures");
+            let expected = apart(scratch.path(), &segments(place.path(), name, number));
+            let ours = heard.start - ours[0].time;
+            assert!(
+                (ours - expected).abs() < 0.03,
+                "{name}, item {number}: sound begins {ours} s after the pictures, in its segments {expected} s"
+            );
         }
         let mpd = server.get(&format!("{name}/index.mpd")).text();
         assert_eq!(mpd.matches("<Period").count(), 3, "{name}: {mpd}");

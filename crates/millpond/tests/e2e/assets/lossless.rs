@@ -1,6 +1,6 @@
 //! PCM and G.711 become FLAC in HLS and DASH, without a change of a value.
 
-use crate::support::{self, Server, clips, get};
+use crate::support::{Server, clips, get};
 use std::process::Command;
 
 /// Names and arguments of clips, and bits of a value as FLAC.
@@ -19,22 +19,14 @@ const CLIPS: &[(&str, &str, u32)] = &[
     ("in24.mkv", "V N -t 4 -ar 44100 -ac 2 -c:v libx264 -preset ultrafast -g 25 -c:a pcm_s24le", 24),
     ("door.mkv", "V N -t 4 -ar 8000 -c:v libx264 -preset ultrafast -g 50 -c:a pcm_mulaw", 16),
     ("alaw.mka", "N -ar 16000 -ac 2 -c:a pcm_alaw", 16),
-    // Neither sizes nor cues.
+    // Matroska with neither sizes nor cues.
     ("live.mkv", "V N -t 4 -ar 48000 -c:v libx264 -preset ultrafast -g 50 -c:a pcm_s16le -live 1", 16),
     ("film.mov", "V N -t 4 -ar 48000 -ac 2 -c:v libx264 -preset ultrafast -g 50 -bf 2 -c:a pcm_s16le", 16),
 ];
 
 /// A folder with the clips, and a server of it. `None` where ffmpeg is missing.
 fn served() -> Option<(tempfile::TempDir, Server)> {
-    if !support::have("ffmpeg") {
-        return None;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    for (name, args, _) in CLIPS {
-        clips::make(&folder.path().join(name), args);
-    }
-    let server = Server::start(&[folder.path().to_str().unwrap(), "--segment-duration", "2"]);
-    Some((folder, server))
+    clips::served(CLIPS.iter().map(|(name, args, _)| (*name, *args)))
 }
 
 /// The values of the sound of an input, in 32 bits each.
@@ -74,19 +66,12 @@ fn hls_and_dash_have_the_values_of_the_file() {
 
 #[test]
 fn values_of_more_than_24_bits_are_rounded() {
-    if !support::have("ffmpeg") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
     let clips = [
         ("in32.mov", "N -ar 48000 -ac 2 -c:a pcm_s32le"),
         ("float.wav", "N -ar 44100 -c:a pcm_f32le"),
         ("double.mkv", "N -ar 48000 -c:a pcm_f64le"),
     ];
-    for (name, args) in clips {
-        clips::make(&folder.path().join(name), args);
-    }
-    let server = Server::start(&[folder.path().to_str().unwrap(), "--segment-duration", "2"]);
+    let Some((folder, server)) = clips::served(clips) else { return };
     let of = |bytes: &[u8]| bytes.as_chunks().0.iter().map(|four| i32::from_le_bytes(*four)).collect::<Vec<i32>>();
     for (clip, _) in clips {
         let expected = of(&values(folder.path().join(clip).to_str().unwrap()));
@@ -117,7 +102,7 @@ fn assert_same_each_time(server: &Server, folder: &str, path: &str) {
     assert_eq!(first.header("content-length"), Some(&*first.body.len().to_string()));
     assert_eq!(first.header("content-type"), Some("audio/mp4"));
     for _ in 0..3 {
-        assert!(get(server.port, path, &[]).body == first.body, "made anew, packed, and from the pack");
+        assert!(get(server.port, path, &[]).body == first.body, "made anew, packed, and read from the pack");
     }
     let part = get(server.port, path, &[("Range", "bytes=1000-1999")]);
     assert!(part.status == 206 && part.body == first.body[1000..2000], "{}", part.status);

@@ -124,7 +124,7 @@ fn sounds_of_quicktime_have_entries_of_iso() {
 
 #[test]
 fn pcm_goes_out_value_for_value() {
-    // Beside AAC, which browsers decode, PCM is not made FLAC.
+    // Beside AAC, which browsers decode, PCM does not become FLAC.
     let Some(clips) = Clips::of(&[
         ("s32be.mov", "S -t 6 -map 0:a -map 0:a -c:a aac -c:a:0 pcm_s32be"),
         ("s32le.mov", "S -t 6 -ac 2 -map 0:a -map 0:a -c:a aac -c:a:0 pcm_s32le"),

@@ -1,26 +1,26 @@
 //! Transport stream files that play while they are scanned.
 
 use super::joined::same;
-use crate::support::{self, Server, clips, decode};
+use crate::support::{self, Server, clips, decode, web};
 use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    net::{TcpListener, TcpStream},
+    io::Write as _,
+    net::TcpStream,
     path::Path,
     sync::{Arc, Condvar, Mutex},
     time::{Duration, Instant},
 };
 
-/// Forty seconds at 8 Mbit/s, of which most are null packets.
+/// Arguments for forty seconds at 8 Mbit/s. Most packets are null packets.
 const FILM: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=40 -f lavfi -i sine=440:sample_rate=48000:duration=40 \
     -c:v libx264 -preset veryfast -pix_fmt yuv420p -g 25 -bf 2 -c:a aac -aac_pns 0 -muxrate 8000000";
 /// The name of the film at the origin.
 const NAME: &str = "film.ts";
-/// Ranges of the film that end behind this byte are held back: about half of it.
+/// The origin holds back ranges of the film that end behind this byte, at about half of the film.
 const HELD: u64 = 20 << 20;
-/// Memory with which a scan once waited for itself.
+/// A `--memory` so small that a scan could wait for memory which it held itself.
 const LITTLE: &str = "40MiB";
 
-/// A web server that holds the end of a film back until it is told to let go.
+/// A web server that holds the end of a film back until [`let_go`](Self::let_go).
 #[derive(Clone)]
 struct Origin {
     film: Arc<Vec<u8>>,
@@ -33,22 +33,15 @@ struct State {
     is_open: bool,
     /// Bytes that were sent.
     sent: u64,
-    /// Requests that wait.
+    /// Requests for bytes that are held back.
     waiting: u32,
 }
 
 impl Origin {
     fn start(film: Vec<u8>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let origin = Self { film: Arc::new(film), state: Arc::default(), port };
+        let mut origin = Self { film: Arc::new(film), state: Arc::default(), port: 0 };
         let shared = origin.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let shared = shared.clone();
-                std::thread::spawn(move || shared.answer_all(&stream));
-            }
-        });
+        origin.port = web::serve(move |stream, head| shared.answer(stream, head));
         origin
     }
 
@@ -64,20 +57,6 @@ impl Origin {
     fn is_held(&self) -> bool {
         let state = self.state.0.lock().unwrap();
         state.waiting > 0 && !state.is_open
-    }
-
-    fn answer_all(&self, stream: &TcpStream) {
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        loop {
-            let (mut head, mut line) = (String::new(), String::new());
-            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
-                head.push_str(&line.to_ascii_lowercase());
-                line.clear();
-            }
-            if head.is_empty() || self.answer(stream, &head).is_err() {
-                return;
-            }
-        }
     }
 
     fn answer(&self, mut stream: &TcpStream, head: &str) -> std::io::Result<()> {
@@ -111,7 +90,7 @@ impl Origin {
     }
 }
 
-/// The folder of the tracks' versions, such as `ts/~0123456789abcdef`, and the video's playlist, of a container at a path.
+/// Loads the playlist of the video in the container at a path. Returns its version's folder too, such as `ts/~0123456789abcdef`.
 fn playlist(server: &Server, container: &str) -> (String, support::Response) {
     let master = server.get(&format!("{NAME}/{container}index.m3u8"));
     assert_eq!(master.status, 200, "{}", master.text());
@@ -157,7 +136,7 @@ fn the_beginning_plays_before_the_end_is_read() {
     let origin = Origin::start(film);
     let server = Server::start(&[&format!("http://127.0.0.1:{}", origin.port), "--memory", LITTLE]);
 
-    // The first playlists, while the origin holds the end back.
+    // Playlists and segments are loaded while the origin holds the end back.
     let mut kept = Vec::new();
     let mut folders = Vec::new();
     for (container, extension) in [("", "m4s"), ("ts/", "ts")] {
@@ -180,7 +159,7 @@ fn the_beginning_plays_before_the_end_is_read() {
     assert_eq!(pictures(scratch.path(), "mp4", &[&init[..], &kept[0].1].concat()), 100, "of four seconds");
     let first_ts = kept.iter().find(|(path, _)| path.ends_with("/1.ts")).unwrap();
     assert_eq!(pictures(scratch.path(), "ts", &first_ts.1), 100, "of four seconds");
-    // A second viewer, and sound.
+    // A second viewer gets the same version. Its sound has segments too.
     assert_eq!(playlist(&server, "").0, folders[0].1);
     let sound = format!("{NAME}/{}/a1/1.m4s", folders[0].1);
     kept.push((sound.clone(), server.get(&sound).body));
@@ -191,7 +170,7 @@ fn the_beginning_plays_before_the_end_is_read() {
     }
     assert!(server.metric("millpond_index_builds_total", "") < 1.0, "the scan has not ended");
 
-    // The end arrives though nobody waits for it, and the playlist with it.
+    // The scan goes on without viewers, and completes the playlist.
     origin.let_go();
     for (container, folder, listed) in &folders {
         let began = Instant::now();
@@ -214,7 +193,7 @@ fn the_beginning_plays_before_the_end_is_read() {
         assert!(now.status == 200 && now.body == *before, "{path}: other bytes than before");
     }
     assert_eq!(server.metric("millpond_index_builds_total", ""), 1.0, "one scan for all");
-    // One scan, and the pieces that segments read again because so little memory does not keep them.
+    // The scan reads each byte once. Segments read some bytes again, which so little memory does not keep.
     assert!(origin.sent() < 2 * len, "{} bytes of {len} were sent", origin.sent());
     let own = decode::video(&["-i", file.to_str().unwrap()], "0:v").unwrap();
     let ours = decode::video(&["-i", &server.url(&format!("{NAME}/index.m3u8"))], "0:v").unwrap();

@@ -8,7 +8,7 @@ use crate::support::{self, Server, clips, decode};
 use serde_json::{Value, json};
 use std::{fs, path::Path, process::Command};
 
-/// Two programmes with pictures and sound of other kinds; numbers, and names of which one needs a character table.
+/// Two programmes with numbers and names, and with different pictures and sound. One name needs a character table.
 const MULTIPLEX: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=4 -f lavfi -i sine=440:sample_rate=48000:duration=4 \
     -f lavfi -i testsrc=size=192x108:rate=25:duration=4 -f lavfi -i sine=880:sample_rate=44100:duration=4 \
     -map 0 -map 1 -map 2 -map 3 -c:v libx264 -pix_fmt yuv420p -g 25 -bf 2 -c:a aac -aac_pns 0 \
@@ -99,7 +99,7 @@ fn join(folder: &Path, name: &str, all: &[&str]) -> Vec<(Vec<decode::Frame>, dec
     clips
 }
 
-/// Asserts that pictures are those of a recording, of which the last one may lack its end where the next recording begins.
+/// Asserts that pictures are the pictures of a recording. The last picture may be missing where the next recording begins.
 fn assert_recorded(ours: &[decode::Frame], recorded: &[decode::Frame], name: &str) {
     assert!((recorded.len() - 1..=recorded.len()).contains(&ours.len()), "{name}: {} pictures", ours.len());
     same(ours, &recorded[..ours.len()]).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -146,7 +146,7 @@ fn joined_recordings_of_one_size_are_one_timeline() {
         return;
     }
     let place = tempfile::tempdir().unwrap();
-    // The times of the second one are earlier, and its streams have other PIDs.
+    // The second recording has earlier times, and other PIDs.
     let second = BASELINE.replace("testsrc2", "testsrc") + " -mpegts_start_pid 0x200";
     let clips = join(place.path(), "joined.ts", &[BASELINE, &second]);
     let server = Server::start(&[place.path().to_str().unwrap(), "--segment-duration", "2"]);

@@ -1,5 +1,4 @@
-//! Captions within the pictures of live streams: manifests announce them when they are seen, and ffmpeg reads them in what it
-//! records.
+//! Captions within the pictures of live streams: manifests announce them once seen, and ffmpeg reads them in its recordings.
 
 use crate::{
     assets::captions::{CHANNEL, LETTERS, captioned_pictures, place, read_captions},
@@ -14,7 +13,7 @@ use std::{
 
 const CEA_608: &str = "<Accessibility schemeIdUri=\"urn:scte:dash:cc:cea-608:2015\" value=";
 
-/// Pushes the film with captions round and round.
+/// Pushes the film with captions in a loop.
 fn push(output: &[&str]) -> Running {
     let film = Path::new(place()).join("film.mp4");
     let mut command = Command::new("ffmpeg");
@@ -36,7 +35,7 @@ fn until(server: &Server, path: &str, words: &str) -> String {
     }
 }
 
-/// Checks that manifests of a stream announce its channel, and that ffmpeg reads captions in what it records.
+/// Checks that manifests of a stream announce its channel, and that ffmpeg reads captions in its recording.
 #[track_caller]
 fn assert_announced(server: &Server, stream: &str) {
     let expected = format!("{CHANNEL}NAME=\"CC1\",DEFAULT=NO,AUTOSELECT=YES,INSTREAM-ID=\"CC1\"\n");

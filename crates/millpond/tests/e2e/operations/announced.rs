@@ -7,9 +7,9 @@ use crate::support::{
 };
 use std::{fs::File, process::Command};
 
-/// Prints each service of web pages that comes and goes: its name, host, addresses, port and path. It ends after the first departure.
+/// Prints name, host, addresses, port and path of each web page that is announced. The script ends when a name is taken back.
 const BROWSER: &str = r#"
-import ipaddress, threading
+import threading
 from zeroconf import ServiceBrowser, Zeroconf
 gone = threading.Event()
 class Listener:

@@ -1,10 +1,10 @@
 //! An origin that is killed in the middle of a slice, stalls, lies about lengths or changes the object: what a client
 //! gets is right or broken off, never wrong, and nothing stays behind.
 
-use crate::support::{self, Server};
+use crate::support::{self, Server, web};
 use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    io::{Read as _, Write as _},
+    net::TcpStream,
     path::PathBuf,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -34,17 +34,10 @@ struct Origin(Arc<Mutex<(Manner, Vec<u8>, u32)>>, u16);
 
 impl Origin {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let origin = Self(Arc::new(Mutex::new((Manner::Honest, Vec::new(), 0))), port);
+        let mut origin = Self(Arc::new(Mutex::new((Manner::Honest, Vec::new(), 0))), 0);
         origin.change(1);
         let shared = origin.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let shared = shared.clone();
-                std::thread::spawn(move || shared.answer_all(&stream));
-            }
-        });
+        origin.1 = web::serve(move |stream, head| shared.answer(stream, head));
         origin
     }
 
@@ -61,20 +54,6 @@ impl Origin {
 
     fn bytes(&self) -> Vec<u8> {
         self.0.lock().unwrap().1.clone()
-    }
-
-    fn answer_all(&self, stream: &TcpStream) {
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        loop {
-            let (mut head, mut line) = (String::new(), String::new());
-            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
-                head.push_str(&line.to_ascii_lowercase());
-                line.clear();
-            }
-            if head.is_empty() || self.answer(stream, &head).is_err() {
-                return;
-            }
-        }
     }
 
     fn answer(&self, mut stream: &TcpStream, head: &str) -> std::io::Result<()> {

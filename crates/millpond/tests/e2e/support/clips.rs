@@ -1,5 +1,6 @@
 //! Clips that ffmpeg makes: one for each codec and each shape of file.
 
+use super::Server;
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -167,6 +168,19 @@ fn as_ipcm(mut file: Vec<u8>) -> Vec<u8> {
 
 /// Clips made from other clips.
 pub const DERIVED: &[Clip] = &[clip!("h264_mid_gop.mp4", Everywhere, "")];
+
+/// Makes clips of names and arguments in a folder, and serves it with segments of two seconds. `None` where ffmpeg is missing.
+pub fn served(clips: impl IntoIterator<Item = (&'static str, &'static str)>) -> Option<(tempfile::TempDir, Server)> {
+    if !super::have("ffmpeg") {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, args) in clips {
+        make(&folder.path().join(name), args);
+    }
+    let server = Server::start(&[folder.path().to_str().unwrap(), "--segment-duration", "2"]);
+    Some((folder, server))
+}
 
 pub fn make(file: &Path, args: &str) {
     // Tests of one binary run side by side and share clips.

@@ -14,6 +14,7 @@ pub mod relay;
 pub mod rtsp;
 pub mod small_disk;
 pub mod thin;
+pub mod web;
 pub mod wire;
 
 use socket2::{Domain, Socket, Type};

@@ -72,7 +72,7 @@ pub(super) fn read(fields: &mut FieldReader<'_, '_>) -> Result<PictureSequence, 
     })
 }
 
-/// Reads the fields of the picture order count; returns the bits of `frame_num`, and the way to the count.
+/// Reads the fields of the picture order count. Returns the bits of `frame_num`, and the derivation of the count.
 fn picture_order(fields: &mut FieldReader<'_, '_>) -> Result<(u32, OrderCount), MediaError> {
     // log2_max_frame_num_minus4, pic_order_cnt_type.
     let number_bits = ue(fields)?.saturating_add(4);

@@ -23,7 +23,7 @@ pub struct PictureSequence {
     pub reorder_depth: Option<u8>,
     /// Frames per second as a fraction, where stated.
     pub frame_rate: Option<(u32, u32)>,
-    /// Fields of slices that lead to the order of pictures. `None` where the set ends before them.
+    /// Fields of slices that lead to the order of pictures. `None` if the set ends before it describes them.
     pub(crate) order: Option<OrderSyntax>,
 }
 
@@ -39,12 +39,12 @@ pub(crate) struct OrderSyntax {
     pub(crate) count: OrderCount,
 }
 
-/// Way to the picture order count: `pic_order_cnt_type` of H.264. H.265 has the first one alone.
+/// Derivation of the picture order count: `pic_order_cnt_type` of H.264. H.265 has only the first variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OrderCount {
-    /// Slices state the least significant bits, as many as these.
+    /// Slices state this number of least significant bits.
     Stated(u32),
-    /// It follows from a cycle of frame numbers.
+    /// The count follows from a cycle of frame numbers.
     Cycle,
     /// Pictures are shown in the order of decoding.
     Decoding,

@@ -85,7 +85,7 @@ async fn resource(
             false => front.cache_control(place).made(route.version.is_some(), &permission),
         },
         etag: etag(track_filter::identity(asset, &filter)),
-        // The filters of places and tokens change later than the asset. So do playlists of a file that is still scanned.
+        // Filters of places and tokens change later than the asset. Playlists of a file that is still scanned grow.
         modified: asset.modified.filter(|_| filter.is_empty() && !asset.is_so_far()),
         more: own_fields(&profile),
         negotiation: if profile.is_text() {
@@ -101,7 +101,7 @@ async fn resource(
     })
 }
 
-/// Returns fields that only some resources have: browsers take images for nothing else.
+/// Returns header fields that only some resources have. With `nosniff`, browsers take images for nothing else.
 fn own_fields(profile: &ResourceProfile<'_>) -> Vec<(HeaderName, HeaderValue)> {
     let sniffing = (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     Some(sniffing).filter(|_| profile.is_image()).into_iter().collect()

@@ -12,7 +12,7 @@ use crate::{
 use http::{HeaderValue, header};
 use millpond_http::body::Body;
 
-/// `Cache-Control`: a stream has another picture soon.
+/// Value of `Cache-Control`. The server keeps a snapshot for the same time.
 const SOON_OLD: &str = "max-age=3";
 
 /// Answers a request for the snapshot of a stream.
@@ -25,7 +25,7 @@ pub(super) async fn answer(
     info: &mut ReplyInfo,
 ) -> Result<Reply, AnswerError> {
     let front = context.front;
-    // Who looks at a picture is no viewer of the stream.
+    // In metrics, a request for a snapshot is not one of a viewer.
     info.kind = Kind::Other;
     let newest = front.sources.manager().newest_key_frame(&live.stream);
     let newest = newest.ok_or_else(|| live.without("no snapshot: the stream does not run, or has no key frame yet"))?;

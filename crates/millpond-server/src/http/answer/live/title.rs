@@ -95,7 +95,7 @@ pub(super) async fn answer(
             Some(text_reply(context, "application/vnd.apple.mpegurl", text))
         }
         LiveResource::Long(_) => Some(long(front, &context.request.method, &title, &listing)),
-        // Only running streams have a newest picture.
+        // Only running streams have snapshots.
         LiveResource::Snapshot => None,
         LiveResource::OfRun { run, .. } if run != title.version() => None,
         LiveResource::OfRun { run, track, media } => {

@@ -19,8 +19,8 @@ async fn open(front: &Front, path: &str, purpose: Purpose) -> Result<Arc<Asset>,
     front.library.open_for(place, inside, purpose, Detail::Outline).await
 }
 
-/// Returns what a row of a list shows of an asset: its duration in seconds, the picture in its file, and a poster. Only its index is
-/// made for it.
+/// Returns the facts of an asset for its row in a list: the duration in seconds, the picture in its file, and a poster. Nothing but
+/// the asset's index is made.
 pub(super) async fn brief(front: &Front, path: &str) -> Result<String, LibraryError> {
     let path = path.trim_matches('/');
     let asset = open(front, path, Purpose::Listing).await?;
@@ -36,7 +36,7 @@ pub(super) async fn brief(front: &Front, path: &str) -> Result<String, LibraryEr
     Ok(value.to_string())
 }
 
-/// Returns the URL of something of a version of an asset.
+/// Returns the URL of a resource of an asset, with the asset's version.
 fn below(asset: &Asset, path: &str, name: &str) -> String {
     format!("/{}/{}/{name}", encode(path), asset.version())
 }
@@ -94,7 +94,7 @@ fn programmes(asset: &Asset, path: &str) -> Vec<Value> {
     movie.map_or_else(Vec::new, |movie| movie.programmes.iter().map(described).collect())
 }
 
-/// Describes a track, which HLS with fMP4 and DASH list or leave out.
+/// Describes a track. `is_listed` tells whether HLS with fMP4 and DASH list it.
 fn track(track: &PresentedTrack, is_listed: bool) -> Value {
     let (width, height) = track.display_size().unzip();
     json!({

@@ -77,8 +77,8 @@ struct Sent {
     script: String,
 }
 
-/// Removes comments of whole lines, indentation and empty lines. They are a sixth of what a slow link carries before the
-/// first row. No text within the scripts is longer than its line.
+/// Removes comments of whole lines, indentation and empty lines. They are a sixth of the bytes that a browser loads before the
+/// first row. No string literal of the scripts may span lines.
 fn compact(text: &str) -> String {
     let is_comment = |line: &str| line.starts_with("//") || (line.starts_with("/*") && line.ends_with("*/"));
     let lines = text.lines().map(str::trim_start).filter(|line| !line.is_empty() && !is_comment(line));
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(compact("a\n\n  // b\n  c // d\n/* e */\n  f /* g */\n"), "a\nc // d\nf /* g */");
         let page = document("./", &Shown::Fragment);
         assert!(page.lines().all(|line| !line.starts_with([' ', '/']) && !line.is_empty()));
-        // A text over several lines would lose its indentation. Only a list of words within one has lines of its own.
+        // A template literal over several lines would lose its indentation. The one exception breaks lines within an expression.
         let is_within = |line: &str| line.ends_with("${[") || line.starts_with("].join(");
         let mut open = SCRIPT.lines().filter(|line| line.matches('`').count() % 2 == 1);
         assert!(open.all(is_within));

@@ -5,7 +5,7 @@ use http::HeaderValue;
 use millpond_store::{Permission, Storage};
 use std::time::Duration;
 
-/// Longest lifetime of what is made of a file that is still scanned: players load its playlists again after a segment's duration.
+/// Longest lifetime of resources of a file that is still scanned. Players load its playlists again after a segment's duration.
 const GROWING: Duration = Duration::from_secs(1);
 
 /// Values of `Cache-Control` for the replies of a place.

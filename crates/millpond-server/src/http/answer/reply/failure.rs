@@ -58,7 +58,7 @@ pub(in crate::http::answer) fn problem(id: RequestId, problem: Problem) -> Reply
     Reply { status: problem.status, headers, body, is_last: false, problem: Some(Box::new(problem)) }
 }
 
-/// Returns the name of the manifest that the end of a path resembles; `None` if it is one, or resembles none.
+/// Returns the name of the manifest that the end of a path resembles. `None` for the name itself, and for names unlike it.
 fn misspelt(path: &str) -> Option<&'static str> {
     let name = path.rsplit('/').next()?.to_ascii_lowercase();
     let (stem, extension) = name.rsplit_once('.')?;
@@ -67,7 +67,7 @@ fn misspelt(path: &str) -> Option<&'static str> {
         "m3u8" | "m3u" | "mu38" | "m3ub" | "m8u3" | "hls" => "index.m3u8",
         _ => return None,
     };
-    // A file may have such a name, but `manifest.mpd` and `master.m3u8` are names that others use for what has one name here.
+    // Files may have such extensions. With these stems, other servers name their manifests: `manifest.mpd`, `master.m3u8`.
     let is_usual = matches!(stem, "index" | "idnex" | "indx" | "manifest" | "master" | "main" | "playlist" | "stream");
     (is_usual && name != meant).then_some(meant)
 }

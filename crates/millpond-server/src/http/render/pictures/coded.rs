@@ -1,4 +1,4 @@
-//! Key frames of H.264, and what decoding them takes.
+//! Key frames of H.264, and the memory that decoding takes.
 
 use super::Size;
 use bytes::Bytes;
@@ -23,12 +23,12 @@ pub(super) struct CodedPicture {
 }
 
 impl CodedPicture {
-    /// Bytes of memory that decoding it takes.
+    /// Returns the bytes of memory that decoding takes.
     pub(super) fn memory(&self) -> u64 {
         memory(self.coded_size, self.bytes.len() as u64)
     }
 
-    /// Decodes the picture, in its size and turned for display. Heavy work.
+    /// Decodes the picture, turns it for display, and scales it to `size`. Heavy work.
     pub(super) fn decode(&self) -> Result<Picture, DecodeError> {
         let units = units(&self.bytes, usize::from(self.config.nal_length_size));
         let most = usize::try_from(macroblocks(self.coded_size)).unwrap_or(usize::MAX).min(MOST_MACROBLOCKS);

@@ -1,4 +1,4 @@
-//! Snapshots of live streams: their newest key frame as an image, made once for all who ask within a few seconds.
+//! Snapshots of live streams: the newest key frame as an image, made once for all requests within a few seconds.
 
 use super::{MOST_BYTES, QUALITY, coded::CodedPicture};
 use crate::{
@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time for which a snapshot is not made again.
+/// Time for which a snapshot is served before a new one is made.
 const FRESH: Duration = Duration::from_secs(3);
 /// Memory that a snapshot takes besides its image, in bytes.
 const OVERHEAD: u64 = 512;
@@ -43,7 +43,7 @@ impl Snapshots {
         Self { library, known: Cache::of(memory, "snapshots"), flights: SingleFlight::new() }
     }
 
-    /// Returns the image of the newest key frame of a stream, or of one of the last seconds.
+    /// Returns the image of a stream's newest key frame, or an image that was made less than [`FRESH`] ago.
     ///
     /// # Errors
     /// The picture can't be decoded, or the worker pool has no room.

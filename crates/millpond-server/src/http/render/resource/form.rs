@@ -71,7 +71,7 @@ pub(super) enum Weight {
 pub(in crate::http::render) enum Image {
     /// One picture.
     Picture,
-    /// The first of several pictures that shows something.
+    /// The first of several pictures that is not blank.
     Poster,
     /// A sheet of pictures.
     Sheet,
@@ -137,7 +137,7 @@ impl Form {
         }
     }
 
-    /// Returns the row of artwork, whose place the index has.
+    /// Returns the row of artwork. The asset's index has its place.
     const fn of_artwork(kind: ImageKind, make: Make) -> Self {
         Self { weight: Weight::Light, ..Self::new(MediaType::Image(kind), make) }
     }
@@ -237,7 +237,7 @@ const THUMBNAIL: Form = Form {
     })
 };
 
-/// As [`THUMBNAIL`].
+/// The image itself is made as for [`THUMBNAIL`].
 const POSTER: Form = Form {
     image: Some(Image::Poster),
     ..Form::of_key_frame(JPEG, |asset, of| match of_track(asset, of.track)?.posters().first() {
@@ -246,7 +246,7 @@ const POSTER: Form = Form {
     })
 };
 
-/// As [`THUMBNAIL`].
+/// The image itself is made as for [`THUMBNAIL`].
 const SHEET: Form = Form {
     image: Some(Image::Sheet),
     ..Form::of_key_frame(JPEG, |asset, of| match of_track(asset, of.track)?.pictures(of.number) {
@@ -345,7 +345,7 @@ fn no_picture(asset: &Asset, of: &ResourceProfile<'_>) -> LibraryError {
     no_resource(asset, format!("no picture {} in track {}", of.number, of.track))
 }
 
-/// Returns the bytes of the picture that an asset has beside its media, if it is of this format.
+/// Returns the bytes of the picture that the file of an asset has beside its media, if the picture has this format.
 fn artwork(asset: &Asset, kind: ImageKind) -> Result<Output, LibraryError> {
     match asset.presentation.artwork() {
         Some((found, place)) if found == kind => Ok(Output::Plan(Plan::Items(vec![PlanItem::Object(place)]))),
