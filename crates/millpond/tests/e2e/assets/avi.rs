@@ -101,7 +101,7 @@ fn a_flash_and_a_beep_come_together() {
             let pictures = decode::video(&["-i", &url], "0:v").unwrap();
             let flash = pictures.iter().find(|picture| picture.hash != pictures[0].hash).unwrap().time;
             let sound = decode::audio(&["-i", &url], "0:a").unwrap();
-            let silent = sound.samples.iter().take_while(|byte| **byte == 0).count() / (2 * sound.channels);
+            let silent = sound.samples.iter().take_while(|byte| **byte == 0).count() / (4 * sound.channels);
             let beep = sound.start + silent as f64 / f64::from(sound.rate);
             assert!((flash - beep).abs() < 0.005, "{name}.avi/{tail}: a flash at {flash} s, a beep at {beep} s");
         }
