@@ -55,8 +55,8 @@ pub struct Asset {
     pub modified: Option<SystemTime>,
     /// Every object whose change changes the asset, but for those that are joined.
     pub(crate) depends: Vec<Arc<Object>>,
-    /// Segments of HLS playlists, joined. They are not compared with the storage: a segment that changed alone is noticed when its bytes
-    /// are read from there again, not while they are in memory.
+    /// Segments of HLS playlists, joined. Segments are not compared with the storage: a segment that changed alone is noticed when its
+    /// bytes are read from there again, not while they are in memory.
     pub(crate) joined: Vec<JoinedSegments>,
     /// Entries of the folder, where the asset is a folder or has subtitle files beside it.
     pub(crate) listed: Option<(ObjectPath, Vec<Entry>)>,
@@ -71,7 +71,7 @@ pub struct Asset {
     pub(crate) weight: AtomicU64,
     /// Parts of each track that are made, as bits of [`Lazy`].
     pub(crate) made: Vec<AtomicU8>,
-    /// What is known of its file, if only the beginning is.
+    /// The beginning of its file, if the file is still scanned.
     pub(crate) so_far: Option<Beginning>,
 }
 
@@ -80,7 +80,7 @@ pub struct Asset {
 pub(crate) struct Beginning {
     /// Identity of the whole asset, which URLs name.
     pub(crate) whole: u64,
-    /// Bytes of frames in it.
+    /// Bytes of frames in the beginning.
     pub(crate) read: u64,
 }
 
@@ -129,13 +129,13 @@ impl Asset {
         AssetVersion(self.so_far.map_or(self.id, |beginning| beginning.whole))
     }
 
-    /// Whether only the beginning of its file is known, which is still scanned. Its playlists grow.
+    /// Whether its file is still scanned, so that only the beginning is known. Its playlists grow.
     #[must_use]
     pub fn is_so_far(&self) -> bool {
         self.so_far.is_some()
     }
 
-    /// Whether it is made of this very object.
+    /// Whether the asset is made of this very object.
     pub(crate) fn depends_on(&self, object: &Arc<Object>) -> bool {
         self.depends.iter().any(|known| Arc::ptr_eq(known, object))
     }

@@ -106,7 +106,7 @@ pub enum LibraryError {
         folder: String,
         /// The titles, or how they differ.
         found: String,
-        /// The address of one of them, as a sentence; empty if none is known.
+        /// A sentence with the address of one of the titles; empty if none is known.
         cure: String,
     },
     /// A folder holds media in formats that are not read, and no other.
@@ -175,7 +175,7 @@ impl LibraryError {
         matches!(self, Self::Index(IndexError::Origin(error)) if error.is_not_found())
     }
 
-    /// Whether there is no object at a path, or a folder.
+    /// Whether a path has no object: it has a folder, or nothing.
     pub(crate) fn is_no_file(&self) -> bool {
         let is_folder = matches!(self, Self::Index(IndexError::Origin(OriginError::NotAFile { .. })));
         is_folder || self.is_not_found()

@@ -43,9 +43,10 @@ pub(crate) fn beside(file: &ObjectPath, uri: &str, shown: &str) -> Result<Object
     file.parent().join(decoded).map_err(|error| format!("{uri:?}: {error}"))
 }
 
-/// Returns the object that a URI in an HLS playlist names (RFC 8216 4.1, RFC 3986 5.2). Its query is dropped: it opens nothing here.
+/// Returns the object that a URI in an HLS playlist names (RFC 8216 4.1, RFC 3986 5.2). The query is dropped, because it
+/// opens nothing here.
 ///
-/// `address` is that of the place's storage. Of a web server, whole URLs and paths from its root on are taken if they lead into the place.
+/// `address` is the address of the place's storage. If this is a web server, whole URLs and paths from its root must lead into the place.
 /// In other places, a path that begins with a slash counts from the top of the place.
 pub(crate) fn in_playlist(playlist: &ObjectPath, address: &str, uri: &str) -> Result<ObjectPath, String> {
     let outside = |found: &str| format!("{uri:?}: found {found}, expected a file of the playlist's place");
@@ -91,7 +92,7 @@ fn server_and_root(address: &str) -> (&str, &str) {
     (host, path.trim_matches('/'))
 }
 
-/// Whether a text before two slashes makes a URL of what follows: nothing, or `http:` and `https:`, or another scheme.
+/// Whether a text before two slashes begins a URL: it is empty, or a scheme such as `https:`.
 fn is_scheme(text: &str) -> bool {
     text.is_empty() || text.strip_suffix(':').is_some_and(|scheme| !scheme.contains(['/', ':']))
 }

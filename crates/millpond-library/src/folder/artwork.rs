@@ -14,7 +14,7 @@ const BACKDROP: &str = "fanart";
 pub(crate) struct FolderArtwork<'a> {
     /// Names of the files by their stems in lower case.
     images: HashMap<String, &'a str>,
-    /// Whether the folder has one title, whose picture that of the folder is.
+    /// Whether the folder has one title, which takes the folder's picture.
     is_one_title: bool,
 }
 
@@ -28,8 +28,8 @@ impl<'a> FolderArtwork<'a> {
         Self { images, is_one_title }
     }
 
-    /// Returns the picture of a title of these files: `NAME.jpg`, or `NAME-poster.jpg`; else that of the folder, where it has one
-    /// title or the files are sound. `shown` is the name of a title of several files.
+    /// Returns the picture of a title of these files: `NAME.jpg`, or `NAME-poster.jpg`; else the folder's picture, where the
+    /// folder has one title or the files are sound. `shown` is the name of a title of several files.
     pub(crate) fn of_title(&self, shown: Option<&str>, files: &[&str]) -> Option<&'a str> {
         let takes_folder = self.is_one_title || files.iter().all(|file| is_sound(file));
         let own = self.own(shown, files, &["", "-poster"]);

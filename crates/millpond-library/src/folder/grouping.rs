@@ -25,7 +25,7 @@ pub(crate) struct Recipe {
     pub(crate) sidecars: Vec<SidecarFile>,
     /// Whether only their names make the members one title: their content has to agree.
     pub(crate) by_name: bool,
-    /// Whether the members are renditions of an HLS multivariant playlist, whose timestamps are those of one clock.
+    /// Whether the members are renditions of an HLS multivariant playlist, whose timestamps share a clock.
     pub(crate) keeps_clock: bool,
     /// The items of a stitched title, which play one after the other; none where the members are renditions.
     pub(crate) items: Vec<RecipeItem>,
@@ -38,7 +38,7 @@ pub(crate) struct RecipeItem {
     pub(crate) member: usize,
     /// The part of the file that is shown.
     pub(crate) clip: StitchClip,
-    /// Whether it is a stretch of segments between two discontinuities.
+    /// Whether the item is a stretch of segments between two discontinuities.
     pub(crate) is_stretch: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct RecipeItem {
 pub(crate) struct Member {
     pub(crate) path: ObjectPath,
     pub(crate) language: Option<String>,
-    /// Name of its sound for menus; `None` for that in the file.
+    /// Name of its sound for menus; `None` for the name in the file.
     pub(crate) name: Option<String>,
     pub(crate) named: Vec<NamedTrack>,
     pub(crate) bandwidth: Option<u64>,
@@ -146,7 +146,7 @@ pub(crate) fn folder(path: &ObjectPath, entries: &[Entry], grouped: Titles) -> R
     })
 }
 
-/// Returns the sentence with the address of a title in a folder that is none itself.
+/// Returns the sentence with the address of a title in a folder that is no title itself.
 pub(crate) fn cure(title: &str) -> String {
     format!(". Each is at an address of its own, such as {}/index.m3u8 in this folder", uri::encode(title))
 }

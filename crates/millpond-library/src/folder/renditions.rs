@@ -11,7 +11,7 @@ use std::{cmp::Reverse, collections::HashMap};
 
 /// Returns the recipe of the playlist at `path`, in a place whose storage has an `address`.
 ///
-/// A variant without pictures is left out beside others with pictures: its sound is in those, or in a rendition.
+/// A variant without pictures is left out beside variants with pictures: they have its sound, or a rendition has it.
 pub(crate) fn ladder(path: &ObjectPath, address: &str, found: &StoredMultivariant) -> Result<Recipe, LibraryError> {
     let reading = Reading { path, address, found };
     reading.recipe().map_err(|why| LibraryError::Manifest { manifest: path.to_string(), why })
@@ -38,7 +38,7 @@ impl Reading<'_> {
         let any_pictures = variants.iter().any(|variant| variant.has_pictures);
         let mut used: Vec<&StoredVariant> =
             variants.iter().filter(|variant| variant.has_pictures || !any_pictures).collect();
-        // Of sound that is alike, the first one is taken.
+        // Of several tracks of sound that are alike, the first one is taken.
         used.sort_by_key(|variant| Reverse(variant.bandwidth));
         let mut recipe = Recipe { keeps_clock: true, ..Recipe::default() };
         let mut known = HashMap::new();
@@ -62,7 +62,7 @@ impl Reading<'_> {
         Ok(recipe)
     }
 
-    /// Returns the file of a playlist among those of a recipe, where it is added if it is new.
+    /// Returns the member of a recipe for a playlist. A new member is added.
     fn member<'r>(
         &self,
         recipe: &'r mut Recipe,
@@ -89,7 +89,7 @@ impl Reading<'_> {
         uri::in_playlist(self.path, self.address, uri).map_err(|why| format!("line {line}: {why}"))
     }
 
-    /// Whether sound within a variant is used, and its name and language where a rendition without a playlist of its own states them
+    /// Returns whether sound within a variant is used, with its name and language. A rendition without a playlist of its own states these
     /// (RFC 8216 4.3.4.2.1).
     fn sound_within(&self, variant: &StoredVariant) -> (bool, Option<String>, Option<String>) {
         let mut group = self.group(variant.audio.as_deref()).peekable();
@@ -130,7 +130,7 @@ impl Reading<'_> {
             let line = rendition.line;
             let Some(uri) = &rendition.uri else {
                 return Err(format!(
-                    "line {line}: found subtitles without the attribute URI, expected that of a playlist"
+                    "line {line}: found subtitles without the attribute URI, expected the URI of a playlist"
                 ));
             };
             let path = self.file(uri, line)?;

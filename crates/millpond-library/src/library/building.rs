@@ -50,7 +50,7 @@ struct OpenedFile {
     depends: Vec<Arc<Object>>,
     /// The segments, if it is an HLS playlist.
     joined: Option<JoinedSegments>,
-    /// Path of that playlist, and the line at which the segments begin.
+    /// Path of the playlist, and the line at which the segments begin.
     stretch: Option<(ObjectPath, u32)>,
 }
 
@@ -105,7 +105,7 @@ impl Library {
         for file in &recipe.sidecars {
             match self.sidecar(place, file, zero, building).await {
                 Ok(sidecar) => sidecars.push(sidecar),
-                // A title without some subtitles is better than none.
+                // A title without some subtitles is better than no title.
                 Err(error @ LibraryError::Manifest { .. }) if recipe.keeps_clock => left_out.push(error.to_string()),
                 Err(error) if recipe.keeps_clock && error.is_not_found() => {
                     left_out.push(format!("{}: not found, expected a playlist of subtitles", file.path));
@@ -230,7 +230,7 @@ impl Library {
         Ok(OpenedFile { source, media, depends: vec![object], joined: None, stretch: None })
     }
 
-    /// Presents the renditions of a multivariant playlist at their times on one clock. Returns the timestamp of the time 0 too.
+    /// Presents the renditions of a multivariant playlist at their times on one clock. Also returns the timestamp of time 0.
     async fn on_one_clock(
         &self,
         shown: &str,
@@ -240,7 +240,7 @@ impl Library {
     ) -> Result<(Vec<SourceObject>, u64), LibraryError> {
         let refused = |error| LibraryError::Refused { asset: shown.to_owned(), error };
         let names: Vec<Option<String>> = members.iter().map(|member| member.name.clone()).collect();
-        // Copies of the indexes that change.
+        // Indexes that change are copied.
         let bytes = sources.iter().map(|source| source.movie.heap_bytes() as u64).fold(0, u64::saturating_add);
         building.charge(&self.pool, bytes).await.map_err(refused)?;
         let job = move || {
@@ -383,13 +383,13 @@ impl Library {
 }
 
 impl MemberPart {
-    /// Returns the part of its object that a member is.
+    /// Returns the part of an object that a member uses.
     fn of(member: &Member) -> Self {
         Self { programme: member.programme, ..Self::default() }
     }
 }
 
-/// Asserts that the index of a member has programmes, if one was chosen.
+/// Refuses the programme that was chosen for a member, if its media has none.
 fn has_programme(member: &Member, movie: &Movie) -> Result<(), LibraryError> {
     match member.programme {
         Some(number) if movie.programmes.is_empty() => {
@@ -409,7 +409,7 @@ pub(crate) struct Building {
     depends: Vec<Arc<Object>>,
     joined: Vec<JoinedSegments>,
     pub(crate) listed: Option<(ObjectPath, Vec<Entry>)>,
-    /// The index of the beginning of its only file, if the asset is made of that.
+    /// The index of the beginning of its only file, if the asset is made of the beginning.
     so_far: Option<Arc<SoFar>>,
     /// Memory of the work, until the asset itself is counted.
     charges: Vec<Charge>,

@@ -5,16 +5,16 @@ use millpond_media::{ByteRange, Extraction, Extractor, Movie};
 use millpond_store::{Derivation, Making};
 use std::{ops::Range, sync::Arc};
 
-/// The frames of a file in which they are scattered over packets, or lie in chunks in another form.
+/// The frames of a file that has them scattered over packets, or in chunks of another form.
 #[derive(Debug)]
 pub(super) struct Frames {
     movie: Arc<Movie>,
-    /// Name of the object: that of the programme's frames, where one was chosen.
+    /// Name of the object, with the number of the programme where one was chosen.
     name: String,
 }
 
 impl Frames {
-    /// Returns the frames of a file, or of the programme that was chosen in it; `None` where they are ranges of the file itself.
+    /// Returns the frames of a file, or of the programme that was chosen in it; `None` where frames are ranges of the file itself.
     pub(super) fn of(movie: &Arc<Movie>, programme: Option<u16>) -> Option<Self> {
         let name = programme.map_or_else(|| "frames".to_owned(), |number| format!("frames-{number}"));
         movie.extraction.as_ref().map(|_| Self { movie: movie.clone(), name })

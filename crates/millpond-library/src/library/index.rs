@@ -30,8 +30,8 @@ use tracing::Instrument as _;
 const MOST_STEPS: u64 = 1 << 26;
 /// Bytes of memory for each byte of metadata: the byte, and the tables made of it.
 const MEMORY_A_BYTE: u64 = 2;
-/// A scan requests at most the memory budget divided by this at a time. With the bytes that its reader copies, two scans then have half
-/// of the memory of all jobs for their requests, and the rest for their tables.
+/// Divisor of the memory budget: a scan requests at most this part at a time. With the bytes that readers copy, the requests of two
+/// scans take half of the memory of all jobs. The rest is for their tables.
 const BATCHES: u64 = 8;
 /// Bytes that tell the format of a file.
 const FORMAT: u64 = 1024;
@@ -51,7 +51,7 @@ struct Key {
     programme: Option<u16>,
 }
 
-/// The part of an object that an index is of.
+/// The part of an object that an index describes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemberPart {
     /// Offsets at which a segment begins, where the object consists of joined segments.
@@ -168,7 +168,7 @@ impl Indexes {
         part: MemberPart,
     ) -> Result<Arc<Movie>, IndexError> {
         let key = Key::of(object, detail, part.programme);
-        // An index of a file that is scanned has all samples in any detail: one scan makes it.
+        // The index of a scanned file has all samples in any detail, so one scan makes it.
         let key = self.scans.flight(&key).unwrap_or(key);
         let whole = || self.memory.get(&key.whole()).filter(|movie| movie.is_indivisible);
         if let Some(movie) = self.memory.get(&key).or_else(whole) {
@@ -344,7 +344,7 @@ impl Indexes {
                 Ok(Step::Need(ranges)) => ranges,
                 Err(error) => return Err(self.unreadable(object, error).await),
             };
-            // What was read so far is published if its copy finds room at once: the scan goes on without it.
+            // The index of the part that was read is published, if memory has room for it at once. The scan does not wait for room.
             if let Some((scan, movie)) = scan.as_mut().zip(so_far) {
                 let weight = movie.heap_bytes() as u64;
                 if let Some(Ok(charge)) = self.pool.charge(weight).now_or_never() {
@@ -354,7 +354,7 @@ impl Indexes {
             let wanted = ranges.iter().map(|range| range.len()).sum::<u64>().saturating_mul(MEMORY_A_BYTE);
             // A scan does not hold the bytes that it was given, but the tables that it makes of them.
             if indexer.is_scanning() {
-                // Several stretches of a playlist have its path: they have no beginning.
+                // The stretches of a playlist share its path, so none has a beginning.
                 if scan.is_none() && joints.is_empty() {
                     scan = self.scans.begin(key);
                 }
@@ -365,7 +365,7 @@ impl Indexes {
                     scan.make_room(needed, self.pool.most());
                 }
                 if needed > self.pool.most() {
-                    // Refused at once: the job would wait for its own memory.
+                    // Refused at once, because the job would wait for its own memory.
                     drop(self.pool.charge(needed).await.map_err(|error| refused(object, error))?);
                 }
                 tables.grow(&self.pool, held).await.map_err(|error| refused(object, error))?;

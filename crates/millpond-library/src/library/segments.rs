@@ -101,8 +101,8 @@ impl Library {
         Ok(Ok(sources))
     }
 
-    /// Reads a playlist if it is multivariant, and returns it with the address of its place's storage. `None` for others, and for those that
-    /// are too long.
+    /// Reads a playlist if it is multivariant, and returns it with the address of its place's storage. `None` for other playlists, and for
+    /// playlists that are too long.
     pub(crate) async fn multivariant(
         &self,
         place: &str,
@@ -127,7 +127,7 @@ impl Library {
     }
 }
 
-/// Reads a text as a multivariant playlist; `None` if it is none. The error has no path.
+/// Reads a text as a multivariant playlist; `None` for other playlists. The error has no path.
 fn multivariant(text: &Bytes) -> Result<Option<StoredMultivariant>, String> {
     let text = String::from_utf8_lossy(text);
     if !hls_playlist::is_multivariant(&text) {

@@ -46,7 +46,7 @@ impl Library {
     }
 }
 
-/// Names the manifest of a file that is missing. `what` is the file for the manifest, such as `an item`.
+/// Names the manifest of a file that is missing. `what` is the role of the file there, such as `an item`.
 pub(crate) fn missing(shown: &str, what: &str, error: LibraryError) -> LibraryError {
     match &error {
         // Viewers read this too: the path in the place, without the place's folder.

@@ -32,7 +32,7 @@ pub(super) struct Frame {
     pub(super) range: ByteRange,
     /// Its first bytes; all of MP3.
     pub(super) beginning: Bytes,
-    /// Its bytes from the first one on that were read for other reasons.
+    /// Its first bytes, as far as they were read anyway.
     pub(super) available: Bytes,
 }
 

@@ -63,9 +63,9 @@ pub enum Step {
 /// wrong, the first bytes of a few samples are read too, in up to 21 further batches. MP3 takes one more batch of a few
 /// bytes per track. So do chapters in a track of text, where the movie box doesn't list them: 32 reads of 64 KiB at most.
 ///
-/// A transport stream is read as a whole, eight MiB a batch. So is an AVI file, unless each chunk of it is a sample and it has an index:
-/// then its header, its index and its first frames are read. Sound files and FLV files are read from their beginning to their end, in
-/// requests of 1 MiB. PCM is told by headers alone.
+/// A transport stream is read as a whole, at most [`batch`](IndexLimits::batch) bytes at a time. So is an AVI file without an index, or
+/// whose chunks are no samples. Of other AVI files, the header, the index and the first frames are read. Sound files and FLV files are
+/// read from their beginning to their end, in requests of 1 MiB. PCM is told by headers alone.
 ///
 /// With [`outlining`](Self::outlining), a fragmented file with an index of its fragments takes two or three batches of a few
 /// kilobytes, and gets an [`Outline`](crate::Outline).
@@ -157,8 +157,8 @@ impl Indexer {
         Self { joints: joints.to_vec(), ..self }
     }
 
-    /// Reads the programme of this number, where the object is a transport stream: otherwise the first one with pictures, else with
-    /// sound.
+    /// Chooses the programme of a transport stream by its number. Without a number, the first programme with pictures is read, or else
+    /// the first one with sound.
     #[must_use]
     pub fn of_programme(self, programme: Option<u16>) -> Self {
         Self { programme, ..self }
@@ -227,8 +227,9 @@ impl Indexer {
         }
     }
 
-    /// Returns the movie of what a scan has read so far. The finished movie begins with its samples, at the same places and times,
-    /// unless its extraction [begins otherwise](crate::Extraction::begins_otherwise); only the last ones may have other durations. `None` where no scan runs, and while that is not certain.
+    /// Returns the movie of the part that a scan has read so far. The finished movie begins with the same samples, at the same places and
+    /// times, unless its extraction [begins otherwise](crate::Extraction::begins_otherwise). Only the last samples may have other
+    /// durations. `None` where no scan runs, and while the beginning is not certain.
     #[must_use]
     pub fn so_far(&self) -> Option<Movie> {
         match &self.stage {

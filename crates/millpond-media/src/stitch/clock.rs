@@ -21,8 +21,8 @@ pub(super) fn origin(movie: &Movie) -> i64 {
     movie.tracks.iter().filter_map(start).min().filter(|start| *start >= LIVE).unwrap_or(0)
 }
 
-/// Returns the spans of a track of a stretch of segments. Its samples may begin hours behind the time 0 of its edit list, which is that of
-/// the whole stream. A usual reading would present pictures from time 0 on, and sound hours later.
+/// Returns the spans of a track of a stretch of segments. Its samples may begin hours behind the time 0 of its edit list, at which the
+/// whole stream begins. A usual reading would present pictures from time 0 on, and sound hours later.
 pub(super) fn spans_of_stretch(track: &Track, movie: &Movie) -> Vec<Span> {
     let (waits, time) = match track.edits[..] {
         [Edit { duration: 0, media_time: Some(time) }] => (0, time),

@@ -130,7 +130,7 @@ impl<'a> Shown<'a> {
         let others = movie.tracks.iter().filter(|track| !is_chosen(track)).map(|track| {
             named(track, if track.kind == TrackKind::Text { "subtitles are" } else { "a second video is" })
         });
-        // A recording whose stream changed: the track has the frames that one decoder plays.
+        // Where the stream of a recording changed, the track has the frames that one decoder plays.
         let changed = movie.tracks.iter().filter(|track| is_chosen(track) && movie.clips_of(track.id).next().is_some());
         let changed = changed.map(|track| named(track, "clips that need another decoder are"));
         others.chain(changed).collect()

@@ -38,8 +38,8 @@ pub struct StitchItem {
     pub label: String,
     /// The part of the file that is shown.
     pub clip: StitchClip,
-    /// Whether it is a stretch of a longer stream, such as the segments between two discontinuities. Its time 0 is then that of its first
-    /// frame, whatever the stream's clock says.
+    /// Whether the item is a stretch of a longer stream, such as the segments between two discontinuities. Its time 0 is then the time of
+    /// its first frame, whatever the stream's clock says.
     pub is_stretch: bool,
 }
 

@@ -9,13 +9,13 @@ use super::{iso6937, iso8859};
 const MOST_CHARS: usize = 128;
 /// Marks of emphasis in tables of one byte: begin and end (annex A.1).
 const EMPHASIS: std::ops::RangeInclusive<char> = '\u{86}'..='\u{87}';
-/// The end of a line in tables of one byte (annex A.1), and in those of two (annex A.2).
+/// The end of a line in tables of one byte (annex A.1), and in tables of two bytes (annex A.2).
 const LINE_ENDS: [char; 2] = ['\u{8a}', '\u{e08a}'];
 /// Marks of emphasis in tables of two bytes.
 const WIDE_EMPHASIS: std::ops::RangeInclusive<char> = '\u{e086}'..='\u{e087}';
 
-/// Decodes a text, without its marks and control characters. `None` if nothing else is in it, or its table is not read: those of
-/// Korean, Chinese and of compressed texts.
+/// Decodes a text, without its marks and control characters. `None` if nothing else is in it, and for tables that are not read: of
+/// Korean, Chinese and compressed texts.
 pub(super) fn decode(bytes: &[u8]) -> Option<String> {
     let text = match bytes {
         // Selected tables (tables A.3 and A.4).

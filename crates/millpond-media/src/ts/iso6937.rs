@@ -6,7 +6,7 @@ use std::iter::Peekable;
 #[rustfmt::skip]
 const UPPER_HALF: &str = "\u{a0}¡¢£€¥\u{fffd}§¤‘“«←↑→↓°±²³×µ¶·÷’”»¼½¾¿\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}―¹®©™♪¬¦\u{fffd}\u{fffd}\u{fffd}\u{fffd}⅛⅜⅝⅞ΩÆĐªĦ\u{fffd}ĲĿŁØŒºÞŦŊŉĸæđðħıĳŀłøœßþŧŋ\u{ad}";
 
-/// Accents, letters that can follow them, and the characters that both mean.
+/// Accents, letters that can follow them, and the character of each pair.
 #[rustfmt::skip]
 const ACCENTED: &[(u8, &str, &str)] = &[
     (0xc1, "aeinouAEINOU", "àèìǹòùÀÈÌǸÒÙ"),
@@ -36,7 +36,7 @@ pub(super) fn next(bytes: &mut Peekable<impl Iterator<Item = u8>>) -> Option<cha
     };
     let Some(letter) = bytes.next_if(u8::is_ascii) else { return Some(char::REPLACEMENT_CHARACTER) };
     let place = letters.bytes().position(|known| known == letter);
-    // An accent that no letter has is left out.
+    // An accent that the letter can't have is left out.
     place.and_then(|place| characters.chars().nth(place)).or(Some(char::from(letter)))
 }
 

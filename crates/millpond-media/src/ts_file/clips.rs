@@ -1,16 +1,18 @@
-//! The clips of a track: stretches of its samples that need another decoder than those before.
+//! The clips of a track: stretches of its samples, each of which needs another decoder than the stretch before.
 
 use super::parts::Part;
 
-/// Shortest clip of another kind than most samples, in ticks of 90 kHz. Players would set up a decoder twice for less, and damage makes
-/// headers of other kinds.
+/// Shortest clip of another kind than most samples, in ticks of 90 kHz. For a shorter clip, players would set up a decoder twice.
+/// Damaged headers look like other kinds, too.
 const SHORTEST: i64 = 90_000;
-/// Most clips of a track. A track of more keeps only the samples of its main kind.
+/// Most clips of a track. A track with more clips keeps only the samples of its main kind.
 const MOST_CLIPS: usize = 64;
-/// What becomes of samples of other kinds than the main one.
+/// Fate of samples of another kind than the main one, as the end of a reason: they are a clip.
 const AS_CLIPS: &str = "they are played by HLS and DASH, and left out of RTSP";
+/// Fate of samples that are too few for a clip.
 const AS_SHORT: &str = "clips shorter than a second are left out";
-const AS_TOO_MANY: &str = "more than 64 clips: they are left out";
+/// Fate of samples of other kinds in a track with too many clips.
+const AS_TOO_MANY: &str = "the track has more than 64 clips, so they are left out";
 
 /// The parts of a track that are played.
 #[derive(Debug)]
@@ -29,7 +31,7 @@ pub(super) struct Played {
 pub(super) struct OtherKind {
     pub(super) kind: usize,
     pub(super) samples: u64,
-    /// What becomes of them.
+    /// Fate of the samples, as the end of a reason.
     pub(super) fate: &'static str,
 }
 
@@ -66,7 +68,7 @@ fn stretches(parts: &[Part]) -> Vec<&[Part]> {
     parts.chunk_by(|a, b| a.kind == b.kind).collect()
 }
 
-/// Returns the kind of most samples, the first one of equals.
+/// Returns the kind with most samples; the first one among equals.
 fn main_kind(parts: &[Part]) -> usize {
     let most = parts.iter().map(|part| part.kind).max().unwrap_or(0);
     let mut samples = vec![0_u64; most + 1];

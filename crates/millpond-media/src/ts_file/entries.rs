@@ -122,7 +122,8 @@ impl Entries {
         self.begin(kind, entry, number);
     }
 
-    /// Adds an entry to a kind. Returns its number; that of the first entry for sound, whose frames tell all. `None` beyond the limit.
+    /// Adds an entry to a kind, and returns its number. Sound keeps the first entry of the kind, because its frames state their
+    /// configuration. `None` beyond the limit.
     fn join(&mut self, kind: usize, entry: StoredEntry, at: u64) -> Option<u32> {
         let kind = self.kinds.get_mut(kind)?;
         if !matches!(entry.kind, TrackKind::Video { .. }) {
@@ -139,7 +140,7 @@ impl Entries {
         Some(number)
     }
 
-    /// Adds a kind, which begins with an entry. Returns its place, and the number of the entry. `None` if it can't be a clip.
+    /// Adds a kind, which begins with an entry. Returns its place, and the number of the entry. `None` if the kind can't be a clip.
     fn add(&mut self, entry: StoredEntry, at: u64) -> Option<(usize, u32)> {
         if let Some(Kind { first, .. }) = self.kinds.first()
             && !(stands_alone(&entry) && stands_alone(first))
@@ -184,12 +185,12 @@ impl Entries {
         self.described_in(kind, parts.iter().map(|part| (part.start, part.samples.len())))
     }
 
-    /// Returns the same for a track of which all `samples` are of a kind.
+    /// Returns the entry and the descriptions of a track whose `samples` are all of a kind.
     pub(crate) fn described_whole(&self, kind: usize, samples: u32) -> Option<(StoredEntry, Option<Descriptions>)> {
         self.described_in(kind, [(0, samples)].into_iter())
     }
 
-    /// Returns the same for stretches of samples: the number of the first one of each, and their count.
+    /// Returns the entry and the descriptions of stretches of samples. A stretch has the number of its first sample, and a count.
     fn described_in(
         &self,
         kind: usize,
@@ -210,7 +211,7 @@ impl Entries {
         Some((entry.unwrap_or_else(|| kind.first.clone()), descriptions))
     }
 
-    /// Returns the reason why frames of a kind are not played like those of the `main` kind: `fate` says what becomes of them.
+    /// Returns the reason why frames of a kind are not played like frames of the `main` kind. `fate` is the end of the reason.
     pub(crate) fn other_than(&self, main: usize, kind: usize, samples: u64, fate: &str) -> Option<MediaError> {
         let (main, kind) = (self.kinds.get(main)?, self.kinds.get(kind)?);
         let (found, expected) = sample_entries::told_apart(&kind.first, &main.first);
@@ -247,7 +248,7 @@ fn stored(made: Made, place: usize) -> StoredEntry {
     StoredEntry { number: place as u32 + 1, codec, kind, sample_entry, location: None, is_encrypted: false }
 }
 
-/// Whether frames can be a clip of their own: players of all outputs with clips must take the codec.
+/// Whether frames can be a clip of their own: their codec must fit all outputs with clips.
 fn stands_alone(entry: &StoredEntry) -> bool {
     match entry.kind {
         TrackKind::Video { .. } => true,
@@ -255,7 +256,7 @@ fn stands_alone(entry: &StoredEntry) -> bool {
     }
 }
 
-/// Whether a decoder goes on from frames of `first` to those of `entry`: pictures of one size; sound whose frames tell all.
+/// Whether a decoder goes on from frames of `first` to those of `entry`: pictures of one size; sound whose frames state their configuration.
 fn can_follow(entry: &StoredEntry, first: &StoredEntry) -> bool {
     let size = |kind: &TrackKind| match kind {
         TrackKind::Video { width, height, .. } => Some((*width, *height)),

@@ -155,7 +155,7 @@ impl Wanted {
         self.gather(unit.payload.start, data);
     }
 
-    /// Takes the parts of chunks that are in `bytes`, which are at `at` of the file.
+    /// Takes the parts of chunks that are in `bytes`. `at` is the offset of `bytes` in the file.
     fn take_chunks(&mut self, at: u64, bytes: &[u8]) {
         let end = at.saturating_add(bytes.len() as u64);
         while let Some(UnitPlace { packets, payload }) = self.units.last().copied() {
@@ -178,7 +178,7 @@ impl Wanted {
         let most = self.source.end.saturating_sub(next);
         let data = data.get(usize::try_from(skip).unwrap_or(usize::MAX)..).unwrap_or_default();
         let data = data.get(..usize::try_from(most).unwrap_or(usize::MAX)).unwrap_or(data);
-        // If bytes are missing, those behind them have no place.
+        // If bytes are missing, later bytes have no place.
         if start <= next {
             self.bytes.extend_from_slice(data);
         }

@@ -65,7 +65,8 @@ impl TsFileIndexer {
         self.scan.as_ref().map_or(0, |scan| scan.heap_bytes())
     }
 
-    /// Returns the movie of the frames so far, which the finished movie begins with; `None` if that is not known yet.
+    /// Returns the movie of the frames that were read so far: the beginning of the finished movie. `None` while the beginning is not
+    /// certain.
     pub(crate) fn so_far(&self) -> Option<Movie> {
         self.scan.as_ref()?.so_far(self.object_len)
     }

@@ -1,4 +1,4 @@
-//! The stream that a track is read from: its PES packets become frames, and both keep their places in the file.
+//! The stream that a track is read from: its PES packets become frames, and the places of both in the file are noted.
 
 use crate::{
     codec::StreamForm,

@@ -130,7 +130,7 @@ impl Lane {
         self.input.pid()
     }
 
-    /// Whether a stream can go on where the current one ends: in pictures or in sound of one language.
+    /// Whether a stream can continue the track where the current one ends: both have pictures, or both have sound of one language.
     pub(super) fn can_go_on_with(&self, stream: &TsStream) -> bool {
         let is_same = match (&self.language, &stream.language) {
             (Some(a), Some(b)) => a == b,
@@ -144,7 +144,7 @@ impl Lane {
             && (is_same || coding.is_video())
     }
 
-    /// Takes the description of its stream in a later map, which came before `at`: that of its PID, or of the stream that goes on.
+    /// Takes a stream of a later map, which came before `at`. The stream has the lane's PID, or continues the track with another one.
     pub(super) fn describe(&mut self, stream: &TsStream, at: u64, timeline: &mut Timeline, extracted: &mut Extracted) {
         if self.language.is_none() {
             self.language.clone_from(&stream.language);
@@ -270,11 +270,11 @@ impl Lane {
         Ok(Read { track, entries: self.entries, played, sources: self.sources, reasons })
     }
 
-    /// Returns the track of the frames so far, of the first kind in the first time base; `None` if it begins in another one.
+    /// Returns the track of the frames so far, of the first kind in the first time base; `None` if the track begins in another base.
     pub(super) fn so_far(&self) -> Option<Read> {
         let played = Played::of(vec![self.parts.first()?]);
         let (entry, _) = self.entries.described(played.main, &played.main_parts())?;
-        // Captions may follow.
+        // Later pictures may have more captions.
         let track = described((self.id, self.language.clone()), entry, self.captions.partial());
         let sources = self.sources.iter().cloned().chain([self.input.so_far()]).collect();
         Some(Read { track, entries: self.entries.clone(), played, sources, reasons: Vec::new() })
@@ -290,7 +290,7 @@ impl Lane {
         self.parts.len() > 0
     }
 
-    /// Whether the stream may still become a track, of which there is no frame yet.
+    /// Whether the stream has no frame that can be played yet, but may still have one.
     pub(super) fn is_awaited(&self) -> bool {
         !self.has_track() && self.ended.is_none() && !self.is_scrambled
     }

@@ -1,7 +1,8 @@
 //! Stored transport streams (ISO/IEC 13818-1): their programme becomes the index of an object, and their frames are extracted.
 //!
 //! [`indexer`] reads a whole file: [`survey`] chooses the programme in its first pieces, [`scan`] demultiplexes it, and each [`lane`]
-//! becomes a track, with [`clips`] where its configuration changes. [`Extractor`] makes a range of the extracted object from the packets that hold it, with the same code.
+//! becomes a track, with [`clips`] where its configuration changes. [`Extractor`] makes a range of the extracted object from the packets
+//! that hold it, with the same code.
 
 mod clips;
 mod entries;

@@ -1,4 +1,4 @@
-//! The samples of one track: a table for each time base and each kind of frames, and some of them joined.
+//! The samples of one track: a table for each time base and each kind of frames, and tables that are joined.
 
 use super::timeline::FrameTime;
 use crate::{
@@ -20,7 +20,7 @@ const ROUNDED: i64 = 2;
 pub(super) struct Part {
     /// Number of the time base.
     pub(super) base: usize,
-    /// Kind of its frames: those of one kind need one decoder.
+    /// Kind of its frames. Frames of one kind need one decoder.
     pub(super) kind: usize,
     /// Number of its first sample in the track.
     pub(super) start: u32,
@@ -164,8 +164,8 @@ impl Open {
     }
 }
 
-/// Returns when the samples of a part begin to be decoded in the presentation, on their clock. `shifts` are the ticks of 90 kHz by which
-/// each time base is later in the presentation.
+/// Returns the decoding time of a part's first sample in the presentation, on the clock of its samples. `shifts` are the ticks of 90 kHz
+/// by which each time base is later in the presentation.
 pub(super) fn start(part: &Part, shifts: &[i64]) -> i64 {
     part.samples.start_dts().saturating_add(Timescale::MPEG.convert(shift(part, shifts), part.clock))
 }

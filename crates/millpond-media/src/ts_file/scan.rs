@@ -165,10 +165,12 @@ impl Scan {
         })
     }
 
-    /// Returns the movie of the frames so far, of which [`finish`](Self::finish) keeps the times, places and order, unless most frames
-    /// of a track are of another kind than the first ones. It ends with the first time base, as where the next one begins is known when
-    /// all streams have reached it; each track also ends with its first kind of frames. `None` while a stream of the programme has no
-    /// frame yet, which may change the names of tracks, and for several streams of pictures.
+    /// Returns the movie of the frames that were read so far. [`finish`](Self::finish) keeps their times, places and order, unless most
+    /// frames of a track are of another kind than its first frames.
+    ///
+    /// The movie ends with the first time base: the place of the next base is known when all streams have reached it. Each track also
+    /// ends with its first kind of frames. `None` while a stream of the programme has no frame yet, because its first frame may change
+    /// the names of tracks. A programme with several streams of pictures has no such movie.
     pub(super) fn so_far(&self, file_len: u64) -> Option<Movie> {
         let videos = self.lanes.iter().filter(|lane| lane.is_video()).count();
         if videos > 1 || self.lanes.iter().any(Lane::is_awaited) {
@@ -179,7 +181,7 @@ impl Scan {
         Some(self.joined(read, 1, file_len))
     }
 
-    /// Joins the first time bases of tracks to a movie of a file of `file_len` bytes.
+    /// Joins the first `bases` time bases of tracks to the movie of a file of `file_len` bytes.
     fn joined(&self, read: Vec<Read>, bases: usize, file_len: u64) -> Movie {
         let begins_otherwise = read.iter().any(Read::begins_otherwise);
         let parts: Vec<_> = read.iter().map(Read::parts).collect();

@@ -31,7 +31,7 @@ pub(super) struct Choice {
     pub(super) map: ProgrammeStreams,
     /// All programmes, as they are listed.
     pub(super) listed: Vec<FileProgramme>,
-    /// The other programmes without pictures and sound that can be read.
+    /// Other programmes, which have no pictures or sound that can be read.
     pub(super) left: Vec<SkippedTrack>,
 }
 

@@ -65,7 +65,7 @@ impl Timeline {
         self.bases.len()
     }
 
-    /// Returns the timestamp of the time 0 of the presentation. `shifts` are those of [`shifts`] for the same `streams`.
+    /// Returns the timestamp of the time 0 of the presentation. `shifts` is the result of [`shifts`] for the same `streams`.
     pub(super) fn zero(&self, shifts: &[i64], streams: &[&[Part]]) -> u64 {
         let first = streams.iter().filter_map(|parts| parts.first()).map(|part| part.base).min();
         let base = first.and_then(|first| self.bases.get(first).zip(shifts.get(first)));

@@ -27,7 +27,7 @@ const MOST_SAMPLES: u32 = 1920 * 1088;
 /// Seconds between thumbnails: of assets up to the seconds before, and of longer ones.
 const INTERVALS: [(f64, u32); 2] = [(120.0, 2), (600.0, 5)];
 const LONG_INTERVAL: u32 = 10;
-/// Most pictures that a poster is chosen from. They lie at equal distances, the first one a tenth behind the beginning.
+/// Most pictures that a poster is chosen from. The distance between two pictures is a tenth of the asset.
 const POSTERS: u32 = 5;
 /// Bytes of a thumbnail in a sheet, for the bandwidth in manifests. They are not made to write a manifest.
 const BYTES: u64 = 4000;
@@ -97,8 +97,8 @@ impl<'a> Thumbnails<'a> {
         Some((first..end).map(|n| iframes.at(i64::from(n * self.interval) * scale)).collect())
     }
 
-    /// Returns the numbers of the pictures for trick play that a poster is chosen from, at a tenth of the asset, two tenths and so on,
-    /// each once. Openings are often black.
+    /// Returns the numbers of the pictures for trick play that a poster is chosen from, each once. The first picture is at a tenth of the
+    /// asset, because openings are often black.
     #[must_use]
     pub fn posters(&self) -> Vec<u32> {
         let Some(media) = self.track.media() else { return Vec::new() };

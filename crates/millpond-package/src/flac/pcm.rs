@@ -42,7 +42,7 @@ pub(crate) fn values(coding: PcmCoding, bytes: &[u8], out: &mut Vec<i32>) {
     }
 }
 
-/// Whether [`values`] have fewer bits than those of the coding.
+/// Whether [`values`] have fewer bits than the stored values of the coding.
 pub(crate) fn is_rounded(coding: PcmCoding) -> bool {
     matches!(coding, PcmCoding::Signed32(_) | PcmCoding::Float32(_) | PcmCoding::Float64(_))
 }
@@ -53,7 +53,7 @@ fn rounded(value: i32) -> i32 {
 }
 
 /// Returns the 24 bits that are nearest to a value of floating point, of which 1.0 is full scale. Louder values are clipped, as a converter
-/// clips them, and what is no number is silence.
+/// clips them. NaN is silence.
 fn fixed(value: f64) -> i32 {
     const SCALE: f64 = 8_388_608.0;
     (value * SCALE).round().clamp(-SCALE, SCALE - 1.0) as i32

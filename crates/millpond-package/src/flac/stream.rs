@@ -53,8 +53,8 @@ impl FlacStream {
         Some(Self { numbering: Numbering::Frames, block: block(sample_rate), sample_rate, channels, bits })
     }
 
-    /// Returns the samples per channel of each frame that `samples` are cut into: all frames are full except for the last. Where frames
-    /// vary, the one before it may give samples to it, because others may follow.
+    /// Returns the samples per channel of each frame that `samples` are cut into: all frames are full except for the last. Where lengths
+    /// vary, other frames may follow. If the last frame is too short for that, it takes samples of the frame before it.
     pub(crate) fn lengths(&self, samples: u64) -> Vec<u32> {
         let (full, least) = (u32::from(self.block), u32::from(LEAST_VARYING));
         let (whole, rest) = (samples / u64::from(full), (samples % u64::from(full)) as u32);

@@ -81,7 +81,7 @@ pub fn init(presentation: &Presentation, presented: &PresentedTrack) -> Bytes {
         timescale,
         early,
     };
-    // The duration of a file of which only the beginning is known is unknown.
+    // While only the beginning of a file is known, its duration is unknown.
     let duration = (!presentation.is_so_far()).then(|| end.saturating_add(early));
     let mut w = BoxWriter::with_capacity(1024 + track.sample_entry.len());
     movie(&mut w, &[header], duration, |w| protection::movie_headers(w, media));

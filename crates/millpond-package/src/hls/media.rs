@@ -19,8 +19,8 @@ use crate::{
 const ENTRY: usize = 34;
 
 /// Returns the media playlist of a track. Text has a WebVTT playlist in either container, except for text that is delivered in
-/// fragments. `None` if the container doesn't carry the track alone. If only the beginning of the file is known, it is an event
-/// (4.3.3.5) without an end, which players begin at its beginning.
+/// fragments. `None` if the container doesn't carry the track alone. While only the beginning of the file is known, the playlist is an
+/// event (4.3.3.5) without an end, and players start at its first segment.
 #[must_use]
 pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<String> {
     let text = is_webvtt(track);

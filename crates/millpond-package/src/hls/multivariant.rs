@@ -32,7 +32,7 @@ struct Content<'a> {
     codecs: Vec<String>,
     /// Captions within the pictures. Players look for them in media of several segments where there may be some.
     captions: CaptionListing<'a>,
-    /// Whether pictures for trick play are listed. Those of a file of which only the beginning is known have no playlist yet.
+    /// Whether pictures for trick play are listed. While only the beginning of a file is known, they have no playlist.
     has_iframes: bool,
 }
 

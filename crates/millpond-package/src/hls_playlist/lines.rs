@@ -53,7 +53,7 @@ impl Lines {
             "-X-I-FRAMES-ONLY" => return Err(refused(line, named(), "a playlist of whole segments")),
             "-X-SKIP" => return Err(refused(line, named(), "a playlist with all of its segments")),
             "-X-DEFINE" => return Err(refused(line, named(), "URIs without variables")),
-            // Trick play has key frames of the variants themselves.
+            // Trick play is made of key frames of the variants.
             "-X-I-FRAME-STREAM-INF" => self.is_multivariant = true,
             "-X-STREAM-INF" => {
                 self.is_multivariant = true;

@@ -47,7 +47,7 @@ pub struct SegmentRange {
     pub bytes: Option<ByteRange>,
 }
 
-/// Whether a text has a tag of multivariant playlists. It may be no valid one.
+/// Whether a text has a tag of multivariant playlists. The text may be no valid playlist.
 #[must_use]
 pub fn is_multivariant(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("#EXT-X-STREAM-INF") || line.starts_with("#EXT-X-MEDIA:"))

@@ -60,8 +60,8 @@ impl<'a> Tracks<'a> {
         Self(all)
     }
 
-    /// Returns the rule by which manifests announce captions within pictures; `None` without tracks. All rungs have that of
-    /// their place.
+    /// Returns the rule by which manifests announce captions within pictures; `None` without tracks. All rungs have the
+    /// rule of their place.
     pub(crate) fn caption_rule(&self) -> Option<&'a CaptionRule> {
         self.0.first().map(|of| of.rung.window.caption_rule())
     }

@@ -27,7 +27,7 @@ pub enum CaptionRule {
     Auto,
     /// None. Playlists of HLS say that there are none.
     Off,
-    /// These channels, for all titles and live streams whose pictures can carry captions.
+    /// The stated channels, for all titles and live streams whose pictures can carry captions.
     Stated(Vec<StatedCaptions>),
 }
 

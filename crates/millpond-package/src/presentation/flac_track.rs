@@ -1,10 +1,11 @@
-//! PCM and G.711 that are delivered as FLAC: browsers decode FLAC, and no value changes.
+//! PCM and G.711 that are delivered as FLAC, which browsers decode. No value of up to 24 bits changes.
 //!
 //! The access units of the track stay as they are, for RTSP. Blocks of its frames become frames of FLAC when a segment is made. A segment
 //! begins with a block, so that a frame of FLAC is the same in whichever segment and server it is made.
 //!
-//! Where an index has the samples of the first fragment only, the frames before a segment are not counted. Its blocks are then those of
-//! its own fragments: the last one is shorter than others, and each has the number of a sample, which follows from the time of the segment.
+//! Where an index has the samples of the first fragment only, the frames before a segment are not counted. The blocks of a segment then
+//! begin with its first fragment, and its last block may be short. Each block has the number of its first sample, which follows from the
+//! time of the segment.
 
 use crate::{
     flac::{FlacStream, Numbering},

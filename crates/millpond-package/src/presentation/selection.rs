@@ -68,7 +68,7 @@ impl Picked {
         self.becomes_flac.then(form).flatten()
     }
 
-    /// Number in the headers of frames of FLAC. Those of an outlined track vary in length.
+    /// Returns the kind of number in the headers of frames of FLAC. Frames of an outlined track vary in length.
     fn numbering(&self) -> Numbering {
         if self.outlined().is_some() { Numbering::Samples } else { Numbering::Frames }
     }

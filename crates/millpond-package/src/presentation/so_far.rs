@@ -1,7 +1,7 @@
 //! Presentations of files of which only the beginning is known.
 //!
-//! Boundaries are chosen from the beginning on, so that further samples change the last ones only. Segments in front of them have
-//! the same samples, times and names in the presentation of the whole file.
+//! Boundaries are chosen from the beginning on, so that further samples change the last boundaries only. Earlier segments have the same
+//! samples, times and names in the presentation of the whole file.
 
 use crate::presentation::{
     Presentation,
@@ -37,7 +37,7 @@ impl Presentation {
         self.so_far.is_some()
     }
 
-    /// Whether segment `number` of the track of a name is final. All segments of whole files are.
+    /// Whether segment `number` of the track of a name is final. All segments of whole files are final.
     #[must_use]
     pub fn is_final(&self, track: &str, number: u32) -> bool {
         let place = self.tracks.iter().position(|known| known.name == track);

@@ -12,7 +12,8 @@ const MILLI: i64 = 90;
 /// Reads segments in order. `zero` is the timestamp of the time 0 of the presentation, in ticks of 90 kHz.
 ///
 /// A cue that several segments repeat is taken once. Times of a segment without `X-TIMESTAMP-MAP` count from the start of the
-/// presentation. By the standard they would count from the timestamp 0. But writers without the map, such as ffmpeg, know no timestamps.
+/// presentation. By the standard, such times would count from the timestamp 0. But writers without the map, such as ffmpeg, know no
+/// timestamps.
 ///
 /// # Errors
 /// A segment doesn't begin with `WEBVTT`.
@@ -62,7 +63,7 @@ pub(super) struct TimestampMap {
 }
 
 impl TimestampMap {
-    /// Reads a line of the header; `None` if it is another one.
+    /// Reads a line of the header; `None` for other lines.
     pub(super) fn of(line: &str) -> Option<Self> {
         let list = line.strip_prefix("X-TIMESTAMP-MAP=")?;
         let value = |name: &str| list.split(',').find_map(|pair| pair.trim().strip_prefix(name));

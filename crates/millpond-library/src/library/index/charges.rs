@@ -9,14 +9,14 @@ const TABLES: u64 = 1 << 20;
 #[derive(Default)]
 pub(super) struct ReadCharges {
     pub(super) charges: Vec<Charge>,
-    /// Sum of those that stay until the end.
+    /// Bytes whose charges stay until the end.
     pub(super) bytes: u64,
-    /// Number of those that stay until the end: of reads that are not scanned.
+    /// Number of charges that stay until the end. Their bytes are not scanned.
     kept: usize,
 }
 
 impl ReadCharges {
-    /// Gives the memory of bytes that were scanned back.
+    /// Frees the memory of bytes that were scanned.
     pub(super) fn end_of_scanned(&mut self) {
         self.charges.truncate(self.kept);
     }

@@ -1,4 +1,4 @@
-//! Scans of files that are under way, and the indexes of what they have read so far.
+//! Scans of files that are under way, and the indexes of the parts that they have read so far.
 
 use super::Key;
 use crate::{names, work::Charge};
@@ -23,7 +23,7 @@ pub(super) type Name = (String, String, Option<u16>);
 pub(crate) struct Scans {
     // A lock: held to look up, begin, publish and end, never across an await.
     under_way: Mutex<HashMap<Name, UnderWay>>,
-    /// Wakes those that wait for something new.
+    /// Wakes tasks that wait for a new index.
     changed: watch::Sender<()>,
 }
 
@@ -53,7 +53,7 @@ impl SoFar {
         Self { object, programme, movie: Arc::new(movie), weight, _charge: charge }
     }
 
-    /// Bytes of frames in it.
+    /// Bytes of frames in the beginning.
     pub(crate) fn read(&self) -> u64 {
         self.movie.extraction.as_ref().map_or(0, |extraction| extraction.len())
     }
@@ -81,7 +81,7 @@ impl Scans {
         (flight.whole() == key.whole()).then_some(flight)
     }
 
-    /// Returns the newest index of what a scan has read of the asset at a path: of an object, or of a programme in it.
+    /// Returns the newest index that a scan has published for the asset at a path: for an object, or for a programme in it.
     pub(crate) fn newest(&self, place: &str, path: &str) -> Option<Arc<SoFar>> {
         let (path, programme) = match names::programme_of(path) {
             Some((file, programme)) => (file, Some(programme)),
@@ -90,7 +90,7 @@ impl Scans {
         self.lock().get(&(place.to_owned(), path.to_owned(), programme))?.newest.clone()
     }
 
-    /// Returns a receiver that tells when a scan publishes something from now on. Scans publish only while there is a receiver.
+    /// Returns a receiver that tells when a scan publishes an index from now on. Scans publish only while there is a receiver.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -108,12 +108,12 @@ pub(super) struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Whether the index of what was read should be published: `bytes` so far, for those that wait for changes.
+    /// Whether the index of the `bytes` that were read so far should be published, for tasks that wait for it.
     pub(super) fn is_due(&self, bytes: u64) -> bool {
         self.scans.changed.receiver_count() > 0 && self.pace.is_due(bytes, Instant::now())
     }
 
-    /// Publishes the index of what was read: `bytes` so far.
+    /// Publishes the index of the `bytes` that were read so far.
     pub(super) fn publish(&mut self, bytes: u64, so_far: SoFar) {
         self.pace = Pace { bytes, at: Some(Instant::now()) };
         if let Some(scan) = self.scans.lock().get_mut(&self.name) {
@@ -122,7 +122,7 @@ impl Scan<'_> {
         self.scans.changed.send_replace(());
     }
 
-    /// Withdraws what was published if the scan needs the memory: `needed` bytes besides it, of `most`.
+    /// Withdraws the published index if the scan needs its memory: if the index and `needed` bytes exceed `most`.
     pub(super) fn make_room(&self, needed: u64, most: u64) {
         let mut under_way = self.scans.lock();
         let Some(scan) = under_way.get_mut(&self.name) else { return };
@@ -147,7 +147,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// Whether another publication is worth its copy of the tables. Copies for growth take a few times the last one together.
+    /// Whether another publication is worth its copy of the tables. All copies for growth together take a few times the last copy.
     fn is_due(&self, bytes: u64, now: Instant) -> bool {
         let is_new = bytes > self.bytes;
         let has_grown = bytes >= self.bytes.saturating_add(self.bytes / GROWTH);

@@ -64,9 +64,8 @@ impl Segments {
         let found = match hls_playlist::parse(&text).map_err(|error| error.to_string())? {
             StoredPlaylist::Media(stretches) => stretches,
             StoredPlaylist::Multivariant(_) => {
-                return Err(
-                    "found a multivariant playlist, expected a media playlist: each is a title of its own".to_owned()
-                );
+                let found = "found a multivariant playlist, expected a media playlist";
+                return Err(format!("{found}. The multivariant playlist is a title of its own"));
             }
         };
         let mut numbering = Numbering::default();

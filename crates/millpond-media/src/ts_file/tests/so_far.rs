@@ -1,4 +1,4 @@
-//! What a scan has read so far is the beginning of the finished movie.
+//! Each state of a scan is the beginning of the finished movie.
 
 use super::*;
 use crate::movie::sample_table::Sample;
@@ -11,7 +11,7 @@ fn states(object: &[u8]) -> (Vec<Movie>, Scanned) {
     states_of(object, None)
 }
 
-/// Returns the same for a programme.
+/// Returns the states and the finished scan of a programme.
 fn states_of(object: &[u8], programme: Option<u16>) -> (Vec<Movie>, Scanned) {
     let (form, start) = find_packets(object, object.len() as u64).expect("packets");
     let bytes = Bytes::copy_from_slice(&object[start as usize..]);
@@ -111,7 +111,7 @@ fn tracks_of_states_end_with_their_first_kind() {
 
 #[test]
 fn a_movie_tells_that_it_begins_otherwise() {
-    // Most pictures are of the other size; those of the first one are a clip, or too short for one.
+    // Most pictures are of the other size. The first pictures are a clip, or too few for a clip.
     for before in [6, 2] {
         let (states, whole) = states(&with_other_pictures(before, 20, 0).mux.bytes);
         let last = states.last().expect("a state");

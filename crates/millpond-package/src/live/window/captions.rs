@@ -26,8 +26,8 @@ impl Window {
         }
     }
 
-    /// Whether the pictures of a track have no closed captions, as its newest complete segment shows. `false` where that can't be
-    /// told: it left memory, or the codec is one whose captions are not known here.
+    /// Whether the pictures of a track have no closed captions, as its newest complete segment shows. `false` where the
+    /// segment left memory, or where captions of its codec are not known.
     fn lacks_captions(&self, track: usize) -> bool {
         let is_closed = |segment: &&Segment| segment.track(track).is_some_and(TrackSegment::is_closed);
         let Some(segment) = self.segments().rev().find(is_closed) else { return false };
