@@ -73,13 +73,18 @@ fn bx(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
 fn movie() -> Vec<u8> {
     let entry: Vec<u8> =
         (0..AVC.len()).step_by(2).map(|at| u8::from_str_radix(&AVC[at..at + 2], 16).unwrap()).collect();
+    header(b"vide", 1000, &entry)
+}
+
+/// A `moov` of one track with this sample entry.
+fn header(handler: &[u8; 4], timescale: u32, entry: &[u8]) -> Vec<u8> {
     let tkhd = words(&[7, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000, 0, 0]);
     let empty = |kind| bx(kind, &[&words(&[0, 0])]);
     let stsz = bx(b"stsz", &[&words(&[0, 0, 0])]);
-    let stsd = bx(b"stsd", &[&words(&[0, 1]), &entry]);
+    let stsd = bx(b"stsd", &[&words(&[0, 1]), entry]);
     let stbl = bx(b"stbl", &[&stsd, &empty(b"stts"), &empty(b"stsc"), &stsz, &empty(b"stco")]);
-    let mdhd = bx(b"mdhd", &[&words(&[0, 0, 0, 1000, 0, 0x15c7_0000])]);
-    let hdlr = bx(b"hdlr", &[&words(&[0, 0]), b"vide", &[0; 13]]);
+    let mdhd = bx(b"mdhd", &[&words(&[0, 0, 0, timescale, 0, 0x15c7_0000])]);
+    let hdlr = bx(b"hdlr", &[&words(&[0, 0]), handler, &[0; 13]]);
     let mdia = bx(b"mdia", &[&mdhd, &hdlr, &bx(b"minf", &[&stbl])]);
     let trak = bx(b"trak", &[&bx(b"tkhd", &[&tkhd]), &mdia]);
     let mvhd = bx(b"mvhd", &[&words(&[0, 0, 0, 1000, 0]), &[0; 80]]);
@@ -248,6 +253,45 @@ async fn loaded_segments_have_the_samples_of_the_whole_index() {
         assert_ne!(outlined.version(), whole.version());
         assert_eq!(outlined.presentation.duration(), whole.presentation.duration());
     }
+}
+
+/// A file of sound (G.711, eight channels at 48 kHz) in fragments of these numbers of frames, with an index of them.
+fn sound(frames: &[u32]) -> Vec<u8> {
+    let entry = bx(b"ulaw", &[&words(&[0, 1, 0, 0, 0x8_0010, 0, 48_000 << 16])]);
+    let mut file = [bx(b"ftyp", &[b"isom\0\0\0\0"]), header(b"soun", 48_000, &entry)].concat();
+    let (mut fragments, mut fields, mut time) = (Vec::new(), vec![0, 1, 48_000, 0, 0, frames.len() as u32], 0);
+    for count in frames {
+        let moof = |offset: u32| {
+            let tfhd = bx(b"tfhd", &[&words(&[0x2_0018, 1, 1, 8])]);
+            let trun = bx(b"trun", &[&words(&[1, *count, offset])]);
+            let traf = bx(b"traf", &[&tfhd, &bx(b"tfdt", &[&words(&[0, time])]), &trun]);
+            bx(b"moof", &[&bx(b"mfhd", &[&words(&[0, 1])]), &traf])
+        };
+        let head = moof(0).len() as u32 + 8;
+        let fragment = [moof(head), bx(b"mdat", &[&vec![0xff; 8 * *count as usize]])].concat();
+        fields.extend([fragment.len() as u32, *count, 0x9000_0000]);
+        fragments.push(fragment);
+        time += count;
+    }
+    file.extend(bx(b"sidx", &[&words(&fields)]));
+    [file, fragments.concat()].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_segment_of_flac_that_is_too_long_names_the_cure_and_is_divided() {
+    // 45 seconds become 16 bits a value: 34,560,000 bytes.
+    let case = case(sound(&[45 * 48_000, 48_000, 48_000]));
+    let outlined = case.open(Purpose::Playback, Detail::Outline).await;
+    assert!(outlined.presentation.track("a1").unwrap().fragments(1).is_some());
+    let error = case.library.loaded_segment(&outlined, "a1", 1).await.unwrap_err().to_string();
+    assert!(error.starts_with("films/film.mp4: segment 1 of track a1: found up to 34"), "{error}");
+    let cure =
+        "bytes as FLAC, expected at most 33554432: set a shorter segment-duration; load the playlist or manifest again";
+    assert!(error.ends_with(cure), "{error}");
+    // From then on, the title plays with an index of all samples.
+    let whole = case.open(Purpose::Playback, Detail::Outline).await;
+    let track = whole.presentation.track("a1").unwrap();
+    assert!(track.fragments(1).is_none() && track.segment_count() > 10, "{} segments", track.segment_count());
 }
 
 /// Bytes that were requested before.

@@ -6,7 +6,10 @@ use crate::{
     library::Library,
 };
 use millpond_media::{ByteRange, FragmentLoader, LoadStep, MediaError, Movie, Work};
-use millpond_package::{Plan, SegmentFragments, fmp4};
+use millpond_package::{
+    Plan, SegmentFragments,
+    fmp4::{self, LoadedError},
+};
 use millpond_store::{Cache, Memory, Object, SingleFlight};
 use std::sync::Arc;
 
@@ -44,8 +47,8 @@ impl Library {
     /// asset has no such segment.
     ///
     /// # Errors
-    /// The storage fails, the pool refuses the work, or the fragments are not as the index of fragments says. In that case the
-    /// asset is opened with all samples from then on.
+    /// The storage fails, the pool refuses the work, the fragments are not as the index of fragments says, or the segment is too long
+    /// to be made in memory. In the last two cases the asset is opened with all samples from then on.
     pub async fn loaded_segment(
         self: &Arc<Self>,
         asset: &Arc<Asset>,
@@ -58,7 +61,7 @@ impl Library {
         let loaded = match self.fragments(asset, object, track, &fragments).await {
             Ok(loaded) => loaded,
             Err(LoadError::Library(error)) => return Err(error),
-            Err(LoadError::Wrong(error)) => return Err(self.forsaken(asset, object, error.to_string()).await),
+            Err(LoadError::Wrong(error)) => return Err(self.forsaken(asset, object, wrong(&error)).await),
         };
         let job = {
             let (asset, track) = (asset.clone(), track.to_owned());
@@ -71,19 +74,23 @@ impl Library {
         match self.pool.run(&Work::unlimited(), job).await.map_err(refused)? {
             None => Ok(None),
             Some(Ok(plan)) => Ok(Some(plan)),
-            Some(Err(error)) => Err(self.forsaken(asset, object, error.to_string()).await),
+            Some(Err(error @ LoadedError::Mismatch { .. })) => Err(self.forsaken(asset, object, wrong(&error)).await),
+            // An index of all samples divides long segments.
+            Some(Err(error @ LoadedError::TooLong { .. })) => {
+                Err(self.forsaken(asset, object, error.to_string()).await)
+            }
         }
     }
 
-    /// Replaces the outline of a file by an index of all samples. Returns the error of the segment that showed the fault.
+    /// Replaces the outline of a file by an index of all samples, for this reason. Returns the error of the segment that showed the fault.
     async fn forsaken(self: &Arc<Self>, asset: &Arc<Asset>, object: &Arc<Object>, fault: String) -> LibraryError {
-        tracing::warn!(asset = %asset.path, object = %object.path(), %fault, "the index of fragments is wrong: all fragments are read");
+        tracing::warn!(asset = %asset.path, object = %object.path(), %fault, "the index of fragments is not used: all fragments are read");
         let forsaken = self.indexes.forsake_outline(object).await;
         self.forget(asset);
         match forsaken {
             Err(error) => error.into(),
             Ok(()) => {
-                let what = format!("its index of fragments is wrong ({fault}): load the playlist or manifest again");
+                let what = format!("{fault}; load the playlist or manifest again");
                 LibraryError::NoResource { asset: asset.path.clone(), what }
             }
         }
@@ -154,4 +161,9 @@ impl Library {
             loader.supply(bytes.map_err(|error| LoadError::Library(error.into()))?);
         }
     }
+}
+
+/// Returns the reason why an outline is replaced that contradicts its fragments.
+fn wrong(error: &impl std::fmt::Display) -> String {
+    format!("its index of fragments is wrong ({error})")
 }

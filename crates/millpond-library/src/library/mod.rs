@@ -287,7 +287,7 @@ impl Library {
         }
     }
 
-    /// Forgets an asset whose index of fragments is wrong.
+    /// Forgets an asset whose index of fragments is not used any more.
     pub(crate) fn forget(&self, asset: &Asset) {
         self.assets.remove(&asset.key);
     }

@@ -1,7 +1,7 @@
 //! Titles that are played while their file is scanned.
 //!
-//! Requests of HLS players are answered from the part that was scanned so far. The scan goes on while somebody asks for it, as the
-//! flight of the whole asset: a task waits for it in the name of players between two requests.
+//! Requests of HLS players are answered from the part that was scanned so far. The scan is part of the flight of the whole asset. A task
+//! waits for that flight between two requests, so that the scan goes on.
 
 use crate::{
     asset::{Asset, AssetKey},
@@ -47,14 +47,14 @@ impl Beginnings {
 
 impl Library {
     /// Opens the asset that a resource is made of, as [`open_version`](Self::open_version) does. While the file of the asset is
-    /// scanned, this is the asset of the part that was scanned so far, if the resource is made of that.
+    /// scanned, the result is the asset of the part that was scanned so far, if that part has all of the resource.
     ///
     /// # Errors
     /// As [`open_version`](Self::open_version).
     pub async fn open_resource(self: &Arc<Self>, place: &Arc<str>, route: &Route) -> Result<Arc<Asset>, LibraryError> {
         let detail = route.resource.detail();
         let whole = self.open_version(place, &route.asset, route.version, detail);
-        if !route.resource.begins_early() {
+        if !route.begins_early() {
             return whole.await;
         }
         let key = AssetKey { place: place.clone(), path: route.asset.clone(), detail };
@@ -65,7 +65,7 @@ impl Library {
         }
     }
 
-    /// Waits until the scan of a file has read all that a resource is made of.
+    /// Waits until the scan of a file has read the part that a resource is made of.
     async fn open_beginning(self: &Arc<Self>, key: &AssetKey, route: &Route) -> Arc<Asset> {
         let mut changes = self.indexes.scans().changes();
         loop {
@@ -82,7 +82,8 @@ impl Library {
         }
     }
 
-    /// Returns the asset of the beginning of a file; `None` if that is too short, or does not tell how the whole is presented.
+    /// Returns the asset of the beginning of a file; `None` if the beginning is too short, or does not show how the
+    /// whole file is presented.
     async fn beginning(self: &Arc<Self>, key: &AssetKey, so_far: Arc<SoFar>) -> Option<Arc<Asset>> {
         let read = so_far.read();
         let is_newest = |asset: &Arc<Asset>| {
@@ -105,7 +106,8 @@ impl Library {
         self.beginnings.under_way.run(&flight, job).await.0
     }
 
-    /// Keeps the scan of an asset's file going until nobody has asked for the asset for [`KEPT`]. Returns when that is certain.
+    /// Keeps the scan of an asset's file going until nobody has asked for the asset for [`KEPT`]. Returns when a
+    /// task keeps it.
     async fn keep_scanning(self: &Arc<Self>, key: &AssetKey) {
         let now = self.now_ms();
         let asked = match self.beginnings.kept().entry(key.clone()) {
@@ -122,11 +124,11 @@ impl Library {
             library.beginnings.kept().remove(&key);
             library.beginnings.newest.remove(&key);
         });
-        // An error means that the asset is there, or has failed.
+        // An error means that the whole asset was opened, or has failed.
         let _ = joined.await;
     }
 
-    /// Waits for an asset while players ask for its beginning. Says so when it has joined the flight of the asset.
+    /// Waits for an asset while players ask for its beginning. Sends on `joined` when it has joined the flight of the asset.
     async fn wait_for_players(self: &Arc<Self>, key: &AssetKey, asked: &AtomicU64, joined: oneshot::Sender<()>) {
         // The beginning grows while there is a receiver.
         let _changes = self.indexes.scans().changes();
@@ -152,7 +154,7 @@ impl Library {
     }
 }
 
-/// Whether a resource is made of the beginning that an asset has.
+/// Whether the beginning in an asset has all of a resource.
 fn has(asset: &Asset, route: &Route) -> bool {
     let is_version = route.version.is_none_or(|version| version == asset.version());
     let is_final = match &route.resource {

@@ -80,22 +80,6 @@ impl Resource {
     }
 }
 
-impl Resource {
-    /// Whether it is made of the beginning of a file that is still scanned: what players of HLS need.
-    #[must_use]
-    pub fn begins_early(&self) -> bool {
-        matches!(
-            self,
-            Self::Multivariant(_)
-                | Self::Media(..)
-                | Self::Init(_)
-                | Self::Segment(..)
-                | Self::TsSegment(..)
-                | Self::TextSegment(..)
-        )
-    }
-}
-
 /// A path that may name something made from an asset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -108,6 +92,22 @@ pub struct Route {
 }
 
 impl Route {
+    /// Whether the resource can be made of the beginning of a file that is still scanned, for players of HLS.
+    ///
+    /// The whole file may have another version than the beginning, and other bytes in a segment of the same number. So the
+    /// multivariant playlist is made early, and other resources only below the version that it names.
+    pub(crate) fn begins_early(&self) -> bool {
+        match self.resource {
+            Resource::Multivariant(_) => true,
+            Resource::Media(..)
+            | Resource::Init(_)
+            | Resource::Segment(..)
+            | Resource::TsSegment(..)
+            | Resource::TextSegment(..) => self.version.is_some(),
+            _ => false,
+        }
+    }
+
     /// Parses a decoded path. Returns `None` where its end has no form of a resource.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
@@ -227,6 +227,23 @@ mod tests {
 
     fn asset(path: &str) -> Option<(String, Resource)> {
         Route::parse(path).map(|r| (r.asset, r.resource))
+    }
+
+    #[test]
+    fn early_resources_are_named_by_the_multivariant_playlist_or_have_a_version() {
+        let begins = |path: &str| Route::parse(&format!("/films/a.ts/{path}")).unwrap().begins_early();
+        for path in ["index.m3u8", "ts/index.m3u8"] {
+            assert!(begins(path), "{path}");
+        }
+        for (path, other) in [("", "v1/1.m4s"), ("ts/", "v1/1.ts"), ("ts/", "t1/1.vtt"), ("", "v1/init.mp4")] {
+            let (list, folder) = ("v1/index.m3u8", "~0123456789abcdef/");
+            let late = [list, other].into_iter().find(|name| begins(&format!("{path}{name}")));
+            assert_eq!(late, None, "segments of the whole file may have other bytes");
+            assert!([list, other].iter().all(|name| begins(&format!("{path}{folder}{name}"))), "{path}{other}");
+        }
+        for path in ["index.mpd", "v1/iframes.m3u8", "v1/i1.jpg", "~0123456789abcdef/v1/iframes.m3u8"] {
+            assert!(!begins(path), "{path}");
+        }
     }
 
     #[test]

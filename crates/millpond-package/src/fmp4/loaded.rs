@@ -12,34 +12,47 @@ use std::sync::{Arc, OnceLock};
 /// Most bytes of a segment of FLAC, which is made in memory. The segments of an index of all samples are shorter.
 const MOST_ENCODED: u64 = 32 << 20;
 
-/// Samples that are not where the index of fragments promised them.
+/// The reason why no segment is made of the samples of its fragments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("segment {number} of track {track}: found {found}, expected {expected}, as the index of fragments says")]
-pub struct OutlineMismatch {
-    /// Name of the track.
-    pub track: String,
-    /// Number of the segment.
-    pub number: u32,
-    /// Facts of the samples.
-    pub found: String,
-    /// The value that the index of fragments states.
-    pub expected: String,
+pub enum LoadedError {
+    /// Samples are not where the index of fragments promised them.
+    #[error("segment {number} of track {track}: found {found}, expected {expected}, as the index of fragments says")]
+    Mismatch {
+        /// Name of the track.
+        track: String,
+        /// Number of the segment.
+        number: u32,
+        /// Facts of the samples.
+        found: String,
+        /// The value that the index of fragments states.
+        expected: String,
+    },
+    /// The segment is too long to be made in memory.
+    #[error(
+        "segment {number} of track {track}: found up to {found} bytes as FLAC, expected at most {}: \
+         set a shorter segment-duration",
+        MOST_ENCODED
+    )]
+    TooLong {
+        /// Name of the track.
+        track: String,
+        /// Number of the segment.
+        number: u32,
+        /// Most bytes of the segment.
+        found: u64,
+    },
 }
 
 /// Returns segment `number` (from 1) of a track, the samples of whose [fragments](PresentedTrack::fragments) are in `loaded`.
 /// `None` where there is no such segment.
 ///
 /// # Errors
-/// The samples contradict the boundaries in manifests.
-pub fn loaded_segment(
-    track: &PresentedTrack,
-    number: u32,
-    loaded: &Arc<Movie>,
-) -> Result<Option<Plan>, OutlineMismatch> {
+/// The samples contradict the boundaries in manifests, or are too many for one segment.
+pub fn loaded_segment(track: &PresentedTrack, number: u32, loaded: &Arc<Movie>) -> Result<Option<Plan>, LoadedError> {
     let Some(media) = track.packaged().filter(|media| media.outlined().is_some()) else { return Ok(None) };
     let Some(info) = track.segment(number) else { return Ok(None) };
     let mismatch =
-        |found: String, expected: String| OutlineMismatch { track: track.name.clone(), number, found, expected };
+        |found: String, expected: String| LoadedError::Mismatch { track: track.name.clone(), number, found, expected };
     let Some(own) = loaded.tracks.get(media.index).filter(|own| !own.samples.is_empty()) else {
         return Err(mismatch("no samples".to_owned(), "some".to_owned()));
     };
@@ -64,9 +77,9 @@ pub fn loaded_segment(
     let end = timeline.dts_at(&own.samples, timeline.len());
     let flac = media.flac.as_deref();
     if let Some(form) = flac.map(|flac| &flac.form) {
-        let most = form.most_bytes(samples.iter().map(|unit| form.shape.frames_in(unit)).sum());
-        if most > MOST_ENCODED {
-            return Err(mismatch(format!("{most} bytes of FLAC"), format!("at most {MOST_ENCODED}")));
+        let found = form.most_bytes(samples.iter().map(|unit| form.shape.frames_in(unit)).sum());
+        if found > MOST_ENCODED {
+            return Err(LoadedError::TooLong { track: track.name.clone(), number, found });
         }
     }
     let media = MediaTrack {

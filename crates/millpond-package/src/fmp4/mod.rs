@@ -24,6 +24,6 @@ mod tests;
 pub(crate) use boxes::BoxWriter;
 pub use fragment::{FragmentSample, TrackRun, fragment_head};
 pub use init::{TrackHeader, clip_init, init, live_init};
-pub use loaded::{OutlineMismatch, loaded_segment};
+pub use loaded::{LoadedError, loaded_segment};
 pub use segment::{iframe, segment};
 pub use still::still;
