@@ -14,7 +14,7 @@ const state = {
 // Folder, search, asset and player.
 let view = { folder: '', q: '', path: '', engine: 'hls' };
 
-const folderOf = path => path.split('/').slice(0, -1).map(part => `${part}/`).join('');
+const folderOf = path => fileOf(path).split('/').slice(0, -1).map(part => `${part}/`).join('');
 
 function parseView() {
   // The address of a folder or stream was opened, not that of the page.
@@ -90,7 +90,7 @@ function turnTo(path, before) {
     return;
   }
   scrollTo(0, turnTo.from || 0);
-  [...$('list').querySelectorAll('button'), ...$('resume-list').querySelectorAll('button')].find(button => button.dataset.path === before)?.focus({ preventScroll: true });
+  [...$('list').querySelectorAll('button'), ...$('resume-list').querySelectorAll('button')].find(({ dataset: { path: of } }) => of === before || of === fileOf(before))?.focus({ preventScroll: true });
 }
 
 function titleOf(path) {
@@ -135,9 +135,6 @@ $('forget').onclick = () => {
   $('filter').focus();
 };
 $('close').onclick = () => go({ path: '' });
-$('engine').onchange = () => state.asset && go({ engine: $('engine').value }, true);
-$('code').onclick = event => { if (event.target === $('code')) $('code').close(); };
-$('code-close').onclick = () => $('code').close();
 addEventListener('keydown', event => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input, select, textarea')) return;
   // Until the keys of the player are loaded, this one is noted here.

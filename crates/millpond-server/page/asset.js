@@ -9,6 +9,7 @@ async function select(path, engine) {
   remark();
   cancelNext();
   noProblem();
+  dropProgrammes(path);
   if (!path) {
     state.asset = null;
     return unload();
@@ -19,6 +20,7 @@ async function select(path, engine) {
     asset = await getJson(`${here}/.millpond/asset?path=${encodeURIComponent(path)}`);
   } catch (error) {
     if (view.path === path) {
+      state.asset = null;
       await unload();
       problem(error.message);
     }
@@ -29,8 +31,21 @@ async function select(path, engine) {
   state.asset = asset;
   state.isChosen = true;
   showOutputs();
+  offerProgrammes(asset);
   offerNext();
   return play(usable(engine));
+}
+
+// Offers the programmes of a recording. Only titles with several ones load the script for it; without it, the programme plays all the same.
+function offerProgrammes(asset) {
+  const { programmes = [] } = asset;
+  if (programmes.filter(({ path }) => path).length < 2) return;
+  script('programmes.js').then(() => state.asset === asset && showProgrammes(asset), () => {});
+}
+
+// Takes the choice of programmes away, unless the path is one of the same recording: the choice may have the focus.
+function dropProgrammes(path) {
+  for (const each of document.querySelectorAll('[data-recording]')) if (each.dataset.recording !== fileOf(path)) each.remove();
 }
 
 // The output that each player plays.
@@ -177,3 +192,4 @@ watchControls();
 watchTouches();
 watchPlaces();
 addEventListener('keydown', pressed);
+$('engine').onchange = () => state.asset && go({ engine: $('engine').value }, true);

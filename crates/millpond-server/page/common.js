@@ -107,7 +107,10 @@ function clock(seconds) {
 
 const count = (n, noun) => `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
 
-const nameOf = path => path.replace(/\/$/, '').split('/').pop();
+// Returns the file of a path. The path of a programme has the programme's number behind the file.
+const fileOf = path => path.replace(/(\.(?:m?ts|m2ts?|trp|m3u8))\/[1-9]\d*$/i, '$1');
+
+const nameOf = path => fileOf(path).replace(/\/$/, '').split('/').pop();
 
 function element(tag, text, attributes = {}) {
   const e = document.createElement(tag);

@@ -62,9 +62,9 @@ function settle(asset) {
 }
 
 // Titles without pictures have their name in the middle.
-function showSign({ path, tracks }, hasPictures) {
+function showSign({ tracks }, hasPictures) {
   $('sign').hidden = hasPictures || !tracks.length;
-  $('sign').textContent = titleOf(path);
+  $('sign').textContent = $('title').textContent;
 }
 
 function togglePlay() {

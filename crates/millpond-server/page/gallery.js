@@ -103,8 +103,8 @@ function resume() {
   for (const li of $('resume-list').children) posters.forget(li);
   $('resume-list').replaceChildren(...paths.map(path => {
     const row = titleRow({ path, kind: 'file' });
-    const { at, lasts } = memory.places.get(path);
-    const li = card({ ...row, side: `${clock(Math.max(0, lasts - at))} left`, below: '', lasts: true });
+    const { at, lasts, programme = '' } = memory.places.get(path);
+    const li = card({ ...row, side: `${clock(Math.max(0, lasts - at))} left`, below: programme, lasts: true });
     li.firstChild.onclick = row.act;
     return li;
   }));

@@ -15,7 +15,7 @@ function nextRow() {
   const { asset } = state;
   if (!asset || asset.live) return null;
   const titles = shelf.rows.filter(row => row.kind === 'file' || row.kind === 'manifest');
-  const index = titles.findIndex(row => row.path === asset.path);
+  const index = titles.findIndex(row => row.path === fileOf(asset.path));
   return index < 0 ? null : titles[index + 1] || null;
 }
 

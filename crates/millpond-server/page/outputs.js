@@ -73,6 +73,9 @@ async function showCode(name, address) {
   $('code').showModal();
 }
 
+$('code').onclick = event => { if (event.target === $('code')) $('code').close(); };
+$('code-close').onclick = () => $('code').close();
+
 function trackRow(t) {
   const tr = element('tr');
   const size = t.width ? `${t.width}×${t.height}` : '';

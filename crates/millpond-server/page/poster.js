@@ -39,7 +39,7 @@ const keyOf = ({ kind, path }) => `${kind}:${path}`;
 function mark(cards = document.querySelectorAll('#list button, #resume-list button')) {
   for (const button of cards) {
     const { path } = button.dataset;
-    if (path === view.path) button.setAttribute('aria-current', 'true');
+    if (path === fileOf(view.path)) button.setAttribute('aria-current', 'true');
     else button.removeAttribute('aria-current');
     const look = button.firstChild;
     const share = memory.places.has(path) ? shareSeen(path) : 0;

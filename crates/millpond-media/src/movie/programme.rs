@@ -15,6 +15,8 @@ pub struct FileProgramme {
     pub is_playable: bool,
     /// Whether the programme is the movie.
     pub is_chosen: bool,
+    /// Whether the programme is the movie if no number is given.
+    pub is_default: bool,
 }
 
 impl FileProgramme {

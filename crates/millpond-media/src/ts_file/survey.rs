@@ -77,6 +77,14 @@ impl Survey {
     /// # Errors
     /// The programme, or each one, lacks pictures and sound that can be read. The error names the programmes that there are.
     pub(super) fn choose(mut self, wanted: Option<u16>) -> Result<Choice, MediaError> {
+        let Some(chosen) = self.best(wanted) else { return Err(self.unplayable(wanted)) };
+        let (listed, left) = (self.listed(Some(chosen)), self.others(chosen));
+        let map = self.maps.remove(&chosen).ok_or_else(|| self.unplayable(wanted))?;
+        Ok(Choice { programmes: self.programmes, map, listed, left })
+    }
+
+    /// Returns the number of the programme that a request for the number `wanted`, or without a number, plays.
+    fn best(&self, wanted: Option<u16>) -> Option<u16> {
         let is_clear = |stream: &TsStream| self.clear.contains(&stream.pid);
         let tests: [&dyn Fn(&TsStream) -> bool; 4] = [
             &|stream| is_picture(stream) && is_clear(stream),
@@ -86,15 +94,13 @@ impl Survey {
         ];
         let asked = self.programmes.iter().filter(|p| wanted.is_none_or(|wanted| wanted == p.number));
         let maps: Vec<&ProgrammeStreams> = asked.filter_map(|p| self.maps.get(&p.number)).collect();
-        let chosen = tests.iter().find_map(|test| maps.iter().find(|map| map.streams.iter().any(test)));
-        let Some(chosen) = chosen.map(|map| map.programme) else { return Err(self.unplayable(wanted)) };
-        let (listed, left) = (self.listed(Some(chosen)), self.others(chosen));
-        let map = self.maps.remove(&chosen).ok_or_else(|| self.unplayable(wanted))?;
-        Ok(Choice { programmes: self.programmes, map, listed, left })
+        let best = tests.iter().find_map(|test| maps.iter().find(|map| map.streams.iter().any(test)));
+        best.map(|map| map.programme)
     }
 
     /// Returns all programmes, each number once, in the order of the association table.
     fn listed(&self, chosen: Option<u16>) -> Vec<FileProgramme> {
+        let default = self.best(None);
         let mut seen = BTreeSet::new();
         let once = self.programmes.iter().filter(|programme| seen.insert(programme.number));
         let listed = once.map(|Programme { number, .. }| {
@@ -105,6 +111,7 @@ impl Survey {
                 streams: map.map_or_else(|| "without a map".to_owned(), codings),
                 is_playable: map.is_some_and(|map| map.streams.iter().any(is_media)),
                 is_chosen: chosen == Some(*number),
+                is_default: default == Some(*number),
             }
         });
         listed.collect()

@@ -74,16 +74,19 @@ fn all_programmes_are_listed_with_their_names() {
         streams: streams.to_owned(),
         is_playable: number < 10,
         is_chosen,
+        is_default: number == 8,
     };
-    let movie = indexed(&multiplex(), None).unwrap();
-    let expected = [
-        programme(7, Some("Radio"), "AAC in ADTS", false),
-        programme(8, Some("Südwest"), "H.264, AAC in ADTS, teletext", true),
-        programme(9, Some("Drei"), "H.264, AAC in ADTS, DVB subtitles", false),
-        programme(10, None, "MPEG-2 video", false),
-        programme(11, None, "without a map", false),
-    ];
-    assert_eq!(movie.programmes, expected);
+    for (wanted, chosen) in [(None, 8), (Some(9), 9)] {
+        let movie = indexed(&multiplex(), wanted).unwrap();
+        let expected = [
+            programme(7, Some("Radio"), "AAC in ADTS", false),
+            programme(8, Some("Südwest"), "H.264, AAC in ADTS, teletext", chosen == 8),
+            programme(9, Some("Drei"), "H.264, AAC in ADTS, DVB subtitles", chosen == 9),
+            programme(10, None, "MPEG-2 video", false),
+            programme(11, None, "without a map", false),
+        ];
+        assert_eq!(movie.programmes, expected);
+    }
 }
 
 #[test]

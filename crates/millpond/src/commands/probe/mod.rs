@@ -102,7 +102,7 @@ fn chapter(chapter: &Chapter) -> Value {
 }
 
 fn programme_of_file(programme: &FileProgramme) -> Value {
-    let FileProgramme { number, name, streams, is_playable, is_chosen } = programme;
+    let FileProgramme { number, name, streams, is_playable, is_chosen, .. } = programme;
     json!({ "number": number, "name": name, "streams": streams, "playable": is_playable, "chosen": is_chosen })
 }
 

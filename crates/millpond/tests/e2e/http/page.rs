@@ -115,9 +115,14 @@ fn scripts_of_the_page_have_a_version_and_stay() {
     let page = server.get("");
     let text = page.text();
     let version = text.split_once("data-version=\"").unwrap().1.split_once('"').unwrap().0;
-    for name in
-        ["player.js", "player.css", "vendor/hls.min.js", "vendor/dash.all.min.js", "vendor/shaka-player.compiled.js"]
-    {
+    for name in [
+        "player.js",
+        "player.css",
+        "programmes.js",
+        "vendor/hls.min.js",
+        "vendor/dash.all.min.js",
+        "vendor/shaka-player.compiled.js",
+    ] {
         assert!(!text.contains(&format!("src=\".millpond/{name}")), "{name} waits until somebody plays");
         let script = server.get(&format!(".millpond/{version}/{name}"));
         assert_eq!(script.status, 200, "{name}");

@@ -87,8 +87,13 @@ fn programmes(asset: &Asset, path: &str) -> Vec<Value> {
     let mut tracks = asset.presentation.tracks().iter();
     let movie = tracks.find_map(PresentedTrack::movie).filter(|_| asset.objects.len() == 1);
     let described = |programme: &FileProgramme| {
-        let FileProgramme { number, name, streams, is_playable, is_chosen } = programme;
-        let path = is_playable.then(|| if *is_chosen { path.to_owned() } else { format!("{file}/{number}") });
+        let FileProgramme { number, name, streams, is_playable, is_chosen, is_default } = programme;
+        let path = is_playable.then(|| match (is_chosen, is_default) {
+            (true, _) => path.to_owned(),
+            // The path with the number would have an index of its own.
+            (false, true) => file.to_owned(),
+            (false, false) => format!("{file}/{number}"),
+        });
         json!({ "number": number, "name": name, "streams": streams, "chosen": is_chosen, "path": path })
     };
     movie.map_or_else(Vec::new, |movie| movie.programmes.iter().map(described).collect())

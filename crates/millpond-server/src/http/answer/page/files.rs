@@ -45,8 +45,9 @@ const PLAYER: &str = concat!(
 /// Folder of the files, and of the page's data.
 const FOLDER: &str = "/.millpond/";
 /// Files beside the document: their names, kinds and contents.
-const FILES: [(&str, FileKind, &[u8]); 5] = [
+const FILES: [(&str, FileKind, &[u8]); 6] = [
     ("player.js", FileKind::Script, PLAYER.as_bytes()),
+    ("programmes.js", FileKind::Script, include_bytes!("../../../../page/programmes.js")),
     ("player.css", FileKind::Style, include_bytes!("../../../../page/player.css")),
     ("vendor/hls.min.js", FileKind::Script, include_bytes!("../../../../page/vendor/hls.min.js")),
     ("vendor/dash.all.min.js", FileKind::Script, include_bytes!("../../../../page/vendor/dash.all.min.js")),
