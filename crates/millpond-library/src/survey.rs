@@ -12,26 +12,33 @@ use std::{
     collections::{BTreeMap, VecDeque},
     time::{Duration, Instant},
 };
+use tokio::time::timeout;
 
-/// Most folders of a local place that are listed.
-const MOST_FOLDERS: usize = 32;
+/// Most assets of a place that are counted.
+const MOST_COUNTED: usize = 10_000;
+/// Most folders of a place that wait to be listed.
+const MOST_WAITING: usize = 10_000;
 /// Most folders above a folder that is listed.
-const DEPTH: usize = 3;
-/// Longest survey of a place, its first folder not counted: the start waits for it.
+const DEPTH: usize = 32;
+/// Longest search for assets to name in a place, its first folder not counted: the start waits for it.
 const LONGEST: Duration = Duration::from_millis(500);
 /// Most files that are opened to find out whether they are being copied.
 const MOST_RECENT: usize = 32;
 
-/// Content of a place near its root.
+/// Content of a place: its folders near the root, and as many others as are listed in time.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// Name of the place; empty where it has none.
     pub place: String,
     /// Paths of the first assets, with the place, not percent-encoded.
     pub assets: Vec<String>,
-    /// Number of further assets found.
+    /// Number of further assets in the folders that were listed. A title of several files is one.
     pub more: usize,
-    /// Folders found and not listed.
+    /// Whether counting ended at its bound, with at least one asset more than `more`.
+    pub is_bounded: bool,
+    /// Number of folders that were listed.
+    pub listed: usize,
+    /// Number of folders found and not listed.
     pub folders: usize,
     /// Files in formats that are not read: their number and the path of the first, by format.
     pub left_out: BTreeMap<Foreign, (usize, String)>,
@@ -58,6 +65,8 @@ impl Survey {
         for asset in certain.into_iter().chain(manifests).chain(lists) {
             if self.assets.len() < most { self.assets.push(asset) } else { self.more += 1 }
         }
+        let counted = MOST_COUNTED.saturating_sub(self.assets.len());
+        (self.is_bounded, self.more) = (self.more > counted, self.more.min(counted));
         for left in content.left_out {
             let (count, _) = self.left_out.entry(left.format).or_insert_with(|| (0, within(&left.name)));
             *count += 1;
@@ -67,19 +76,27 @@ impl Survey {
 }
 
 impl Library {
-    /// Lists the root of a place and, where the place is `local`, some of its folders. Names at most `most` assets.
-    pub async fn survey(&self, place: &str, local: bool, most: usize) -> Survey {
+    /// Lists the root of a place and, where the place is `local`, its folders. Names at most `most` assets, and counts others until
+    /// `until`: the start waits for that, and no remote storage is asked for more than one folder.
+    pub async fn survey(&self, place: &str, local: bool, most: usize, until: Instant) -> Survey {
         let mut survey = Survey { place: place.to_owned(), ..Survey::default() };
         let mut queue = VecDeque::from([(String::new(), 0)]);
-        let (mut looked, mut opens, began) = (0, MOST_RECENT, Instant::now());
+        let (mut opens, began) = (MOST_RECENT, Instant::now());
         while let Some((folder, depth)) = queue.pop_front() {
-            let enough = looked >= MOST_FOLDERS || survey.assets.len() >= most || began.elapsed() > LONGEST;
-            if looked > 0 && (enough || !local) {
+            let end = if survey.assets.len() < most { began + LONGEST } else { until };
+            let left = end.saturating_duration_since(Instant::now());
+            let is_over = !local || survey.is_bounded || left.is_zero();
+            let listed = match folder.is_empty() {
+                true => Some(self.entries(place, &folder).await),
+                false if is_over => None,
+                false => timeout(left, self.entries(place, &folder)).await.ok(),
+            };
+            let Some(listed) = listed else {
                 survey.folders += 1 + queue.len();
                 break;
-            }
-            looked += 1;
-            let entries = match self.entries(place, &folder).await {
+            };
+            survey.listed += 1;
+            let entries = match listed {
                 Ok(entries) => entries,
                 Err(error) if folder.is_empty() => {
                     survey.failed = Some(error.to_string());
@@ -93,12 +110,9 @@ impl Library {
                 continue;
             };
             let below = |name: &String| if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
-            if depth < DEPTH {
-                queue.extend(content.folders.iter().take(MOST_FOLDERS).map(|name| (below(name), depth + 1)));
-                survey.folders += content.folders.len().saturating_sub(MOST_FOLDERS);
-            } else {
-                survey.folders += content.folders.len();
-            }
+            let room = if depth < DEPTH { MOST_WAITING.saturating_sub(queue.len()) } else { 0 };
+            queue.extend(content.folders.iter().take(room).map(|name| (below(name), depth + 1)));
+            survey.folders += content.folders.len().saturating_sub(room);
             let shown = [place, &folder].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
             survey.add(&shown, content, most);
         }
@@ -148,4 +162,54 @@ impl Library {
 /// Returns media files that changed lately.
 fn recent(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
     entries.iter().filter(|entry| !entry.folder && is_media(&entry.name) && is_recent(entry.modified))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        LibraryOptions,
+        work::{PoolOptions, WorkPool},
+    };
+    use millpond_store::{MemoryOrigin, Store, StoreOptions};
+    use std::{collections::HashMap, sync::Arc};
+
+    async fn surveyed(paths: impl IntoIterator<Item = String>, local: bool, time: Duration) -> Survey {
+        let store = Store::new(&StoreOptions::default()).unwrap();
+        let origin = MemoryOrigin::new("films");
+        paths.into_iter().for_each(|path| origin.put(&path, vec![0]));
+        store.add_place("films", Arc::new(origin));
+        let pool = Arc::new(WorkPool::new(PoolOptions { threads: 2 }, store.memory()).unwrap());
+        let options = LibraryOptions {
+            segment_duration: Duration::from_secs(4),
+            index_folder: None,
+            cache_size: 0,
+            lists_thumbnails: false,
+            places: HashMap::new(),
+        };
+        Library::new(store, pool, options).survey("films", local, 5, Instant::now() + time).await
+    }
+
+    #[tokio::test]
+    async fn assets_of_all_folders_are_counted_within_bounds() {
+        let hour = Duration::from_secs(3600);
+        // Each folder has a title of two files and one of a file.
+        let names = ["a_360p.mp4", "a_720p.mp4", "b.mp4"];
+        let deep = || (0..50).flat_map(move |n| names.map(|name| format!("deep/er/{n}/{name}")));
+        let all = surveyed(deep(), true, hour).await;
+        let found = |survey: &Survey| (survey.assets.len(), survey.more, survey.is_bounded, survey.folders);
+        assert_eq!((found(&all), all.listed), ((5, 95, false, 0), 53));
+        // The assets to name are searched for longer.
+        let late = surveyed(deep(), true, Duration::ZERO).await;
+        assert_eq!((found(&late), late.listed), ((5, 1, false, 47), 6));
+        let top = ["x.mp4".to_owned(), "y.mp4".to_owned()];
+        let remote = surveyed(deep().chain(top), false, hour).await;
+        assert_eq!((found(&remote), remote.listed), ((2, 0, false, 1), 1));
+        let many = (0..10_001).map(|n| format!("{}/{n}.mp4", n % 7));
+        let many = surveyed(many, true, hour).await;
+        assert_eq!((many.assets.len() + many.more, many.is_bounded), (MOST_COUNTED, true));
+        let just = (0..10_000).map(|n| format!("{}/{n}.mp4", n % 7));
+        let just = surveyed(just, true, hour).await;
+        assert_eq!((just.assets.len() + just.more, just.is_bounded), (MOST_COUNTED, false));
+    }
 }

@@ -38,8 +38,17 @@ use millpond_settings::{ConfigError, Source};
 use millpond_stream::{AttachableKind, ModuleDeclaration, modules::TEE};
 use parts::BoundAddresses;
 use running::{Ending, Made, Sockets, wanted};
-use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::{sync::watch, time::timeout};
+
+/// Time for which the start counts assets beside those that it names, in all places together.
+const COUNTED: Duration = Duration::from_millis(250);
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -222,10 +231,10 @@ impl Server {
 
     /// Returns the survey of each place, with the paths of `most` assets each, for the first words to the user.
     pub async fn surveys(&self, most: usize) -> Vec<Survey> {
-        let mut surveys = Vec::new();
+        let (mut surveys, until) = (Vec::new(), Instant::now() + COUNTED);
         for place in self.generation.stored() {
             let local = self.generation.place(place).is_none_or(|config| !config.spec.is_remote());
-            let survey = timeout(Duration::from_secs(3), self.parts.library.survey(place, local, most)).await;
+            let survey = timeout(Duration::from_secs(3), self.parts.library.survey(place, local, most, until)).await;
             surveys.push(survey.unwrap_or_else(|_| Survey {
                 place: place.to_string(),
                 failed: Some("no answer within 3 s".to_owned()),

@@ -43,10 +43,24 @@ fn assets(
     }
     let more = survey.more + survey.assets.len() - shown;
     let assets = if more == 1 { "asset" } else { "assets" };
+    let (than, counted) = (if survey.is_bounded { "more than " } else { "" }, Counted(survey));
     match (more, shown) {
         (0, _) => Ok(()),
-        (_, 0) => writeln!(text, "  {more} {assets} of {}: {base}/", Escaped(&survey.place)),
-        _ => writeln!(text, "  and {more} more {assets}: {base}/"),
+        (_, 0) => writeln!(text, "  {than}{more} {assets} of {}{counted}: {base}/", Escaped(&survey.place)),
+        _ => writeln!(text, "  and {than}{more} more {assets}{counted}: {base}/"),
+    }
+}
+
+/// The folders whose assets were counted, where these are not all.
+struct Counted<'a>(&'a Survey);
+
+impl fmt::Display for Counted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Survey { is_bounded: true, .. } | Survey { folders: 0, .. } => Ok(()),
+            Survey { listed: 0 | 1, .. } => f.write_str(" in the top folder, without those below it"),
+            Survey { listed, .. } => write!(f, " in the first {listed} folders, without the others"),
+        }
     }
 }
 
@@ -120,6 +134,15 @@ mod tests {
         let nested = lines(Survey { folders: 3, others: 1, ..Survey::default() });
         assert!(nested.ends_with("but 1 other file, 3 folders that were not looked into\n"), "{nested}");
         let film = Survey { assets: vec!["a film.mp4".into()], more: 2, ..Survey::default() };
+        let counted = |folders, listed, is_bounded| lines(Survey { folders, listed, is_bounded, ..film.clone() });
+        for (survey, end) in [
+            (counted(0, 9, false), "  and 2 more assets: http://h/\n"),
+            (counted(7, 1, false), "  and 2 more assets in the top folder, without those below it: http://h/\n"),
+            (counted(7, 40, false), "  and 2 more assets in the first 40 folders, without the others: http://h/\n"),
+            (counted(7, 40, true), "  and more than 2 more assets: http://h/\n"),
+        ] {
+            assert!(survey.ends_with(end), "{survey}");
+        }
         let film = lines(film);
         assert!(film.contains("  a film.mp4\n") && film.contains("http://h/a%20film.mp4/index.m3u8"), "{film}");
         assert!(film.ends_with("  and 2 more assets: http://h/\n"), "{film}");

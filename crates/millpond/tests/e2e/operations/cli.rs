@@ -210,6 +210,24 @@ fn the_first_words_have_names_as_they_are_and_say_how_many_more_there_are() {
 }
 
 #[test]
+fn the_first_words_count_the_assets_of_all_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    for season in 0..40 {
+        let season = folder.path().join(format!("show/season {season}"));
+        std::fs::create_dir_all(&season).unwrap();
+        for name in ["pilot.mp4", "finale.mp4"] {
+            let file = std::fs::File::create(season.join(name)).unwrap();
+            file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3600)).unwrap();
+        }
+    }
+    let addresses = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--rtsp", "127.0.0.1:0"];
+    // A busy machine may need longer than the quarter of a second that the start spends on counting.
+    let texts = || greeting(&[&[folder.path().to_str().unwrap()][..], &addresses].concat(), " more asset");
+    let all = (0..5).map(|_| texts()).find(|text| text.contains("\n  and 75 more assets: http://127.0.0.1:"));
+    assert!(all.is_some(), "{}", texts());
+}
+
+#[test]
 fn addresses_of_ipv6_have_their_brackets() {
     if std::net::TcpListener::bind("[::1]:0").is_err() {
         support::skip("there is no IPv6 here");
