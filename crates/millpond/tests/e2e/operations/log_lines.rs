@@ -52,6 +52,22 @@ fn begin(port: u16, agent: &str) -> TcpStream {
 }
 
 #[test]
+fn each_line_of_a_start_is_json() {
+    let (server, _folder) = serve(&[]);
+    server.get("a.mp4/index.m3u8");
+    line(&server, "request", |line| line["uri"] == "/a.mp4/index.m3u8");
+    let text = server.log_text();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    assert!(lines.iter().all(|line| line["level"].is_string() && line["message"].is_string()), "{text}");
+    let of_root = lines.iter().filter(|line| line["message"] == "the admin address needs no token");
+    let reasons: Vec<_> = of_root.map(|line| (&line["level"], line["why"].as_str().unwrap())).collect();
+    assert_eq!(reasons.len(), usize::from(rustix::process::geteuid().is_root()), "{text}");
+    let tells_cure =
+        |why: &str| why.contains("runs as root") && why.contains("admin = \"unix:/run/millpond/admin.sock\"");
+    assert!(reasons.iter().all(|(level, why)| *level == "WARN" && tells_cure(why)), "{text}");
+}
+
+#[test]
 fn a_request_has_a_line_with_its_program() {
     let (server, _folder) = serve(&[]);
     get(server.port, "/a.mp4", &[("User-Agent", &"long ".repeat(100))]);
