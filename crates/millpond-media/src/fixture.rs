@@ -2,7 +2,7 @@
 
 use crate::{
     codec::{TrackKind, orientation::Orientation, parse_sample_entry},
-    movie::{Edit, Movie, Track, sample_table::SampleTable},
+    movie::{Edit, Movie, Track, sample_table::SampleTable, tags::Tags},
     units::Timescale,
 };
 
@@ -113,6 +113,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Movie {
         clips: Vec::new(),
         chapters: Vec::new(),
         artwork: None,
+        tags: Tags::default(),
         programmes: Vec::new(),
         skipped: Vec::new(),
         external_media: None,

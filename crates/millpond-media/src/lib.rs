@@ -67,6 +67,7 @@ pub use movie::{
     purpose::{Purpose, Purposes},
     sample_table::{Sample, SampleTable, SampleTableBuilder, Samples},
     stitched::Stitched,
+    tags::Tags,
 };
 pub use mp4::{dref, fragment_stream};
 pub use protection::{Protection, Scheme, SystemHeader, Uuid};

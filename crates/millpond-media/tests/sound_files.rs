@@ -87,6 +87,53 @@ fn mpeg_audio() {
 }
 
 #[test]
+fn tags_are_those_that_were_written() {
+    let expected = ["Träume (live)", "Nina & Band", "Lieder — 2"];
+    let [title, artist, album] = expected;
+    for (name, arguments, author) in [
+        ("tags.mp3", "-c:a libmp3lame", "artist"),
+        ("tags-3.mp3", "-c:a libmp3lame -id3v2_version 3 -write_id3v1 1", "artist"),
+        ("tags.aac", "-c:a aac -write_id3v2 1", "artist"),
+        ("tags.flac", "-c:a flac", "artist"),
+        ("tags.opus", "-c:a libopus", "artist"),
+        ("tags.oga", "-c:a flac", "artist"),
+        ("tags.wav", "-c:a pcm_s16le", "artist"),
+        ("tags.aiff", "-c:a pcm_s16be", "author"),
+        ("tags.m4a", "-c:a aac", "artist"),
+        ("tags-first.m4a", "-c:a alac -movflags +faststart", "artist"),
+        ("tags-fragments.mp4", "-c:a aac -movflags +frag_keyframe+empty_moov", "artist"),
+        ("tags.mka", "-c:a libopus", "artist"),
+        ("tags-ulaw.mka", "-ar 8000 -c:a pcm_mulaw -live 1", "artist"),
+    ] {
+        let file = made_with_tags(name, arguments, &[("title", title), (author, artist), ("album", album)]);
+        let movie = index_bytes(&std::fs::read(&file).unwrap()).unwrap();
+        let tags = [movie.tags.title, movie.tags.artist, movie.tags.album].map(Option::unwrap_or_default);
+        // AIFF has no album.
+        let expected = [title, artist, if name == "tags.aiff" { "" } else { album }];
+        assert_eq!(tags, expected, "{name}");
+    }
+    let old =
+        made_with_tags("old.mp3", "-c:a libmp3lame -id3v2_version 0 -write_id3v1 1", &[("title", "an old title")]);
+    let movie = index_bytes(&std::fs::read(&old).unwrap()).unwrap();
+    assert_eq!((movie.tags.title.as_deref(), movie.tags.artist), (Some("an old title"), None));
+    let plain = index_bytes(&std::fs::read(made("cbr.mp3", 44_100, "S -c:a libmp3lame -b:a 128k")).unwrap()).unwrap();
+    assert!(plain.tags.is_empty(), "{:?}", plain.tags);
+}
+
+/// Makes a sound file with tags.
+fn made_with_tags(name: &str, arguments: &str, tags: &[(&str, &str)]) -> PathBuf {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.{name}", std::process::id()));
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-nostdin", "-y", "-f", "lavfi", "-i", "sine=duration=2"]);
+    command.args(arguments.split_whitespace());
+    for (name, value) in tags {
+        command.args(["-metadata", &format!("{name}={value}")]);
+    }
+    assert!(command.arg(&file).status().expect("ffmpeg is installed").success(), "{name}");
+    file
+}
+
+#[test]
 fn adts() {
     for (name, rate, arguments) in [
         ("stereo.aac", 44_100, "S -c:a aac"),

@@ -1,6 +1,9 @@
 //! Errors of packaging.
 
+pub(crate) mod exclusions;
+
 use crate::object::ObjectIndex;
+use exclusions::Exclusions;
 use millpond_media::{units::ByteRange, work::WorkError};
 
 /// The reason why an asset, a segment or a text file can't be packaged.
@@ -48,10 +51,10 @@ pub enum PackageError {
         expected: &'static str,
     },
     /// A filter of a manifest excludes all pictures and all sound.
-    #[error("the filter leaves nothing to play: {excluded}; widen it, or leave the parameter out")]
+    #[error("the filter leaves nothing to play: {excluded}")]
     Filtered {
-        /// Number of tracks that each parameter excludes, with their values.
-        excluded: String,
+        /// Tracks that each parameter excludes.
+        excluded: Exclusions,
     },
     /// The manifest format can't tell players where the key of a track is.
     #[error("{output}: track {track} is encrypted: found {found}, expected {expected}")]

@@ -36,7 +36,10 @@ mod walls;
 mod writing;
 
 pub use delivery::{stretch::Stretch, text_track, thumbnails, transport};
-pub use error::PackageError;
+pub use error::{
+    PackageError,
+    exclusions::{Exclusions, FilterSource},
+};
 pub use manifest::{
     filter::{BadTrackFilter, TrackFilter},
     pathway,
@@ -44,7 +47,7 @@ pub use manifest::{
 pub use object::ObjectIndex;
 pub use plan::{ObjectRange, Plan, PlanItem, Rewrite};
 pub use presentation::{
-    NamedTrack, Presentation, PresentationOptions, Sidecar, SourceObject,
+    NamedTrack, Presentation, PresentationOptions, Sidecar, SourceObject, TrackCoding,
     budget::building_bytes,
     captions::{BadCaptionRule, CaptionRule, StatedCaptions},
     common_clock,

@@ -7,12 +7,12 @@ use super::{
     ebml::{self, Header, Here, LONGEST_HEADER},
     ids,
     segment::{self, Info},
-    tags::{self, TrackDuration},
+    tags::{self, Names, TrackDuration},
     track_entry::TrackEntry,
 };
 use crate::{
     error::MediaError,
-    movie::{artwork::Artwork, chapter::Chapter},
+    movie::{artwork::Artwork, chapter::Chapter, tags::Tags},
     units::ByteRange,
     window::Window,
     work::Work,
@@ -53,6 +53,9 @@ pub(super) struct Head {
     /// The attached files, while they are read.
     attachments: Option<Attachments>,
     artwork: Option<Artwork>,
+    /// Title that `Info` states.
+    title: Option<String>,
+    names: Names,
     /// Elements that `SeekHead` names, by their offsets.
     named: BTreeMap<u64, u32>,
     /// Offsets of all elements of the segment that were named or read.
@@ -83,6 +86,7 @@ pub(super) struct Found {
     pub(super) durations: Vec<TrackDuration>,
     pub(super) chapters: Vec<Chapter>,
     pub(super) artwork: Option<Artwork>,
+    pub(super) tags: Tags,
     /// Beginning and end of the segment's body.
     pub(super) segment: (u64, u64),
     pub(super) first_cluster: u64,
@@ -114,6 +118,8 @@ impl Head {
             chapters: None,
             attachments: None,
             artwork: None,
+            title: None,
+            names: Names::default(),
             named: BTreeMap::new(),
             places: Vec::new(),
             seeks: 0,
@@ -278,9 +284,15 @@ impl Head {
                     self.places.extend(found.iter().filter(|(_, id)| *id != ids::CLUSTER).map(|(place, _)| *place));
                     self.named.extend(found);
                 }
-                ids::INFO => self.info = Some(Info::read(&element)?),
+                ids::INFO => {
+                    self.info = Some(Info::read(&element)?);
+                    self.title = element.child(ids::TITLE).map(|title| title.text());
+                }
                 ids::TRACKS => self.tracks = Some(segment::tracks(&element)?),
-                ids::TAGS => self.durations.extend(tags::durations(&element)),
+                ids::TAGS => {
+                    self.durations.extend(tags::durations(&element));
+                    self.names.add(&element);
+                }
                 ids::CHAPTERS => self.chapters = Some(chapters::read(&element)),
                 _ => match cues::read(&element, &self.work) {
                     Err(error @ MediaError::Work { .. }) => return Err(error),
@@ -361,6 +373,7 @@ impl Head {
             durations: std::mem::take(&mut self.durations),
             chapters: self.chapters.take().unwrap_or_default(),
             artwork: self.artwork,
+            tags: std::mem::take(&mut self.names).finish(self.title.take()),
             segment: self.segment,
             first_cluster,
             places: std::mem::take(&mut self.places),

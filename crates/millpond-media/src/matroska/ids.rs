@@ -14,6 +14,7 @@ pub(super) const SEEK_ID: u32 = 0x53ab;
 pub(super) const SEEK_POSITION: u32 = 0x53ac;
 
 pub(super) const INFO: u32 = 0x1549_a966;
+pub(super) const TITLE: u32 = 0x7ba9;
 pub(super) const TIMESTAMP_SCALE: u32 = 0x2a_d7b1;
 pub(super) const DURATION: u32 = 0x4489;
 
@@ -102,7 +103,11 @@ pub(super) const BLOCK_ADDITIONAL: u32 = 0xa5;
 
 pub(super) const TAG: u32 = 0x7373;
 pub(super) const TARGETS: u32 = 0x63c0;
+pub(super) const TARGET_TYPE_VALUE: u32 = 0x68ca;
 pub(super) const TAG_TRACK_UID: u32 = 0x63c5;
+pub(super) const TAG_EDITION_UID: u32 = 0x63c9;
+pub(super) const TAG_CHAPTER_UID: u32 = 0x63c4;
+pub(super) const TAG_ATTACHMENT_UID: u32 = 0x63c6;
 pub(super) const SIMPLE_TAG: u32 = 0x67c8;
 pub(super) const TAG_NAME: u32 = 0x45a3;
 pub(super) const TAG_STRING: u32 = 0x4487;

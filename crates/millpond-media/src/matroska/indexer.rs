@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::MediaError,
-    movie::{Movie, SkippedTrack, Track, TrackKind, artwork::Artwork, chapter::Chapter, outline::Outline},
+    movie::{Movie, SkippedTrack, Track, TrackKind, artwork::Artwork, chapter::Chapter, outline::Outline, tags::Tags},
     units::ByteRange,
     work::Work,
 };
@@ -43,6 +43,7 @@ struct Blocks {
     info: Info,
     chapters: Vec<Chapter>,
     artwork: Option<Artwork>,
+    tags: Tags,
     lanes: Vec<Lane>,
     stretch: Stretch,
     start: u64,
@@ -121,8 +122,8 @@ impl MatroskaIndexer {
                             left.into_iter().map(|(id, error)| SkippedTrack { id, reason: error.to_string() });
                         let movie = movie(&parts.0.info, tracks, skipped.collect());
                         let outline: Option<Box<Outline>> = Some(outline);
-                        let (chapters, artwork) = (parts.0.chapters, parts.0.artwork);
-                        let movie = Movie { fragmented: true, chapters, artwork, outline, ..movie };
+                        let (chapters, artwork, tags) = (parts.0.chapters, parts.0.artwork, parts.0.tags);
+                        let movie = Movie { fragmented: true, chapters, artwork, tags, outline, ..movie };
                         return Ok(MatroskaStep::Done(Box::new(movie)));
                     }
                 },
@@ -153,8 +154,8 @@ impl Blocks {
         for lane in lanes.iter().filter(|lane| lane.waits()) {
             stretch.show_first_of(lane.entry.number);
         }
-        let Found { info, chapters, artwork, .. } = found;
-        Self { info, chapters, artwork, lanes, stretch, start: range.start, has_fragments }
+        let Found { info, chapters, artwork, tags, .. } = found;
+        Self { info, chapters, artwork, tags, lanes, stretch, start: range.start, has_fragments }
     }
 
     /// Reads blocks. Returns the range that is needed; `None` at the end.
@@ -181,7 +182,7 @@ impl Blocks {
     }
 
     fn finish(self) -> Result<Movie, MediaError> {
-        let Self { info, chapters, artwork, lanes, stretch, start, has_fragments } = self;
+        let Self { info, chapters, artwork, tags, lanes, stretch, start, has_fragments } = self;
         let cut_short = stretch.is_cut_short();
         let base = lanes.iter().filter_map(Lane::first).min().unwrap_or(0);
         let has_media = has_media(&lanes);
@@ -202,7 +203,7 @@ impl Blocks {
             let found = skipped.into_iter().map(|track| track.reason).collect();
             return Err(MediaError::NoPlayableTrack { path: "Tracks".to_owned(), offset: start, found, cut_short });
         }
-        Ok(Movie { fragmented: has_fragments, chapters, artwork, cut_short, ..movie(&info, tracks, skipped) })
+        Ok(Movie { fragmented: has_fragments, chapters, artwork, tags, cut_short, ..movie(&info, tracks, skipped) })
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod programme;
 pub(crate) mod purpose;
 pub(crate) mod sample_table;
 pub(crate) mod stitched;
+pub(crate) mod tags;
 
 /// The kind of a track is that of its codec.
 pub use crate::codec::TrackKind;
@@ -20,7 +21,7 @@ use crate::{
     codec::{Codec, captions::CaptionChannels, make::Made},
     movie::{
         artwork::Artwork, chapter::Chapter, descriptions::Descriptions, extraction::Extraction, outline::Outline,
-        programme::FileProgramme, purpose::Purposes, sample_table::SampleTable,
+        programme::FileProgramme, purpose::Purposes, sample_table::SampleTable, tags::Tags,
     },
     protection::{Protection, SystemHeader},
     units::Timescale,
@@ -45,6 +46,8 @@ pub struct Movie {
     pub chapters: Vec<Chapter>,
     /// Place of the file's cover or poster.
     pub artwork: Option<Artwork>,
+    /// Title, artist and album that the file states.
+    pub tags: Tags,
     /// Programmes of a transport stream, in the order of its association table; empty for other files.
     pub programmes: Vec<FileProgramme>,
     /// Tracks left out, and tracks whose samples end early (also in `tracks`), each with the reason. Other tracks are
@@ -177,6 +180,7 @@ impl Movie {
             clips: Vec::new(),
             chapters: Vec::new(),
             artwork: None,
+            tags: Tags::default(),
             programmes: Vec::new(),
             skipped,
             external_media: None,
@@ -246,6 +250,7 @@ impl Movie {
             + self.outline.as_ref().map_or(0, |outline| outline.heap_bytes())
             + self.extraction.as_ref().map_or(0, |extraction| extraction.heap_bytes())
             + self.stitched.as_ref().map_or(0, |stitched| stitched.heap_bytes())
+            + self.tags.heap_bytes()
             + self.chapters.iter().map(Chapter::heap_bytes).sum::<usize>()
             + self.programmes.iter().map(FileProgramme::heap_bytes).sum::<usize>()
             + self.skipped.iter().map(|s| std::mem::size_of::<SkippedTrack>() + s.reason.len()).sum::<usize>()

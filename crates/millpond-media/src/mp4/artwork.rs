@@ -1,19 +1,14 @@
-//! Artwork of MP4: `covr` in the list of metadata in the form of iTunes (QuickTime File Format, "Metadata Item List Atom").
+//! Artwork of MP4: `covr` in the list of metadata.
 
+use super::item_list::{self, VALUE_HEADER};
 use crate::{boxes::Node, movie::artwork::Artwork, units::ByteRange};
 
 /// Most pictures that are examined.
 const MOST_PICTURES: usize = 32;
-/// Bytes of version and flags. The `meta` box of ISO files has them, that of QuickTime has not.
-const FULL: usize = 4;
-/// Bytes of type and locale before a value.
-const VALUE_HEADER: usize = 8;
 
 /// Returns the first picture of a movie box whose format is known.
 pub(crate) fn listed(moov: &Node<'_>) -> Option<Artwork> {
-    let meta = moov.child(b"udta")?.child(b"meta")?;
-    let list = meta.child_after(FULL, b"ilst").or_else(|| meta.child(b"ilst"))?;
-    let mut values = list.child(b"covr")?.children_of(b"data").take(MOST_PICTURES);
+    let mut values = item_list::of(moov)?.child(b"covr")?.children_of(b"data").take(MOST_PICTURES);
     values.find_map(|value| {
         let image = value.body.get(VALUE_HEADER..)?;
         let place = ByteRange::at(value.body_offset() + VALUE_HEADER as u64, image.len() as u64);

@@ -11,6 +11,7 @@ pub(crate) mod fragment_places;
 pub mod fragment_stream;
 pub(crate) mod fragment_tables;
 mod fragmented;
+mod item_list;
 pub(crate) mod moov;
 pub(crate) mod pcm_units;
 mod progressive;

@@ -8,6 +8,7 @@ use crate::{
     boxes::{FourCc, show},
     codec::{ByteOrder, PcmCoding, make},
     error::MediaError,
+    movie::tags::{TagName, Tags, unmarked},
     scan::{FileReader, Progress},
     units::{ByteRange, Timescale},
     window::Window,
@@ -21,6 +22,8 @@ const SOUND_HEADER: u64 = 8;
 /// Bytes of `COMM`, and of the compression type of AIFF-C behind them.
 const COMMON: u64 = 18;
 const COMPRESSION: u64 = 4;
+/// Most bytes of a text that are read.
+const MOST_TEXT: u64 = 1024;
 /// Exponent of 1 in a number of 80 bits (IEEE 754), and the bits of its fraction.
 const BIAS: u16 = 16_383;
 const FRACTION: u16 = 63;
@@ -32,6 +35,8 @@ pub(super) struct Aiff {
     common: Option<Common>,
     /// Bytes of the frames.
     sound: Option<ByteRange>,
+    /// Texts before the frames. Those behind them would take another request.
+    tags: Tags,
 }
 
 /// `COMM`.
@@ -53,7 +58,11 @@ impl FileReader for Aiff {
             let at = window.at();
             work.spend(1).map_err(|error| MediaError::work(PATH, at, error))?;
             if let (Some(common), Some(range)) = (self.common, self.sound) {
-                return common.pcm(range)?.finish(window.end(), work);
+                let mut progress = common.pcm(range)?.finish(window.end(), work)?;
+                if let Progress::Done(movie) = &mut progress {
+                    movie.tags = std::mem::take(&mut self.tags);
+                }
+                return Ok(progress);
             }
             if window.left() < CHUNK_HEADER {
                 return Err(MediaError::invalid(PATH, at, "the end of the file", "COMM and SSND chunks"));
@@ -64,6 +73,7 @@ impl FileReader for Aiff {
             let wanted = match &kind {
                 b"COMM" => CHUNK_HEADER + size.min(COMMON + COMPRESSION),
                 b"SSND" => CHUNK_HEADER + SOUND_HEADER,
+                b"NAME" | b"AUTH" => CHUNK_HEADER + size.min(MOST_TEXT),
                 _ => CHUNK_HEADER,
             };
             if wanted > window.left() {
@@ -78,6 +88,8 @@ impl FileReader for Aiff {
                     let (start, end) = (at + wanted + skipped, at + CHUNK_HEADER + size);
                     self.sound = Some(ByteRange::new(start, end));
                 }
+                b"NAME" => self.tags.add(TagName::Title, &unmarked(body)),
+                b"AUTH" => self.tags.add(TagName::Artist, &unmarked(body)),
                 _ => {}
             }
             self.chunks.count(PATH, at)?;

@@ -5,8 +5,8 @@ use super::{
     flac_end::{End, OpenFrame},
     flac_frame::{FrameHeader, StreamInfo},
     flac_picture::{self, PICTURE},
-    id3_picture::TaggedPicture,
-    nothing, tags,
+    id3::TaggedPicture,
+    nothing, tags, vorbis_comment,
 };
 use crate::{
     codec::make::{self, Made},
@@ -14,6 +14,7 @@ use crate::{
     movie::{
         Movie, Track,
         sample_table::{SampleTable, SampleTableBuilder},
+        tags::Tags,
     },
     scan::{FileReader, Progress},
     units::{ByteRange, Timescale},
@@ -41,6 +42,7 @@ pub(super) struct Flac {
     blocks: u32,
     /// The best picture among the metadata blocks.
     picture: Option<TaggedPicture>,
+    tags: Tags,
     /// Whether metadata blocks follow.
     is_at_frames: bool,
     /// The frame at the position.
@@ -146,6 +148,11 @@ impl Flac {
                 self.picture = Some(TaggedPicture::better(self.picture, picture));
             }
         }
+        if kind & 0x7f == vorbis_comment::BLOCK && before == 0 {
+            let looked = BLOCK_HEADER + size.min(vorbis_comment::LOOKED);
+            let Some(bytes) = window.bytes(looked) else { return Ok(Some(looked)) };
+            self.tags = vorbis_comment::tags(bytes.get(BLOCK_HEADER as usize..).unwrap_or_default());
+        }
         window.advance(whole);
         self.is_at_frames = kind & 0x80 != 0;
         Ok(None)
@@ -208,7 +215,8 @@ impl Flac {
         let track = Track { samples: table, ..Track::live(1, made, rate, "und") };
         let movie = super::movie(track, None, left_out.into_iter().collect());
         let artwork = self.picture.map(|picture| picture.artwork);
-        Ok(Progress::Done(Box::new(Movie { cut_short: self.is_cut_short, artwork, ..movie })))
+        let tags = std::mem::take(&mut self.tags);
+        Ok(Progress::Done(Box::new(Movie { cut_short: self.is_cut_short, artwork, tags, ..movie })))
     }
 }
 

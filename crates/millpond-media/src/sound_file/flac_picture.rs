@@ -1,6 +1,6 @@
 //! `PICTURE` blocks of FLAC (RFC 9639 8.8).
 
-use super::id3_picture::{FRONT_COVER, TaggedPicture};
+use super::id3::{FRONT_COVER, TaggedPicture};
 use crate::{bits::BitReader, movie::artwork::Artwork, units::ByteRange};
 
 /// Type of the block.

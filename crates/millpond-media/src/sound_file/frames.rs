@@ -3,13 +3,14 @@
 //! A sync word alone may be anything. The first frames, and those behind bytes that are no frame, count only where others of the
 //! same kind follow.
 
-use super::{gapless::Gapless, nothing, tags};
+use super::{gapless::Gapless, id3_text, nothing, tags};
 use crate::{
     codec::make::Made,
     error::MediaError,
     movie::{
         Movie, Track,
         sample_table::{SampleTable, SampleTableBuilder},
+        tags::Tags,
     },
     scan::{FileReader, Progress},
     units::Timescale,
@@ -115,6 +116,8 @@ pub(super) struct FrameReader<C> {
     passed: u64,
     /// Why frames behind the last one are left out.
     left_out: Option<String>,
+    /// Texts of the tag behind the frames.
+    tags: Tags,
     is_cut_short: bool,
     code: PhantomData<C>,
 }
@@ -129,6 +132,7 @@ impl<C> Default for FrameReader<C> {
             follows: false,
             passed: 0,
             left_out: None,
+            tags: Tags::default(),
             is_cut_short: false,
             code: PhantomData,
         }
@@ -140,7 +144,12 @@ impl<C: FrameCode> FileReader for FrameReader<C> {
         loop {
             let at = window.at();
             work.spend(1).map_err(|error| MediaError::work(C::NAME, at, error))?;
-            if window.left() == 0 || tags::is_last(window.held(), window.left()) {
+            if window.left() == 0 {
+                return self.finish(at);
+            }
+            if tags::is_last(window.held(), window.left()) {
+                let Some(tag) = window.bytes(tags::ID3V1) else { return Ok(Progress::Scans(tags::ID3V1)) };
+                self.tags = id3_text::of_id3v1(&tag);
                 return self.finish(at);
             }
             let (held, ends) = (window.held(), window.holds_end());
@@ -230,6 +239,7 @@ impl<C: FrameCode> FrameReader<C> {
         let shown = self.gapless.and_then(|gapless| gapless.shown(table.len(), self.length));
         let track = Track { samples: table, ..Track::live(1, made, rate, "und") };
         let movie = super::movie(track, shown, self.left_out.take().into_iter().collect());
-        Ok(Progress::Done(Box::new(Movie { cut_short: self.is_cut_short, ..movie })))
+        let tags = std::mem::take(&mut self.tags);
+        Ok(Progress::Done(Box::new(Movie { cut_short: self.is_cut_short, tags, ..movie })))
     }
 }

@@ -13,19 +13,21 @@ mod flac_frame;
 mod flac_picture;
 mod frames;
 mod gapless;
-mod id3_picture;
+mod id3;
+mod id3_text;
 mod mpeg_audio;
 mod ogg;
 mod pcm;
 mod tags;
 #[cfg(test)]
 mod tests;
+mod vorbis_comment;
 mod wave;
 
 use crate::{
     Foreign,
     error::MediaError,
-    movie::{Edit, Movie, SkippedTrack, Track, artwork::Artwork},
+    movie::{Edit, Movie, SkippedTrack, Track, artwork::Artwork, tags::Tags},
     scan::{FileReader, Progress},
     units::Timescale,
     window::Window,
@@ -33,7 +35,7 @@ use crate::{
 };
 use adts::Adts;
 use frames::FrameReader;
-use id3_picture::PictureSearch;
+use id3::Id3Search;
 use mpeg_audio::MpegAudio;
 
 /// Bytes in which frames are searched behind tags.
@@ -55,11 +57,12 @@ pub(crate) fn reader(head: &[u8]) -> Option<Box<dyn FileReader>> {
 /// The reading of a sound file.
 #[derive(Debug, Default)]
 struct SoundFile {
-    /// Tags that were passed.
-    tags: u32,
-    /// Search for a picture in the current tag.
-    pictures: Option<PictureSearch>,
+    /// Number of tags that were passed.
+    passed: u32,
+    /// The reading of the current tag.
+    tag: Option<Id3Search>,
     artwork: Option<Artwork>,
+    tags: Tags,
     /// Reader of the format, once that is known.
     reader: Option<Box<dyn FileReader>>,
 }
@@ -71,6 +74,7 @@ impl FileReader for SoundFile {
                 let mut progress = reader.read(window, work)?;
                 if let Progress::Done(movie) = &mut progress {
                     movie.artwork = movie.artwork.or(self.artwork);
+                    movie.tags = std::mem::take(&mut self.tags).or(std::mem::take(&mut movie.tags));
                 }
                 return Ok(progress);
             }
@@ -97,32 +101,32 @@ impl FileReader for SoundFile {
 }
 
 impl SoundFile {
-    /// Searches the current tag for a picture as far as the bytes allow, then passes the tag. Returns the number of bytes that are
-    /// needed.
+    /// Reads the current tag as far as the bytes allow, then passes it. Returns the number of bytes that are needed.
     fn search(&mut self, window: &mut Window) -> Option<u64> {
-        let search = self.pictures.as_mut()?;
+        let search = self.tag.as_mut()?;
         if let Some(size) = search.step(window) {
             return Some(size);
         }
         let rest = search.end().saturating_sub(window.at());
         self.artwork = self.artwork.or(search.artwork());
-        self.pictures = None;
+        self.tags = std::mem::take(&mut self.tags).or(search.take_tags());
+        self.tag = None;
         window.advance(rest);
         None
     }
 
-    /// Passes a tag, or begins the search for a picture in it.
+    /// Passes a tag, or begins to read it.
     fn pass(&mut self, size: u64, window: &mut Window) -> Result<(), MediaError> {
-        self.tags += 1;
-        if self.tags > MOST_TAGS {
-            let (found, most) = (u64::from(self.tags), u64::from(MOST_TAGS));
+        self.passed += 1;
+        if self.passed > MOST_TAGS {
+            let (found, most) = (u64::from(self.passed), u64::from(MOST_TAGS));
             return Err(MediaError::too_large("ID3v2 tag", window.at(), found, most, "tags before the sound"));
         }
         if size >= window.left() {
             return Err(MediaError::truncated("ID3v2 tag", window.at(), window.left(), size.saturating_add(1)));
         }
-        self.pictures = PictureSearch::of(window.held(), window.at(), size);
-        match &self.pictures {
+        self.tag = Id3Search::of(window.held(), window.at(), size);
+        match &self.tag {
             Some(search) => search.begin(window),
             None => window.advance(size),
         }

@@ -7,7 +7,7 @@ const ID3_HEADER: u64 = 10;
 /// Flag of a footer.
 const FOOTER: u8 = 0x10;
 /// Bytes of an ID3v1 tag.
-const ID3V1: u64 = 128;
+pub(super) const ID3V1: u64 = 128;
 /// Flag of a header in the flags of an APE tag.
 const APE_HEADER: u32 = 1 << 29;
 

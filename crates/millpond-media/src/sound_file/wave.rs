@@ -11,6 +11,7 @@ use crate::{
     boxes::show,
     codec::{ByteOrder, PcmCoding, make},
     error::MediaError,
+    movie::tags::{TagName, Tags, unmarked},
     scan::{FileReader, Progress},
     units::{ByteRange, Timescale},
     window::Window,
@@ -21,6 +22,8 @@ use crate::{
 const PATH: &str = "WAVE";
 /// Most bytes of a format that are read.
 const MOST_FORMAT: u64 = 64;
+/// Most bytes of a list of texts that are read.
+const MOST_INFO: u64 = 4096;
 /// A size that another chunk states, or that the writer never learned.
 const UNKNOWN: u64 = u32::MAX as u64;
 /// Tags of formats (RFC 2361).
@@ -59,6 +62,8 @@ pub(super) struct Wave {
     format: Option<Format>,
     /// Size of the data in files of more than 4 GiB (`ds64`).
     long_size: Option<u64>,
+    /// Texts before the data. Those behind it would take another request.
+    tags: Tags,
     /// Reader of MPEG audio in the data.
     frames: Option<Box<FrameReader<MpegAudio>>>,
 }
@@ -75,6 +80,21 @@ struct Format {
 
 impl FileReader for Wave {
     fn read(&mut self, window: &mut Window, work: &Work) -> Result<Progress, MediaError> {
+        let mut progress = self.walk(window, work)?;
+        if let Progress::Done(movie) = &mut progress {
+            movie.tags = std::mem::take(&mut self.tags).or(std::mem::take(&mut movie.tags));
+        }
+        Ok(progress)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.frames.as_ref().map_or(0, |frames| frames.heap_bytes())
+    }
+}
+
+impl Wave {
+    /// Reads chunks as far as the bytes allow.
+    fn walk(&mut self, window: &mut Window, work: &Work) -> Result<Progress, MediaError> {
         if !self.chunks.open(window) {
             return Ok(Progress::Needs(FILE_HEADER));
         }
@@ -97,8 +117,8 @@ impl FileReader for Wave {
                 continue;
             }
             let whole = CHUNK_HEADER + size + size % 2;
-            if matches!(&kind, b"fmt " | b"ds64") {
-                let wanted = CHUNK_HEADER + size.min(MOST_FORMAT);
+            if matches!(&kind, b"fmt " | b"ds64" | b"LIST") {
+                let wanted = CHUNK_HEADER + size.min(if &kind == b"LIST" { MOST_INFO } else { MOST_FORMAT });
                 if wanted > window.left() {
                     return Err(MediaError::truncated(show(kind), at, window.left(), wanted));
                 }
@@ -106,6 +126,7 @@ impl FileReader for Wave {
                 let body = bytes.get(CHUNK_HEADER as usize..).unwrap_or_default();
                 match &kind {
                     b"ds64" => self.long_size = field(body, 8),
+                    b"LIST" => info(&mut self.tags, body),
                     _ => self.format = Some(Format::read(body, at)?),
                 }
             }
@@ -117,12 +138,6 @@ impl FileReader for Wave {
         }
     }
 
-    fn heap_bytes(&self) -> usize {
-        self.frames.as_ref().map_or(0, |frames| frames.heap_bytes())
-    }
-}
-
-impl Wave {
     /// Reads the data chunk of stated `size`. `None` where its frames are read next.
     fn data(&mut self, size: u64, window: &mut Window, work: &Work) -> Result<Option<Progress>, MediaError> {
         let at = window.at();
@@ -189,6 +204,27 @@ impl Format {
             Some((_, name)) => format!("{name} (format {:#x})", self.tag),
             None => format!("format {:#x} with {} bits per value", self.tag, self.bits),
         }
+    }
+}
+
+/// Adds the texts of a list of type `INFO`: each has a type, a size, and an even length.
+fn info(tags: &mut Tags, list: &[u8]) {
+    let mut rest = list.strip_prefix(b"INFO").unwrap_or_default();
+    while let Some((kind, (size, body))) = rest.split_first_chunk::<4>().and_then(|(kind, rest)| {
+        let (size, body) = rest.split_first_chunk()?;
+        Some((kind, (u32::from_le_bytes(*size) as usize, body)))
+    }) {
+        let Some(text) = body.get(..size) else { return };
+        let name = match kind {
+            b"INAM" => Some(TagName::Title),
+            b"IART" => Some(TagName::Artist),
+            b"IPRD" => Some(TagName::Album),
+            _ => None,
+        };
+        if let Some(name) = name {
+            tags.add(name, &unmarked(text));
+        }
+        rest = body.get(size + size % 2..).unwrap_or_default();
     }
 }
 

@@ -18,7 +18,7 @@ pub use error::StitchError;
 use crate::{
     Movie, Work,
     index::finer_clock::refine,
-    movie::{SkippedTrack, Track, stitched::Stitched},
+    movie::{SkippedTrack, Track, stitched::Stitched, tags::Tags},
     units::Timescale,
 };
 use item::{Lane, Shown};
@@ -103,6 +103,7 @@ fn composed(lanes: BTreeMap<Lane, Vec<(usize, Track)>>, items: &[StitchItem], ob
         clips,
         chapters: Vec::new(),
         artwork: None,
+        tags: Tags::default(),
         programmes: Vec::new(),
         skipped: Vec::<SkippedTrack>::new(),
         external_media: None,

@@ -294,6 +294,8 @@ fn g711_beside_other_sound_is_presented_and_not_packaged() {
         let list = multivariant(&p, container).unwrap();
         assert!(!list.contains("a1/") && !list.contains("ulaw") && list.contains("mp4a.40.2"), "{list}");
     }
+    let told = p.coding(p.track("a1").unwrap());
+    assert_eq!((&*told.parameter, told.becomes_flac, told.is_listed), ("ulaw", false, false));
     let mpd = crate::dash::mpd(&p).unwrap();
     assert!(!mpd.contains("\"a1\"") && mpd.contains("\"a2\""), "{mpd}");
     let pcm = p.track("a1").unwrap();
@@ -327,6 +329,9 @@ fn sound_that_is_all_pcm_becomes_flac() {
         for p in [&film, &sound] {
             assert!(p.warnings().is_empty(), "{:?}", p.warnings());
             let track = p.track("a1").unwrap();
+            let told = p.coding(track);
+            assert_eq!((&*told.parameter, told.becomes_flac, told.is_listed), ("fLaC", true, true));
+            assert_eq!((told.stored.starts_with("fLaC"), told.name), (false, Some(pcm_name(coding))));
             assert_eq!((&*track.codec_parameter(), track.codec().unwrap().name()), ("fLaC", pcm_name(coding)));
             assert!(track.is_packaged());
             let list = multivariant(p, Container::Fmp4).unwrap();

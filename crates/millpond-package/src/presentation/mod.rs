@@ -30,7 +30,7 @@ use crate::{
     text::Cue,
 };
 use millpond_media::{
-    Chapter, ImageKind, Work,
+    Chapter, ImageKind, Tags, Work,
     movie::{Movie, Stitched},
 };
 use std::{
@@ -122,6 +122,21 @@ impl Default for PresentationOptions {
     fn default() -> Self {
         Self { target_duration: 4.0 }
     }
+}
+
+/// Coding of a track, as it is stored and as HLS with fMP4 and DASH deliver it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrackCoding {
+    /// Codec parameter of RFC 6381 in manifests.
+    pub parameter: String,
+    /// Codec parameter of the stored samples.
+    pub stored: String,
+    /// Name of the codec of the stored samples; `None` for sidecars.
+    pub name: Option<&'static str>,
+    /// Whether the sound is PCM or G.711 that is delivered as FLAC.
+    pub becomes_flac: bool,
+    /// Whether manifests list the track.
+    pub is_listed: bool,
 }
 
 /// An asset, ready to be packaged. It is built once and shared: every response is a function of it.
@@ -289,6 +304,25 @@ impl Presentation {
             let artwork = media.movie.artwork?;
             Some((artwork.kind, media.place(artwork.range)))
         })
+    }
+
+    /// Returns the tags of the first object that has any; `None` where none has.
+    #[must_use]
+    pub fn tags(&self) -> Option<&Tags> {
+        let movies = self.tracks.iter().filter_map(PresentedTrack::movie);
+        movies.map(|movie| &movie.tags).find(|tags| !tags.is_empty())
+    }
+
+    /// Returns the coding of a track: the only source of what is told of it beside manifests.
+    #[must_use]
+    pub fn coding(&self, track: &PresentedTrack) -> TrackCoding {
+        TrackCoding {
+            parameter: track.codec_parameter(),
+            stored: track.stored_parameter(),
+            name: track.codec().map(|codec| codec.name()),
+            becomes_flac: track.becomes_flac(),
+            is_listed: self.lists(track),
+        }
     }
 
     /// Duration in seconds.

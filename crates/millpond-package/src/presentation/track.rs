@@ -263,6 +263,16 @@ impl PresentedTrack {
         parameter(self.delivered_codec())
     }
 
+    /// Codec parameter of the samples as they are stored.
+    pub(crate) fn stored_parameter(&self) -> String {
+        parameter(self.codec())
+    }
+
+    /// Whether the sound is delivered as FLAC in HLS and DASH.
+    pub(crate) fn becomes_flac(&self) -> bool {
+        self.media().is_some_and(|media| media.flac.is_some())
+    }
+
     /// Encryption of the samples; `None` where they are clear.
     #[must_use]
     pub fn protection(&self) -> Option<&Protection> {
@@ -287,7 +297,7 @@ impl PresentedTrack {
     /// Codec parameter of the samples, and scheme of an encrypted track, for messages.
     #[must_use]
     pub fn codec_and_encryption(&self) -> String {
-        let parameter = parameter(self.codec());
+        let parameter = self.stored_parameter();
         match self.protection() {
             Some(protection) => format!("{parameter} encrypted by {}", protection.scheme.name()),
             None => parameter,

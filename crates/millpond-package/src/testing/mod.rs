@@ -7,7 +7,7 @@ use crate::{
     presentation::{Presentation, PresentationOptions, SourceObject},
 };
 use millpond_media::{
-    Codec, Description, Descriptions, Orientation, SampleTable, Timescale, Work,
+    Codec, Description, Descriptions, Orientation, SampleTable, Tags, Timescale, Work,
     codec::{AacConfig, AvcConfig},
     movie::{Edit, Movie, Track, TrackKind},
 };
@@ -159,6 +159,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Arc<Movie> {
         clips: Vec::new(),
         chapters: Vec::new(),
         artwork: None,
+        tags: Tags::default(),
         programmes: Vec::new(),
         skipped: Vec::new(),
         external_media: None,

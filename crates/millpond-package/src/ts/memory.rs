@@ -4,7 +4,7 @@ use super::{Continuity, ElementaryStream, TableNumbers, Unit, mux::Muxer};
 use crate::{ObjectIndex, PackageError, Rewrite, ts::BASE};
 use bytes::Bytes;
 use millpond_media::{
-    Movie, Track,
+    Movie, Tags, Track,
     units::{ByteRange, Timescale},
 };
 use std::sync::Arc;
@@ -62,6 +62,7 @@ pub(crate) fn movie_of(tracks: Vec<Track>) -> Arc<Movie> {
         clips: Vec::new(),
         chapters: Vec::new(),
         artwork: None,
+        tags: Tags::default(),
         programmes: Vec::new(),
         skipped: Vec::new(),
         external_media: None,

@@ -90,6 +90,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         clips: Vec::new(),
         chapters: Vec::new(),
         artwork: None,
+        tags: millpond_media::Tags::default(),
         programmes: Vec::new(),
         skipped: Vec::new(),
         external_media: None,

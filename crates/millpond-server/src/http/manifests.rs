@@ -55,7 +55,11 @@ fn filter(text: &str) -> Result<TrackFilter, BadValue> {
         return Ok(TrackFilter::ALL);
     }
     let expected = |error: BadTrackFilter| format!("a filter such as \"max-height=720&audio=en,de\" ({error})");
-    TrackFilter::parse_strictly(text.trim()).map_err(|error| BadValue::new(expected(error)))
+    let filter = TrackFilter::parse_strictly(text.trim()).map_err(|error| BadValue::new(expected(error)))?;
+    match filter.contradiction() {
+        Some(reason) => Err(BadValue::new(format!("a filter that can leave something to play ({reason})"))),
+        None => Ok(filter),
+    }
 }
 
 /// Reads a rule of captions.
@@ -93,6 +97,10 @@ mod tests {
         assert_eq!((setting.show)(&manifests).as_deref(), Some("max-rate=3M&audio=en"));
         let error = (setting.apply)(&mut manifests, "max_height=720").unwrap_err().expected;
         assert!(error.starts_with("a filter such as") && error.contains("parameter \"max_height\""), "{error}");
+        let error = (setting.apply)(&mut manifests, "video=none&audio=none").unwrap_err().expected;
+        assert!(error.ends_with("exclude all pictures and all sound: leave one of them out)"), "{error}");
+        assert_eq!((setting.show)(&manifests).as_deref(), Some("max-rate=3M&audio=en"), "the filter before");
+        assert!((setting.apply)(&mut manifests, "video=none&text=none").is_ok());
         for all in ["none", ""] {
             assert!((setting.apply)(&mut manifests, all).is_ok() && manifests.filter.is_empty());
         }

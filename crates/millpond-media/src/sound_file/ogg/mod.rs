@@ -7,7 +7,7 @@ mod tests;
 
 use crate::{
     error::MediaError,
-    movie::{Movie, SkippedTrack, Track},
+    movie::{Movie, SkippedTrack, Track, tags::Tags},
     scan::{FileReader, Progress},
     units::Timescale,
     window::Window,
@@ -117,10 +117,11 @@ impl Ogg {
 
     fn finish(&mut self) -> Result<Progress, MediaError> {
         let mut tracks: Vec<Track> = Vec::new();
-        let mut skipped = Vec::new();
+        let (mut skipped, mut tags) = (Vec::new(), Tags::default());
         let streams = std::mem::take(&mut self.streams);
         let clock = streams.iter().find_map(Stream::rate).unwrap_or(Timescale::MPEG);
-        for (id, stream) in (1..).zip(streams) {
+        for (id, mut stream) in (1..).zip(streams) {
+            tags = tags.or(stream.take_tags());
             match stream.finish(id, clock) {
                 Some(Ok(track)) => tracks.push(track),
                 Some(Err(error)) => skipped.push(SkippedTrack { id, reason: error.to_string() }),
@@ -141,7 +142,7 @@ impl Ogg {
             let error = MediaError::invalid(PATH, 0, found, "pages up to the end");
             skipped.push(SkippedTrack { id: 0, reason: error.to_string() });
         }
-        let movie = Movie { cut_short: self.is_cut_short, ..Movie::of_tracks(clock, tracks, skipped) };
+        let movie = Movie { cut_short: self.is_cut_short, tags, ..Movie::of_tracks(clock, tracks, skipped) };
         Ok(Progress::Done(Box::new(movie)))
     }
 }

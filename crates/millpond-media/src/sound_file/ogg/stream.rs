@@ -11,8 +11,12 @@ use crate::{
     movie::{
         Edit, Track,
         sample_table::{SampleTable, SampleTableBuilder},
+        tags::Tags,
     },
-    sound_file::flac_frame::{FrameHeader, StreamInfo},
+    sound_file::{
+        flac_frame::{FrameHeader, StreamInfo},
+        vorbis_comment,
+    },
     units::Timescale,
 };
 
@@ -26,6 +30,8 @@ const FLAC_HEAD: &[u8] = b"\x7fFLAC";
 const FLAC_MAPPING: usize = 9;
 /// Bytes of the signature and of a block's header.
 const FLAC_BLOCK: usize = 8;
+/// Bytes of a block's header before its body.
+const FLAC_BLOCK_HEADER: usize = 4;
 /// Rate of Opus.
 const OPUS_RATE: u32 = 48_000;
 
@@ -71,6 +77,9 @@ struct Parts {
     pre_skip: i64,
     /// The packet with which the last page ended.
     open: Packet,
+    /// Beginning of the header packet that is read, as much as comments may have.
+    header: Vec<u8>,
+    tags: Tags,
     /// Granule position at the beginning of the first frame.
     base: Option<i64>,
     /// End of what is heard, where the last page states it.
@@ -125,6 +134,14 @@ impl Stream {
         }
     }
 
+    /// Takes the texts of its comments.
+    pub(super) fn take_tags(&mut self) -> Tags {
+        match &mut self.state {
+            State::Read(parts) => std::mem::take(&mut parts.tags),
+            State::Silent | State::Left(_) => Tags::default(),
+        }
+    }
+
     /// Takes a page of the stream at `offset`, whose bytes are `bytes`.
     pub(super) fn push(&mut self, page: &Page, bytes: &[u8], offset: u64) {
         let State::Read(parts) = &mut self.state else { return };
@@ -173,6 +190,8 @@ impl Parts {
             flac,
             pre_skip,
             open: Packet::None,
+            header: Vec::new(),
+            tags: Tags::default(),
             base: None,
             end: None,
             table: SampleTable::builder(),
@@ -204,11 +223,35 @@ impl Parts {
                     let what = format!("{} in packets that continue over pages", self.made.codec.name());
                     return Err(MediaError::unsupported(PATH, offset + piece.start as u64, what));
                 }
-                Packet::Header | Packet::None => {}
+                Packet::Header => self.header(piece, packet),
+                Packet::None => {}
             }
         }
         self.add(page, offset);
         Ok(())
+    }
+
+    /// Takes a piece of a header packet. At the end of the packet, reads the comments in it.
+    fn header(&mut self, piece: &Piece, bytes: &[u8]) {
+        if piece.begins {
+            self.header.clear();
+        }
+        let room = (vorbis_comment::LOOKED as usize).saturating_sub(self.header.len());
+        self.header.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+        if !piece.ends {
+            return;
+        }
+        let packet = std::mem::take(&mut self.header);
+        let comments = match self.flac {
+            Some(_) if packet.first().is_some_and(|kind| kind & 0x7f == vorbis_comment::BLOCK) => {
+                packet.get(FLAC_BLOCK_HEADER..)
+            }
+            Some(_) => None,
+            None => packet.strip_prefix(OPUS_TAGS),
+        };
+        if let Some(comments) = comments {
+            self.tags = vorbis_comment::tags(comments);
+        }
     }
 
     /// Whether a packet has no sound.

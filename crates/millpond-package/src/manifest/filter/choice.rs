@@ -3,6 +3,7 @@
 use super::{TrackFilter, codec_name::entry_type, language_range::LanguageRange, list::List, parameter::Parameter};
 use crate::{
     PackageError,
+    error::exclusions::{Exclusion, Exclusions},
     manifest::track_listing::TrackListing,
     presentation::{selection::family, track::MediaKind},
 };
@@ -32,20 +33,20 @@ impl TrackFilter {
     fn keep_pictures(&self, choice: &mut Choice<'_>) {
         if let Some(most) = self.max_height {
             let is_kept = |track: &TrackListing<'_>| track.display_size().is_none_or(|(_, height)| height <= most);
-            choice.keep(MediaKind::Video, self.stated(Parameter::MaxHeight), is_kept, size);
+            choice.keep(MediaKind::Video, self.told(Parameter::MaxHeight), is_kept, size);
         }
         if let Some(most) = self.max_rate {
             let is_kept = |track: &TrackListing<'_>| rate(track) <= most.bits();
-            choice.keep(MediaKind::Video, self.stated(Parameter::MaxRate), is_kept, kilobits);
+            choice.keep(MediaKind::Video, self.told(Parameter::MaxRate), is_kept, kilobits);
         }
         if let Some(least) = self.min_rate {
             let is_kept = |track: &TrackListing<'_>| rate(track) >= least.bits();
-            choice.keep(MediaKind::Video, self.stated(Parameter::MinRate), is_kept, kilobits);
+            choice.keep(MediaKind::Video, self.told(Parameter::MinRate), is_kept, kilobits);
         }
         if let Some(list) = &self.video {
             // Players need a decoder for each period.
             let is_kept = |track: &TrackListing<'_>| track.codecs().all(|codec| list.any(|name| name.matches(codec)));
-            choice.keep(MediaKind::Video, self.stated(Parameter::Video), is_kept, coding);
+            choice.keep(MediaKind::Video, self.told(Parameter::Video), is_kept, coding);
         }
     }
 
@@ -57,7 +58,12 @@ impl TrackFilter {
     ) {
         let Some(list) = list else { return };
         let is_kept = |track: &TrackListing<'_>| list.any(|range| range.matches(track.language));
-        choice.keep(kind, self.stated(parameter), is_kept, language);
+        choice.keep(kind, self.told(parameter), is_kept, language);
+    }
+
+    /// Returns the name and value of a parameter.
+    fn told(&self, parameter: Parameter) -> (&'static str, String) {
+        (parameter.name(), self.value(parameter).unwrap_or_default())
     }
 
     /// Moves the picture with which HLS players begin before the other pictures: that of the highest rate up to `first`, else
@@ -83,22 +89,22 @@ struct Choice<'a> {
     has_media: bool,
     /// Ladder of the variants: videos of other ladders are alternatives.
     ladder: u16,
-    /// Number of tracks that each parameter excluded, with their values, for the message.
-    excluded: Vec<String>,
+    /// Tracks that each parameter excluded, for the message.
+    excluded: Exclusions,
 }
 
 impl<'a> Choice<'a> {
     fn of(left: Vec<TrackListing<'a>>) -> Self {
         let has_media = left.iter().any(|track| track.kind != MediaKind::Text);
         let ladder = main_ladder(&left);
-        Self { left, has_media, ladder, excluded: Vec::new() }
+        Self { left, has_media, ladder, excluded: Exclusions::default() }
     }
 
-    /// Keeps the tracks of a kind for which `is_kept` is true. `parameter` excludes the others, whose `value` is in the message.
+    /// Keeps the tracks of a kind for which `is_kept` is true. The parameter, which is `stated` so, excludes the others, whose `value` is in the message.
     fn keep(
         &mut self,
         kind: MediaKind,
-        parameter: String,
+        (parameter, stated): (&'static str, String),
         is_kept: impl Fn(&TrackListing<'a>) -> bool,
         value: impl Fn(&TrackListing<'a>) -> String,
     ) {
@@ -119,8 +125,16 @@ impl<'a> Choice<'a> {
         values.dedup();
         let more = if values.len() > MOST_VALUES { " ..." } else { "" };
         values.truncate(MOST_VALUES);
-        let (values, name) = (values.join(", "), name_of(kind));
-        self.excluded.push(format!("{parameter} excludes {lacking} of {count} {name} ({values}{more})"));
+        let kind = name_of(kind);
+        self.excluded.0.push(Exclusion {
+            parameter,
+            values: vec![(stated, Vec::new())],
+            excluded: lacking,
+            left: count,
+            is_further: self.excluded.0.iter().any(|before| before.kind == kind),
+            kind,
+            tracks: format!("{}{more}", values.join(", ")),
+        });
     }
 
     fn finish(self) -> Result<Vec<TrackListing<'a>>, PackageError> {
@@ -129,7 +143,7 @@ impl<'a> Choice<'a> {
             left.retain(|track| track.kind != MediaKind::Video);
         }
         if !left.iter().any(|track| track.kind != MediaKind::Text || !has_media) {
-            return Err(PackageError::Filtered { excluded: excluded.join(", ") });
+            return Err(PackageError::Filtered { excluded });
         }
         restore_defaults(&mut left);
         Ok(left)

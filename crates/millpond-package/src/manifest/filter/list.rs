@@ -5,7 +5,7 @@ use std::fmt;
 /// Most items of a list.
 const MOST: usize = 16;
 /// The list without items.
-const NONE: &str = "none";
+pub(super) const NONE: &str = "none";
 
 /// An item of a list, which matches tracks.
 pub(super) trait Item: Clone + Ord + fmt::Display {

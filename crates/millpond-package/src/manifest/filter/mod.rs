@@ -3,6 +3,7 @@
 //! A filter is text in the form of a query, such as `max-height=720&audio=en,de`. Viewers write it in the URL, operators in a
 //! setting, issuers of tokens in a claim. Tracks keep their URLs: a filter decides only which of them manifests list.
 
+mod attribution;
 mod choice;
 mod codec_name;
 mod error;
@@ -102,6 +103,24 @@ impl TrackFilter {
             text: List::both(self.text.as_ref(), other.text.as_ref()),
             first: self.first.or(other.first),
         }
+    }
+
+    /// Returns the reason why no title can have pictures or sound that the filter keeps; `None` where some can.
+    #[must_use]
+    pub fn contradiction(&self) -> Option<String> {
+        let is_none = |parameter| self.value(parameter).as_deref() == Some(list::NONE);
+        if !is_none(Parameter::Audio) {
+            return None;
+        }
+        let sound = self.stated(Parameter::Audio);
+        if is_none(Parameter::Video) {
+            let pictures = self.stated(Parameter::Video);
+            return Some(format!("{pictures} and {sound} exclude all pictures and all sound: leave one of them out"));
+        }
+        let (least, most) = (self.stated(Parameter::MinRate), self.stated(Parameter::MaxRate));
+        let excludes_pictures = self.min_rate.zip(self.max_rate).is_some_and(|(least, most)| least > most);
+        excludes_pictures
+            .then(|| format!("{least} and {most} exclude all pictures, and {sound} all sound: lower min-rate"))
     }
 
     /// Upper estimate of the bytes of heap held.

@@ -244,7 +244,7 @@ fn a_filter_that_leaves_nothing_says_why() {
     let error = playlist(&p, Container::Fmp4, "max-height=720&min-rate=500k&video=vp9&audio=none").unwrap_err();
     let text = error.to_string();
     for part in [
-        "max-height=720 excludes 1 of 3 renditions (1920x1080), min-rate=500k excludes 2 of 2 renditions (",
+        "max-height=720 excludes 1 of 3 renditions (1920x1080), min-rate=500k excludes 2 of the remaining 2 renditions (",
         "audio=none excludes 2 of 2 sound tracks (en, de)",
     ] {
         assert!(text.contains(part) && !text.contains("vp9"), "{text}");
@@ -252,6 +252,55 @@ fn a_filter_that_leaves_nothing_says_why() {
     let sound = presentation(vec![movie(vec![audio(table(&frames(468), 0, 0), "eng", Vec::new())])]);
     assert_eq!(variants(&sound, "max-height=100&video=none&audio=en"), ["a1"]);
     assert!(matches!(playlist(&sound, Container::Fmp4, "audio=de"), Err(PackageError::Filtered { .. })));
+}
+
+#[test]
+fn joined_filters_that_leave_nothing_say_whose_value_each_was() {
+    use crate::FilterSource::{Place, Token, Url};
+    let p = ladder();
+    let reason = |viewer: &str, token: &str, place: &str| {
+        let [viewer, token, place] = [viewer, token, place].map(filter);
+        let joined = viewer.and(&token).and(&place);
+        let error = hls::filtered_multivariant(&p, Container::Fmp4, &joined).unwrap_err();
+        assert_eq!(dash::filtered_mpd(&p, &joined).as_ref(), Err(&error));
+        let PackageError::Filtered { excluded } = error else { panic!("{error}") };
+        excluded.of_sources(&[(Url, &viewer), (Token, &token), (Place, &place)]).to_string()
+    };
+    let sizes = "(640x360, 1280x720, 1920x1080)";
+    let alone = format!(
+        "max-height=100 (URL) excludes 3 of 3 renditions {sizes}, audio=fr (URL) excludes 2 of 2 sound tracks (en, de); \
+         widen it, or leave the parameter out"
+    );
+    assert_eq!(reason("max-height=100&audio=fr", "", ""), alone);
+    // The lower bound counts, whoever states it. No source alone excludes all sound.
+    let several = format!(
+        "max-height=100 (claim of the token, option of the place) excludes 3 of 3 renditions {sizes}, \
+         audio=fr (URL) and audio=de (option of the place) exclude 2 of 2 sound tracks (en, de); \
+         widen the filter of the URL, or leave it out; or use a token whose claim `filter` is wider; \
+         or have the operator widen the option `filter` of the place"
+    );
+    assert_eq!(reason("max-height=720&audio=fr", "max-height=100", "audio=de&max-height=100"), several);
+    let of_operator = reason("text=en", "", "video=none&audio=none");
+    let expected = "video=none (option of the place) excludes 3 of 3 renditions (avc1), audio=none (option of the place) \
+                    excludes 2 of 2 sound tracks (en, de); have the operator widen the option `filter` of the place";
+    assert_eq!(of_operator, expected);
+    let one_by_one = reason("min-rate=500k", "audio=none", "max-height=720");
+    let expected = "max-height=720 (option of the place) excludes 1 of 3 renditions (1920x1080), \
+                    min-rate=500k (URL) excludes 2 of the remaining 2 renditions (";
+    assert!(one_by_one.starts_with(expected), "{one_by_one}");
+}
+
+#[test]
+fn a_filter_that_always_leaves_nothing_says_so() {
+    let reason = |query: &str| filter(query).contradiction();
+    let none = "video=none and audio=none exclude all pictures and all sound: leave one of them out";
+    assert_eq!(reason("audio=none&text=en&video=none").as_deref(), Some(none));
+    let rates = "min-rate=3M and max-rate=1M exclude all pictures, and audio=none all sound: lower min-rate";
+    assert_eq!(reason("min-rate=3M&max-rate=1M&audio=none").as_deref(), Some(rates));
+    for query in ["video=none", "audio=none&text=none", "video=none&audio=en", "audio=none&min-rate=1M&max-rate=1M", ""]
+    {
+        assert_eq!(reason(query), None, "{query}");
+    }
 }
 
 #[test]

@@ -221,7 +221,7 @@ mod tests {
         let (path, offset, found, expected) = ("moov".to_owned(), 8, 1, 2);
         let cut = millpond_media::MediaError::Truncated { path, offset, found, expected };
         let media = IndexError::Media { object: object(), error: cut };
-        let filtered = PackageError::Filtered { excluded: "max-height=1 excludes 1 of 1 renditions".to_owned() };
+        let filtered = PackageError::Filtered { excluded: millpond_package::Exclusions::default() };
         let filtered = LibraryError::Package { asset: object(), error: Arc::new(filtered) };
         let unpackaged = PackageError::NoTracks { sources: object(), skipped: Vec::new() };
         let unpackaged = LibraryError::Package { asset: object(), error: Arc::new(unpackaged) };

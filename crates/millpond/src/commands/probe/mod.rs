@@ -7,7 +7,7 @@ use crate::target;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_library::programme_of;
 use millpond_media::{Chapter, FileProgramme, Movie, Orientation, Track, TrackKind, Work, spans};
-use millpond_package::{Presentation, PresentationOptions, PresentedTrack, SourceObject, dash, hls};
+use millpond_package::{Presentation, PresentationOptions, PresentedTrack, SourceObject, TrackCoding, dash, hls};
 use millpond_terminal::{out, say};
 use serde_json::{Value, json};
 use std::{ops::RangeInclusive, sync::Arc};
@@ -77,12 +77,13 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error
             "bytes-in-memory": movie.heap_bytes(),
         },
         "tracks": movie.tracks.iter().map(|t| track(t, &movie)).collect::<Vec<_>>(),
+        "tags": movie.tags,
         "chapters": movie.chapters.iter().map(chapter).collect::<Vec<_>>(),
         "programmes": movie.programmes.iter().map(programme_of_file).collect::<Vec<_>>(),
         "left-out": movie.skipped.iter().map(|s| json!({ "id": s.id, "reason": s.reason })).collect::<Vec<_>>(),
         "presentation": {
             "duration": presentation.duration(),
-            "tracks": presentation.tracks().iter().map(presented).collect::<Vec<_>>(),
+            "tracks": presentation.tracks().iter().map(|t| presented(t, presentation.coding(t))).collect::<Vec<_>>(),
             "warnings": presentation.warnings(),
         },
         "outputs": {
@@ -149,7 +150,7 @@ fn track(track: &Track, movie: &Movie) -> Value {
     })
 }
 
-fn presented(track: &PresentedTrack) -> Value {
+fn presented(track: &PresentedTrack, coding: TrackCoding) -> Value {
     let lengths: Vec<f64> =
         (1..=track.segment_count()).filter_map(|n| track.segment(n)).map(|s| s.timescale.seconds(s.duration)).collect();
     let (least, most) = lengths.iter().fold((f64::MAX, 0.0f64), |(a, b), d| (a.min(*d), b.max(*d)));
@@ -157,6 +158,11 @@ fn presented(track: &PresentedTrack) -> Value {
         "name": track.name(),
         "label": track.label(),
         "language": track.language(),
+        "codec": coding.parameter,
+        "codec-name": coding.name,
+        "stored-codec": coding.stored,
+        "becomes-flac": coding.becomes_flac,
+        "listed": coding.is_listed,
         "peak-bandwidth": track.bandwidth().peak,
         "alternative": track.is_alternative(),
         "segments": lengths.len(),
@@ -172,6 +178,16 @@ fn segments(track: &Value) -> String {
         1 => format!("1 segment of {longest:.3} s"),
         count if format!("{shortest:.3}") == format!("{longest:.3}") => format!("{count} segments of {longest:.3} s"),
         count => format!("{count} segments of {shortest:.3} to {longest:.3} s"),
+    }
+}
+
+/// Returns how HLS with fMP4 and DASH deliver a track, where this is not as it is stored.
+fn delivery(track: &Value) -> String {
+    let manifests = "in HLS fMP4 and DASH";
+    match (track["listed"] == true, track["becomes-flac"] == true) {
+        (false, _) => format!(", not listed {manifests}"),
+        (true, true) => format!(", FLAC ({}) {manifests}", track["codec"].as_str().unwrap_or_default()),
+        (true, false) => String::new(),
     }
 }
 
@@ -214,6 +230,11 @@ fn print_text(report: &Value) -> Outcome {
             )?;
         }
     }
+    for name in ["title", "artist", "album"] {
+        if let Some(tag) = report["tags"][name].as_str() {
+            say!("  {name}: {tag}")?;
+        }
+    }
     for c in report["chapters"].as_array().into_iter().flatten() {
         say!("  chapter at {:.3} s: {}", c["start"].as_f64().unwrap_or(0.0), text(&c["title"]))?;
     }
@@ -226,11 +247,12 @@ fn print_text(report: &Value) -> Outcome {
     }
     for t in report["presentation"]["tracks"].as_array().into_iter().flatten() {
         say!(
-            "  {} {}: {}, peak {} kbit/s",
+            "  {} {}: {}, peak {} kbit/s{}",
             text(&t["name"]),
             text(&t["label"]),
             segments(t),
-            t["peak-bandwidth"].as_u64().unwrap_or(0) / 1000
+            t["peak-bandwidth"].as_u64().unwrap_or(0) / 1000,
+            delivery(t)
         )?;
     }
     // Tracks that are left out are printed already.

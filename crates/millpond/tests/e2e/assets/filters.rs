@@ -133,9 +133,9 @@ fn a_wrong_filter_is_the_viewers_mistake() {
     }
     for manifest in ["index.m3u8", "ts/index.m3u8", "index.mpd"] {
         let (status, detail) = problem(server, &format!("a/{manifest}?max-height=100&audio=fr"));
-        let renditions = "the filter leaves nothing to play: max-height=100 excludes 3 of 3 renditions (";
+        let renditions = "the filter leaves nothing to play: max-height=100 (URL) excludes 3 of 3 renditions (";
         assert!(status == 422 && detail.contains(renditions) && detail.contains("x720)"), "{manifest}: {detail}");
-        assert!(detail.contains("audio=fr excludes 2 of 2 sound tracks ("), "{manifest}: {detail}");
+        assert!(detail.contains("audio=fr (URL) excludes 2 of 2 sound tracks ("), "{manifest}: {detail}");
     }
     // Only manifests of the whole title have filters.
     assert!(text(server, "a/v1/index.m3u8?max-height=tall").contains("#EXTINF"));
@@ -197,6 +197,17 @@ fn places_and_tokens_have_filters_that_viewers_cannot_widen() {
         let list = text(server, &of_token("audio=de", query));
         assert_eq!(heights(&list), expected, "{query}");
         assert!(list.contains("LANGUAGE=\"de\",DEFAULT=YES") && list.matches("TYPE=AUDIO").count() == 1, "{list}");
+    }
+    let (status, detail) = problem(server, &of_token("audio=fr", "?max-height=100&text=none"));
+    assert_eq!(status, 422, "{detail}");
+    for part in ["max-height=100 (URL) excludes 3 of 3 renditions (", "audio=fr (claim of the token) excludes 2 of 2 "]
+    {
+        assert!(detail.contains(part), "no {part:?} in {detail}");
+    }
+    let (status, detail) = problem(server, "open/a/index.mpd?video=none");
+    assert_eq!(status, 422, "{detail}");
+    for part in ["video=none (URL) excludes 3 of 3 ", "audio=none (option of the place) excludes 2 of 2 "] {
+        assert!(detail.contains(part), "no {part:?} in {detail}");
     }
     let (status, detail) = problem(server, &of_token("max_height=240", ""));
     assert!(status == 400 && detail.contains("token: parameter \"max_height\""), "{status} {detail}");

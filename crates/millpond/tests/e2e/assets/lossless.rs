@@ -1,6 +1,7 @@
 //! PCM and G.711 become FLAC in HLS and DASH, without a change of a value.
 
 use crate::support::{Server, clips, get};
+use serde_json::Value;
 use std::process::Command;
 
 /// Names and arguments of clips, and bits of a value as FLAC.
@@ -61,6 +62,37 @@ fn hls_and_dash_have_the_values_of_the_file() {
         assert_eq!(told, *bits, "{clip}");
         let asset = server.get(&format!(".millpond/asset?path={clip}")).text();
         assert!(asset.contains("\"warnings\":[]") && asset.contains("\"codec\":\"fLaC\""), "{asset}");
+    }
+}
+
+#[test]
+fn probe_and_the_page_tell_the_codecs_of_the_manifests() {
+    let beside = [
+        ("two.mkv", "V N -t 4 -map 0 -map 1 -map 1 -c:v libx264 -preset ultrafast -c:a:0 pcm_mulaw -c:a:1 aac"),
+        ("nine.wav", "-f s16le -ar 48000 -ac 9 -t 4 -i /dev/zero -c:a pcm_s16le"),
+    ];
+    let clips = CLIPS.iter().map(|(name, args, _)| (*name, *args)).chain(beside);
+    let Some((folder, server)) = clips::served(clips.clone()) else { return };
+    std::fs::copy(clips::folder().join("ipcm.mp4"), folder.path().join("ipcm.mp4")).unwrap();
+    for clip in clips.map(|(name, _)| name).chain(["ipcm.mp4"]) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
+        let output = command.args(["probe", "--json"]).arg(folder.path().join(clip)).output().unwrap();
+        let probed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let asset: Value = serde_json::from_slice(&server.get(&format!(".millpond/asset?path={clip}")).body).unwrap();
+        let [list, mpd] = ["index.m3u8", "index.mpd"].map(|tail| server.get(&format!("{clip}/{tail}")).text());
+        let (probed, asset) =
+            (probed["presentation"]["tracks"].as_array().unwrap(), asset["tracks"].as_array().unwrap());
+        assert_eq!(probed.len(), asset.len(), "{clip}");
+        for (probed, asset) in probed.iter().zip(asset) {
+            for field in ["name", "codec", "codec-name", "stored-codec", "becomes-flac", "listed"] {
+                assert_eq!(probed[field], asset[field], "{clip}: {field}");
+            }
+            let (codec, is_listed) = (probed["codec"].as_str().unwrap(), probed["listed"] == true);
+            assert_eq!(probed["becomes-flac"] == true, codec == "fLaC", "{clip}: {probed}");
+            for manifest in [&list, &mpd] {
+                assert_eq!(manifest.contains(codec), is_listed, "{clip}: {probed}: {manifest}");
+            }
+        }
     }
 }
 

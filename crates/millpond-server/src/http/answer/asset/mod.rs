@@ -73,6 +73,7 @@ async fn resource(
     let coding = Coding::preferred(request).filter(|_| may_code && !has_pathways);
     let wanted = (route.resource.clone(), filter.clone());
     let made = resource_body(front, asset, wanted, coding, fresh).await;
+    let made = made.map_err(|error| track_filter::attributed(context, place, info, error));
     let (body, coded) = made.inspect_err(|_| {
         if request.method == Method::GET && profile.role() == Role::Start {
             steering::refuse(context, asset);

@@ -7,7 +7,7 @@ use crate::{
 };
 use millpond_library::uri::encode;
 use millpond_media::{Chapter, FileProgramme};
-use millpond_package::{MediaKind, PresentedTrack, hls::Container, thumbnails::Thumbnails};
+use millpond_package::{MediaKind, PresentedTrack, TrackCoding, hls::Container, thumbnails::Thumbnails};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -60,12 +60,13 @@ pub(super) async fn asset(front: &Front, path: &str) -> Result<String, LibraryEr
         return Ok(stream.to_string());
     }
     let asset = open(front, path, Purpose::Playback).await?;
-    let described = |of: &PresentedTrack| track(of, asset.presentation.lists(of));
+    let described = |of: &PresentedTrack| track(of, asset.presentation.coding(of));
     let tracks: Vec<Value> = asset.presentation.tracks().iter().map(described).collect();
     let value = json!({
         "path": path,
         "duration": asset.presentation.duration(),
         "tracks": tracks,
+        "tags": asset.presentation.tags().cloned().unwrap_or_default(),
         "chapters": asset.presentation.chapters().iter().map(chapter).collect::<Vec<_>>(),
         "programmes": programmes(&asset, path),
         "outputs": outputs(front, &asset, path).await,
@@ -99,8 +100,8 @@ fn programmes(asset: &Asset, path: &str) -> Vec<Value> {
     movie.map_or_else(Vec::new, |movie| movie.programmes.iter().map(described).collect())
 }
 
-/// Describes a track. `is_listed` tells whether HLS with fMP4 and DASH list it.
-fn track(track: &PresentedTrack, is_listed: bool) -> Value {
+/// Describes a track and its coding.
+fn track(track: &PresentedTrack, coding: TrackCoding) -> Value {
     let (width, height) = track.display_size().unzip();
     json!({
         "name": track.name(),
@@ -109,8 +110,10 @@ fn track(track: &PresentedTrack, is_listed: bool) -> Value {
             MediaKind::Audio => "audio",
             MediaKind::Text => "text",
         },
-        "codec": track.codec_parameter(),
-        "codec-name": track.codec().map(|codec| codec.name()),
+        "codec": coding.parameter,
+        "codec-name": coding.name,
+        "stored-codec": coding.stored,
+        "becomes-flac": coding.becomes_flac,
         "language": track.language(),
         "label": track.label(),
         "width": width,
@@ -118,7 +121,7 @@ fn track(track: &PresentedTrack, is_listed: bool) -> Value {
         "bandwidth": track.bandwidth().peak,
         "segments": track.segment_count(),
         "alternative": track.is_alternative(),
-        "listed": is_listed,
+        "listed": coding.is_listed,
     })
 }
 

@@ -1,7 +1,15 @@
-//! Pictures in tags: `APIC` of ID3v2.3 and 2.4, `PIC` of ID3v2.2 (id3.org). Frames without pictures are not read. Tags and frames
+//! Tags of ID3v2 (id3.org): pictures (`APIC`, in 2.2 `PIC`), and the texts of [`id3_text`]. Other frames are not read. Tags and frames
 //! that are unsynchronised, compressed or encrypted are ignored: their pictures are no ranges of the file.
 
-use crate::{movie::artwork::Artwork, units::ByteRange, window::Window};
+use super::id3_text;
+use crate::{
+    movie::{
+        artwork::Artwork,
+        tags::{TagName, Tags},
+    },
+    units::ByteRange,
+    window::Window,
+};
 
 /// Bytes of the header of a tag.
 const TAG_HEADER: u64 = 10;
@@ -10,6 +18,8 @@ const UNSYNCHRONISED: u8 = 0x80;
 const EXTENDED: u8 = 0x40;
 /// Bytes of a picture's frame that are read: its description, and the beginning of the image.
 const LOOKED: u64 = 4096;
+/// Bytes of a text's frame that are read.
+const LOOKED_TEXT: u64 = 1024;
 /// Most frames of a tag.
 const MOST_FRAMES: u32 = 256;
 /// Most requests for bytes of a tag.
@@ -17,9 +27,9 @@ const MOST_READS: u32 = 8;
 /// Picture type of a front cover.
 pub(super) const FRONT_COVER: u32 = 3;
 
-/// The search for a picture in a tag.
+/// The reading of a tag.
 #[derive(Debug)]
-pub(super) struct PictureSearch {
+pub(super) struct Id3Search {
     version: u8,
     /// Offset behind the frames.
     end: u64,
@@ -27,6 +37,7 @@ pub(super) struct PictureSearch {
     frames: u32,
     reads: u32,
     found: Option<TaggedPicture>,
+    tags: Tags,
 }
 
 /// A picture in a tag or metadata block.
@@ -44,7 +55,7 @@ impl TaggedPicture {
     }
 }
 
-impl PictureSearch {
+impl Id3Search {
     /// Creates a search in the tag at `at`, whose first bytes are `head` and whose size with its header is `size`. `None` if the tag
     /// is no ID3v2 tag, or its pictures are no ranges of the file.
     pub(super) fn of(head: &[u8], at: u64, size: u64) -> Option<Self> {
@@ -52,7 +63,8 @@ impl PictureSearch {
         let is_coded = flags & UNSYNCHRONISED != 0 || (version == 2 && flags & EXTENDED != 0);
         let has_extended_header = flags & EXTENDED != 0;
         let end = at.saturating_add(size);
-        (!is_coded).then_some(Self { version, end, has_extended_header, frames: 0, reads: 0, found: None })
+        let tags = Tags::default();
+        (!is_coded).then_some(Self { version, end, has_extended_header, frames: 0, reads: 0, found: None, tags })
     }
 
     /// Passes the header of the tag.
@@ -70,9 +82,14 @@ impl PictureSearch {
         self.found.map(|found| found.artwork)
     }
 
+    /// Takes the texts that were found.
+    pub(super) fn take_tags(&mut self) -> Tags {
+        std::mem::take(&mut self.tags)
+    }
+
     /// Reads as far as the bytes of `window` allow. Returns the number of bytes needed from its position on; `None` at the end.
     pub(super) fn step(&mut self, window: &mut Window) -> Option<u64> {
-        while !self.found.is_some_and(|found| found.is_front) {
+        loop {
             let room = self.end.saturating_sub(window.at());
             if self.has_extended_header {
                 let Some(bytes) = window.bytes(4_u64.min(room)) else { return self.needs(4_u64.min(room)) };
@@ -91,19 +108,33 @@ impl PictureSearch {
             if whole > room {
                 return None;
             }
-            if frame.is_picture {
-                let looked = header + frame.size.min(LOOKED);
+            let most = match frame.content {
+                FrameContent::Picture if !self.found.is_some_and(|found| found.is_front) => LOOKED,
+                FrameContent::Text(_) => LOOKED_TEXT,
+                FrameContent::Picture | FrameContent::Other => 0,
+            };
+            if most > 0 {
+                let looked = header + frame.size.min(most);
                 let Some(bytes) = window.bytes(looked) else { return self.needs(looked) };
                 let body = bytes.get(header as usize..).unwrap_or_default();
-                let place = ByteRange::at(window.at() + header, frame.size);
-                if let Some(picture) = picture(self.version, body, place) {
-                    self.found = Some(TaggedPicture::better(self.found, picture));
-                }
+                self.take(&frame, body, ByteRange::at(window.at() + header, frame.size));
             }
             self.frames += 1;
             window.advance(whole);
         }
-        None
+    }
+
+    /// Takes the picture or the text of a frame, whose body at `place` begins with `body`.
+    fn take(&mut self, frame: &Frame, body: &[u8], place: ByteRange) {
+        match frame.content {
+            FrameContent::Picture => {
+                if let Some(picture) = picture(self.version, body, place) {
+                    self.found = Some(TaggedPicture::better(self.found, picture));
+                }
+            }
+            FrameContent::Text(name) => id3_text::add(&mut self.tags, name, body),
+            FrameContent::Other => {}
+        }
     }
 
     fn needs(&mut self, size: u64) -> Option<u64> {
@@ -122,8 +153,24 @@ impl PictureSearch {
 struct Frame {
     /// Bytes behind the header.
     size: u64,
-    /// Whether the frame has a picture that is neither compressed nor encrypted.
-    is_picture: bool,
+    content: FrameContent,
+}
+
+/// Content of a frame that is neither compressed nor encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FrameContent {
+    Picture,
+    Text(TagName),
+    Other,
+}
+
+impl FrameContent {
+    fn named(name: &[u8]) -> Self {
+        match name {
+            b"APIC" | b"PIC" => Self::Picture,
+            name => id3_text::name(name).map_or(Self::Other, Self::Text),
+        }
+    }
 }
 
 impl Frame {
@@ -132,14 +179,15 @@ impl Frame {
         if version == 2 {
             let [a, b, c, size @ ..] = bytes else { return None };
             let size = size.iter().fold(0, |size, byte| size << 8 | u64::from(*byte));
-            return (size > 0 && *a != 0).then_some(Self { size, is_picture: [*a, *b, *c] == *b"PIC" });
+            return (size > 0 && *a != 0).then_some(Self { size, content: FrameContent::named(&[*a, *b, *c]) });
         }
         let (name, rest) = bytes.split_first_chunk::<4>()?;
         let (size, flags) = rest.split_first_chunk::<4>()?;
         let size = if version == 4 { synchsafe(*size)? } else { u64::from(u32::from_be_bytes(*size)) };
         // The second byte of the flags states compression, encryption and the like.
         let is_plain = flags.get(1).is_some_and(|form| *form == 0);
-        (size > 0 && name[0] != 0).then_some(Self { size, is_picture: name == b"APIC" && is_plain })
+        let content = if is_plain { FrameContent::named(name) } else { FrameContent::Other };
+        (size > 0 && name[0] != 0).then_some(Self { size, content })
     }
 }
 
@@ -190,19 +238,24 @@ mod tests {
         [&b"ID3"[..], &[version, 0, flags], &size(4, frames.len()), frames].concat()
     }
 
-    /// Searches a tag at offset 50, with requests of `read` bytes.
+    /// Returns the picture of a tag at offset 50, which is read with requests of `read` bytes.
     fn found(tag: &[u8], read: u64) -> Option<ByteRange> {
+        let search = searched(tag, read)?;
+        assert!(search.artwork().is_none_or(|artwork| artwork.kind == ImageKind::Png));
+        search.artwork().map(|artwork| artwork.range)
+    }
+
+    fn searched(tag: &[u8], read: u64) -> Option<Id3Search> {
         let object = [&[0xaa; 50][..], tag, &[0xff; 100]].concat();
         let mut window = Window::new(50, object.len() as u64, read);
-        let mut search = PictureSearch::of(tag, 50, tag.len() as u64)?;
+        let mut search = Id3Search::of(tag, 50, tag.len() as u64)?;
         search.begin(&mut window);
         while let Some(size) = search.step(&mut window) {
             let range = window.want(size);
             assert!(!range.is_empty() && range.end <= object.len() as u64);
             window.append(Bytes::copy_from_slice(&object[range.start as usize..range.end as usize]));
         }
-        assert!(search.artwork().is_none_or(|artwork| artwork.kind == ImageKind::Png));
-        search.artwork().map(|artwork| artwork.range)
+        Some(search)
     }
 
     #[test]
@@ -220,6 +273,8 @@ mod tests {
             let end = 50 + 10 + frames.len() as u64;
             let expected = Some(ByteRange::new(end - PNG.len() as u64, end));
             assert_eq!([found(&tag, 16), found(&tag, 1 << 16)], [expected; 2], "2.{version}");
+            let title = searched(&tag, 16).and_then(|mut search| search.take_tags().title);
+            assert_eq!(title.as_deref(), Some("a title"), "2.{version}");
         }
     }
 
@@ -238,6 +293,16 @@ mod tests {
         let plain = [&b"\0image/png\0\x03\0"[..], PNG].concat();
         let extended = [&[0, 0, 0, 6, 1, 0][..], &frame(4, "APIC", &plain)].concat();
         assert!(found(&tag(4, EXTENDED, &extended), 1024).is_some());
+    }
+
+    #[test]
+    fn texts_behind_a_front_cover_are_found() {
+        let cover = frame(4, "APIC", &[&b"\0image/png\0\x03\0"[..], PNG, &vec![1; 100_000]].concat());
+        let frames = [frame(4, "TIT2", b"\0one"), cover, frame(4, "TALB", b"\x03two"), frame(4, "TPE1", b"\0three")];
+        let mut search = searched(&tag(4, 0, &frames.concat()), 1024).unwrap();
+        assert!(search.artwork().is_some());
+        let tags = search.take_tags();
+        assert_eq!([tags.title, tags.album, tags.artist], ["one", "two", "three"].map(|text| Some(text.to_owned())));
     }
 
     #[test]
