@@ -114,10 +114,14 @@ impl MovieRecipe {
     }
 
     fn movie_box(&self) -> Vec<u8> {
-        let mut junk = bx(b"free", &[]).repeat(self.junk);
-        for _ in 0..self.nesting {
-            junk = bx(b"udta", &[&junk]);
+        let empty = bx(b"free", &[]).repeat(self.junk);
+        let mut junk = Vec::with_capacity(empty.len() + 8 * self.nesting);
+        // From outside to inside: a box that is wrapped again and again is copied each time.
+        for inside in (1..=self.nesting).rev() {
+            junk.extend(words(&[(empty.len() + 8 * inside) as u32]));
+            junk.extend(b"udta");
         }
+        junk.extend(empty);
         let mut parts = vec![bx(b"mvhd", &[&words(&[0, 0, 0, self.timescale, 0]), &[0; 80]]), junk];
         parts.extend(self.tracks.iter().map(track));
         if self.fragments.is_some() {

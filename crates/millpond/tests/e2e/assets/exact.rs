@@ -6,7 +6,7 @@ use crate::support::{
     decode,
     origins::{self, Kind},
 };
-use millpond_media::TrackKind;
+use millpond_media::{Track, TrackKind};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -29,15 +29,13 @@ const OUTPUTS: [Output; 3] = [
     Output { name: "DASH", tail: "index.mpd", base: 0.0 },
 ];
 
-/// Tracks of a clip: (is video, coarsest tick of its clock).
-fn tracks(file: &Path) -> Vec<(bool, f64)> {
+/// Tracks of a clip: (is video, coarsest tick of its clock), and whether there are pictures that are not compared.
+fn tracks(file: &Path) -> (Vec<(bool, f64)>, bool) {
     let movie = millpond_media::index_bytes(&std::fs::read(file).unwrap()).unwrap();
-    movie
-        .tracks
-        .iter()
-        .filter(|t| !matches!(t.kind, TrackKind::Text))
-        .map(|t| (matches!(t.kind, TrackKind::Video { .. }), 1.0 / f64::from(t.timescale.get())))
-        .collect()
+    let is_video = |t: &Track| matches!(t.kind, TrackKind::Video { .. });
+    let is_long = movie.tracks.iter().any(|t| is_video(t) && t.samples.len() as usize > decode::MOST_PICTURES);
+    let tracks = movie.tracks.iter().filter(|t| !matches!(t.kind, TrackKind::Text));
+    (tracks.map(|t| (is_video(t), 1.0 / f64::from(t.timescale.get()))).collect(), is_long)
 }
 
 fn is_playable(file: &Path) -> bool {
@@ -55,6 +53,8 @@ struct Reference {
     maps: Vec<(String, bool)>,
     tracks: Vec<decode::Track>,
     ticks: Vec<f64>,
+    /// Whether a track has more pictures than are compared.
+    is_long: bool,
     /// Time of the first picture or sound. In MP4 and Matroska, times count from 0.
     start: f64,
 }
@@ -62,9 +62,11 @@ struct Reference {
 /// Extensions of files whose times may begin anywhere.
 const ANY_START: [&str; 4] = ["ts", "m2ts", "flv", "mp3"];
 
-fn decoded(input: &str, maps: &[(String, bool)]) -> Result<Vec<decode::Track>, String> {
+/// Decodes tracks, so many by one process.
+fn decoded(input: &str, maps: &[(String, bool)], at_once: usize) -> Result<Vec<decode::Track>, String> {
     let maps: Vec<_> = maps.iter().map(|(map, is_video)| (map.as_str(), *is_video)).collect();
-    decode::tracks(&["-i", input], &maps)
+    let all: Result<Vec<_>, _> = maps.chunks(at_once).map(|maps| decode::tracks(&["-i", input], maps)).collect();
+    Ok(all?.into_iter().flatten().collect())
 }
 
 impl Reference {
@@ -76,23 +78,28 @@ impl Reference {
             *count += 1;
             ((map, is_video), tick)
         };
-        let (maps, ticks): (Vec<_>, _) = tracks(file).into_iter().map(of).unzip();
-        let tracks = decoded(file.to_str().unwrap(), &maps)?;
+        let (tracks, is_long) = tracks(file);
+        let (maps, ticks): (Vec<_>, _) = tracks.into_iter().map(of).unzip();
+        let tracks = decoded(file.to_str().unwrap(), &maps, Self::at_once(&maps, is_long))?;
         let first = |track: &decode::Track| match track {
             decode::Track::Video(frames) => frames.iter().map(|frame| frame.time).fold(f64::MAX, f64::min),
             decode::Track::Audio(sound) => sound.start,
         };
         let begins_anywhere = file.extension().is_some_and(|of| ANY_START.iter().any(|extension| of == *extension));
         let start = if begins_anywhere { tracks.iter().map(first).fold(f64::MAX, f64::min) } else { 0.0 };
-        Ok(Self { tracks, maps, ticks, start })
+        Ok(Self { tracks, maps, ticks, is_long, start })
+    }
+
+    /// Number of tracks that a process decodes. Beside sound, it would decode all pictures of a long clip.
+    fn at_once(maps: &[(String, bool)], is_long: bool) -> usize {
+        if is_long { 1 } else { maps.len().max(1) }
     }
 
     /// Compares what a player gets with the file. Gives the number of tracks.
     fn compare(&self, url: &str, output: &Output) -> Result<usize, String> {
         // Where it reads several tracks by DASH, ffmpeg loses the first frames of all but one.
-        let at_once = if output.tail.ends_with(".mpd") { 1 } else { self.maps.len().max(1) };
-        let ours: Result<Vec<_>, _> = self.maps.chunks(at_once).map(|maps| decoded(url, maps)).collect();
-        let ours: Vec<_> = ours?.into_iter().flatten().collect();
+        let at_once = Self::at_once(&self.maps, self.is_long || output.tail.ends_with(".mpd"));
+        let ours = decoded(url, &self.maps, at_once)?;
         for ((file, ours), tick) in self.tracks.iter().zip(&ours).zip(&self.ticks) {
             // Where the file's clock is finer than the output's, the output's counts.
             let tick = if output.base > 0.0 { tick.max(TS_TICK) } else { *tick };

@@ -2,6 +2,7 @@
 
 use super::Server;
 use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
@@ -182,6 +183,7 @@ pub fn served(clips: impl IntoIterator<Item = (&'static str, &'static str)>) -> 
     Some((folder, server))
 }
 
+/// Makes a clip where the file does not exist yet. Tests that want the same clip get copies: ffmpeg makes it once.
 pub fn make(file: &Path, args: &str) {
     // Tests of one binary run side by side and share clips.
     static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -189,17 +191,51 @@ pub fn make(file: &Path, args: &str) {
     if file.exists() {
         return;
     }
-    // Written beside and renamed: a test run that is stopped leaves no half clip.
-    let part = file.with_file_name(format!("part.{}", file.file_name().unwrap().to_str().unwrap()));
-    let args = args
-        .split(' ')
-        .flat_map(|a| match a {
-            "V" => VIDEO.split(' ').collect::<Vec<_>>(),
-            "S" => SOUND.split(' ').collect(),
-            "N" => NOISE.split(' ').collect(),
-            other => vec![other],
-        })
-        .filter(|a| !a.is_empty());
+    let args = expanded(args);
+    match kept(file, &args) {
+        None => encode(file, &args),
+        Some(kept) => {
+            if !kept.exists() {
+                encode(&kept, &args);
+            }
+            let part = part_of(file);
+            std::fs::copy(kept, &part).unwrap();
+            std::fs::rename(part, file).unwrap();
+        }
+    }
+}
+
+/// Words of arguments.
+fn expanded(args: &str) -> Vec<&str> {
+    let words = args.split(' ').flat_map(|word| match word {
+        "V" => VIDEO.split(' ').collect::<Vec<_>>(),
+        "S" => SOUND.split(' ').collect(),
+        "N" => NOISE.split(' ').collect(),
+        other => vec![other],
+    });
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+/// The file where a clip of these arguments is kept. `None` where the clip is made of another file, or is kept itself.
+fn kept(file: &Path, args: &[&str]) -> Option<PathBuf> {
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    if file.starts_with(all) || args.iter().any(|arg| arg.starts_with('/')) {
+        return None;
+    }
+    let folder = all.join("clips-by-arguments-1");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut hasher = DefaultHasher::new();
+    args.hash(&mut hasher);
+    Some(folder.join(format!("{:016x}", hasher.finish())).with_extension(file.extension().unwrap_or_default()))
+}
+
+/// The name under which a clip is written before it is renamed: a test run that is stopped leaves no half clip.
+fn part_of(file: &Path) -> PathBuf {
+    file.with_file_name(format!("part.{}", file.file_name().unwrap().to_str().unwrap()))
+}
+
+fn encode(file: &Path, args: &[&str]) {
+    let part = part_of(file);
     let status = Command::new("ffmpeg")
         .args(["-v", "error", "-nostdin", "-y"])
         .args(args)
