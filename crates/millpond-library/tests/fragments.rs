@@ -283,7 +283,7 @@ async fn a_segment_of_flac_that_is_too_long_names_the_cure_and_is_divided() {
     let case = case(sound(&[45 * 48_000, 48_000, 48_000]));
     let outlined = case.open(Purpose::Playback, Detail::Outline).await;
     assert!(outlined.presentation.track("a1").unwrap().fragments(1).is_some());
-    let error = case.library.loaded_segment(&outlined, "a1", 1).await.unwrap_err().to_string();
+    let error = case.library.loaded_segment(&outlined, "a1", 1).await.err().unwrap().to_string();
     assert!(error.starts_with("films/film.mp4: segment 1 of track a1: found up to 34"), "{error}");
     let cure =
         "bytes as FLAC, expected at most 33554432: set a shorter segment-duration; load the playlist or manifest again";
