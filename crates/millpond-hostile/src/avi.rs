@@ -31,8 +31,13 @@ fn words(words: &[u32]) -> Vec<u8> {
 #[must_use]
 pub fn pictures(code: &[u8; 4], (scale, rate): (u32, u32), further: &[u8]) -> Vec<u8> {
     let header = [&b"vids"[..], code, &words(&[0, 0, 0, scale, rate, 0, 0, 0, 0, 0, 0, 0])].concat();
-    let format = [words(&[40, 16, 16, 1 | 24 << 16]), code.to_vec(), words(&[0; 5])].concat();
-    list(b"strl", &[chunk(b"strh", &header), chunk(b"strf", &format), further.to_vec()].concat())
+    list(b"strl", &[chunk(b"strh", &header), picture_format(code, &[]), further.to_vec()].concat())
+}
+
+/// A chunk `strf` of pictures with this code. `extra` is the codec's configuration.
+#[must_use]
+pub fn picture_format(code: &[u8; 4], extra: &[u8]) -> Vec<u8> {
+    chunk(b"strf", &[&words(&[40, 16, 16, 1 | 24 << 16]), &code[..], &words(&[0; 5]), extra].concat())
 }
 
 /// A list `strl` of sound with this format tag: two channels of 16 bits with 8 kHz. The chunks `further` follow the format.

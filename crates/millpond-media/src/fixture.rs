@@ -23,6 +23,14 @@ pub(crate) fn hex(digits: &str) -> Vec<u8> {
     digits.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
+/// Packs fields of these widths and values into bytes. Zeros fill the last byte.
+pub(crate) fn packed(fields: &[(u32, u32)]) -> Vec<u8> {
+    let bits: String =
+        fields.iter().map(|(width, value)| format!("{value:0width$b}", width = *width as usize)).collect();
+    let bits = format!("{bits:0<width$}", width = bits.len().next_multiple_of(8));
+    (0..bits.len()).step_by(8).map(|at| u8::from_str_radix(&bits[at..at + 8], 2).unwrap()).collect()
+}
+
 /// Words in big-endian order.
 pub(crate) fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()

@@ -1,5 +1,9 @@
 //! AVI files that ffmpeg makes of MP4 files have their samples, in the same order of presentation.
 
+#[path = "support/avi.rs"]
+mod avi;
+#[path = "support/count_resets.rs"]
+mod count_resets;
 #[path = "support/frames.rs"]
 mod frames;
 #[path = "support/samples.rs"]
@@ -8,6 +12,7 @@ mod samples;
 use frames::{ticks, without_sets};
 use millpond_media::{ByteRange, Extractor, Movie, NalSyntax, Track, index_bytes};
 use samples::{clip, copied};
+use std::path::Path;
 
 /// Returns the bytes of a sample.
 fn sample_bytes(file: &[u8], movie: &Movie, range: ByteRange) -> Vec<u8> {
@@ -98,4 +103,106 @@ fn chunks_that_are_samples_are_told_by_the_index() {
         assert!(movie.extraction.is_some(), "{name}");
         assert_alike(name, (&mp4, &original), (&broken, &movie));
     }
+}
+
+/// Numbers of a track's pictures, by the order of decoding, in the order of presentation.
+fn shown(track: &Track) -> Vec<usize> {
+    let mut pictures: Vec<_> = track.samples.iter().map(|sample| (sample.pts(), sample.index as usize)).collect();
+    pictures.sort_unstable();
+    pictures.into_iter().map(|(_, number)| number).collect()
+}
+
+/// Asserts that the pictures of a file are shown in the order of ffmpeg, without gaps.
+fn assert_order(file: &Path, movie: &Movie) {
+    let track = &movie.tracks[0];
+    assert_eq!(shown(track), avi::shown(file), "{}", file.display());
+    let mut times: Vec<_> = track.samples.iter().map(|sample| sample.pts()).collect();
+    times.sort_unstable();
+    assert!(times.windows(2).all(|pair| pair[1] == pair[0] + 1), "{times:?}");
+}
+
+#[test]
+fn pictures_that_reset_counts_are_shown_after_all_earlier_ones() {
+    let (stream, path) = clip(
+        "avi_resets.264",
+        "V -c:v libx264 -x264-params keyint=25:min-keyint=25:scenecut=0:bframes=3:b-pyramid=normal:aud=1",
+    );
+    let file = path.with_extension("avi");
+    let object = avi::avi(&[], &count_resets::with_resets(&stream));
+    std::fs::write(&file, &object).unwrap();
+    // The changed slices are decoded to the same pictures. ffmpeg predicts the B-frames after them by other distances.
+    let (expected, changed) = (avi::hashes(&path), avi::hashes(&file));
+    assert_eq!((expected.len(), changed.len()), (75, 75));
+    assert!(expected[..26] == changed[..26] && expected[50] == changed[50], "{changed:?}");
+    let movie = index_bytes(&object).unwrap();
+    assert_eq!(movie.tracks[0].samples.iter().filter(|sample| sample.sync).count(), 1, "one IDR picture");
+    assert_order(&file, &movie);
+}
+
+#[test]
+fn a_length_that_looks_like_a_start_code_is_a_length() {
+    let (mp4, path) = clip("avi_lengths.mp4", "V -c:v libx264 -g 25 -bf 2");
+    let original = index_bytes(&mp4).unwrap();
+    let at = mp4.windows(4).position(|four| four == b"avcC").unwrap();
+    let size = u32::from_be_bytes(*mp4[at - 4..].first_chunk().unwrap()) as usize;
+    let configuration = &mp4[at + 4..at - 4 + size];
+    let samples = original.tracks[0].samples.iter();
+    let mut pictures: Vec<_> =
+        samples.map(|sample| mp4[sample.range.start as usize..sample.range.end as usize].to_vec()).collect();
+    // A message of 300 bytes, which is not registered: its length is 00 00 01 2c.
+    let message = [&[0, 0, 1, 0x2c, 6, 5, 0xff, 40][..], &[0x55; 295], &[0x80]].concat();
+    pictures[0].splice(0..0, message);
+    let object = avi::avi(configuration, &pictures);
+    let file = path.with_extension("avi");
+    std::fs::write(&file, &object).unwrap();
+    let movie = index_bytes(&object).unwrap();
+    assert_eq!(movie.skipped, []);
+    for (sample, picture) in movie.tracks[0].samples.iter().zip(&pictures) {
+        assert!(sample_bytes(&object, &movie, sample.range) == *picture, "sample {} has other bytes", sample.index);
+    }
+    assert_eq!(shown(&movie.tracks[0]), shown(&original.tracks[0]));
+    assert_order(&file, &movie);
+}
+
+/// Offset of the header of chunk `number` of a kind.
+fn chunk_at(avi: &[u8], kind: &[u8; 4], number: usize) -> usize {
+    let mut at = avi.windows(4).position(|four| four == b"movi").unwrap() + 4;
+    let mut left = number;
+    loop {
+        if &avi[at..at + 4] == kind {
+            if left == 0 {
+                return at;
+            }
+            left -= 1;
+        }
+        let size = u32::from_le_bytes(*avi[at + 4..].first_chunk().unwrap()) as usize;
+        at += 8 + size.next_multiple_of(2);
+    }
+}
+
+#[test]
+fn time_passes_for_damaged_chunks() {
+    let (whole, _) = clip("avi_damaged.avi", "V S -c:v libx264 -g 25 -bf 3 -c:a pcm_s16le");
+    let original = index_bytes(&whole).unwrap();
+    let mut damaged = whole.clone();
+    // The headers of two pictures and of a chunk of sound.
+    let places = [chunk_at(&whole, b"00dc", 30), chunk_at(&whole, b"00dc", 31)];
+    let sound = chunk_at(&whole, b"01wb", 10);
+    places.iter().chain([&sound]).for_each(|at| damaged[*at..*at + 8].fill(0xff));
+    let movie = index_bytes(&damaged).unwrap();
+    let (pictures, expected) = (&movie.tracks[0].samples, &original.tracks[0].samples);
+    assert_eq!(pictures.len() + 2, expected.len());
+    let delay = original.tracks[0].edits[0].media_time.unwrap() - movie.tracks[0].edits[0].media_time.unwrap();
+    for sample in pictures {
+        let number = if sample.index < 30 { sample.index } else { sample.index + 2 };
+        let expected = expected.get(number).unwrap();
+        assert_eq!(sample.dts, expected.dts, "picture {number}");
+        // Pictures of the damaged group share the times that are left.
+        if !(25..50).contains(&number) {
+            assert_eq!(sample.pts() + delay, expected.pts(), "picture {number}");
+        }
+    }
+    let (sound, expected) = (&movie.tracks[1].samples, &original.tracks[1].samples);
+    assert!(sound.len() < expected.len());
+    assert_eq!(sound.end_dts(), expected.end_dts());
 }

@@ -1,10 +1,11 @@
 //! Hostile AVI files, with indexes and without.
 
-use crate::measure::{alone, measured};
+use crate::measure::{alone, heap_of, measured};
 use millpond_hostile::{
-    avi::{chunk, claimed, entry, header, list, object, pictures, sound, standard_index, super_index},
+    avi::{chunk, claimed, entry, header, list, object, picture_format, pictures, sound, standard_index, super_index},
     matroska::VP8_KEY,
 };
+use millpond_media::{IndexLimits, Indexer, Step};
 
 /// The header of a file with VP8 and PCM, whose index lists all samples.
 fn streams() -> Vec<u8> {
@@ -138,4 +139,57 @@ fn parameter_sets_and_pictures_of_a_few_bytes() {
     measured("slices", &object(&[scanned(), movi], 0));
     let frame = [&[0xff_u8, 0xfb, 0x10, 0xc4][..], &[0; 100]].concat();
     measured("sound", &object(&[scanned(), list(b"movi", &chunk(b"01wb", &frame).repeat(20_000))], 0));
+}
+
+#[test]
+fn configurations_of_start_codes() {
+    let _alone = alone();
+    for (streams, codes) in [(1, 2 << 20), (1, 250 << 10), (60, 4000), (90, 500)] {
+        for unit in [[0, 0, 1, 0x67], [0, 0, 1, 0x68]] {
+            let stream = pictures(b"H264", (1, 25), &picture_format(b"H264", &unit.repeat(codes)));
+            let parts = [header(&vec![stream; streams]), list(b"movi", &seconds(3))];
+            measured("start codes", &object(&parts, 0));
+        }
+    }
+    // Sets with the most bytes.
+    let set = |kind: u8| [&0xffff_u16.to_be_bytes()[..], &[kind], &[0x42; 0xfffe]].concat();
+    let record = [&[1, 0x42, 0xc0, 0x1e, 0xff, 0xe8][..], &set(0x67).repeat(8), &[6], &set(0x68).repeat(6)].concat();
+    let stream = pictures(b"H264", (1, 25), &picture_format(b"H264", &record));
+    measured("sets", &object(&[header(&[stream]), list(b"movi", &seconds(3))], 0));
+}
+
+#[test]
+fn memory_of_the_last_step_is_charged() {
+    let _alone = alone();
+    // Pictures of one group, whose times are given at the end. The index tells that one is missing.
+    let first = b"\0\0\x01\x67\x42\xc0\x1e\xd9\x03\xc5\x68\x40\0\0\x01\x68\xcb\x8c\xb2\0\0\x01\x65\x88\x84";
+    let (mut media, mut index) = (Vec::new(), Vec::new());
+    for number in 0..260_000 {
+        let other = [&[0, 0, 1, 0x41, 0x9a][..], &vec![0x55; number % 60]].concat();
+        let part = chunk(b"00dc", if number == 0 { &first[..] } else { &other });
+        index.extend(entry(b"00dc", media.len() as u32 + 4, u32::from_le_bytes([part[4], part[5], 0, 0])));
+        media.extend(if number == 10 { vec![0xff; part.len()] } else { part });
+    }
+    let object = object(&[scanned(), list(b"movi", &media), chunk(b"idx1", &index)], 0);
+    let limits = IndexLimits { batch: 256 << 10, ..IndexLimits::default() };
+    let (((), before, _), mut charged) = (heap_of(|| ()), 0);
+    let mut indexer = Indexer::with_limits(object.len, limits);
+    let movie = loop {
+        let (step, _, most) = heap_of(|| indexer.poll().unwrap());
+        match step {
+            Step::Done(movie) => {
+                let taken = most - before;
+                assert!(taken <= charged + (1 << 20), "{taken} bytes of heap, {charged} are charged");
+                break movie;
+            }
+            Step::Need(ranges) => {
+                // Bytes that are read are charged twice.
+                charged = indexer.scanned_bytes() + 2 * ranges.iter().map(|range| range.len() as usize).sum::<usize>();
+                ranges.into_iter().for_each(|range| indexer.supply(range, object.read(range)));
+            }
+        }
+    };
+    let samples = &movie.tracks[0].samples;
+    assert_eq!(samples.len(), 259_999);
+    assert_eq!(samples.iter().nth(10).unwrap().dts, 11, "time passes for the missing picture");
 }

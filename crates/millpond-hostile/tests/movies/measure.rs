@@ -31,6 +31,13 @@ pub(crate) struct Outcome {
     pub(crate) result: Result<u64, OutputError>,
 }
 
+/// Runs a job. Returns its result, the heap bytes held before it, and the most heap bytes held meanwhile. The test must hold [`alone`].
+pub(crate) fn heap_of<T>(job: impl FnOnce() -> T) -> (T, usize, usize) {
+    HEAP.reset_peak_usage();
+    let before = HEAP.current_usage();
+    (job(), before, HEAP.peak_usage())
+}
+
 /// Makes every output of a movie, and fails where that costs more than its bytes justify. The test must hold [`alone`].
 pub(crate) fn measured(name: &str, object: &SparseObject) -> Outcome {
     measured_of(name, object, &outputs::run)

@@ -7,6 +7,11 @@ pub(super) const CHUNK_HEADER: u64 = 8;
 /// Bytes of the header of a `LIST` or `RIFF` chunk, with the list's type.
 pub(super) const LIST_HEADER: u64 = 12;
 
+/// Most bytes of a chunk that is a sample, or whose data are read. PCM is cut into samples, so chunks that an index lists may be larger.
+pub(super) const MOST_CHUNK: u64 = 16 << 20;
+/// Last bytes of the types of chunks with media: compressed and uncompressed pictures, and sound.
+const MEDIA: [&[u8; 2]; 3] = [b"dc", b"db", b"wb"];
+
 /// A chunk that is held in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chunk<'a> {
@@ -45,6 +50,16 @@ pub(super) fn stream_of(kind: FourCc) -> Option<(usize, [u8; 2])> {
     let [tens, ones, form @ ..] = kind;
     let digit = |byte: u8| byte.is_ascii_digit().then(|| usize::from(byte - b'0'));
     Some((digit(tens)? * 10 + digit(ones)?, form))
+}
+
+/// Returns the number of the stream to whose media a chunk belongs.
+pub(super) fn media_of(kind: FourCc) -> Option<usize> {
+    stream_of(kind).filter(|(_, form)| MEDIA.contains(&form)).map(|(stream, _)| stream)
+}
+
+/// Whether a chunk is an index of media: `idx1`, or a standard index of OpenDML.
+pub(super) fn is_index(kind: FourCc) -> bool {
+    matches!(&kind, b"idx1" | [b'i', b'x', b'0'..=b'9', b'0'..=b'9'])
 }
 
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

@@ -4,7 +4,7 @@ use super::{header::Stream, named, pace::Pace, parameter_sets};
 use crate::{
     boxes::FourCc,
     codec::{
-        ByteOrder, PcmCoding,
+        AAC_SAMPLES, ByteOrder, PcmCoding,
         make::{self, Made, Pictures},
         nal::NalSyntax,
     },
@@ -162,9 +162,6 @@ fn sound(stream: &Stream) -> Result<Form, MediaError> {
     let rate = Timescale::new(rate).ok_or_else(no_rate)?;
     Ok(Form::Pcm(Box::new(make::pcm(coding, channels, rate)?)))
 }
-
-/// Samples of a frame of AAC whose configuration states no number.
-const AAC_SAMPLES: u32 = 1024;
 
 /// Returns the form of sound whose chunks are single frames. `usual` is the number of samples if the codec states none.
 fn frames(stream: &Stream, made: Made, usual: Option<u32>) -> Result<Form, MediaError> {

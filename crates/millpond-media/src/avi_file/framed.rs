@@ -1,6 +1,7 @@
 //! Streams whose chunks together are an elementary stream. The framers of transport streams find its frames.
 
 use super::{
+    gaps::{COPIES, Gaps},
     header::Stream,
     lane::{Extracted, Finished},
     pace::{self, Pace},
@@ -8,7 +9,7 @@ use super::{
 };
 use crate::{
     codec::{
-        StreamForm, TrackKind,
+        AAC_SAMPLES, StreamForm, TrackKind,
         captions::CaptionSearch,
         make::Made,
         nal::{
@@ -31,8 +32,6 @@ use bytes::Bytes;
 const LENGTH_SIZE: u8 = 4;
 /// Most bytes of sound that the framer gets at once: a chunk may hold seconds of sound.
 const SOUND: usize = 64 << 10;
-/// Samples of a frame of sound whose codec states no number.
-const USUAL: u32 = 1024;
 /// Steps of work for a configuration, whose parameter sets are copied, compared and read.
 const CONFIGURATION: u64 = 1024;
 /// Mask of a chunk's number, which takes the place of a timestamp of 33 bits.
@@ -135,9 +134,17 @@ impl FramedStream {
     pub(super) fn heap_bytes(&self) -> usize {
         let samples = match &self.samples {
             Samples::Pictures(pictures) => pictures.table.heap_bytes(),
-            Samples::Sound(sound) => sound.table.heap_bytes(),
+            Samples::Sound(sound) => sound.table.heap_bytes() * COPIES,
         };
         self.framer.held() + self.source.heap_bytes() + samples
+    }
+
+    /// Time of the next frame of sound; of the picture of chunk `number`.
+    pub(super) fn time(&self, number: u64) -> i64 {
+        match &self.samples {
+            Samples::Pictures(pictures) => pictures.pace.time(number),
+            Samples::Sound(sound) => sound.table.next_dts(),
+        }
     }
 
     /// Takes the data of chunk `number`. Their place in the file is `place`.
@@ -228,17 +235,22 @@ impl FramedStream {
                 };
                 sound.clock = sound.clock.or(Timescale::new(rate));
                 let (size, length) = (u32::try_from(place.len()).unwrap_or(u32::MAX), codec.samples_per_frame());
-                sound.table.push(place.start, size, length.unwrap_or(USUAL), 0, true);
+                sound.table.push(place.start, size, length.unwrap_or(AAC_SAMPLES), 0, true);
             }
         }
         self.source.push_frame(FramePlace { extracted: place, source: frame.source });
     }
 
-    /// Returns the track's parts.
+    /// Returns the track's parts. Sound that is missing takes as long as other sound of as many bytes.
     ///
     /// # Errors
     /// No frame of it can be played.
-    pub(super) fn finish(mut self, stream: &Stream, extracted: &mut Extracted) -> Result<Finished, MediaError> {
+    pub(super) fn finish(
+        mut self,
+        stream: &Stream,
+        gaps: Gaps,
+        extracted: &mut Extracted,
+    ) -> Result<Finished, MediaError> {
         let mut framed = std::mem::take(&mut self.framed);
         self.framer.finish(&mut framed);
         self.take(&mut framed, stream.format.0, extracted);
@@ -261,12 +273,16 @@ impl FramedStream {
         let (clock, samples, (media_time, first), captions) = match self.samples {
             Samples::Pictures(pictures) => {
                 let PictureSamples { pace, table, captions, .. } = *pictures;
-                let Pictures { samples, media_time, first } = table.finish().ok_or_else(|| why("no key frame"))?;
+                let gaps = gaps.shifts(|missing| pace.duration(missing.chunks));
+                let Pictures { samples, media_time, first } = table.finish(&gaps).ok_or_else(|| why("no key frame"))?;
                 (pace.clock, samples, (media_time, first), captions.finish())
             }
             Samples::Sound(sound) => {
                 let clock = sound.clock.ok_or_else(|| why("no frame"))?;
                 let samples = sound.table.finish();
+                let (ticks, bytes) = (i128::from(samples.end_dts()), i128::from(self.position.max(1)));
+                let ticks = |missing: u64| i64::try_from(ticks * i128::from(missing) / bytes).unwrap_or(i64::MAX);
+                let samples = gaps.shifts(|missing| ticks(missing.bytes)).of_sound(samples);
                 let times = pace::sound_times(stream, clock, &samples);
                 (clock, samples, times, None)
             }

@@ -14,7 +14,7 @@ use crate::{
 use bytes::Bytes;
 
 /// Most bytes of `hdrl`. The super indexes of OpenDML in it have a few KiB for each stream.
-const MOST_HEADER: u64 = 8 << 20;
+const MOST_HEADER: u64 = 1 << 20;
 /// Most chunks before the media.
 const MOST_CHUNKS: u32 = 1024;
 /// Most streams: the type of a chunk has two digits for the stream's number.

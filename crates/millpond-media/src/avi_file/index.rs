@@ -46,10 +46,7 @@ impl<'a> OldIndex<'a> {
     pub(super) fn chunks(self) -> impl Iterator<Item = Listed> + 'a {
         self.entries.chunks_exact(OLD_ENTRY).filter_map(move |entry| {
             let kind: FourCc = *entry.first_chunk()?;
-            let (stream, form) = chunk::stream_of(kind)?;
-            if !matches!(&form, b"dc" | b"db" | b"wb") {
-                return None;
-            }
+            let stream = chunk::media_of(kind)?;
             let start = self.base.saturating_add(u32_at(entry, 8)?.into()).saturating_add(CHUNK_HEADER);
             let place = ByteRange::at(start, u32_at(entry, 12)?.into());
             Some(Listed { stream, place, is_key: u32_at(entry, 4)? & KEY != 0 })

@@ -2,7 +2,7 @@
 
 use super::{
     PATH,
-    chunk::{self, CHUNK_HEADER},
+    chunk::{self, CHUNK_HEADER, MOST_CHUNK},
     header::{Header, MOST_STREAMS},
     index::{self, Listed, OldIndex},
     lane::Lane,
@@ -17,8 +17,6 @@ const HEADERS: u64 = 4096;
 const MOST_CHUNKS: u32 = 64;
 /// Most standard indexes of OpenDML. A stream has about one for each GiB.
 const MOST_INDEXES: usize = 4096;
-/// Most bytes of a chunk that an index may list.
-const MOST_CHUNK: u64 = 64 << 20;
 /// Most bytes of the media behind the last chunk of `idx1`: indexes of OpenDML and chunks of streams that are left out may follow it.
 const MOST_TAIL: u64 = 8 << 20;
 /// Bytes of a key frame that describe its codec.
@@ -200,12 +198,7 @@ impl IndexSearch {
 
     /// Gives chunks to their lanes. Returns `false` if the file can't hold the chunks.
     fn take(&mut self, chunks: impl Iterator<Item = Listed>) -> Result<bool, MediaError> {
-        let mut places = [None; MOST_STREAMS];
-        for (at, lane) in self.lanes.iter().enumerate() {
-            if let Some(place) = places.get_mut(lane.number()) {
-                *place = Some(at);
-            }
-        }
+        let places = by_stream(&self.lanes, |_| true);
         let (mut count, mut before) = (0, self.steps());
         for Listed { stream, place, is_key } in chunks {
             count += 1;
@@ -221,10 +214,14 @@ impl IndexSearch {
             self.listed = self.listed.saturating_add(place.len());
             self.listed_to = self.listed_to.max(place.end);
             let is_within = place.start >= self.movi.start && place.end <= self.object_len;
-            if !is_within || place.len() > MOST_CHUNK || self.listed > self.object_len {
+            if !is_within || self.listed > self.object_len {
                 return Ok(false);
             }
-            lane.listed(place, is_key);
+            if place.len() > MOST_CHUNK && !lane.is_divided() {
+                lane.pass(place);
+            } else {
+                lane.listed(place, is_key);
+            }
         }
         self.spend(u64::from(count % BATCH) + (self.steps() - before))?;
         Ok(true)
@@ -275,6 +272,17 @@ impl IndexSearch {
         }
         true
     }
+}
+
+/// Returns the places of some lanes, by the numbers of their streams.
+pub(super) fn by_stream(lanes: &[Lane], is_wanted: impl Fn(&Lane) -> bool) -> [Option<usize>; MOST_STREAMS] {
+    let mut places = [None; MOST_STREAMS];
+    for (at, lane) in lanes.iter().enumerate().filter(|(_, lane)| is_wanted(lane)) {
+        if let Some(place) = places.get_mut(lane.number()) {
+            *place = Some(at);
+        }
+    }
+    places
 }
 
 fn beginning(place: ByteRange) -> ByteRange {

@@ -2,9 +2,11 @@
 
 use super::{
     PATH,
+    chunk::{self, CHUNK_HEADER, MOST_CHUNK},
     format::Form,
     header::{Header, HeaderReader, Read, Stream},
-    index_search::{IndexSearch, Searched},
+    index::{self, Listed, OldIndex},
+    index_search::{self, IndexSearch, Searched},
     lane::{Extracted, Lane},
     walk::{Walk, Walked},
 };
@@ -26,6 +28,8 @@ use bytes::Bytes;
 const HEADERS: u64 = 64 << 10;
 /// Bytes of the file for a step of work.
 const STEP: u64 = 4096;
+/// Least bytes of an entry of an index.
+const ENTRY: u64 = 8;
 /// Most bytes without chunks that are passed without a warning.
 const MOST_PASSED: u64 = 64;
 
@@ -65,6 +69,8 @@ struct Scan {
     walk: Walk,
     lanes: Vec<Lane>,
     extracted: Extracted,
+    /// Body of the first `movi`.
+    movi: ByteRange,
     is_cut_short: bool,
     /// Whether the walk has ended.
     is_over: bool,
@@ -89,7 +95,7 @@ impl AviIndexer {
     pub(crate) fn scanned_bytes(&self) -> usize {
         match &self.stage {
             Stage::Index(parts) => parts.1.heap_bytes(),
-            Stage::Scan(scan) => scan.walk.held() + scan.lanes.iter().map(Lane::heap_bytes).sum::<usize>(),
+            Stage::Scan(scan) => scan.walk.heap_bytes() + scan.lanes.iter().map(Lane::heap_bytes).sum::<usize>(),
             Stage::Header(..) | Stage::Done => 0,
         }
     }
@@ -128,7 +134,11 @@ impl AviIndexer {
                         return Ok(AviStep::Needs(ranges));
                     }
                     Searched::Found(lanes) => return self.finish(lanes, None, false),
-                    Searched::Broken => self.stage = self.scan(&parts.0),
+                    Searched::Broken => {
+                        let streams = parts.0.streams.iter();
+                        let lanes = streams.filter_map(|stream| Some(Lane::new(stream, Form::of(stream).ok()?)));
+                        self.stage = self.scan(&parts.0, lanes.collect());
+                    }
                 },
                 Stage::Scan(mut scan) => {
                     while let Some(pieces) = scan.requests.take() {
@@ -171,26 +181,25 @@ impl AviIndexer {
             return Err(self.nothing(if lacks_pictures { "pictures of AVI" } else { PATH }, false));
         }
         let is_told = forms.iter().all(|(_, form)| form.is_told_by_index()) && !header.is_cut_short;
+        let lanes = forms.into_iter().map(|(stream, form)| Lane::new(stream, form)).collect();
         self.stage = if is_told {
-            let lanes = forms.into_iter().map(|(stream, form)| Lane::new(stream, form)).collect();
             let search = IndexSearch::new(&header, lanes, self.object_len, self.most, self.work.clone());
             Stage::Index(Box::new((header, search)))
         } else {
-            self.scan(&header)
+            self.scan(&header, lanes)
         };
         Ok(())
     }
 
     /// Begins to read all chunks.
-    fn scan(&self, header: &Header) -> Stage {
-        let lanes = header.streams.iter().filter_map(|stream| Some(Lane::new(stream, Form::of(stream).ok()?)));
-        let lanes: Vec<_> = lanes.collect();
+    fn scan(&self, header: &Header, lanes: Vec<Lane>) -> Stage {
         let range = ByteRange::new(header.movi.start, self.object_len);
         Stage::Scan(Box::new(Scan {
             requests: Requests::new(range.start, range.end, self.batch),
             walk: Walk::new(range, lanes.iter().map(Lane::number)),
             lanes,
             extracted: Extracted::default(),
+            movi: header.movi,
             is_cut_short: header.is_cut_short,
             is_over: false,
         }))
@@ -207,6 +216,10 @@ impl AviIndexer {
         let mut read = Vec::new();
         for lane in lanes {
             let id = lane.number() as u32 + 1;
+            if lane.too_large() > 0 {
+                let found = format!("{} chunks of more than {} MiB", lane.too_large(), MOST_CHUNK >> 20);
+                self.leave(id, &MediaError::invalid("movi", 0, found, "smaller ones: these are left out"));
+            }
             match lane.finish(&mut extracted) {
                 Ok((stream, finished)) => {
                     finished.reason.iter().for_each(|error| self.leave(id, error));
@@ -234,20 +247,13 @@ impl AviIndexer {
         Ok(AviStep::Done(Box::new(movie)))
     }
 
-    /// Adds the passed bytes and the large chunks to the skipped tracks.
+    /// Adds the passed bytes to the skipped tracks.
     fn name_passed(&mut self, walk: &Walk) {
         if walk.passed > MOST_PASSED && !walk.is_cut_short {
             let found = format!("{} bytes without chunks", walk.passed);
-            self.leave_file(&MediaError::invalid("movi", 0, found, "a chunk"));
+            let reason = MediaError::invalid("movi", 0, found, "a chunk").to_string();
+            self.left.push(SkippedTrack { id: 0, reason });
         }
-        if walk.too_large > 0 {
-            let found = format!("{} chunks of more than 16 MiB", walk.too_large);
-            self.leave_file(&MediaError::invalid("movi", 0, found, "smaller ones: these are left out"));
-        }
-    }
-
-    fn leave_file(&mut self, error: &MediaError) {
-        self.left.push(SkippedTrack { id: 0, reason: error.to_string() });
     }
 
     fn leave(&mut self, id: u32, error: &MediaError) {
@@ -268,7 +274,12 @@ impl Scan {
     fn read(&mut self, work: &Work) -> Result<(), MediaError> {
         loop {
             let (stream, place, data) = match self.walk.next() {
-                Walked::Chunk(stream, place, data) => (stream, place, data),
+                Walked::Chunk(stream, place, data) => (stream, place, Some(data)),
+                Walked::TooLarge(stream, place) => (stream, place, None),
+                Walked::Index(index) => {
+                    self.measure_gaps(&index, work)?;
+                    continue;
+                }
                 Walked::Needs => return Ok(()),
                 Walked::End => {
                     self.is_over = true;
@@ -277,10 +288,43 @@ impl Scan {
             };
             let Some(lane) = self.lanes.iter_mut().find(|lane| lane.number() == stream) else { continue };
             let before = lane.steps();
-            lane.read(place, &data, &mut self.extracted);
+            lane.reach(place, self.walk.damages);
+            match data {
+                Some(data) => lane.read(place, &data, &mut self.extracted),
+                None => lane.pass(place),
+            }
             let steps = lane.steps().saturating_sub(before).saturating_add(1);
             work.spend(steps).map_err(|error| at(self, error))?;
         }
+    }
+}
+
+impl Scan {
+    /// Reads an index, which tells the chunks that are missing in damaged places.
+    fn measure_gaps(&mut self, index: &[u8], work: &Work) -> Result<(), MediaError> {
+        let places = index_search::by_stream(&self.lanes, Lane::has_unknown_gaps);
+        if places.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        work.spend(index.len() as u64 / ENTRY).map_err(|error| at(self, error))?;
+        let lanes = &mut self.lanes;
+        let mut list = |Listed { stream, place, .. }: Listed| {
+            if let Some(lane) = places.get(stream).copied().flatten().and_then(|at| lanes.get_mut(at)) {
+                lane.gaps().list(place);
+            }
+        };
+        match chunk::header(index) {
+            Some(([b'i', b'x', digits @ ..], _)) => {
+                let stream = chunk::stream_of([digits[0], digits[1], 0, 0]).map(|(stream, _)| stream);
+                let listed = stream.and_then(|stream| index::standard(stream, index));
+                listed.into_iter().flatten().for_each(&mut list);
+            }
+            _ => {
+                OldIndex::new(index.get(CHUNK_HEADER as usize..).unwrap_or_default(), self.movi).chunks().for_each(list)
+            }
+        }
+        self.lanes.iter_mut().for_each(|lane| lane.gaps().end_index());
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{
     format::Form,
     framed::FramedStream,
+    gaps::Gaps,
     header::Stream,
     pace::Pace,
     parameter_sets,
@@ -52,6 +53,13 @@ pub(super) struct Lane {
     chunks: u64,
     /// First and last chunk with data.
     ends: Option<(ByteRange, ByteRange)>,
+    /// Offset of the last chunk.
+    last: Option<u64>,
+    gaps: Gaps,
+    /// Damaged places of the file before the last chunk.
+    damages: u64,
+    /// Chunks that are left out because they are too large.
+    too_large: u64,
 }
 
 #[derive(Debug)]
@@ -83,7 +91,8 @@ impl Lane {
     /// Creates the lane of a stream whose chunks have this form.
     pub(super) fn new(stream: &Stream, form: Form) -> Self {
         let state = State::of(stream, form).unwrap_or_else(State::Left);
-        Self { stream: stream.clone(), state, chunks: 0, ends: None }
+        let (stream, gaps) = (stream.clone(), Gaps::default());
+        Self { stream, state, chunks: 0, ends: None, last: None, gaps, damages: 0, too_large: 0 }
     }
 
     /// Number of the lane's stream.
@@ -102,11 +111,32 @@ impl Lane {
 
     /// Bytes of heap held.
     pub(super) fn heap_bytes(&self) -> usize {
-        match &self.state {
+        let state = match &self.state {
             State::Framed(framed) => framed.heap_bytes(),
             State::Whole(whole) => whole.heap_bytes(),
             State::Undecided(..) | State::Left(_) => 0,
-        }
+        };
+        state + self.gaps.heap_bytes()
+    }
+
+    /// Whether samples are parts of chunks, so that chunks may be larger than samples.
+    pub(super) fn is_divided(&self) -> bool {
+        matches!(&self.state, State::Whole(whole) if whole.is_divided())
+    }
+
+    /// Chunks that are left out because they are too large.
+    pub(super) fn too_large(&self) -> u64 {
+        self.too_large
+    }
+
+    /// Gaps whose length an index could tell.
+    pub(super) fn gaps(&mut self) -> &mut Gaps {
+        &mut self.gaps
+    }
+
+    /// Whether an index could tell the length of a gap.
+    pub(super) fn has_unknown_gaps(&self) -> bool {
+        self.gaps.are_unknown()
     }
 
     /// First and last chunk with data, if an index listed any.
@@ -139,6 +169,33 @@ impl Lane {
         }
     }
 
+    /// Notes that the next chunk is at `place`. `damages` damaged places of the file precede it: chunks of the stream may be missing.
+    pub(super) fn reach(&mut self, place: ByteRange, damages: u64) {
+        if std::mem::replace(&mut self.damages, damages) != damages {
+            self.gaps.note(self.time(), self.last, place.start);
+        }
+    }
+
+    /// Leaves out the next chunk, which is too large. Time passes for it: pictures count their chunks, sound gets a gap.
+    pub(super) fn pass(&mut self, place: ByteRange) {
+        self.too_large += 1;
+        if !self.stream.is_video() {
+            self.gaps.add(self.time(), place);
+        }
+        self.last = Some(place.start);
+        self.chunks += 1;
+    }
+
+    /// Time of the next chunk in ticks, without gaps.
+    fn time(&self) -> i64 {
+        match &self.state {
+            State::Framed(framed) => framed.time(self.chunks),
+            State::Whole(whole) => whole.time(self.chunks),
+            State::Undecided(..) => Pace::of(&self.stream).map_or(0, |pace| pace.time(self.chunks)),
+            State::Left(_) => 0,
+        }
+    }
+
     /// Takes the next chunk with its data.
     pub(super) fn read(&mut self, place: ByteRange, data: &Bytes, extracted: &mut Extracted) {
         let chunk = self.next(place, None, Some(data));
@@ -157,6 +214,7 @@ impl Lane {
     fn next<'a>(&mut self, place: ByteRange, is_key: Option<bool>, data: Option<&'a Bytes>) -> StreamChunk<'a> {
         let number = self.chunks;
         self.chunks += 1;
+        self.last = Some(place.start);
         if !place.is_empty() {
             self.ends = Some((self.ends.map_or(place, |(first, _)| first), place));
         }
@@ -168,10 +226,10 @@ impl Lane {
     /// # Errors
     /// No frame of it can be played.
     pub(super) fn finish(self, extracted: &mut Extracted) -> Result<(Stream, Finished), MediaError> {
-        let Self { stream, state, .. } = self;
+        let Self { stream, state, gaps, .. } = self;
         let finished = match state {
-            State::Framed(framed) => framed.finish(&stream, extracted)?,
-            State::Whole(whole) => whole.finish(&stream)?,
+            State::Framed(framed) => framed.finish(&stream, gaps, extracted)?,
+            State::Whole(whole) => whole.finish(&stream, gaps)?,
             State::Left(error) => return Err(error),
             State::Undecided(..) => {
                 let found = format!("no frame in stream {}", stream.number);
@@ -201,7 +259,8 @@ impl State {
     /// Returns the state of a stream of NAL units whose first chunk is `first`. ffmpeg writes byte streams even if the header has a
     /// configuration record.
     fn decided(stream: &Stream, syntax: NalSyntax, made: &Made, first: &[u8]) -> Result<Self, MediaError> {
-        if !parameter_sets::is_byte_stream(first) {
+        let length_size = NalSyntax::of(&made.codec).map_or(4, |(_, length_size)| length_size);
+        if !parameter_sets::is_byte_stream((syntax, length_size), first) {
             let whole = WholeStream::of_units(syntax, made.clone(), Pace::of(stream)?)?;
             return Ok(Self::Whole(Box::new(whole)));
         }

@@ -7,6 +7,7 @@
 mod chunk;
 mod format;
 mod framed;
+mod gaps;
 mod header;
 mod index;
 mod index_search;

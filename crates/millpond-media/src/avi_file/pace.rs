@@ -30,8 +30,12 @@ impl Pace {
 
     /// Decoding time of chunk `number` in ticks.
     pub(super) fn time(self, number: u64) -> i64 {
-        let number = i64::try_from(number).unwrap_or(i64::MAX);
-        self.start.saturating_add(number.saturating_mul(i64::from(self.step)))
+        self.start.saturating_add(self.duration(number))
+    }
+
+    /// Duration of chunks in ticks.
+    pub(super) fn duration(self, chunks: u64) -> i64 {
+        i64::try_from(chunks).unwrap_or(i64::MAX).saturating_mul(i64::from(self.step))
     }
 }
 

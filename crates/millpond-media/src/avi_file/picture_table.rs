@@ -1,10 +1,14 @@
 //! Samples of pictures, whose times of presentation follow from their picture order counts.
 
+use super::gaps::{COPIES, Shifts, offset};
 use crate::{
     codec::nal::picture_order::PicturePlace,
     movie::sample_table::{SampleTable, SampleTableBuilder},
     units::ByteRange,
 };
+
+/// Bytes of heap that a picture takes when its group ends, besides its place in the group: two numbers, and its place in the table.
+const CLOSING: usize = 80;
 
 /// Collects pictures in the order of decoding.
 ///
@@ -20,8 +24,6 @@ pub(super) struct PictureTable {
     open: Vec<Open>,
     /// Decoding time of the last picture.
     last: Option<i64>,
-    /// Ticks by which all pictures must be delayed.
-    delay: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +47,7 @@ pub(super) struct Pictures {
 impl PictureTable {
     /// Creates a table. `step` is the frame duration in ticks.
     pub(super) fn new(step: u32) -> Self {
-        Self { table: SampleTable::builder(), step, open: Vec::new(), last: None, delay: 0 }
+        Self { table: SampleTable::builder(), step, open: Vec::new(), last: None }
     }
 
     /// Number of pictures.
@@ -53,9 +55,9 @@ impl PictureTable {
         self.table.len().saturating_add(u32::try_from(self.open.len()).unwrap_or(u32::MAX))
     }
 
-    /// Bytes of heap held.
+    /// Bytes of heap held, with those that the end of the group and of the track will take.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.table.heap_bytes() + self.open.capacity() * size_of::<Open>()
+        self.table.heap_bytes() * COPIES + self.open.capacity() * (size_of::<Open>() + CLOSING)
     }
 
     /// Adds a picture. `order` is its place in the order of presentation; `None` if pictures are shown in the order of decoding.
@@ -91,33 +93,30 @@ impl PictureTable {
         let mut open = std::mem::take(&mut self.open);
         for (Open { place, dts, is_sync, .. }, time) in open.drain(..).zip(times) {
             let later = time.saturating_sub(dts);
-            self.delay = self.delay.max(later.saturating_neg());
             self.add(place, dts, later, is_sync);
         }
         self.open = open;
     }
 
-    /// Returns the samples; `None` if there is no picture.
-    pub(super) fn finish(mut self) -> Option<Pictures> {
+    /// Returns the samples with the gaps between them; `None` if there is no picture.
+    ///
+    /// The pictures of a group share its decoding times, so the same shifts are right for times of presentation.
+    pub(super) fn finish(mut self, gaps: &Shifts) -> Option<Pictures> {
         self.close();
-        let (samples, delay) = (self.table.finish(), self.delay);
-        let first = samples.iter().map(|sample| sample.pts()).min()?;
-        let media_time = first.saturating_add(delay);
-        if delay == 0 {
-            return Some(Pictures { samples, media_time, first });
-        }
-        let mut table = SampleTable::builder();
+        self.open = Vec::new();
+        let samples = self.table.finish();
+        let (mut first, mut delay) = (None, 0);
         for sample in &samples {
-            let later = i64::from(sample.composition).saturating_add(delay);
-            table.set_start_dts(sample.dts);
-            table.push(sample.range.start, narrow(sample.range.len()), self.step, offset(later), sample.sync);
+            let (decoded, shown) = (gaps.time(sample.dts), gaps.time(sample.pts()));
+            first = Some(first.map_or(shown, |first: i64| first.min(shown)));
+            delay = delay.max(decoded.saturating_sub(shown));
         }
-        Some(Pictures { samples: table.finish(), media_time, first })
+        let first = first?;
+        let media_time = first.saturating_add(delay);
+        let is_final = delay == 0 && gaps.is_empty();
+        let samples = if is_final { samples } else { gaps.applied(&samples, delay) };
+        Some(Pictures { samples, media_time, first })
     }
-}
-
-fn offset(ticks: i64) -> i32 {
-    ticks.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
 }
 
 fn narrow(length: u64) -> u32 {
@@ -135,7 +134,7 @@ mod tests {
             let order = order.map(|(begins, count)| PicturePlace { begins, count });
             table.push(*dts, order, ByteRange::at(0, 5), true);
         }
-        let Pictures { samples, media_time, first } = table.finish().unwrap();
+        let Pictures { samples, media_time, first } = table.finish(&Shifts::default()).unwrap();
         (samples.iter().map(|sample| sample.pts()).collect(), [media_time, first])
     }
 
@@ -154,6 +153,6 @@ mod tests {
     #[test]
     fn other_pictures_are_shown_as_they_are_decoded() {
         assert_eq!(times(&[(0, None), (10, None), (10, None), (40, None)]), (vec![0, 10, 11, 40], [0, 0]));
-        assert!(PictureTable::new(10).finish().is_none());
+        assert!(PictureTable::new(10).finish(&Shifts::default()).is_none());
     }
 }

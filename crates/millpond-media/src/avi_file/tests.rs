@@ -241,6 +241,52 @@ fn other_codecs_are_named() {
 }
 
 #[test]
+fn time_passes_for_damaged_chunks_that_an_index_lists() {
+    let sizes = [KEY.len(), OTHER.len(), OTHER.len(), KEY.len()].map(|size| size as u32);
+    let mut chunks: Vec<_> = [&KEY[..], &OTHER, &OTHER, &KEY].iter().map(|body| chunk(b"00dc", body)).collect();
+    let (old, head) = (index(&chunks, 0), [&[2, 0, 0, 1][..], &words(&[4]), b"00dc"].concat());
+    chunks[1][..8].fill(0xff);
+    // A chunk of another type is passed.
+    chunks[2][..4].copy_from_slice(b"lost");
+    let object = |inner: &[u8], behind: &[u8]| {
+        file(&[pictures(b"VP80", 0, &[])], &[&chunks[..], &[inner.to_vec()]].concat(), behind)
+    };
+    let movi = object(&[], &[]).windows(4).position(|four| four == b"movi").unwrap() as u64 + 4;
+    let entries = words(&[8, sizes[0], 26, sizes[1] | 1 << 31, 40, sizes[2] | 1 << 31, 54, sizes[3]]);
+    let standard = chunk(b"ix00", &[&head[..], &movi.to_le_bytes(), &[0; 4], &entries].concat());
+    let times_of = |object: &[u8]| times(&indexed(object).unwrap().0, 0);
+    assert_eq!(times_of(&object(&standard, &[])), [(0, true), (3003, true)]);
+    assert_eq!(times_of(&object(&[], &[])), [(0, true), (1001, true)], "nothing tells how many are missing");
+    // An index of the first RIFF chunk is right about this chunk.
+    let further = chunk(b"RIFF", b"AVIX");
+    assert_eq!(times_of(&object(&[], &[old, further].concat())), [(0, true), (3003, true)]);
+}
+
+#[test]
+fn time_passes_for_chunks_that_are_too_large() {
+    let streams = [pictures(b"VP80", 0, &[]), sound(1, 4, &[])];
+    let large = vec![0; (16 << 20) + 400];
+    for has_index in [true, false] {
+        let object =
+            |chunks: &[Vec<u8>]| file(&streams, chunks, &if has_index { index(chunks, 0) } else { Vec::new() });
+        let mut chunks = media();
+        chunks[2] = chunk(b"00dc", &large);
+        let (movie, _) = indexed(&object(&chunks)).unwrap();
+        assert_eq!(times(&movie, 0), [(0, true), (3003, true)]);
+        let reason = &movie.skipped[0].reason;
+        assert!(movie.skipped.len() == 1 && reason.contains("1 chunks of more than 16 MiB"), "{:?}", movie.skipped);
+        // Samples of PCM are parts of a chunk, which need not be read if an index lists it.
+        let mut chunks = media();
+        chunks[4] = chunk(b"01wb", &large);
+        let (movie, _) = indexed(&object(&chunks)).unwrap();
+        let samples = &movie.tracks[1].samples;
+        let played = if has_index { 800 + large.len() as u64 } else { 800 };
+        assert_eq!((samples.total_bytes(), movie.skipped.is_empty()), (played, has_index));
+        assert_eq!(samples.end_dts(), 200 + large.len() as i64 / 4);
+    }
+}
+
+#[test]
 fn files_that_end_early_are_cut_short() {
     let object = file(&[pictures(b"VP80", 0, &[]), sound(1, 4, &[])], &media(), &[]);
     let cut = index_bytes(&object[..object.len() - 200]).unwrap();

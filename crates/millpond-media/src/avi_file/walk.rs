@@ -1,24 +1,24 @@
 //! The walk over all chunks of media, from the beginning of the first `movi` to the end of the file.
 
 use super::{
-    chunk::{self, CHUNK_HEADER, LIST_HEADER},
+    chunk::{self, CHUNK_HEADER, LIST_HEADER, MOST_CHUNK},
     header::MOST_STREAMS,
 };
 use crate::{boxes::FourCc, units::ByteRange, window::Window};
 use bytes::Bytes;
 
-/// Most bytes of a chunk whose data are read.
-const MOST_CHUNK: u64 = 16 << 20;
 /// Most bytes between two chunks that are searched for the next chunk. After these bytes the walk ends.
 const MOST_LOST: u64 = 16 << 20;
-/// Last bytes of the types of chunks with media: compressed and uncompressed pictures, and sound.
-const MEDIA: [&[u8; 2]; 3] = [b"dc", b"db", b"wb"];
 
 /// Result of a step of the walk.
 #[derive(Debug)]
 pub(super) enum Walked {
     /// A chunk of a stream, and its data.
     Chunk(usize, ByteRange, Bytes),
+    /// A chunk of a stream that is too large to be read.
+    TooLarge(usize, ByteRange),
+    /// An index behind a damaged place, with the header of its chunk.
+    Index(Bytes),
     /// Further bytes are needed.
     Needs,
     /// The file ends.
@@ -41,8 +41,8 @@ pub(super) struct Walk {
     lost: u64,
     /// Bytes that were passed because no chunk began there.
     pub(super) passed: u64,
-    /// Chunks of played streams that are too large to be read.
-    pub(super) too_large: u64,
+    /// Damaged places so far: bytes without chunks, and chunks of unknown types.
+    pub(super) damages: u64,
     /// Whether the file ends within a chunk that no other chunk follows.
     pub(super) is_cut_short: bool,
 }
@@ -57,8 +57,8 @@ impl Walk {
             }
         }
         let window = Window::new(range.start, range.end, 0);
-        let (next, lost, passed, too_large) = (range.start, 0, 0, 0);
-        Self { window, next, played, is_lost: false, lost, passed, too_large, is_cut_short: false }
+        let (next, lost, passed, damages) = (range.start, 0, 0, 0);
+        Self { window, next, played, is_lost: false, lost, passed, damages, is_cut_short: false }
     }
 
     /// Offset of the next chunk.
@@ -66,9 +66,9 @@ impl Walk {
         self.window.at()
     }
 
-    /// Bytes that are held.
-    pub(super) fn held(&self) -> usize {
-        self.window.held().len()
+    /// Bytes of heap held. Joined pieces take up to twice their size.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.window.held().len() * 2
     }
 
     /// Takes the next bytes of the file.
@@ -114,20 +114,28 @@ impl Walk {
                 self.lose();
                 continue;
             }
+            let place = ByteRange::at(self.window.at() + CHUNK_HEADER, size);
             match self.stream_of(kind) {
-                Some(_) if size > MOST_CHUNK => self.too_large += 1,
+                Some(stream) if size > MOST_CHUNK => {
+                    self.window.advance(CHUNK_HEADER + chunk::padded(size));
+                    return Walked::TooLarge(stream, place);
+                }
                 Some(stream) => {
                     let Some(bytes) = self.window.bytes(whole) else { return Walked::Needs };
-                    let place = ByteRange::at(self.window.at() + CHUNK_HEADER, size);
                     self.window.advance(CHUNK_HEADER + chunk::padded(size));
                     (self.is_cut_short, self.lost) = (false, 0);
                     return Walked::Chunk(stream, place, bytes.slice(CHUNK_HEADER as usize..));
+                }
+                None if self.damages > 0 && chunk::is_index(kind) && size <= MOST_CHUNK => {
+                    let Some(bytes) = self.window.bytes(whole) else { return Walked::Needs };
+                    self.window.advance(CHUNK_HEADER + chunk::padded(size));
+                    return Walked::Index(bytes);
                 }
                 None if !kind.iter().all(|byte| (b' '..=b'~').contains(byte)) => {
                     self.lose();
                     continue;
                 }
-                None => {}
+                None => self.damages += u64::from(!is_usual(kind)),
             }
             self.window.advance(CHUNK_HEADER + chunk::padded(size));
         }
@@ -135,13 +143,13 @@ impl Walk {
 
     /// Returns the played stream to which a chunk belongs.
     fn stream_of(&self, kind: FourCc) -> Option<usize> {
-        let (number, form) = chunk::stream_of(kind)?;
-        (MEDIA.contains(&&form) && self.played.get(number) == Some(&true)).then_some(number)
+        chunk::media_of(kind).filter(|number| self.played.get(*number) == Some(&true))
     }
 
     /// Passes a byte, and begins to search for a chunk.
     fn lose(&mut self) {
         self.is_lost = true;
+        self.damages += 1;
         self.pass(1);
     }
 
@@ -151,16 +159,17 @@ impl Walk {
         self.window.advance(bytes);
     }
 
-    /// Searches the available bytes for the header of a chunk of a played stream. Returns whether one was found.
+    /// Searches the available bytes for the header of a chunk of a played stream, or of an index. Returns whether one was found.
     fn search(&mut self) -> bool {
         let held = self.window.held();
         let (at, end) = (self.window.at(), self.window.end());
         let begins = |(place, bytes): (usize, &[u8])| {
             // A quick check that rejects most bytes.
-            let is_like = matches!(bytes, [b'0'..=b'9', b'0'..=b'9', b'd' | b'w', b'b' | b'c', ..]);
+            let is_like =
+                matches!(bytes, [b'0'..=b'9', b'0'..=b'9', b'd' | b'w', b'b' | b'c', ..] | [b'i', b'd' | b'x', ..]);
             let Some((kind, size)) = chunk::header(bytes).filter(|_| is_like) else { return false };
             let fits = at.saturating_add(place as u64 + CHUNK_HEADER).saturating_add(size) <= end;
-            fits && size <= MOST_CHUNK && self.stream_of(kind).is_some()
+            fits && size <= MOST_CHUNK && (self.stream_of(kind).is_some() || chunk::is_index(kind))
         };
         let last = (held.len() + 1).saturating_sub(CHUNK_HEADER as usize);
         let found = held.windows(CHUNK_HEADER as usize).enumerate().position(begins);
@@ -168,6 +177,15 @@ impl Walk {
         self.pass(found.unwrap_or(last) as u64);
         found.is_some()
     }
+}
+
+/// Whether a chunk that is passed is no sign of damage: an index, a list, padding, or data of a stream.
+fn is_usual(kind: FourCc) -> bool {
+    let is_of_stream = chunk::stream_of(kind).is_some_and(|(_, form)| matches!(&form, b"pc" | b"tx" | b"ix"));
+    is_of_stream
+        || chunk::media_of(kind).is_some()
+        || chunk::is_index(kind)
+        || matches!(&kind, b"LIST" | b"JUNK" | b"junk")
 }
 
 #[cfg(test)]
@@ -193,6 +211,7 @@ mod tests {
                     assert_eq!(&bytes[place.start as usize..place.end as usize], &data[..]);
                     found.push((stream, data.to_vec()));
                 }
+                Walked::TooLarge(..) | Walked::Index(_) => panic!("neither is there"),
                 Walked::Needs => walk.push(&Bytes::copy_from_slice(pieces.next().unwrap())),
                 Walked::End => return (found, walk.passed, walk.is_cut_short),
             }

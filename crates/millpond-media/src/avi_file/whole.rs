@@ -2,11 +2,12 @@
 
 use super::{
     format::SelfDescribed,
+    gaps::{COPIES, Gaps},
     header::Stream,
     key_frame,
     lane::{Extracted, Finished},
     pace::{self, Pace},
-    picture_table::{PictureTable, Pictures},
+    picture_table::PictureTable,
 };
 use crate::{
     codec::{
@@ -121,12 +122,26 @@ impl WholeStream {
         }
     }
 
+    /// Time of the next frame of sound; of the picture of chunk `number`.
+    pub(super) fn time(&self, number: u64) -> i64 {
+        match &self.kind {
+            Kind::Picture { pace, .. } => pace.time(number),
+            Kind::Units(units) => units.pace.time(number),
+            Kind::Sound { table, .. } | Kind::Pcm { table, .. } => table.next_dts(),
+        }
+    }
+
+    /// Whether samples are parts of chunks.
+    pub(super) fn is_divided(&self) -> bool {
+        matches!(self.kind, Kind::Pcm { .. })
+    }
+
     /// Bytes of heap held.
     pub(super) fn heap_bytes(&self) -> usize {
         let table = match &self.kind {
             Kind::Picture { table, .. } => table.heap_bytes(),
             Kind::Units(units) => units.table.heap_bytes(),
-            Kind::Sound { table, .. } | Kind::Pcm { table, .. } => table.heap_bytes(),
+            Kind::Sound { table, .. } | Kind::Pcm { table, .. } => table.heap_bytes() * COPIES,
         };
         table + self.source.heap_bytes()
     }
@@ -207,34 +222,44 @@ impl WholeStream {
     ///
     /// # Errors
     /// No frame of it can be played.
-    pub(super) fn finish(self, stream: &Stream) -> Result<Finished, MediaError> {
+    pub(super) fn finish(self, stream: &Stream, gaps: Gaps) -> Result<Finished, MediaError> {
         let why = |found: String| {
             let found = format!("{found} in stream {}", stream.number);
             MediaError::invalid("movi", 0, found, "frames that can be played")
         };
         let (source, descriptions, reason) = (Some((self.source, StreamForm::Plain)), None, None);
-        match self.kind {
+        let (made, clock, samples, times, captions) = match self.kind {
             Kind::Picture { codec, pace, table, made } => {
                 let made = made.unwrap_or_else(|| Err(why(format!("no key frame of {}", codec.name()))))?;
-                let table = table.finish().ok_or_else(|| why("no picture".to_owned()))?;
-                let (Pictures { samples, media_time, first }, clock, captions) = (table, pace.clock, None);
-                Ok(Finished { made, clock, samples, media_time, first, captions, descriptions, source, reason })
+                let gaps = gaps.shifts(|missing| pace.duration(missing.chunks));
+                let pictures = table.finish(&gaps).ok_or_else(|| why("no picture".to_owned()))?;
+                (made, pace.clock, pictures.samples, (pictures.media_time, pictures.first), None)
             }
             Kind::Units(units) => {
                 let Units { made, pace, table, captions, .. } = *units;
-                let table = table.finish().ok_or_else(|| why("no key frame".to_owned()))?;
-                let (Pictures { samples, media_time, first }, clock, captions) = (table, pace.clock, captions.finish());
-                Ok(Finished { made, clock, samples, media_time, first, captions, descriptions, source, reason })
+                let gaps = gaps.shifts(|missing| pace.duration(missing.chunks));
+                let pictures = table.finish(&gaps).ok_or_else(|| why("no key frame".to_owned()))?;
+                (made, pace.clock, pictures.samples, (pictures.media_time, pictures.first), captions.finish())
             }
-            Kind::Sound { made, clock, table, .. } | Kind::Pcm { made, clock, table, .. } => {
-                let (samples, captions) = (table.finish(), None);
-                if samples.is_empty() {
-                    return Err(why("no frame".to_owned()));
-                }
-                let (media_time, first) = pace::sound_times(stream, clock, &samples);
-                Ok(Finished { made, clock, samples, media_time, first, captions, descriptions, source, reason })
+            Kind::Sound { made, clock, table, length } => {
+                let ticks = |chunks: u64| i64::try_from(chunks).unwrap_or(i64::MAX).saturating_mul(length.into());
+                let samples = gaps.shifts(|missing| ticks(missing.filled)).of_sound(table.finish());
+                let times = pace::sound_times(stream, clock, &samples);
+                (made, clock, samples, times, None)
             }
+            Kind::Pcm { made, clock, table, units } => {
+                let frame = u64::from(units.frame().max(1));
+                let ticks = |bytes: u64| i64::try_from(bytes / frame).unwrap_or(i64::MAX);
+                let samples = gaps.shifts(|missing| ticks(missing.bytes)).of_sound(table.finish());
+                let times = pace::sound_times(stream, clock, &samples);
+                (made, clock, samples, times, None)
+            }
+        };
+        if samples.is_empty() {
+            return Err(why("no frame".to_owned()));
         }
+        let (media_time, first) = times;
+        Ok(Finished { made, clock, samples, media_time, first, captions, descriptions, source, reason })
     }
 }
 

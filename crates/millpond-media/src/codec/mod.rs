@@ -23,6 +23,7 @@ pub(crate) mod video;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use audio::{aac::AAC_SAMPLES, adts::AdtsHeader, asc::SAMPLE_RATES};
 pub use audio::{
     aac::AacConfig,
     ac3::{Ac3Config, Eac3Config},
@@ -33,7 +34,6 @@ pub use audio::{
     opus::OpusConfig,
     pcm::{ByteOrder, PcmCoding, PcmConfig},
 };
-pub(crate) use audio::{adts::AdtsHeader, asc::SAMPLE_RATES};
 pub use stream_form::StreamForm;
 pub use text::{BlockEncoding, MatroskaText, StppConfig, TextForm, WvttConfig};
 pub use track_kind::TrackKind;

@@ -2,7 +2,7 @@
 
 use super::entries::{self, Entries};
 use crate::{
-    codec::{Codec, MpegAudioHeader, TrackKind, captions::CaptionSearch, make, nal::NalSyntax},
+    codec::{AAC_SAMPLES, Codec, MpegAudioHeader, TrackKind, captions::CaptionSearch, make, nal::NalSyntax},
     error::MediaError,
     flv::FlvCodec,
     movie::{
@@ -18,8 +18,6 @@ use bytes::Bytes;
 const USUAL: u32 = 40;
 /// Milliseconds by which stated times are rounded.
 const ROUNDED: i64 = 1;
-/// Samples of a frame of AAC whose configuration states none.
-const AAC_SAMPLES: u32 = 1024;
 
 /// A coded frame.
 #[derive(Debug)]

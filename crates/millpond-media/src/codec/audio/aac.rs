@@ -14,6 +14,8 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
+/// Samples of a frame whose configuration states no number.
+pub(crate) const AAC_SAMPLES: u32 = 1024;
 /// Object type indication of MPEG-4 audio.
 const MPEG4_AUDIO: u8 = 0x40;
 /// Object type indication of MPEG-2 AAC Main; those of LC and SSR follow it.

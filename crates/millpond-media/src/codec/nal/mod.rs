@@ -2,6 +2,7 @@
 
 pub mod parameter_sets;
 pub(crate) mod picture_order;
+mod reference_marking;
 pub(crate) mod set_kind;
 
 use crate::codec::{Codec, orientation::Orientation};

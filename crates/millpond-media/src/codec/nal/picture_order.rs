@@ -1,9 +1,13 @@
 //! Picture order counts: the order in which pictures of H.264 (8.2.1) and H.265 (8.3.1) are shown.
 //!
-//! Containers without times of presentation, such as AVI, leave the order to the slices. Resets of the count within a sequence
-//! (`memory_management_control_operation` 5 of H.264) are ignored: usual encoders write none.
+//! Containers without times of presentation, such as AVI, leave the order to the slices.
 
-use super::{NalSyntax, set_kind::SetKind, unescaped, units};
+use super::{
+    NalSyntax,
+    reference_marking::{MarkingSyntax, SliceStart},
+    set_kind::SetKind,
+    unescaped, units,
+};
 use crate::{
     bits::BitReader,
     codec::{
@@ -13,8 +17,8 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// Bytes of a slice that hold all fields read here.
-const SLICE_HEADER: usize = 48;
+/// Bytes of a slice that hold all fields read here. Weights of prediction take up to 13 bytes for each of 64 reference pictures.
+const SLICE_HEADER: usize = 1024;
 /// Bytes of a picture parameter set that hold all fields read here.
 const PICTURE_SET: usize = 16;
 /// Most bits of a field: 16, as the standards state.
@@ -53,6 +57,8 @@ struct PictureSet {
     extra_bits: usize,
     /// Whether slices of H.265 state if their picture is shown (`output_flag_present_flag`).
     has_output_flag: bool,
+    /// Fields of slices of H.264 before the marking of reference pictures; `None` if these can't be read.
+    marking: Option<MarkingSyntax>,
 }
 
 /// The fields of a slice that lead to the count.
@@ -64,6 +70,8 @@ struct Slice {
     is_anchor: bool,
     /// Least significant bits of the count and their number; `None` if pictures are shown in the order of decoding.
     stated: Option<(i64, u32)>,
+    /// Count of the picture's top field after the picture has reset all counts (`memory_management_control_operation` 5 of H.264).
+    reset: Option<i64>,
 }
 
 impl PictureOrder {
@@ -103,9 +111,14 @@ impl PictureOrder {
             NalSyntax::Avc => self.avc(slice),
             NalSyntax::Hevc => self.hevc(slice),
         });
-        let Some(Slice { begins, is_anchor, stated }) = read else { return self.following(false) };
+        let Some(Slice { begins, is_anchor, stated, reset }) = read else { return self.following(false) };
         let begins = begins || self.last.is_none();
         let Some((low, bits)) = stated else { return self.following(begins) };
+        if let Some(count) = reset {
+            // All earlier pictures are shown first (C.4.4), as before an IDR picture.
+            (self.before, self.last) = ((0, count), Some(count));
+            return PicturePlace { begins: true, count };
+        }
         if begins {
             self.before = (0, 0);
         }
@@ -140,27 +153,30 @@ impl PictureOrder {
         bits.skip(8)?;
         // First macroblock, type of the slice.
         bits.golomb()?;
-        bits.golomb()?;
+        let kind = bits.golomb()?;
         let set = self.pictures.get(&bits.golomb()?)?;
         let (order, is_as_decoded) = self.order(set.sequence)?;
         let (begins, is_anchor) = (first & 0x1f == 5, first & 0x60 != 0);
         let OrderCount::Stated(width) = order.count else {
-            return Some(Slice { begins, is_anchor, stated: None });
+            return Some(Slice { begins, is_anchor, stated: None, reset: None });
         };
         if is_as_decoded {
-            return Some(Slice { begins, is_anchor, stated: None });
+            return Some(Slice { begins, is_anchor, stated: None, reset: None });
         }
         bits.skip(if order.has_planes { 2 } else { 0 })?;
         bits.bits(width_of(order.number_bits)?)?;
-        if order.has_fields && bits.flag()? {
-            bits.skip(1)?;
-        }
+        let is_field = order.has_fields && bits.flag()?;
+        bits.skip(usize::from(is_field))?;
         if begins {
             // idr_pic_id
             bits.golomb()?;
         }
         let low = bits.bits(width_of(width)?)?;
-        Some(Slice { begins, is_anchor, stated: Some((i64::from(low), width)) })
+        let marking = set.marking.filter(|_| is_anchor && !begins);
+        let has_chroma = self.sequences.get(&set.sequence).is_some_and(|sequence| sequence.chroma_format > 0);
+        let start = SliceStart { kind, is_field, has_chroma: has_chroma && !order.has_planes };
+        let reset = marking.and_then(|marking| marking.reset(start, &mut bits));
+        Some(Slice { begins, is_anchor, stated: Some((i64::from(low), width)), reset })
     }
 
     /// Reads the header of the first slice of a picture of H.265 (7.3.6.1).
@@ -180,14 +196,14 @@ impl PictureOrder {
         let OrderCount::Stated(width) = order.count else { return None };
         if is_as_decoded || is_idr {
             let stated = (!is_as_decoded).then_some((0, width));
-            return Some(Slice { begins, is_anchor, stated });
+            return Some(Slice { begins, is_anchor, stated, reset: None });
         }
         bits.skip(set.extra_bits)?;
         bits.golomb()?;
         bits.skip(usize::from(set.has_output_flag))?;
         bits.skip(if order.has_planes { 2 } else { 0 })?;
         let low = bits.bits(width_of(width)?)?;
-        Some(Slice { begins, is_anchor, stated: Some((i64::from(low), width)) })
+        Some(Slice { begins, is_anchor, stated: Some((i64::from(low), width)), reset: None })
     }
 }
 
@@ -212,18 +228,19 @@ fn picture_set(syntax: NalSyntax, set: &[u8]) -> Option<(u32, PictureSet)> {
     bits.skip(if syntax == NalSyntax::Avc { 8 } else { 16 })?;
     let (id, sequence) = (bits.golomb()?, u8::try_from(bits.golomb()?).ok()?);
     if syntax == NalSyntax::Avc {
-        return Some((id, PictureSet { sequence, extra_bits: 0, has_output_flag: false }));
+        let marking = MarkingSyntax::read(&mut bits);
+        return Some((id, PictureSet { sequence, extra_bits: 0, has_output_flag: false, marking }));
     }
     // dependent_slice_segments_enabled_flag
     bits.skip(1)?;
     let has_output_flag = bits.flag()?;
-    Some((id, PictureSet { sequence, extra_bits: bits.bits(3)? as usize, has_output_flag }))
+    Some((id, PictureSet { sequence, extra_bits: bits.bits(3)? as usize, has_output_flag, marking: None }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::hex;
+    use crate::fixture::{hex, packed};
 
     #[test]
     fn counts_wrap() {
@@ -237,7 +254,7 @@ mod tests {
     fn b_frames_are_shown_before_the_picture_that_they_follow() {
         let mut order = PictureOrder::new(NalSyntax::Avc, 4);
         // High profile without constraints, 16 x 16: chroma 4:2:0, 8 bits, frame_num of 4 bits, counts of 6 bits.
-        let sps = made(&[
+        let sps = packed(&[
             (8, 0x67),
             (8, 100),
             (8, 0),
@@ -261,13 +278,13 @@ mod tests {
             (1, 0),
             (1, 1),
         ]);
-        let pps = made(&[(8, 0x68), (1, 1), (1, 1), (8, 0xff)]);
+        let pps = packed(&[(8, 0x68), (1, 1), (1, 1), (8, 0xff)]);
         assert!(order.describe([&sps[..], &pps]));
         // First macroblock 0, slice type 0, set 0, frame_num, (idr_pic_id 0), count.
         let mut slice = |kind: u32, number: u32, count: u32| {
             let idr: &[(u32, u32)] = if kind & 0x1f == 5 { &[(1, 1)] } else { &[] };
             let head = [(8, kind), (1, 1), (1, 1), (1, 1), (4, number)];
-            let unit = made(&[&head[..], idr, &[(6, count), (8, 0xff)]].concat());
+            let unit = packed(&[&head[..], idr, &[(6, count), (8, 0xff)]].concat());
             let picture = [&(unit.len() as u32).to_be_bytes()[..], &unit].concat();
             let PicturePlace { begins, count } = order.next(&picture);
             (begins, count)
@@ -290,12 +307,5 @@ mod tests {
         let first = order.next(b"\0\0\0\x02\x65\x88");
         let second = order.next(b"\0\0\0\x02\x41\x9a");
         assert_eq!((first.begins, first.count, second.begins, second.count), (true, 0, false, 1));
-    }
-
-    fn made(fields: &[(u32, u32)]) -> Vec<u8> {
-        let bits: String =
-            fields.iter().map(|(width, value)| format!("{value:0width$b}", width = *width as usize)).collect();
-        let bits = format!("{bits:0<width$}", width = bits.len().next_multiple_of(8));
-        (0..bits.len()).step_by(8).map(|at| u8::from_str_radix(&bits[at..at + 8], 2).unwrap()).collect()
     }
 }

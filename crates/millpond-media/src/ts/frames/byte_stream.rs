@@ -7,7 +7,7 @@ use crate::codec::nal::NalSyntax;
 pub(super) const START_CODE: usize = 3;
 
 /// Returns the offset of the first start code at `from` or after it.
-pub(super) fn find_start_code(bytes: &[u8], from: usize) -> Option<usize> {
+pub(crate) fn find_start_code(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
         match bytes.get(at..at + START_CODE)? {
@@ -31,15 +31,21 @@ pub(super) fn put(unit: &[u8], data: &mut Vec<u8>) {
     data.extend_from_slice(unit);
 }
 
+/// Returns the NAL units of a byte stream, from the first start code on.
+pub(crate) fn byte_stream_units(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut code = find_start_code(bytes, 0);
+    std::iter::from_fn(move || {
+        let begin = code? + START_CODE;
+        code = find_start_code(bytes, begin);
+        Some(trimmed(bytes.get(begin..code.unwrap_or(bytes.len())).unwrap_or_default()))
+    })
+}
+
 /// Returns the NAL units of a picture, each after its length, without those that MP4 samples don't hold. `bytes` begin with a start
 /// code.
 pub(super) fn picture(syntax: NalSyntax, bytes: &[u8]) -> Vec<u8> {
     let mut data = Vec::with_capacity(bytes.len() + START_CODE);
-    let mut code = find_start_code(bytes, 0);
-    while let Some(at) = code {
-        let begin = at + START_CODE;
-        code = find_start_code(bytes, begin);
-        let unit = trimmed(bytes.get(begin..code.unwrap_or(bytes.len())).unwrap_or_default());
+    for unit in byte_stream_units(bytes) {
         if !unit.is_empty() && Role::of(syntax, unit).is_in_samples() {
             put(unit, &mut data);
         }

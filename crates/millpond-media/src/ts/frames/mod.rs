@@ -20,6 +20,7 @@ use crate::{
     codec::{StreamForm, nal::NalSyntax},
     units::ByteRange,
 };
+pub(crate) use byte_stream::{byte_stream_units, find_start_code};
 use bytes::Bytes;
 pub use configuration::TsConfiguration;
 use pictures::Pictures;

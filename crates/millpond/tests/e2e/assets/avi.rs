@@ -94,8 +94,14 @@ fn a_flash_and_a_beep_come_together() {
         let made = command.args(["-c:a", "pcm_s16le"]).arg(folder.path().join(format!("{name}.avi"))).status().unwrap();
         assert!(made.success(), "{name}");
     }
+    // The fourth picture, a B-frame, is damaged. The index tells that its time passes.
+    let mut damaged = std::fs::read(folder.path().join("few.avi")).unwrap();
+    let movi = damaged.windows(4).position(|four| four == b"movi").unwrap();
+    let pictures: Vec<_> = (movi..damaged.len() - 4).filter(|at| &damaged[*at..*at + 4] == b"00dc").collect();
+    damaged[pictures[3]..pictures[3] + 8].fill(0xff);
+    std::fs::write(folder.path().join("damaged.avi"), damaged).unwrap();
     let server = Server::start(&[folder.path().to_str().unwrap()]);
-    for name in ["some", "few", "none"] {
+    for name in ["some", "few", "none", "damaged"] {
         for tail in ["index.m3u8", "index.mpd"] {
             let url = server.url(&format!("{name}.avi/{tail}"));
             let pictures = decode::video(&["-i", &url], "0:v").unwrap();
