@@ -31,6 +31,15 @@ pub(crate) fn addresses() -> impl Iterator<Item = IpAddr> {
     interfaces().filter_map(|interface| address(&interface))
 }
 
+/// Whether an interface that leads to other devices is up and carries multicast.
+pub(crate) fn has_multicast() -> bool {
+    let wanted = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_MULTICAST;
+    let others = InterfaceFlags::IFF_LOOPBACK | InterfaceFlags::IFF_POINTOPOINT;
+    interfaces().any(|interface| {
+        address(&interface).is_some() && interface.flags.contains(wanted) && !interface.flags.intersects(others)
+    })
+}
+
 /// Returns the addresses by which other devices reach a listener, the likeliest first: none where it listens on the
 /// loopback, its own where it listens on one, and a few of this machine where it listens on all.
 #[must_use]

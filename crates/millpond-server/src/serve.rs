@@ -246,7 +246,7 @@ impl Server {
 
     /// Serves until it is ordered to stop, then finishes what is under way within the configured grace.
     pub async fn run(self, orders: Orders) {
-        let Self { inputs, loaded, parts, generation, sockets, service, rtsp, rtmp, intercept, tasks, mut predecessor } =
+        let Self { inputs, loaded, parts, generation, sockets, service, rtsp, rtmp, intercept, tasks, predecessor } =
             self;
         let cluster = parts.cluster.clone();
         let mut ordered = until_retired(orders.stop, cluster.clone());
@@ -261,7 +261,8 @@ impl Server {
         if predecessor.is_some() {
             running.take_disk_over();
         }
-        predecessor.tell_ready();
+        predecessor.tell_ready(&running.announced_page());
+        running.announce_after(predecessor.left());
         tokio::spawn(reloader.clone().watch(stop.clone()));
         tokio::spawn(on_order(orders.reload, stop.clone(), move || {
             let reloader = reloader.clone();
@@ -287,9 +288,9 @@ impl Server {
         if is_handed_over {
             running.drain(&mut ordered).await;
         }
-        running.end_announcement();
         running.close();
         ends.send_replace(true);
+        let farewell = running.end_announcement();
         running.service.front().end_streams();
         running.finish().await;
         cuts.send_replace(true);
@@ -300,6 +301,9 @@ impl Server {
         }
         running.parts.pool.stop();
         running.end_admin().await;
+        if let Some(farewell) = farewell {
+            let _ = farewell.await;
+        }
     }
 }
 

@@ -1,77 +1,101 @@
 //! Announces the page on the local network, by multicast DNS (RFC 6762) and service discovery (RFC 6763).
 //!
 //! Browsers of services list the name, and `NAME.local` is the host in the page's URL. The responder has a thread of its own, which
-//! wakes for queries, and every 5 seconds to look for other interfaces and addresses.
+//! wakes for queries, and every 5 seconds to look for other interfaces and addresses. Its events tell the names that the page has got
+//! (`events`). It never tells that it has no socket, so the port is tried before (`port`).
 
+mod events;
 mod name;
+mod page;
+mod port;
 mod settings;
 
 pub use name::AnnouncedName;
+pub(crate) use page::AnnouncedPage;
 pub use settings::AnnounceSettings;
 
-use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
-use std::net::{IpAddr, SocketAddr};
+use mdns_sd::{IfKind, ServiceDaemon};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-/// Service type of web pages (RFC 6763, IANA's registry of service names).
-const SERVICE: &str = "_http._tcp.local.";
+/// Longest wait for the packets that take a name back.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Why the page can't be announced.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AnnounceError {
     /// The listener is on the loopback.
-    #[error("no other device reaches {0}: set http to an address of the network, such as 0.0.0.0:8080")]
+    #[error("no other device reaches {0}: set http or https to an address of the network, such as 0.0.0.0:8080")]
     Unreachable(SocketAddr),
+    /// Another program has the port for itself.
+    #[error(
+        "another program has UDP port 5353 and does not share it: `ss -ulpn sport = :5353` names the program. End it, then \
+         `millpond reload`"
+    )]
+    PortTaken,
+    /// The system gives no socket.
+    #[error("no socket for UDP port 5353: {0}")]
+    Socket(#[source] io::Error),
     /// The responder does not start.
     #[error(transparent)]
     Responder(#[from] mdns_sd::Error),
 }
 
-/// A name that is announced until [`end`](Self::end). Dropped without it, the name stays announced until the process ends.
+/// A page that is announced until [`end`](Self::end). Dropped without it, the page stays announced until the process ends.
 pub(crate) struct Announcement {
     daemon: ServiceDaemon,
-    name: AnnouncedName,
-    listener: SocketAddr,
+    page: AnnouncedPage,
+    /// Turns true when another device had the name.
+    is_renamed: Arc<AtomicBool>,
 }
 
 impl Announcement {
-    /// Announces the page that a listener serves.
+    /// Begins to announce a page. The log tells when devices can find it, and by which name. To be called on a serving thread.
     ///
     /// # Errors
-    /// Other devices can't reach the listener, or the system gives no thread. Errors of sockets are not among them: the thread
-    /// opens its sockets later.
-    pub(crate) fn start(name: AnnouncedName, listener: SocketAddr) -> Result<Self, AnnounceError> {
-        let ip = listener.ip().to_canonical();
-        if ip.is_loopback() {
-            return Err(AnnounceError::Unreachable(listener));
-        }
-        let service = service(&name, ip, listener.port())?;
+    /// The port can't be used, or the system gives no thread.
+    pub(crate) fn start(page: AnnouncedPage) -> Result<Self, AnnounceError> {
+        let service = page.service()?;
+        port::check(page.ip())?;
         let daemon = ServiceDaemon::new()?;
         daemon.disable_interface(vec![IfKind::LoopbackV4, IfKind::LoopbackV6])?;
+        let events = daemon.monitor()?;
         daemon.register(service)?;
-        Ok(Self { daemon, name, listener })
+        let is_renamed = Arc::default();
+        tokio::spawn(events::tell(page.clone(), events, Arc::clone(&is_renamed)));
+        Ok(Self { daemon, page, is_renamed })
     }
 
-    /// Tells whether this announces a name for a listener.
-    pub(crate) fn is_of(&self, name: &AnnouncedName, listener: SocketAddr) -> bool {
-        (&self.name, self.listener) == (name, listener)
+    /// The page as it was to be announced.
+    pub(crate) fn page(&self) -> &AnnouncedPage {
+        &self.page
     }
 
-    /// The URL by the host's name.
-    pub(crate) fn url(&self) -> String {
-        format!("http://{}:{}/", self.name.host().trim_end_matches('.'), self.listener.port())
-    }
-
-    /// Takes the name back, and waits for nothing. Other devices forget the name within a second (RFC 6762 10.1).
+    /// Takes the name back. Blocks until the packets are sent, half a second at most. Other devices forget the name within a second
+    /// after them (RFC 6762 10.1).
     pub(crate) fn end(self) {
         // An error says that the responder has ended.
-        let _ = self.daemon.shutdown();
+        if let Ok(ended) = self.daemon.shutdown() {
+            let _ = ended.recv_timeout(FAREWELL);
+        }
     }
-}
 
-/// Makes the service of a page. For a listener on all addresses, the responder announces the current addresses of each interface.
-fn service(name: &AnnouncedName, ip: IpAddr, port: u16) -> Result<ServiceInfo, mdns_sd::Error> {
-    let properties = [("path", "/")];
-    let addresses: &[IpAddr] = if ip.is_unspecified() { &[] } else { &[ip] };
-    let service = ServiceInfo::new(SERVICE, name.as_str(), &name.host(), addresses, port, &properties[..])?;
-    Ok(if ip.is_unspecified() { service.enable_addr_auto() } else { service })
+    /// Leaves the name to a process that announces the same page. If `successor` is another page or none, the name is taken back.
+    /// Blocks as [`end`](Self::end) does.
+    pub(crate) fn hand_over(self, successor: &str) {
+        // The other process may get the first name again: then nobody would take the other name back.
+        let is_renamed = self.is_renamed.load(Ordering::Relaxed);
+        if self.page.to_string() == successor && !is_renamed {
+            // Without interfaces, the responder ends silently. Devices keep the name.
+            let _ = self.daemon.disable_interface(IfKind::All);
+        }
+        self.end();
+    }
 }

@@ -216,7 +216,6 @@ impl Running {
         self.watch_certificates(&mut sockets);
         let names: Vec<_> = sockets.listeners.keys().copied().collect();
         names.into_iter().for_each(|name| self.accept(&mut sockets, name));
-        self.announce(&mut sockets, &generation.config);
         self.modules.reconfigure(&generation.config.modules.lines, generation.sources.clone());
         self.readiness.listening();
     }
@@ -479,10 +478,14 @@ impl Running {
         }
     }
 
-    /// Accepts no more connections: another process does, with the same sockets.
-    pub(crate) fn leave(&self) {
-        let sockets = self.sockets();
+    /// Accepts no more connections: another process does, with the same sockets. `page` is the page that it announces on the local
+    /// network. Blocks until an announced name that it does not take over is taken back.
+    pub(crate) fn leave(&self, page: &str) {
+        let mut sockets = self.sockets();
         sockets.listeners.values().for_each(Listener::hand_over);
+        if let Some(announcement) = sockets.announcement.take() {
+            announcement.hand_over(page);
+        }
         // It stays known: the process does not end before the reply to whoever asked for the upgrade.
         if let Some(admin) = &sockets.serving_admin {
             admin.stop.send_replace(true);

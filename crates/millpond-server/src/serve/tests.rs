@@ -225,7 +225,7 @@ async fn a_reload_waits_for_an_upgrade() {
     drop(upgrade);
     assert!(reloader.reload().await.is_ok());
     let upgrade = running.turn().await;
-    running.leave();
+    running.leave("");
     drop(upgrade);
     assert!(matches!(reloader.reload().await, Err(crate::reload::ReloadError::Stopping)));
 }

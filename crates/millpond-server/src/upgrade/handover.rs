@@ -1,7 +1,8 @@
 //! Listening sockets pass from the process that serves to the one that takes over.
 //!
 //! The two have a pair of connected sockets; the new process has its end as standard input. One message names the listening sockets
-//! and carries their descriptors (`SCM_RIGHTS`). A line comes back when the new process serves.
+//! and carries their descriptors (`SCM_RIGHTS`). Two lines come back when the new process serves: the second one is the page that it
+//! announces on the local network. The old process closes its end when it has left.
 
 use millpond_connections::Inherited;
 use rustix::net::{
@@ -9,7 +10,7 @@ use rustix::net::{
     recvmsg, sendmsg,
 };
 use std::{
-    io::{self, IoSlice, IoSliceMut, Read as _, Write as _},
+    io::{self, BufRead as _, BufReader, IoSlice, IoSliceMut, Read as _, Write as _},
     mem::MaybeUninit,
     net::TcpListener,
     os::{
@@ -26,7 +27,11 @@ const MOST: usize = 16;
 /// Most bytes of their names.
 const NAMES: usize = 1024;
 /// Line of a process that serves.
-const READY: &[u8] = b"ready\n";
+const READY: &str = "ready\n";
+/// Most bytes of the lines of such a process.
+const LINES: u64 = 1024;
+/// Longest wait for the second line. Earlier builds send none.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Sends sockets with their names.
 ///
@@ -68,23 +73,40 @@ pub(super) fn receive(from: &UnixStream) -> io::Result<Inherited> {
     Ok(Inherited::new(named.zip(descriptors.into_iter().map(TcpListener::from))))
 }
 
-/// Tells the process before this one that this one serves.
+/// Tells the process before this one that this one serves, and the page that it will announce.
 ///
 /// # Errors
 /// The system's: the other process is gone.
-pub(super) fn tell_ready(mut to: &UnixStream) -> io::Result<()> {
-    to.write_all(READY)
+pub(super) fn tell_ready(mut to: &UnixStream, page: &str) -> io::Result<()> {
+    to.write_all(format!("{READY}{page}\n").as_bytes())
 }
 
-/// Waits until the new process serves.
+/// Waits until the new process serves. Returns the page that it will announce: empty if it announces none.
 ///
 /// # Errors
 /// It has ended, or does not serve within `patience`.
-pub(super) fn wait_ready(mut from: &UnixStream, patience: Duration) -> io::Result<()> {
+pub(super) fn wait_ready(from: &UnixStream, patience: Duration) -> io::Result<String> {
     from.set_read_timeout(Some(patience))?;
-    let mut line = [0; READY.len()];
-    from.read_exact(&mut line)?;
-    if line == READY { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+    let mut lines = BufReader::new(from).take(LINES);
+    let (mut ready, mut page) = (String::new(), String::new());
+    if lines.read_line(&mut ready)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    if ready != READY {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    from.set_read_timeout(Some(SECOND))?;
+    let _ = lines.read_line(&mut page);
+    Ok(page.trim_end_matches('\n').to_owned())
+}
+
+/// Waits until the process before this one has left, which closes its end then.
+///
+/// # Errors
+/// It has not left within `patience`.
+pub(super) fn wait_left(mut from: &UnixStream, patience: Duration) -> io::Result<()> {
+    from.set_read_timeout(Some(patience))?;
+    from.read(&mut [0]).map(drop)
 }
 
 #[cfg(test)]
@@ -105,8 +127,21 @@ mod tests {
         let inherited = receive(&new).unwrap();
         assert_eq!(inherited.rest().len(), 2);
         assert!(inherited.rest().contains(&address));
-        tell_ready(&new).unwrap();
-        wait_ready(&old, Duration::from_secs(60)).unwrap();
+        tell_ready(&new, "http 0.0.0.0:80 Films").unwrap();
+        assert_eq!(wait_ready(&old, Duration::from_secs(60)).unwrap(), "http 0.0.0.0:80 Films");
+        wait_left(&new, Duration::from_millis(20)).unwrap_err();
+        drop(old);
+        wait_left(&new, Duration::from_secs(60)).unwrap();
+    }
+
+    #[test]
+    fn a_process_without_a_page_serves_too() {
+        let (old, new) = UnixStream::pair().unwrap();
+        tell_ready(&new, "").unwrap();
+        assert_eq!(wait_ready(&old, Duration::from_secs(60)).unwrap(), "");
+        // An earlier build.
+        (&new).write_all(b"ready\n").unwrap();
+        assert_eq!(wait_ready(&old, Duration::from_secs(60)).unwrap(), "");
         drop(new);
         assert!(wait_ready(&old, Duration::from_secs(60)).is_err(), "it has ended");
     }

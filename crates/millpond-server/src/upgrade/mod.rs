@@ -2,8 +2,9 @@
 //!
 //! [`Upgrader`] starts the program anew from its path, where another build may lie now. Requests can't name another path: clients of
 //! the admin address could run any program. The new process loads the configuration, gets the sockets
-//! (`handover`), and reports that it serves. Then the old one accepts no more connections, and gives up its folder on the disk.
-//! It ends when its connections have ended, after the time `drain` at the latest. Where the new process fails, the old one goes on.
+//! (`handover`), and reports that it serves. Then the old one accepts no more connections, leaves its name on the local network to the
+//! new process or takes it back, and gives up its folder on the disk. It ends when its connections have ended, after the time `drain`
+//! at the latest. Where the new process fails, the old one goes on.
 
 mod handover;
 mod settings;
@@ -26,10 +27,12 @@ use std::{
     sync::{Arc, Weak},
     time::Duration,
 };
-use tokio::{runtime::Handle, sync::Mutex};
+use tokio::{runtime::Handle, sync::Mutex, task::spawn_blocking};
 
 /// Longest start of a new process.
 const START: Duration = Duration::from_secs(60);
+/// Longest wait for the process before this one to leave.
+const LEAVE: Duration = Duration::from_secs(2);
 
 /// Reason why the server was not upgraded. It goes on as before.
 #[derive(Debug, thiserror::Error)]
@@ -143,12 +146,16 @@ impl Upgrader {
         let mut child = command.spawn().map_err(start)?;
         // It holds their end of the pair, whose closing tells that the process has ended.
         drop(command);
-        if let Err(error) = handover::wait_ready(&ours, START) {
-            end(&mut child);
-            running.reclaim_admin();
-            return Err(UpgradeError::NotReady(error));
+        match handover::wait_ready(&ours, START) {
+            Ok(page) => running.leave(&page),
+            Err(error) => {
+                end(&mut child);
+                running.reclaim_admin();
+                return Err(UpgradeError::NotReady(error));
+            }
         }
-        running.leave();
+        // Dropped: the new process may announce its page from now on.
+        drop(ours);
         Ok(child.id())
     }
 }
@@ -185,14 +192,22 @@ impl Predecessor {
         self.0.is_some()
     }
 
-    /// Tells the service manager, and the process before this one, that this one serves.
-    pub(crate) fn tell_ready(&mut self) {
+    /// Tells the service manager, and the process before this one, that this one serves. `page` is the page that this process will
+    /// announce on the local network.
+    pub(crate) fn tell_ready(&self, page: &str) {
         // First: the one before may end at once, and the service would end with its main process.
         socket_activation::tell(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::MainPid(std::process::id())]);
-        if let Some(stream) = self.0.take()
-            && let Err(error) = handover::tell_ready(&stream)
+        if let Some(stream) = &self.0
+            && let Err(error) = handover::tell_ready(stream, page)
         {
             tracing::warn!(%error, "the process before this one is gone");
+        }
+    }
+
+    /// Waits until the process before this one accepts no more, and announces no name.
+    pub(crate) async fn left(self) {
+        if let Some(stream) = self.0 {
+            let _ = spawn_blocking(move || handover::wait_left(&stream, LEAVE)).await;
         }
     }
 }
