@@ -80,12 +80,13 @@ impl Announced<'_> {
         let Self { name, host, interface } = self;
         let url = page.url(host);
         if self.is_renamed(page) {
-            let (wanted, _) = page.names();
+            let (wanted, wanted_host) = page.names();
+            let wanted_host = wanted_host.trim_end_matches('.');
             tracing::warn!(
                 url,
                 name,
                 interface,
-                "the page is announced on the local network by another name: another device has the name {wanted:?}"
+                "the page is announced on the local network by another name: another device has {wanted:?} or {wanted_host}"
             );
         } else {
             tracing::info!(url, "the page is announced on the local network");
