@@ -142,8 +142,10 @@ fn every_target_is_replayed_and_listed() {
     assert_eq!(sources, NAMES.iter().copied().collect(), "tests/replay.rs");
     let manifest = std::fs::read_to_string(Path::new(CRATE).join("Cargo.toml")).unwrap();
     let readme = std::fs::read_to_string(Path::new(CRATE).join("README.md")).unwrap();
+    let measured = std::fs::read_to_string(Path::new(CRATE).join("../docs/measured/functions.md")).unwrap();
     for name in sources {
         assert!(manifest.contains(&format!("\nname = \"{name}\"\n")), "Cargo.toml has no program {name}");
         assert!(readme.contains(&format!("\n| `{name}` | ")), "README.md does not say what {name} parses");
+        assert!(measured.contains(&format!("| `{name}` | ")), "docs/measured/functions.md has no row of {name}");
     }
 }

@@ -1,6 +1,9 @@
 //! Errors of media files, with the place, the found value and the expected value.
 
-use crate::work::WorkError;
+use crate::{
+    codec::{Medium, UnreadCodec},
+    work::WorkError,
+};
 
 /// The reason why an object has no index, or a track is missing from it.
 ///
@@ -29,6 +32,8 @@ pub enum MediaError {
         offset: u64,
         /// Property of the file.
         found: String,
+        /// The codec of the track, if this is the property.
+        codec: Option<UnreadCodec>,
     },
     /// The object ends before the structure does.
     #[error("{path} at byte {offset}: found {found} bytes, expected {expected}: the file is cut short")]
@@ -99,7 +104,25 @@ impl MediaError {
 
     /// Creates [`MediaError::Unsupported`].
     pub fn unsupported(path: impl Into<String>, offset: u64, found: impl Into<String>) -> Self {
-        Self::Unsupported { path: path.into(), offset, found: found.into() }
+        Self::Unsupported { path: path.into(), offset, found: found.into(), codec: None }
+    }
+
+    /// Returns the same error with a codec as its reason. Errors that name one, and other errors than
+    /// [`MediaError::Unsupported`], stay as they are.
+    pub(crate) fn of_codec(mut self, medium: Medium, name: impl Into<String>) -> Self {
+        if let Self::Unsupported { codec: codec @ None, .. } = &mut self {
+            *codec = Some(UnreadCodec { medium, name: name.into() });
+        }
+        self
+    }
+
+    /// Returns the codec that is not read, if this is the reason.
+    #[must_use]
+    pub const fn unread_codec(&self) -> Option<&UnreadCodec> {
+        match self {
+            Self::Unsupported { codec, .. } => codec.as_ref(),
+            _ => None,
+        }
     }
 
     /// Creates [`MediaError::Truncated`]: `found` bytes where `expected` are needed.

@@ -2,19 +2,17 @@
 
 // Sound of a title that its viewer doesn't hear: a notice over the picture, and the reason in the details.
 
-// The server's warning of sound that it doesn't read, with the name of the format.
-const UNREAD = /\b(DTS|(?:Dolby )?TrueHD|MLP|AMR(?:-WB)?|AC-4|Vorbis|WavPack|TTA|ATRAC|Musepack|RealAudio|MPEG-H 3D audio)\b[^:]* is not supported$/;
-
 const namesOf = tracks => tracks.map(track => (track['codec-name'] || codecName(track.codec)).replace(/ [Aμ]-law$/, ''));
 
 // The notice about sound that is missing beside the pictures of an asset in a player; '' if none is missing.
-function missingSound({ tracks, warnings }, engine) {
+function missingSound({ tracks, 'left-out': leftOut }, engine) {
   if (engine === 'stream' || !tracks.some(t => t.kind === 'video')) return '';
   const sounds = tracks.filter(t => t.kind === 'audio');
   // The browser's own player gets the whole file.
   const unlisted = engine === 'native' ? [] : sounds.filter(t => t.listed === false);
   const offered = sounds.filter(t => !unlisted.includes(t));
-  const unread = warnings.map(text => UNREAD.exec(text)?.[1]).filter(Boolean);
+  // The server doesn't read their codecs.
+  const unread = leftOut.filter(t => t.kind === 'audio').map(t => t.codec);
   const absent = [...new Set([...namesOf(unlisted), ...unread])].join(', ');
   if (offered.some(t => decodable('audio', t.codec))) return absent && `Sound left out: ${absent}`;
   if (offered.length) return `No sound: this browser can't play ${codecName(offered[0].codec)}`;

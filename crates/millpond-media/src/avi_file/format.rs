@@ -4,7 +4,7 @@ use super::{header::Stream, named, pace::Pace, parameter_sets};
 use crate::{
     boxes::FourCc,
     codec::{
-        AAC_SAMPLES, ByteOrder, PcmCoding,
+        AAC_SAMPLES, ByteOrder, Medium, PcmCoding,
         make::{self, Made, Pictures},
         nal::NalSyntax,
     },
@@ -105,7 +105,10 @@ fn pictures(stream: &Stream) -> Result<Form, MediaError> {
         b"AV01" => Ok(Form::Picture(SelfDescribed::Av1)),
         b"VP90" | b"VP09" => Ok(Form::Picture(SelfDescribed::Vp9)),
         b"VP80" | b"VP08" => Ok(Form::Picture(SelfDescribed::Vp8)),
-        _ => Err(unsupported(stream, named::pictures(if is_code { code } else { compression }))),
+        _ => {
+            let (name, found) = named::pictures(if is_code { code } else { compression });
+            Err(unsupported(stream, found).of_codec(Medium::Video, name))
+        }
     }
 }
 
@@ -156,7 +159,10 @@ fn sound(stream: &Stream) -> Result<Form, MediaError> {
         (0x03, 64) => PcmCoding::Float64(little),
         (0x06, 8) => PcmCoding::ALaw,
         (0x07, 8) => PcmCoding::MuLaw,
-        _ => return Err(unsupported(stream, named::sound(tag, bits))),
+        _ => {
+            let (name, found) = named::sound(tag, bits);
+            return Err(unsupported(stream, found).of_codec(Medium::Audio, name));
+        }
     };
     let no_rate = || MediaError::invalid("strf", stream.format.0, "a rate of 0", "a sampling rate");
     let rate = Timescale::new(rate).ok_or_else(no_rate)?;

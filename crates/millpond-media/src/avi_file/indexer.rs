@@ -251,15 +251,15 @@ impl AviIndexer {
     fn name_passed(&mut self, walk: &Walk) {
         if walk.passed > MOST_PASSED && !walk.is_cut_short {
             let found = format!("{} bytes without chunks", walk.passed);
-            let reason = MediaError::invalid("movi", 0, found, "a chunk").to_string();
-            self.left.push(SkippedTrack { id: 0, reason });
+            self.left.push(SkippedTrack::of_error(0, &MediaError::invalid("movi", 0, found, "a chunk")));
         }
     }
 
     fn leave(&mut self, id: u32, error: &MediaError) {
         if self.left.len() < MOST_SKIPPED {
             let number = id.saturating_sub(1);
-            self.left.push(SkippedTrack { id, reason: format!("stream {number}: {error}") });
+            let reason = format!("stream {number}: {error}");
+            self.left.push(SkippedTrack { reason, ..SkippedTrack::of_error(id, error) });
         }
     }
 

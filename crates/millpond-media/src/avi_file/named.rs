@@ -82,23 +82,24 @@ const SOUND: [(u16, &str); 20] = [
     (0x674f, "Vorbis"),
 ];
 
-/// Returns the name of a video codec, with its code.
-pub(super) fn pictures(code: FourCc) -> String {
+/// Returns the name of a video codec, alone and with its code.
+pub(super) fn pictures(code: FourCc) -> (String, String) {
     if code == [0; 4] {
-        return "uncompressed video".to_owned();
+        let name = "uncompressed video";
+        return (name.to_owned(), name.to_owned());
     }
     let capitals = code.map(|byte| byte.to_ascii_uppercase());
     match PICTURES.iter().find(|(known, _)| **known == capitals) {
-        Some((_, name)) => format!("{name} ({})", show(code)),
-        None => format!("video codec {}", show(code)),
+        Some((_, name)) => ((*name).to_owned(), format!("{name} ({})", show(code))),
+        None => (show(code), format!("video codec {}", show(code))),
     }
 }
 
-/// Returns the name of a sound codec, with its format tag. `bits` is the size of a value.
-pub(super) fn sound(tag: u16, bits: u16) -> String {
+/// Returns the name of a sound codec, alone and with its format tag. `bits` is the size of a value.
+pub(super) fn sound(tag: u16, bits: u16) -> (String, String) {
     match SOUND.iter().find(|(known, _)| *known == tag) {
-        Some((_, name)) => format!("{name} (format {tag:#x})"),
-        None => format!("sound of format {tag:#x} with {bits} bits per value"),
+        Some((_, name)) => ((*name).to_owned(), format!("{name} (format {tag:#x})")),
+        None => (format!("format {tag:#x}"), format!("sound of format {tag:#x} with {bits} bits per value")),
     }
 }
 
@@ -108,9 +109,10 @@ mod tests {
 
     #[test]
     fn codes_are_found_in_either_case() {
-        assert_eq!(pictures(*b"xvid"), "MPEG-4 Part 2 video (xvid)");
-        assert_eq!(pictures(*b"a\0b\xff"), "video codec a\\x00b\\xff");
-        assert_eq!(sound(0x161, 16), "Windows Media Audio (format 0x161)");
-        assert!(sound(0x9999, 4).contains("0x9999"));
+        assert_eq!(pictures(*b"xvid").1, "MPEG-4 Part 2 video (xvid)");
+        assert_eq!(pictures(*b"a\0b\xff").1, "video codec a\\x00b\\xff");
+        let windows = "Windows Media Audio";
+        assert_eq!(sound(0x161, 16), (windows.to_owned(), format!("{windows} (format 0x161)")));
+        assert!(sound(0x9999, 4).1.contains("0x9999"));
     }
 }

@@ -1,5 +1,5 @@
 use crate::{
-    ByteRange, Extractor, Movie, Sample,
+    ByteRange, Extractor, Medium, Movie, Sample, UnreadCodec,
     error::MediaError,
     index::indexer::{Indexer, Step, index_bytes},
 };
@@ -238,6 +238,8 @@ fn other_codecs_are_named() {
     let other = file(&[pictures(b"VP80", 0, &[]), sound(0x161, 1, &[])], &media(), &[]);
     let movie = index_bytes(&other).unwrap();
     assert!(movie.tracks.len() == 1 && movie.skipped[0].reason.contains("stream 1"), "{:?}", movie.skipped);
+    let codec = UnreadCodec { medium: Medium::Audio, name: "Windows Media Audio".to_owned() };
+    assert_eq!(movie.skipped[0].codec, Some(codec));
 }
 
 #[test]

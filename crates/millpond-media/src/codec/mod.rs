@@ -17,6 +17,7 @@ pub(crate) mod orientation;
 mod stream_form;
 mod text;
 mod track_kind;
+mod unread;
 mod unsupported;
 pub(crate) mod video;
 
@@ -37,6 +38,7 @@ pub use audio::{
 pub use stream_form::StreamForm;
 pub use text::{BlockEncoding, MatroskaText, StppConfig, TextForm, WvttConfig};
 pub use track_kind::TrackKind;
+pub use unread::{Medium, UnreadCodec};
 pub use video::{
     av1::Av1Config, avc::AvcConfig, color::Color, dolby_vision::DolbyVision, hevc::HevcConfig, sps::PictureSequence,
     vp9::Vp9Config,
@@ -268,11 +270,11 @@ pub(crate) fn parse_sample_entry(
     let node = protection::clear_format(node)?;
     let video = |parse: fn(&Visual<'_, '_>) -> Result<SampleEntry, MediaError>| {
         expect_handler(&node, handler, &[*b"vide"])?;
-        parse(&Visual::parse(&node)?)
+        parse(&Visual::parse(&node)?).map_err(|error| unsupported::codec_of(error, Medium::Video, node.kind))
     };
     let audio = |parse: fn(&Sound<'_, '_>) -> Result<SampleEntry, MediaError>| {
         expect_handler(&node, handler, &[*b"soun"])?;
-        parse(&Sound::parse(&node)?)
+        parse(&Sound::parse(&node)?).map_err(|error| unsupported::codec_of(error, Medium::Audio, node.kind))
     };
     let text = |parse: fn(&Node<'_>) -> Result<SampleEntry, MediaError>| {
         expect_handler(&node, handler, &[*b"text", *b"subt", *b"sbtl"])?;

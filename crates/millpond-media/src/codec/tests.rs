@@ -248,6 +248,23 @@ fn what_is_not_played_is_named() {
     assert!(refused(&mp4a(0xdd, &[1, 2])).contains("object type 0xdd (Vorbis) is not supported"));
     assert!(refused(&mp4a(0x40, &[0xf8, 0x98, 0x40])).contains("MPEG-4 audio object type 36 is not supported"));
     assert!(refused(&mp4a(0x40, &[])).contains("found no AudioSpecificConfig, expected one"));
+    let codec = |entry: &[u8], handler| {
+        let error = parse_sample_entry(entry, handler, PATH, 0).unwrap_err();
+        error.unread_codec().map(|codec| (codec.medium, codec.name.clone()))
+    };
+    for (entry, handler, expected) in [
+        (boxed(b"dtsc", &[]), *b"soun", Some((Medium::Audio, "DTS"))),
+        (boxed(b"x\0yz", &[]), *b"soun", Some((Medium::Audio, "x\\x00yz"))),
+        (boxed(b"apch", &[]), *b"vide", Some((Medium::Video, "ProRes"))),
+        (bytes(e::TEXT_QUICKTIME), *b"text", Some((Medium::Text, "QuickTime text"))),
+        (mp4a(0xdd, &[1, 2]), *b"soun", Some((Medium::Audio, "Vorbis"))),
+        (mp4a(0x40, &[0xf8, 0x98, 0x40]), *b"soun", Some((Medium::Audio, "MPEG-4 audio object type 36"))),
+        (boxed(b"tmcd", &[]), *b"tmcd", None),
+        (boxed(b"drms", &[]), *b"soun", None),
+    ] {
+        let expected = expected.map(|(medium, name)| (medium, name.to_owned()));
+        assert_eq!(codec(&entry, handler), expected, "{:?}", entry.escape_ascii().to_string());
+    }
 }
 
 /// A sample entry of type `name` with a Dolby Vision record: profile, level, whether it has a base and an enhancement layer, and

@@ -1,12 +1,13 @@
 //! Errors for sample entries that are not played, with reasons that help an operator.
 
+use super::Medium;
 use crate::{
     boxes::{FourCc, Node, show, text},
     error::MediaError,
 };
 
 /// Names of known formats that are not played.
-const NAMES: [(&[u8; 4], &str); 21] = [
+const NAMES: [(&[u8; 4], &str); 22] = [
     (b"mp4v", "MPEG-4 Visual"),
     (b"s263", "H.263"),
     (b"jpeg", "Motion JPEG"),
@@ -28,17 +29,31 @@ const NAMES: [(&[u8; 4], &str); 21] = [
     (b"mlpa", "Dolby TrueHD"),
     (b"c608", "CEA-608 captions"),
     (b"tmcd", "QuickTime time code"),
+    (b"text", "QuickTime text"),
 ];
 
 /// Returns the error for a sample entry of unknown type.
 pub(super) fn unknown(node: &Node<'_>, handler: FourCc) -> MediaError {
     let code = show(node.kind);
-    let found = match NAMES.iter().find(|(kind, _)| **kind == node.kind) {
-        Some((_, name)) => format!("'{code}' ({name})"),
-        None if node.kind == *b"text" => "'text' (QuickTime text; supported are tx3g, wvtt and stpp)".to_owned(),
+    let found = match name(node.kind) {
+        Some(name) if node.kind == *b"text" => format!("'{code}' ({name}; supported are tx3g, wvtt and stpp)"),
+        Some(name) => format!("'{code}' ({name})"),
         None => format!("sample entry '{code}' (handler '{}')", show(handler)),
     };
-    node.unsupported(found)
+    let error = node.unsupported(found);
+    match Medium::of_handler(handler) {
+        Some(medium) => codec_of(error, medium, node.kind),
+        None => error,
+    }
+}
+
+/// Returns the error with the codec of the sample entry as its reason, unless it names one.
+pub(super) fn codec_of(error: MediaError, medium: Medium, kind: FourCc) -> MediaError {
+    error.of_codec(medium, name(kind).map_or_else(|| show(kind), str::to_owned))
+}
+
+fn name(kind: FourCc) -> Option<&'static str> {
+    NAMES.iter().find(|(known, _)| **known == kind).map(|(_, name)| *name)
 }
 
 /// Returns the error for an encrypted sample entry (ISO/IEC 14496-12 8.12).

@@ -1,7 +1,7 @@
 //! Bodies of audio tags (Video File Format 10, E.4.2; Enhanced RTMP 2, "Enhanced Audio").
 
-use super::{FlvCodec, FlvContent, cut_off, four_cc, rest, unsupported};
-use crate::error::MediaError;
+use super::{FlvCodec, FlvContent, cut_off, four_cc, rest, unread, unread_four_cc, unsupported};
+use crate::{codec::Medium, error::MediaError};
 use bytes::Bytes;
 
 /// `SoundFormat` of MP3, of MP3 at 8 kHz, of AAC, and of a header with a FourCC.
@@ -26,7 +26,7 @@ pub(super) fn read(body: &Bytes) -> Result<Option<(FlvCodec, FlvContent)>, Media
         }
         MP3 | MP3_8K => content(body, FlvCodec::Mp3, FRAME, 1),
         EXTENDED => extended(body, first & 0xf),
-        other => Err(unsupported(format!("{} sound", name(other)))),
+        other => Err(unread(Medium::Audio, name(other), other)),
     }
 }
 
@@ -40,7 +40,7 @@ fn extended(body: &Bytes, packet: u8) -> Result<Option<(FlvCodec, FlvContent)>, 
     let codec = match &four_cc(body, 1)? {
         b"mp4a" => FlvCodec::Aac,
         b".mp3" => FlvCodec::Mp3,
-        other => return Err(unsupported(format!("{} sound", String::from_utf8_lossy(other).escape_debug()))),
+        other => return Err(unread_four_cc(Medium::Audio, *other)),
     };
     content(body, codec, packet, 5)
 }
@@ -57,14 +57,14 @@ fn content(body: &Bytes, codec: FlvCodec, packet: u8, at: usize) -> Result<Optio
 }
 
 /// Names of codecs (E.4.2.1).
-fn name(codec: u8) -> String {
-    match codec {
-        0 | 3 => "PCM".to_owned(),
-        1 => "ADPCM".to_owned(),
-        4..=6 => "Nellymoser".to_owned(),
-        7 => "G.711 A-law".to_owned(),
-        8 => "G.711 mu-law".to_owned(),
-        11 => "Speex".to_owned(),
-        other => format!("codec {other} of"),
-    }
+fn name(codec: u8) -> Option<&'static str> {
+    Some(match codec {
+        0 | 3 => "PCM",
+        1 => "ADPCM",
+        4..=6 => "Nellymoser",
+        7 => "G.711 A-law",
+        8 => "G.711 mu-law",
+        11 => "Speex",
+        _ => return None,
+    })
 }

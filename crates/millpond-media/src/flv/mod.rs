@@ -8,7 +8,7 @@ mod video;
 
 pub use codec::FlvCodec;
 
-use crate::error::MediaError;
+use crate::{boxes::FourCc, codec::Medium, error::MediaError};
 use bytes::Bytes;
 
 /// Path of errors.
@@ -87,6 +87,21 @@ fn rest(body: &Bytes, at: usize) -> Result<Bytes, MediaError> {
 
 fn cut_off(found: usize, expected: usize) -> MediaError {
     MediaError::truncated(PATH, 0, found as u64, expected as u64)
+}
+
+/// Returns the error for a codec with a known name, or with `number` alone.
+fn unread(medium: Medium, name: Option<&str>, number: u8) -> MediaError {
+    let of = if medium == Medium::Audio { "sound" } else { "pictures" };
+    match name {
+        Some(name) => unsupported(format!("{name} {of}")).of_codec(medium, name),
+        None => unsupported(format!("codec {number} of {of}")).of_codec(medium, format!("codec {number}")),
+    }
+}
+
+/// Returns the error for a codec with an unknown FourCC.
+fn unread_four_cc(medium: Medium, code: FourCc) -> MediaError {
+    let code = String::from_utf8_lossy(&code).escape_debug().to_string();
+    unread(medium, Some(&code), 0)
 }
 
 fn unsupported(what: impl Into<String>) -> MediaError {

@@ -1,7 +1,7 @@
 //! Bodies of video tags (Video File Format 10, E.4.3; Enhanced RTMP 2, "Enhanced Video").
 
-use super::{FlvCodec, FlvContent, cut_off, four_cc, rest, unsupported};
-use crate::error::MediaError;
+use super::{FlvCodec, FlvContent, cut_off, four_cc, rest, unread, unread_four_cc, unsupported};
+use crate::{codec::Medium, error::MediaError};
 use bytes::Bytes;
 
 /// Flag of a header with a FourCC.
@@ -37,7 +37,7 @@ pub(super) fn read(body: &Bytes) -> Result<Option<(FlvCodec, FlvContent)>, Media
     let codec = match low {
         AVC => FlvCodec::Avc,
         HEVC => FlvCodec::Hevc,
-        other => return Err(unsupported(format!("{} pictures", name(other)))),
+        other => return Err(unread(Medium::Video, name(other), other)),
     };
     let packet = *body.get(1).ok_or_else(|| cut_off(body.len(), 2))?;
     content(body, codec, packet, 2, is_key)
@@ -54,7 +54,7 @@ fn extended(body: &Bytes, packet: u8, is_key: bool) -> Result<Option<(FlvCodec, 
         b"avc1" => FlvCodec::Avc,
         b"hvc1" => FlvCodec::Hevc,
         b"av01" => FlvCodec::Av1,
-        other => return Err(unsupported(format!("{} pictures", String::from_utf8_lossy(other).escape_debug()))),
+        other => return Err(unread_four_cc(Medium::Video, *other)),
     };
     content(body, codec, packet, 5, is_key)
 }
@@ -90,12 +90,12 @@ fn content(
 }
 
 /// Names of codecs (E.4.3.1).
-fn name(codec: u8) -> String {
-    match codec {
-        2 => "Sorenson H.263".to_owned(),
-        3 => "Screen video".to_owned(),
-        4 | 5 => "On2 VP6".to_owned(),
-        6 => "Screen video 2".to_owned(),
-        other => format!("codec {other} of"),
-    }
+fn name(codec: u8) -> Option<&'static str> {
+    Some(match codec {
+        2 => "Sorenson H.263",
+        3 => "Screen video",
+        4 | 5 => "On2 VP6",
+        6 => "Screen video 2",
+        _ => return None,
+    })
 }

@@ -6,7 +6,7 @@ use crate::{
     error::MediaError,
     flv::FlvCodec,
     movie::{
-        Edit, Track,
+        Edit, SkippedTrack, Track,
         sample_table::{SampleTable, SampleTableBuilder, Slack},
     },
     mp4::sample_entries::StoredEntry,
@@ -194,19 +194,22 @@ impl Lane {
     }
 
     /// Returns the track in a presentation that begins at `base` milliseconds, and why it, or frames of it, are left out.
-    pub(super) fn finish(self, id: u32, base: i64) -> (Option<Track>, Vec<String>) {
+    pub(super) fn finish(self, id: u32, base: i64) -> (Option<Track>, Vec<SkippedTrack>) {
         let Self { entries, rate, table, first, refused, codec, captions, .. } = self;
-        let mut reasons: Vec<String> = refused.iter().map(MediaError::to_string).collect();
+        let left = |error: &MediaError| SkippedTrack::of_error(id, error);
+        let mut reasons: Vec<SkippedTrack> = refused.iter().map(left).collect();
         let samples = table.finish();
         let (Some(entries), Some((time, shown)), false) = (entries, first, samples.is_empty()) else {
             if let (None, Some(codec)) = (&refused, codec) {
                 let (found, expected) = (format!("no frames of {codec}"), "a configuration and frames");
-                reasons.push(MediaError::invalid(super::PATH, 0, found, expected).to_string());
+                reasons.push(left(&MediaError::invalid(super::PATH, 0, found, expected)));
             }
             return (None, reasons);
         };
         let (entry, descriptions, warnings) = entries.finish();
-        reasons.extend(warnings);
+        // Frames of one codec are played, so the track is not left out for the other.
+        reasons.iter_mut().for_each(|left| left.codec = None);
+        reasons.extend(warnings.into_iter().map(|why| SkippedTrack::new(id, why)));
         let Some(StoredEntry { codec, kind, sample_entry, .. }) = entry else { return (None, reasons) };
         let made = make::Made { codec, kind, sample_entry };
         let track = Track::live(id, made, rate, "und");

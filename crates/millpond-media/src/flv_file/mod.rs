@@ -187,12 +187,12 @@ impl Flv {
         for (id, lane) in lanes {
             let (track, left) = lane.finish(id, base);
             tracks.extend(track);
-            reasons.extend(left.into_iter().map(|reason| SkippedTrack { id, reason }));
+            reasons.extend(left);
         }
         if self.passed > MOST_PASSED {
             let found = format!("{} bytes without tags", self.passed);
             let error = MediaError::invalid(PATH, offset - self.passed, found, "a tag");
-            reasons.push(SkippedTrack { id: 0, reason: error.to_string() });
+            reasons.push(SkippedTrack::of_error(0, &error));
         }
         if tracks.is_empty() {
             let found = reasons.into_iter().map(|track| track.reason).collect();
@@ -207,7 +207,9 @@ impl Flv {
 /// Returns an error of a tag with the offset of the tag.
 fn at(error: MediaError, tag: u64) -> MediaError {
     match error {
-        MediaError::Unsupported { path, found, .. } => MediaError::Unsupported { path, offset: tag, found },
+        MediaError::Unsupported { path, found, codec, .. } => {
+            MediaError::Unsupported { path, offset: tag, found, codec }
+        }
         MediaError::Truncated { path, found, expected, .. } => {
             MediaError::Truncated { path, offset: tag, found, expected }
         }

@@ -4,7 +4,7 @@ use super::track_entry::{EntryKind, Picture, Sound, TrackEntry};
 use crate::{
     boxes::FourCc,
     codec::{
-        BlockEncoding, ByteOrder, Codec, MatroskaText, PcmCoding, TextForm, TrackKind,
+        BlockEncoding, ByteOrder, Codec, MatroskaText, Medium, PcmCoding, TextForm, TrackKind,
         make::{self, Made, Pictures},
     },
     error::MediaError,
@@ -93,17 +93,18 @@ pub(super) fn way(entry: &TrackEntry) -> Result<Way, MediaError> {
         }
         Ok(_) => {}
     }
-    let way = match &entry.kind {
-        EntryKind::Video(picture) => video(entry, picture),
-        EntryKind::Audio(sound) => audio(entry, sound),
-        EntryKind::Text => text(entry),
+    let (medium, way) = match &entry.kind {
+        EntryKind::Video(picture) => (Medium::Video, video(entry, picture)),
+        EntryKind::Audio(sound) => (Medium::Audio, audio(entry, sound)),
+        EntryKind::Text => (Medium::Text, text(entry)),
         EntryKind::Other(kind) => return Err(unsupported(format!("a track of type {kind}"))),
     };
     way.unwrap_or_else(|| {
         let id = &entry.codec_id;
         let name = NAMED.iter().find(|(prefix, _)| id.starts_with(prefix)).map(|(_, name)| *name);
         let id = id.escape_debug();
-        Err(unsupported(name.map_or_else(|| format!("codec {id}"), |name| format!("{name} ({id})"))))
+        let error = unsupported(name.map_or_else(|| format!("codec {id}"), |name| format!("{name} ({id})")));
+        Err(error.of_codec(medium, name.map_or_else(|| id.to_string(), str::to_owned)))
     })
 }
 

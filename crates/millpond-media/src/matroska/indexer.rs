@@ -118,8 +118,7 @@ impl MatroskaIndexer {
                         self.stage = Stage::Blocks(Box::new(Blocks::new(parts.0, self.work.clone())));
                     }
                     outliner::Step::Outlined(tracks, left, outline) => {
-                        let skipped =
-                            left.into_iter().map(|(id, error)| SkippedTrack { id, reason: error.to_string() });
+                        let skipped = left.into_iter().map(|(id, error)| SkippedTrack::of_error(id, &error));
                         let movie = movie(&parts.0.info, tracks, skipped.collect());
                         let outline: Option<Box<Outline>> = Some(outline);
                         let (chapters, artwork, tags) = (parts.0.chapters, parts.0.artwork, parts.0.tags);
@@ -194,8 +193,8 @@ impl Blocks {
             let alone = (lane.is_text() && !has_media).then(|| text_alone(lane.entry.offset));
             match lane.finish(id, base, &info) {
                 Ok((track, _)) if tracks.iter().all(|other| other.id != id) => tracks.push(track),
-                Ok(_) => skipped.push(SkippedTrack { id, reason: format!("track number {id} was used before") }),
-                Err(error) => skipped.push(SkippedTrack { id, reason: alone.unwrap_or(error).to_string() }),
+                Ok(_) => skipped.push(SkippedTrack::new(id, format!("track number {id} was used before"))),
+                Err(error) => skipped.push(SkippedTrack::of_error(id, &alone.unwrap_or(error))),
             }
         }
         tracks.sort_by_key(|track| track.kind == TrackKind::Text);

@@ -18,7 +18,8 @@ pub use stitched::Stitched;
 
 use crate::{
     budget::MOST_SKIPPED,
-    codec::{Codec, captions::CaptionChannels, make::Made},
+    codec::{Codec, UnreadCodec, captions::CaptionChannels, make::Made},
+    error::MediaError,
     movie::{
         artwork::Artwork, chapter::Chapter, descriptions::Descriptions, extraction::Extraction, outline::Outline,
         programme::FileProgramme, purpose::Purposes, sample_table::SampleTable, tags::Tags,
@@ -166,6 +167,25 @@ pub struct SkippedTrack {
     pub id: u32,
     /// One line: box path, offset, found value and expected value.
     pub reason: String,
+    /// The codec that is not read, where the whole track is left out for it.
+    pub codec: Option<UnreadCodec>,
+}
+
+impl SkippedTrack {
+    /// Creates an entry whose reason is no codec.
+    pub(crate) fn new(id: u32, reason: impl Into<String>) -> Self {
+        Self { id, reason: reason.into(), codec: None }
+    }
+
+    /// Creates the entry of a track that is left out for an error.
+    pub(crate) fn of_error(id: u32, error: &MediaError) -> Self {
+        Self { codec: error.unread_codec().cloned(), ..Self::new(id, error.to_string()) }
+    }
+
+    /// Bytes of memory that it takes.
+    fn bytes(&self) -> usize {
+        std::mem::size_of::<Self>() + self.reason.len() + self.codec.as_ref().map_or(0, |codec| codec.name.len())
+    }
 }
 
 impl Movie {
@@ -253,6 +273,6 @@ impl Movie {
             + self.tags.heap_bytes()
             + self.chapters.iter().map(Chapter::heap_bytes).sum::<usize>()
             + self.programmes.iter().map(FileProgramme::heap_bytes).sum::<usize>()
-            + self.skipped.iter().map(|s| std::mem::size_of::<SkippedTrack>() + s.reason.len()).sum::<usize>()
+            + self.skipped.iter().map(SkippedTrack::bytes).sum::<usize>()
     }
 }

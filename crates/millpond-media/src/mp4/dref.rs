@@ -45,7 +45,7 @@ pub fn write_alias(movie: &Movie, path: &str) -> Result<Vec<u8>, MediaError> {
 pub fn left_out(movie: &Movie) -> Vec<SkippedTrack> {
     let reason = |track: &Track| format!("an MP4 file has no form of its codec ({})", track.codec.name());
     let left = movie.tracks.iter().filter(|track| !has_entry(track));
-    left.map(|track| SkippedTrack { id: track.id, reason: reason(track) }).collect()
+    left.map(|track| SkippedTrack::new(track.id, reason(track))).collect()
 }
 
 /// Whether a track has a sample entry. Text of Matroska has none.

@@ -137,7 +137,7 @@ impl MovieDraft {
             match tkhd.and_then(|tkhd| draft.track(moov, &trak, tkhd)) {
                 Ok(track) => draft.tracks.push(track),
                 Err(error @ MediaError::Work { .. }) => return Err(error),
-                Err(error) => draft.skip(id, error.to_string()),
+                Err(error) => draft.leave(SkippedTrack::of_error(id, &error)),
             }
         }
         Ok(draft)
@@ -161,10 +161,13 @@ impl MovieDraft {
 
     /// Records why a track, or a part of it, is left out, up to the limit of reasons.
     pub(crate) fn skip(&mut self, id: u32, reason: String) {
-        if self.skipped.len() >= MOST_SKIPPED {
-            return;
+        self.leave(SkippedTrack::new(id, reason));
+    }
+
+    fn leave(&mut self, track: SkippedTrack) {
+        if self.skipped.len() < MOST_SKIPPED {
+            self.skipped.push(track);
         }
-        self.skipped.push(SkippedTrack { id, reason });
     }
 
     /// Returns the movie, or an error where no track has a sample.

@@ -199,7 +199,7 @@ fn movie(mut track: Track, shown: Option<(i64, i64)>, reasons: Vec<String>) -> M
         track.edits = vec![Edit { duration, media_time: Some(start) }];
     }
     let timescale: Timescale = track.timescale;
-    let skipped = reasons.into_iter().map(|reason| SkippedTrack { id: track.id, reason }).collect();
+    let skipped = reasons.into_iter().map(|reason| SkippedTrack::new(track.id, reason)).collect();
     Movie { duration, ..Movie::of_tracks(timescale, vec![track], skipped) }
 }
 

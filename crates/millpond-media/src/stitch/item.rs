@@ -125,7 +125,7 @@ impl<'a> Shown<'a> {
         let movie = &self.item.movie;
         let named = |track: &Track, what: &str| {
             let reason = format!("item {} ({}): {what} not stitched", self.place + 1, self.item.label);
-            SkippedTrack { id: track.id, reason }
+            SkippedTrack::new(track.id, reason)
         };
         let others = movie.tracks.iter().filter(|track| !is_chosen(track)).map(|track| {
             named(track, if track.kind == TrackKind::Text { "subtitles are" } else { "a second video is" })

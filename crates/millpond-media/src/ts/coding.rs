@@ -1,7 +1,7 @@
 //! Codings of elementary streams, by stream type and descriptors.
 
 use super::descriptor;
-use crate::codec::StreamForm;
+use crate::codec::{Medium, StreamForm};
 use std::fmt;
 
 /// Tags of descriptors that name the coding of private data (ETSI EN 300 468 6.1).
@@ -13,6 +13,22 @@ mod tag {
     pub(super) const DTS: u8 = 0x7b;
     pub(super) const EXTENSION: u8 = 0x7f;
 }
+
+/// Names of codings of sound that are not supported.
+const UNREAD_SOUND: [&str; 7] = [
+    "AC-4",
+    "DTS",
+    "E-AC-3 of Blu-ray",
+    "MPEG-4 audio without sync words",
+    "MPEG-H 3D audio",
+    "SMPTE 302M PCM",
+    "TrueHD",
+];
+/// Names of codings of pictures that are not supported.
+const UNREAD_PICTURES: [&str; 9] =
+    ["AV1", "Dirac", "JPEG 2000", "JPEG XS", "MPEG-1 video", "MPEG-2 video", "MPEG-4 video", "VC-1", "VVC"];
+/// Names of codings of text that are not supported.
+const UNREAD_TEXT: [&str; 2] = ["DVB subtitles", "teletext"];
 
 /// Extension tag of ffmpeg's and others' Opus descriptor, which states the channels.
 const OPUS_EXTENSION: u8 = 0x80;
@@ -131,6 +147,18 @@ impl StreamCoding {
         }
     }
 
+    /// Returns the medium of a coding that is not supported; `None` for supported ones, and for other data than media.
+    pub(crate) fn unread_medium(self) -> Option<Medium> {
+        let Self::Other(name) = self else { return None };
+        let is_any = |names: &[&str]| names.contains(&name);
+        match () {
+            () if is_any(&UNREAD_SOUND) => Some(Medium::Audio),
+            () if is_any(&UNREAD_PICTURES) => Some(Medium::Video),
+            () if is_any(&UNREAD_TEXT) => Some(Medium::Text),
+            () => None,
+        }
+    }
+
     /// Whether the stream has pictures.
     #[must_use]
     pub fn is_video(self) -> bool {
@@ -182,5 +210,28 @@ fn name(stream_type: u8) -> &'static str {
         0xd2 => "Dirac",
         0xea => "VC-1",
         _ => "an unknown stream type",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_media_are_names_of_codings() {
+        let types = (0..=u8::MAX).map(|stream_type| StreamCoding::of(stream_type, &[], &[]));
+        let registered = [*b"AC-4", *b"AV01", *b"BSSD", *b"DTS1"].map(|code| [&[5, 4][..], &code].concat());
+        let private = registered.iter().map(Vec::as_slice).chain([&[0x56, 0][..], &[0x59, 0]]);
+        let codings: Vec<_> = types.chain(private.map(|own| StreamCoding::of(6, own, &[]))).collect();
+        for (names, medium) in
+            [(&UNREAD_SOUND[..], Medium::Audio), (&UNREAD_PICTURES, Medium::Video), (&UNREAD_TEXT, Medium::Text)]
+        {
+            for name in names {
+                let coding = codings.iter().find(|coding| coding.name() == *name);
+                assert_eq!(coding.and_then(|coding| coding.unread_medium()), Some(medium), "{name}");
+            }
+        }
+        assert_eq!(StreamCoding::Adts.unread_medium(), None);
+        assert_eq!(StreamCoding::Other("private data").unread_medium(), None);
     }
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     codec::{
-        Codec, TrackKind,
+        Codec, Medium, TrackKind,
         audio::opus,
         captions::{CaptionChannels, CaptionSearch},
         nal::NalSyntax,
@@ -248,7 +248,9 @@ impl Lane {
     /// No frame of it can be played.
     pub(super) fn finish(mut self) -> Result<Read, MediaError> {
         let why = |found: &str| MediaError::invalid("the stream", 0, found, "frames that can be played");
-        let unsupported = self.unsupported.map(|what| MediaError::unsupported("the stream", 0, what));
+        let medium = if self.is_video() { Medium::Video } else { Medium::Audio };
+        let unread = |what| MediaError::unsupported("the stream", 0, what).of_codec(medium, self.input.coding().name());
+        let unsupported = self.unsupported.map(unread);
         let reason = self.entries.take_reason();
         let played = Played::of(self.parts.finish());
         let main = played.main_parts();

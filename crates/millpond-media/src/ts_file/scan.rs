@@ -144,10 +144,10 @@ impl Scan {
             let id = lane.id();
             match lane.finish() {
                 Ok(track) => {
-                    self.left.extend(track.reasons.iter().map(|why| SkippedTrack { id, reason: named(id, why) }));
+                    self.left.extend(track.reasons.iter().map(|why| SkippedTrack::new(id, named(id, why))));
                     read.push(track);
                 }
-                Err(error) => self.left.push(SkippedTrack { id, reason: named(id, &error) }),
+                Err(error) => self.left.push(left_out(id, &error)),
             }
         }
         if read.is_empty() {
@@ -241,7 +241,7 @@ impl Scan {
                 TsEvent::Programmes(programmes) => {
                     if programmes.iter().all(|programme| programme.number != self.programme) {
                         let (id, reason) = (0, format!("programme {} ends at byte {}", self.programme, self.at));
-                        self.leave(SkippedTrack { id, reason });
+                        self.leave(SkippedTrack::new(id, reason));
                     }
                 }
                 TsEvent::Fault(fault) if fault.kind == TsFaultKind::Scrambled => {
@@ -292,8 +292,12 @@ impl Scan {
                 coding if coding.form().is_some() => format!("{coding}, beyond the {MOST_LANES} streams that are read"),
                 coding => coding.to_string(),
             };
-            let reason = named(u32::from(pid), &MediaError::unsupported("the stream", 0, what));
-            self.leave(SkippedTrack { id: u32::from(pid), reason });
+            let error = MediaError::unsupported("the stream", 0, what);
+            let error = match coding.unread_medium() {
+                Some(medium) => error.of_codec(medium, coding.name()),
+                None => error,
+            };
+            self.leave(left_out(pid.into(), &error));
         }
     }
 
@@ -302,6 +306,11 @@ impl Scan {
             self.left.push(left);
         }
     }
+}
+
+/// Returns the entry of a stream that is left out.
+fn left_out(id: u32, error: &MediaError) -> SkippedTrack {
+    SkippedTrack { reason: named(id, error), ..SkippedTrack::of_error(id, error) }
 }
 
 /// Returns a reason with the PID that it is about.

@@ -124,10 +124,8 @@ impl Survey {
         let others = (1..).zip(&self.programmes).filter(|(_, p)| p.number != chosen && !can_play(&p.number));
         let named = others.map(|(place, Programme { number, map_pid })| {
             let streams = self.maps.get(number).map_or_else(|| "without a map".to_owned(), codings);
-            SkippedTrack {
-                id: u32::from(*map_pid),
-                reason: format!("programme {place} of {count}, number {number}: {streams}"),
-            }
+            let reason = format!("programme {place} of {count}, number {number}: {streams}");
+            SkippedTrack::new(u32::from(*map_pid), reason)
         });
         named.collect()
     }

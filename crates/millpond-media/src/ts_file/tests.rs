@@ -12,8 +12,8 @@ use super::{
     survey::Survey,
 };
 use crate::{
-    Codec, Extraction, Indexer, MediaError, Movie, SkippedTrack, Step, Work, fixture::hex, index_bytes, ts::mux::Mux,
-    units::ByteRange,
+    Codec, Extraction, Indexer, MediaError, Medium, Movie, SkippedTrack, Step, UnreadCodec, Work, fixture::hex,
+    index_bytes, ts::mux::Mux, units::ByteRange,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -351,7 +351,7 @@ fn parameter_sets_may_change_and_short_clips_of_another_size_are_left_out() {
     let descriptions = track.descriptions.as_deref().expect("descriptions");
     let places: Vec<_> = [0, 4, 5, 9, 10, 19].into_iter().map(|index| descriptions.place(index)).collect();
     assert_eq!((descriptions.entries().len(), places), (2, vec![0, 0, 1, 1, 0, 0]));
-    let [SkippedTrack { id, reason }] = &found.movie.skipped[..] else { panic!("{:?}", found.movie.skipped) };
+    let [SkippedTrack { id, reason, .. }] = &found.movie.skipped[..] else { panic!("{:?}", found.movie.skipped) };
     assert_eq!(*id, u32::from(PICTURES));
     assert!(reason.contains("left out") && reason.contains("320x180"), "{reason}");
     assert_extracts(&object, &found);
@@ -382,6 +382,9 @@ fn the_first_programme_with_pictures_is_read_and_others_are_named() {
     };
     let owned = |all: &[(u32, &str)]| sorted(all.iter().map(|(id, reason)| (*id, (*reason).to_owned())).collect());
     assert_eq!(owned(&reasons), owned(&expected));
+    let codec = |id: u32| movie.skipped.iter().find(|skipped| skipped.id == id).unwrap().codec.as_ref();
+    assert_eq!(codec(0x301), Some(&UnreadCodec { medium: Medium::Text, name: "teletext".to_owned() }));
+    assert_eq!((codec(0x101), codec(0x1002)), (None, None), "their codecs can be read");
 }
 
 /// An element of LATM with LOAS sync. With `config`, it has `StreamMuxConfig` of AAC-LC, 48 kHz, stereo: the six bytes that ffmpeg

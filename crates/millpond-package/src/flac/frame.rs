@@ -32,6 +32,11 @@ enum Coupling {
 }
 
 impl FlacEncoder {
+    /// Returns the most bytes of a frame of `samples` per channel.
+    pub(crate) fn most_bytes(&self, samples: u32) -> u64 {
+        self.stream.most_bytes(samples.into())
+    }
+
     pub(crate) fn new(stream: FlacStream) -> Self {
         let signals = match stream.channels {
             2 => 4,

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     ObjectIndex, PackageError,
     flac::{FlacEncoder, Numbering, values},
-    plan::{ObjectRange, Plan, Rewrite, reads},
+    plan::{ObjectRange, Plan, Rewrite, RewriteJob, reads},
     presentation::{
         flac_track::{FlacForm, FlacTrack, SegmentBlocks},
         track::MediaTrack,
@@ -25,6 +25,10 @@ use millpond_media::{codec::PcmCoding, units::ByteRange};
 
 /// Most bytes of a read of several access units.
 const MOST_READ: u64 = 64 << 10;
+/// Most bytes of the boxes before the frames, without the rows of `trun`.
+const HEAD: u64 = 256;
+/// Bytes of a row of `trun`: duration and size.
+const ROW: u64 = 8;
 
 /// Returns segment `number` (from 1) of a track; `None` where there is no such segment, and where its access units are loaded.
 pub(super) fn segment(media: &MediaTrack, flac: &FlacTrack, number: u32) -> Option<Plan> {
@@ -255,8 +259,9 @@ impl Rewrite for Encoding {
         Ok(())
     }
 
-    fn job_reads(&self) -> Option<&[ObjectRange]> {
-        Some(&self.reads)
+    fn job(&self) -> Option<RewriteJob> {
+        let frames = self.lengths.iter().map(|length| self.encoder.most_bytes(*length) + ROW);
+        Some(RewriteJob { reads: self.reads.clone(), most_bytes: frames.fold(HEAD, u64::saturating_add) })
     }
 }
 
@@ -319,7 +324,7 @@ mod tests {
     /// Makes a segment of an object's bytes.
     fn run(plan: Plan, object: &[u8]) -> Vec<u8> {
         let Plan::Rewrite(mut rewrite) = plan else { panic!("not a rewriting plan") };
-        assert!(rewrite.len().is_none() && rewrite.job_reads().is_some_and(|reads| !reads.is_empty()));
+        assert!(rewrite.len().is_none() && rewrite.job().is_some_and(|job| !job.reads.is_empty()));
         let covering = rewrite.covering();
         let mut out = Vec::new();
         while let Some(ObjectRange { object: index, range }) = rewrite.next_read() {
@@ -515,9 +520,30 @@ mod tests {
             _ => panic!("no segment"),
         };
         let bytes = |read: &ObjectRange| object[read.range.start as usize..read.range.end as usize].to_vec();
-        let input: Vec<u8> = rewrite().job_reads().unwrap().iter().flat_map(bytes).collect();
+        let input: Vec<u8> = rewrite().job().unwrap().reads.iter().flat_map(bytes).collect();
         assert!(made(rewrite(), &input).unwrap() == run(segment(&p, a, 1).unwrap(), &object));
         assert!(matches!(made(rewrite(), &input[1..]), Err(PackageError::Call { .. })));
+    }
+
+    /// Noise can't be compressed. The last frame is short.
+    #[test]
+    fn the_most_bytes_of_a_segment_are_known_before_it_is_made() {
+        let mut state = 1_u32;
+        let mut noise = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) as i16
+        };
+        for frames in [1, 4095, 4097, 100_000] {
+            let values: Vec<i16> = (0..2 * frames).map(|_| noise()).collect();
+            let p = presentation(vec![movie(vec![pcm(frames, 0, Vec::new())])]);
+            let Some(Plan::Rewrite(rewrite)) = segment(&p, p.track("a1").unwrap(), 1) else { panic!("no segment") };
+            let job = rewrite.job().unwrap();
+            let read: u64 = job.reads.iter().map(|read| read.range.len()).sum();
+            let made = run(Plan::Rewrite(rewrite), &object(&values, 0)).len() as u64;
+            assert!((read..=job.most_bytes).contains(&made), "{frames}: {made} bytes, {read} read, {job:?}");
+            let slack = job.most_bytes - made;
+            assert!(slack < HEAD + 64 * (read / (4 * 4096) + 1), "{frames}: {slack} bytes less");
+        }
     }
 
     #[test]

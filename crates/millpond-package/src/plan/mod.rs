@@ -86,13 +86,22 @@ pub trait Rewrite: Send {
     /// # Errors
     /// As `push`.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), PackageError>;
-    /// Returns all reads of a body that takes a processor milliseconds to make, in order. Such a body is a job, for [`made`].
-    fn job_reads(&self) -> Option<&[ObjectRange]> {
+    /// Returns the job of a body that takes a processor milliseconds to make, for [`made`].
+    fn job(&self) -> Option<RewriteJob> {
         None
     }
 }
 
-/// Makes a whole body of the bytes of its [reads](Rewrite::job_reads), one behind the other.
+/// A body that is made as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RewriteJob {
+    /// All reads, in order.
+    pub reads: Vec<ObjectRange>,
+    /// Most bytes that the body can have.
+    pub most_bytes: u64,
+}
+
+/// Makes a whole body of the bytes of its [reads](RewriteJob::reads), one behind the other.
 ///
 /// # Errors
 /// Other bytes than those of the reads, or bytes that contradict the index.

@@ -153,6 +153,19 @@ mod tests {
         assert!(whole.is_final("v1", 1) && whole.is_final("v1", 99) && !whole.is_so_far());
     }
 
+    /// Replies with segments of a beginning must not live as long in caches as those with segments of a whole file.
+    #[test]
+    fn later_reordering_changes_earlier_segments_of_the_same_name() {
+        let mut pictures = reordered(25 * 17, 25, 900);
+        let sound = frames(1400);
+        pictures.iter_mut().for_each(|picture| picture.composition = 0);
+        let begin = film(&pictures, &sound[..800]).so_far().unwrap();
+        pictures.extend(reordered(25 * 13, 25, 900));
+        let whole = film(&pictures, &sound);
+        let of = |film: &Presentation| fragment(film, film.track("v1").unwrap(), 1);
+        assert!(begin.is_final("v1", 1) && of(&begin) != of(&whole));
+    }
+
     #[test]
     fn playlists_are_events_without_an_end() {
         let pictures = reordered(25 * 30, 25, 900);

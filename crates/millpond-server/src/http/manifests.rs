@@ -42,7 +42,7 @@ const LIST: &[Setting<ManifestSettings>] = &[
         default: "auto",
         help: "Captions within pictures (CEA-608, CEA-708) that HLS and DASH manifests announce, such as \"CC1=en,CC3=es\" \
                or \"SERVICE1=en\". auto announces those that are found: in transport stream files, in live streams, and in \
-               pictures that the indexes of Matroska and FLV files read; off says that there are none",
+               pictures that the indexes of Matroska, FLV and AVI files read; off says that there are none",
         applied: At::Reload,
         apply: |manifests, text| captions(text).map(|v| manifests.captions = v),
         show: |manifests| Some(manifests.captions.to_string()),

@@ -1,6 +1,9 @@
 //! `AudioSpecificConfig` (ISO/IEC 14496-3 1.6.2.1).
 
-use crate::{codec::fields::FieldReader, error::MediaError};
+use crate::{
+    codec::{Medium, fields::FieldReader},
+    error::MediaError,
+};
 use std::ops::RangeInclusive;
 
 /// Audio object types (ISO/IEC 14496-3 table 1.17).
@@ -88,7 +91,10 @@ impl AudioSpecificConfig {
             1..=4 | ER_AAC_LC | ER_AAC_LD => config.general_audio(fields)?,
             ER_AAC_ELD => config.frame_length = if fields.flag()? { 480 } else { 512 },
             USAC => config.usac(fields)?,
-            other => return Err(fields.unsupported(format!("MPEG-4 audio object type {other}"))),
+            other => {
+                let name = format!("MPEG-4 audio object type {other}");
+                return Err(fields.unsupported(&*name).of_codec(Medium::Audio, name));
+            }
         }
         if !hierarchical && matches!(config.object_type, 1..=4 | ER_AAC_LC) {
             // The rest is an optional extension, so errors in it are ignored.

@@ -2,7 +2,7 @@
 
 use crate::{
     codec::{
-        SampleEntry,
+        Medium, SampleEntry,
         audio::{aac, asc, mpeg_audio, sound::Sound},
         fields::FieldReader,
     },
@@ -38,21 +38,27 @@ pub(in crate::codec) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, Medi
             _ => aac::entry(sound, &config, &esds),
         },
         0x69 | 0x6b => Ok(mpeg_audio::entry(sound)),
-        other => Err(esds.unsupported(format!("object type {other:#04x}{}", object_type_name(other)))),
+        other => {
+            let code = format!("object type {other:#04x}");
+            Err(match object_type_name(other) {
+                Some(name) => esds.unsupported(format!("{code} ({name})")).of_codec(Medium::Audio, name),
+                None => esds.unsupported(&*code).of_codec(Medium::Audio, code),
+            })
+        }
     }
 }
 
 /// Returns the usual name of an object type (list of the registration authority).
-fn object_type_name(object_type: u8) -> &'static str {
-    match object_type {
-        0xa5 => " (AC-3 in mp4a)",
-        0xa6 => " (E-AC-3 in mp4a)",
-        0xa9..=0xac | 0xb2 => " (DTS)",
-        0xad => " (Opus in mp4a)",
-        0xdd => " (Vorbis)",
-        0xe1 => " (QCELP)",
-        _ => "",
-    }
+fn object_type_name(object_type: u8) -> Option<&'static str> {
+    Some(match object_type {
+        0xa5 => "AC-3 in mp4a",
+        0xa6 => "E-AC-3 in mp4a",
+        0xa9..=0xac | 0xb2 => "DTS",
+        0xad => "Opus in mp4a",
+        0xdd => "Vorbis",
+        0xe1 => "QCELP",
+        _ => return None,
+    })
 }
 
 fn es_descriptor<'a, 'p>(fields: &mut FieldReader<'a, 'p>) -> Result<DecoderConfig<'a, 'p>, MediaError> {

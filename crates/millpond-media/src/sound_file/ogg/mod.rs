@@ -124,7 +124,7 @@ impl Ogg {
             tags = tags.or(stream.take_tags());
             match stream.finish(id, clock) {
                 Some(Ok(track)) => tracks.push(track),
-                Some(Err(error)) => skipped.push(SkippedTrack { id, reason: error.to_string() }),
+                Some(Err(error)) => skipped.push(SkippedTrack::of_error(id, &error)),
                 None => {}
             }
         }
@@ -135,12 +135,12 @@ impl Ogg {
         }
         if let Some(at) = self.chained {
             let error = MediaError::unsupported(PATH, at, "a further link of chained streams");
-            skipped.push(SkippedTrack { id: 0, reason: error.to_string() });
+            skipped.push(SkippedTrack::of_error(0, &error));
         }
         if self.passed > MOST_PASSED {
             let found = format!("{} bytes without pages", self.passed);
             let error = MediaError::invalid(PATH, 0, found, "pages up to the end");
-            skipped.push(SkippedTrack { id: 0, reason: error.to_string() });
+            skipped.push(SkippedTrack::of_error(0, &error));
         }
         let movie = Movie { cut_short: self.is_cut_short, tags, ..Movie::of_tracks(clock, tracks, skipped) };
         Ok(Progress::Done(Box::new(movie)))

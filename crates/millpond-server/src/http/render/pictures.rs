@@ -140,7 +140,7 @@ impl Making {
             Some(Image::Sheet) => self.sheet(profile.track, profile.number).await,
             Some(Image::Picture) => {
                 let track = self.track(profile.track)?;
-                let picture = self.picture(track, profile.number, single(track)).await?;
+                let picture = self.picture(track, profile.number, single(track), |picture| picture).await?;
                 self.coded(picture).await
             }
             Some(Image::Poster) => self.poster(profile.track).await,
@@ -153,15 +153,15 @@ impl Making {
         let (thumbnails, track) = (resource::of_track(&self.asset, name)?, self.track(name)?);
         let (mut best, mut failed) = (None, None);
         for number in thumbnails.posters() {
-            let picture = match self.picture(track, number, single(track)).await {
-                Ok(picture) => picture,
+            let judge = |picture: Picture| (picture.variance(), picture);
+            let (variance, picture) = match self.picture(track, number, single(track), judge).await {
+                Ok(judged) => judged,
                 Err(error @ AnswerError::Library(LibraryError::NoResource { .. })) => {
                     failed.get_or_insert(error);
                     continue;
                 }
                 Err(error) => return Err(error),
             };
-            let variance = picture.variance();
             if best.as_ref().is_none_or(|(most, _)| variance > *most) {
                 best = Some((variance, picture));
             }
@@ -190,7 +190,7 @@ impl Making {
             let shown = match known {
                 Some((_, shown)) => Some(shown),
                 // One that can't be decoded stays black.
-                None => match self.picture(track, picture, size).await {
+                None => match self.picture(track, picture, size, |picture| picture).await {
                     Ok(shown) => Some(shown),
                     Err(AnswerError::Library(LibraryError::NoResource { .. })) => None,
                     Err(error) => return Err(error),
@@ -204,8 +204,14 @@ impl Making {
         self.coded(sheet).await
     }
 
-    /// Decodes key frame `number` of a track, in a size.
-    async fn picture(&self, track: &PresentedTrack, number: u32, size: Size) -> Result<Picture, AnswerError> {
+    /// Decodes key frame `number` of a track, in a size. Returns what `with` makes of the picture in the same job.
+    async fn picture<T: Send + 'static>(
+        &self,
+        track: &PresentedTrack,
+        number: u32,
+        size: Size,
+        with: fn(Picture) -> T,
+    ) -> Result<T, AnswerError> {
         let none = || self.none(format!("no picture {number} in track {}", track.name()));
         let frame = thumbnails::key_frame(track, number).ok_or_else(none)?;
         let KeyFrame { place: frame, codec } = frame;
@@ -228,7 +234,7 @@ impl Making {
         let read = self.store.read_all(object, frame.range.start..frame.range.end).await;
         let bytes = read.map_err(LibraryError::from)?;
         let coded = CodedPicture { config, bytes, orientation, size, coded_size: (width, height) };
-        let decode = move || coded.decode();
+        let decode = move || coded.decode().map(with);
         let decoded = self.library.pool().run_kind(JobKind::Picture, &Work::unlimited(), decode).await;
         decoded.map_err(|error| self.refused(error))?.map_err(|error| {
             tracing::debug!(asset = %self.asset.path, number, %error, "no thumbnail");

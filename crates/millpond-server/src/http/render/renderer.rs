@@ -16,7 +16,7 @@ use millpond_http::body::{Body, BodyError};
 use millpond_media::Work;
 use millpond_package::{
     TrackFilter,
-    plan::{self, Plan, PlanItem, Rewrite},
+    plan::{self, Plan, PlanItem, Rewrite, RewriteJob},
 };
 use millpond_store::{Cache, SingleFlight, Store};
 use millpond_stream::NewestKeyFrame;
@@ -154,9 +154,10 @@ impl Renderer {
         let body = match self.run(asset, resource, filter).await? {
             Output::Text(text) => return Ok(Body::bytes(Bytes::from(text))),
             Output::Bytes(bytes) => return Ok(Body::bytes(bytes)),
-            Output::Plan(Plan::Rewrite(rewrite)) if rewrite.job_reads().is_some() => {
-                return self.rewritten(asset, resource, rewrite).await;
-            }
+            Output::Plan(Plan::Rewrite(rewrite)) => match rewrite.job() {
+                Some(job) => return self.rewritten(asset, rewrite, job).await,
+                None => Body::plan(&self.store, &asset.objects, Plan::Rewrite(rewrite)),
+            },
             Output::Plan(plan) => Body::plan(&self.store, &asset.objects, plan),
         };
         if body.len().is_some() { Ok(body) } else { self.collect(asset, resource, body).await }
@@ -207,30 +208,41 @@ impl Renderer {
     async fn rewritten(
         &self,
         asset: &Arc<Asset>,
-        resource: &Resource,
         rewrite: Box<dyn Rewrite>,
+        RewriteJob { reads, most_bytes }: RewriteJob,
     ) -> Result<Body, AnswerError> {
-        let reads = rewrite.job_reads().unwrap_or_default().iter().copied().map(PlanItem::Object).collect();
-        let input = Body::plan(&self.store, &asset.objects, Plan::Items(reads));
-        let (read, counts) = (input.len().unwrap_or(0), input.read_counts());
-        let limit = self.most_collected(resource, read);
+        let limit = self.most_in_memory();
+        if most_bytes > limit {
+            let what = format!("the segment may have {most_bytes} bytes, expected at most {limit}");
+            return Err(resource::no_resource(asset, what).into());
+        }
+        let read = reads.iter().map(|read| read.range.len()).fold(0, u64::saturating_add);
         let refused = |error| refused(asset, error);
-        let _charge = self.library.pool().charge(read + limit + ENCODER).await.map_err(refused)?;
+        // A buffer that grows takes up to twice its bytes.
+        let memory = read.saturating_add(most_bytes.saturating_mul(2)).saturating_add(ENCODER);
+        let _charge = self.library.pool().charge(memory).await.map_err(refused)?;
+        let reads = reads.into_iter().map(PlanItem::Object).collect();
+        let input = Body::plan(&self.store, &asset.objects, Plan::Items(reads));
+        let counts = input.read_counts();
         let of_body = |error| AnswerError::of_body(&asset.path, error);
-        let bytes = input.collect(read as usize).await.map_err(of_body)?.unwrap_or_default();
+        let Some(bytes) = input.collect(read as usize).await.map_err(of_body)? else {
+            return Err(too_long(asset, read));
+        };
         let job = move || plan::made(rewrite, &bytes);
         let made = self.library.pool().run(&Work::unlimited(), job).await.map_err(refused)?;
         let made = made.map_err(|error| of_body(error.into()))?;
-        if made.len() as u64 > limit {
-            return Err(resource::no_resource(asset, format!("the segment has more than {limit} bytes")).into());
-        }
         Ok(Body::bytes(made.into()).with_counts(counts).laborious())
     }
 
     /// Returns the most bytes of a body that is made in memory from `reads` bytes.
     fn most_collected(&self, resource: &Resource, reads: u64) -> u64 {
-        let most = COLLECTED_MOST.min(self.store.memory().budget() / COLLECTED_SHARE);
-        reads.saturating_mul(resource::profile(resource).growth()).saturating_add(64 << 10).min(most)
+        let grown = reads.saturating_mul(resource::profile(resource).growth()).saturating_add(64 << 10);
+        grown.min(self.most_in_memory())
+    }
+
+    /// Returns the most bytes of any body that is made in memory.
+    fn most_in_memory(&self) -> u64 {
+        COLLECTED_MOST.min(self.store.memory().budget() / COLLECTED_SHARE)
     }
 
     /// Makes a whole body in memory, to learn its length.
@@ -241,10 +253,15 @@ impl Renderer {
         let counts = body.read_counts();
         match body.collect(limit as usize).await {
             Ok(Some(bytes)) => Ok(Body::bytes(bytes).with_counts(counts).laborious()),
-            Ok(None) => Err(resource::no_resource(asset, format!("the segment has more than {limit} bytes")).into()),
+            Ok(None) => Err(too_long(asset, limit)),
             Err(error) => Err(AnswerError::of_body(&asset.path, error)),
         }
     }
+}
+
+/// Returns the error of a body of more than `limit` bytes.
+fn too_long(asset: &Asset, limit: u64) -> AnswerError {
+    resource::no_resource(asset, format!("the segment has more than {limit} bytes")).into()
 }
 
 /// Returns the error of work that the worker pool refuses.

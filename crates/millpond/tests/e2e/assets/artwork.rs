@@ -2,7 +2,7 @@
 //! ffprobe judges the images.
 
 use crate::{
-    live::publish,
+    live::{publish, rtsp},
     support::{
         self, Response, Server, clips,
         origins::{self, Kind, Stack},
@@ -238,10 +238,39 @@ fn running_streams_have_snapshots_that_move() {
         }
         std::thread::sleep(Duration::from_millis(200));
     }
-    // Nobody watches: snapshots keep no stream running.
     drop(publisher);
     while server.get("live/cam/snapshot.jpg").status == 200 {
         assert!(began.elapsed() < Duration::from_secs(120), "{}", server.log_text());
         std::thread::sleep(Duration::from_millis(200));
     }
+}
+
+/// The camera is another server, which counts the sessions that play from it.
+#[test]
+fn snapshots_start_no_camera_and_keep_none_running() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let (camera, server) = rtsp::servers();
+    let path = format!("cams/{}", rtsp::CLIP);
+    let snapshot = || server.get(&format!("{path}/snapshot.jpg")).status;
+    let playing = || camera.metric("millpond_rtsp_playing", "");
+    assert_eq!((snapshot(), playing()), (404, 0.0), "a snapshot starts no camera");
+    let mut viewer = rtsp::watch(&server, &path);
+    viewer.receive(|packets| packets.len() > 100);
+    let began = Instant::now();
+    while snapshot() != 200 {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", server.log_text());
+        viewer.receive(|packets| packets.len() > 100);
+    }
+    assert_eq!(playing(), 1.0);
+    drop(viewer);
+    // Snapshots are requested without a pause until the camera is left.
+    let left = Instant::now();
+    while playing() > 0.0 {
+        assert!(left.elapsed() < Duration::from_secs(30), "the camera still plays: {}", server.log_text());
+        snapshot();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!((snapshot(), playing()), (404, 0.0), "nothing begins again");
 }

@@ -392,6 +392,32 @@ fn a_second_camera_is_no_rung_and_a_ladder_of_one_file_stays_one() {
     assert_eq!((ladder, variants(&server, "ladder.mp4")), (vec![false, false], 2));
 }
 
+/// The page names the codecs of sound that is left out, without reading sentences.
+#[test]
+fn codecs_that_are_not_read_are_described() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let coded = "-t 2 -strict -2 -c:v libx264 -pix_fmt yuv420p -ar 48000 -ac 2";
+    let server = Server::start(&[root.path().to_str().unwrap()]);
+    let of = |track: u32, codec: &str| serde_json::json!({ "track": track, "kind": "audio", "codec": codec });
+    for (name, args, expected) in [
+        ("dts.mkv", "V S -c:a dca", vec![of(2, "DTS")]),
+        ("dts.mp4", "V S -c:a dca", vec![of(2, "DTS")]),
+        ("dts.ts", "V S -c:a dca", vec![of(257, "DTS")]),
+        ("true.mkv", "V S -map 0 -map 1 -map 1 -c:a:0 truehd -c:a:1 aac", vec![of(2, "Dolby TrueHD")]),
+        ("windows.avi", "V S -bf 0 -c:a wmav2", vec![of(2, "Windows Media Audio")]),
+        ("adpcm.flv", "V S -ar 44100 -c:a adpcm_swf", vec![of(2, "ADPCM")]),
+        ("plain.mkv", "V S -c:a aac", vec![]),
+    ] {
+        let (inputs, codecs) = args.split_at("V S".len());
+        clips::make(&root.path().join(name), &format!("{inputs} {coded}{codecs}"));
+        let asset = json(&server.get(&format!(".millpond/asset?path={name}")));
+        assert_eq!(asset["left-out"], Value::from(expected), "{name}: {asset}");
+    }
+}
+
 fn what_probe_accepts_is_served(kind: Kind) {
     const NAMES: &[&str] = &[
         "a.3gp", "a.3g2", "a.f4v", "a.m4v", "a.mov", "a.qt", "a.m4a", "a.m4b", "a.M4V", "a.lrv", "a.avi", "a.bin",

@@ -1,6 +1,6 @@
 //! PCM and G.711 become FLAC in HLS and DASH, without a change of a value.
 
-use crate::support::{Server, clips, get};
+use crate::support::{self, Server, clips, get};
 use serde_json::Value;
 use std::process::Command;
 
@@ -126,6 +126,22 @@ fn segments_have_a_length_ranges_and_the_same_bytes_each_time() {
     // A tone takes much less than its values.
     let tone: usize = (1..=4).map(|number| server.get(&format!("tone.aiff/a1/{number}.m4s")).body.len()).sum();
     assert!(tone < 8 * 48_000 * 4 / 4, "{tone} bytes for 8 s");
+}
+
+/// Noise in eight channels: a segment has up to 8 MiB of frames, and `--memory` permits bodies of an eighth.
+#[test]
+fn segments_that_may_exceed_the_memory_are_refused_before_they_are_read() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let noise = "-f lavfi -i anoisesrc=a=0.9:r=96000:d=8 -ac 8 -c:a pcm_s24le";
+    clips::make(&folder.path().join("hall.mov"), noise);
+    let server = Server::start(&[folder.path().to_str().unwrap(), "--memory", "40MiB"]);
+    let refused = server.get("hall.mov/a1/1.m4s");
+    assert_eq!(refused.status, 404, "{}", refused.text());
+    let text = refused.text();
+    assert!(text.contains("the segment may have ") && text.contains(" bytes, expected at most 5242880"), "{text}");
 }
 
 fn assert_same_each_time(server: &Server, folder: &str, path: &str) {

@@ -151,6 +151,8 @@ fn the_beginning_plays_before_the_end_is_read() {
             let path = format!("{NAME}/{folder}/v1/{name}");
             let segment = server.get(&path);
             assert_eq!(segment.status, 200, "{path}: {}", segment.text());
+            let lifetime = segment.header("cache-control");
+            assert_eq!(lifetime, Some("public, max-age=10"), "{path}: a cache absorbs a crowd, but not for long");
             kept.push((path, segment.body));
         }
         folders.push((container, folder, listed));
@@ -191,6 +193,7 @@ fn the_beginning_plays_before_the_end_is_read() {
     for (path, before) in &kept {
         let now = server.get(path);
         assert!(now.status == 200 && now.body == *before, "{path}: other bytes than before");
+        assert_eq!(now.header("cache-control"), Some("public, max-age=31536000, immutable"), "{path}");
     }
     assert_eq!(server.metric("millpond_index_builds_total", ""), 1.0, "one scan for all");
     // The scan reads each byte once. Segments read some bytes again, which so little memory does not keep.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub(crate) const CLIP: &str = "h264_aac.mp4";
 
 /// A server with a channel, and an edge whose place is that server.
-fn servers() -> (Server, Server) {
+pub(crate) fn servers() -> (Server, Server) {
     let upstream = Server::start(&[clips::folder().to_str().unwrap(), "--rtsp-channels", CLIP]);
     let place = format!("cams=rtsp://127.0.0.1:{}/", upstream.rtsp);
     let edge = Server::start(&[&place, "--linger", "0s"]);

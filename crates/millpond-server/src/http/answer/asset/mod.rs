@@ -4,7 +4,7 @@ mod track_filter;
 
 use super::{
     Context, Front, ReplyInfo, file,
-    reply::{Negotiation, SelectedRepresentation, etag},
+    reply::{CacheControl, Negotiation, SelectedRepresentation, etag},
     steering,
     viewers::{Client, Receipt},
 };
@@ -18,6 +18,7 @@ use crate::{
 use http::{HeaderName, HeaderValue, Method, header};
 use millpond_http::{body::Body, request::coding::Coding};
 use millpond_package::TrackFilter;
+use millpond_store::Permission;
 use std::sync::Arc;
 
 /// Selects the resource or file of a request.
@@ -81,10 +82,7 @@ async fn resource(
     })?;
     let selected = SelectedRepresentation {
         content_type: HeaderValue::from_static(profile.content_type()),
-        cache_control: match asset.is_so_far() {
-            true => front.cache_control(place).growing(&permission),
-            false => front.cache_control(place).made(route.version.is_some(), &permission),
-        },
+        cache_control: cache_control(front.cache_control(place), asset, route, profile.role(), &permission),
         etag: etag(track_filter::identity(asset, &filter)),
         // Filters of places and tokens change later than the asset. Playlists of a file that is still scanned grow.
         modified: asset.modified.filter(|_| filter.is_empty() && !asset.is_so_far()),
@@ -100,6 +98,22 @@ async fn resource(
         true => steering::listed_in(context, (place, route, asset), may_code, selected).await,
         false => selected,
     })
+}
+
+/// Returns the value of `Cache-Control`. Segments of a file that is still scanned are final in the beginning alone: the whole file may
+/// have others under the same version. So they live as long as media without a version in their paths.
+fn cache_control(
+    values: &CacheControl,
+    asset: &Asset,
+    route: &Route,
+    role: Role,
+    permission: &Permission,
+) -> HeaderValue {
+    match (asset.is_so_far(), role) {
+        (true, Role::Segment) => values.made(false, permission),
+        (true, _) => values.growing(permission),
+        (false, _) => values.made(route.version.is_some(), permission),
+    }
 }
 
 /// Returns header fields that only some resources have. With `nosniff`, browsers take images for nothing else.

@@ -6,7 +6,7 @@ use crate::{
     library::{Asset, Detail, LibraryError, PlacePath, Purpose, Resource, is_media, programme_of},
 };
 use millpond_library::uri::encode;
-use millpond_media::{Chapter, FileProgramme};
+use millpond_media::{Chapter, FileProgramme, Movie, SkippedTrack, UnreadCodec};
 use millpond_package::{MediaKind, PresentedTrack, TrackCoding, hls::Container, thumbnails::Thumbnails};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -71,6 +71,7 @@ pub(super) async fn asset(front: &Front, path: &str) -> Result<String, LibraryEr
         "programmes": programmes(&asset, path),
         "outputs": outputs(front, &asset, path).await,
         "pictures": pictures(&asset, path),
+        "left-out": left_out(&asset),
         "warnings": asset.presentation.warnings().iter().chain(&asset.left_out).collect::<Vec<_>>(),
     });
     Ok(value.to_string())
@@ -79,6 +80,21 @@ pub(super) async fn asset(front: &Front, path: &str) -> Result<String, LibraryEr
 /// Describes a chapter, with its start in seconds.
 fn chapter(chapter: &Chapter) -> Value {
     json!({ "start": chapter.start.as_secs_f64(), "title": chapter.title })
+}
+
+/// Describes the tracks that are left out because their codec is not read.
+fn left_out(asset: &Asset) -> Vec<Value> {
+    let mut movies: Vec<&Movie> = Vec::new();
+    for movie in asset.presentation.tracks().iter().filter_map(PresentedTrack::movie) {
+        if !movies.iter().any(|known| std::ptr::eq(*known, &**movie)) {
+            movies.push(movie);
+        }
+    }
+    let described = |track: &SkippedTrack| {
+        let UnreadCodec { medium, name } = track.codec.as_ref()?;
+        Some(json!({ "track": track.id, "kind": medium.name(), "codec": name }))
+    };
+    movies.iter().flat_map(|movie| &movie.skipped).filter_map(described).collect()
 }
 
 /// Describes the programmes of a transport stream, each with the path at which it plays. Empty for other files, and for assets of

@@ -78,7 +78,7 @@ struct Sent {
     script: String,
 }
 
-/// Removes comments of whole lines, indentation and empty lines. They are a sixth of the bytes that a browser loads before the
+/// Removes comments of whole lines, indentation and empty lines. They are a fifth of the bytes that a browser loads before the
 /// first row. No string literal of the scripts may span lines.
 fn compact(text: &str) -> String {
     let is_comment = |line: &str| line.starts_with("//") || (line.starts_with("/*") && line.ends_with("*/"));
