@@ -70,7 +70,7 @@ await step('arrows reach the choice, letters choose', async page => {
   const scripts = [];
   page.on('request', request => { if (request.url().endsWith('/programmes.js')) scripts.push(request.url()); });
   await card(page, film).click();
-  await colour(page, 320).catch(() => {});
+  await page.waitForFunction(() => document.querySelector('video').currentTime > 0.3);
   is('scripts for a film', scripts.length, 0);
   is('choices in a film', await page.locator('#programme').count(), 0);
   await page.keyboard.press('Escape');

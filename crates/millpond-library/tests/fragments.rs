@@ -255,45 +255,6 @@ async fn loaded_segments_have_the_samples_of_the_whole_index() {
     }
 }
 
-/// A file of sound (G.711, eight channels at 48 kHz) in fragments of these numbers of frames, with an index of them.
-fn sound(frames: &[u32]) -> Vec<u8> {
-    let entry = bx(b"ulaw", &[&words(&[0, 1, 0, 0, 0x8_0010, 0, 48_000 << 16])]);
-    let mut file = [bx(b"ftyp", &[b"isom\0\0\0\0"]), header(b"soun", 48_000, &entry)].concat();
-    let (mut fragments, mut fields, mut time) = (Vec::new(), vec![0, 1, 48_000, 0, 0, frames.len() as u32], 0);
-    for count in frames {
-        let moof = |offset: u32| {
-            let tfhd = bx(b"tfhd", &[&words(&[0x2_0018, 1, 1, 8])]);
-            let trun = bx(b"trun", &[&words(&[1, *count, offset])]);
-            let traf = bx(b"traf", &[&tfhd, &bx(b"tfdt", &[&words(&[0, time])]), &trun]);
-            bx(b"moof", &[&bx(b"mfhd", &[&words(&[0, 1])]), &traf])
-        };
-        let head = moof(0).len() as u32 + 8;
-        let fragment = [moof(head), bx(b"mdat", &[&vec![0xff; 8 * *count as usize]])].concat();
-        fields.extend([fragment.len() as u32, *count, 0x9000_0000]);
-        fragments.push(fragment);
-        time += count;
-    }
-    file.extend(bx(b"sidx", &[&words(&fields)]));
-    [file, fragments.concat()].concat()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_segment_of_flac_that_is_too_long_names_the_cure_and_is_divided() {
-    // 45 seconds become 16 bits a value: 34,560,000 bytes.
-    let case = case(sound(&[45 * 48_000, 48_000, 48_000]));
-    let outlined = case.open(Purpose::Playback, Detail::Outline).await;
-    assert!(outlined.presentation.track("a1").unwrap().fragments(1).is_some());
-    let error = case.library.loaded_segment(&outlined, "a1", 1).await.err().unwrap().to_string();
-    assert!(error.starts_with("films/film.mp4: segment 1 of track a1: found up to 34"), "{error}");
-    let cure =
-        "bytes as FLAC, expected at most 33554432: set a shorter segment-duration; load the playlist or manifest again";
-    assert!(error.ends_with(cure), "{error}");
-    // From then on, the title plays with an index of all samples.
-    let whole = case.open(Purpose::Playback, Detail::Outline).await;
-    let track = whole.presentation.track("a1").unwrap();
-    assert!(track.fragments(1).is_none() && track.segment_count() > 10, "{} segments", track.segment_count());
-}
-
 /// Bytes that were requested before.
 fn twice(requests: &[Range<u64>]) -> u64 {
     requests.windows(2).map(|pair| pair[0].end.min(pair[1].end).saturating_sub(pair[1].start)).sum()

@@ -31,6 +31,7 @@ pub mod stitch;
 pub mod ts;
 mod ts_file;
 pub mod units;
+mod unread;
 #[cfg(test)]
 mod walls;
 mod window;

@@ -15,7 +15,7 @@ const ROWS: Rows = &[
     &["budget"],
     &["boxes"],
     &["error", "window"],
-    &["bits", "extensions", "foreign", "units", "work"],
+    &["bits", "extensions", "foreign", "units", "unread", "work"],
 ];
 
 fn walls() -> Walls {

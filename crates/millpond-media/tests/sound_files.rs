@@ -112,9 +112,10 @@ fn tags_are_those_that_were_written() {
         let expected = [title, artist, if name == "tags.aiff" { "" } else { album }];
         assert_eq!(tags, expected, "{name}");
     }
-    let old =
-        made_with_tags("old.mp3", "-c:a libmp3lame -id3v2_version 0 -write_id3v1 1", &[("title", "an old title")]);
-    let movie = index_bytes(&std::fs::read(&old).unwrap()).unwrap();
+    // ffmpeg writes no ID3v1 tag without one of ID3v2.
+    let mut old = std::fs::read(made("old.mp3", 44_100, "S -c:a libmp3lame -id3v2_version 0")).unwrap();
+    old.extend(format!("TAG{:125}", "an old title").bytes());
+    let movie = index_bytes(&old).unwrap();
     assert_eq!((movie.tags.title.as_deref(), movie.tags.artist), (Some("an old title"), None));
     let plain = index_bytes(&std::fs::read(made("cbr.mp3", 44_100, "S -c:a libmp3lame -b:a 128k")).unwrap()).unwrap();
     assert!(plain.tags.is_empty(), "{:?}", plain.tags);

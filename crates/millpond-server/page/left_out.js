@@ -5,7 +5,7 @@
 const namesOf = tracks => tracks.map(track => (track['codec-name'] || codecName(track.codec)).replace(/ [Aμ]-law$/, ''));
 
 // The notice about sound that is missing beside the pictures of an asset in a player; '' if none is missing.
-function missingSound({ tracks, 'left-out': leftOut }, engine) {
+function missingSound({ tracks, 'left-out': leftOut = [] }, engine) {
   if (engine === 'stream' || !tracks.some(t => t.kind === 'video')) return '';
   const sounds = tracks.filter(t => t.kind === 'audio');
   // The browser's own player gets the whole file.

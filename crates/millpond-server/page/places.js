@@ -14,7 +14,7 @@ function keepPlace() {
   // Between two titles, the time is that of the former one.
   if (!asset || !isChosen || !player || asset.live || state.engine === 'stream' || !(lasts > 0) || !Number.isFinite(lasts) || at < 1) return;
   kept.at = at;
-  remember(({ places }) => places.set(asset.path, { at: Math.round(at), lasts: Math.round(lasts), when: Date.now(), programme: asset.programme }));
+  remember(({ places }) => places.set(asset.path, { at: Math.round(at), lasts: Math.round(lasts), when: Date.now(), programme: asset.programme ?? places.get(asset.path)?.programme }));
 }
 
 function watchPlaces() {

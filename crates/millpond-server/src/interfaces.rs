@@ -31,9 +31,9 @@ pub(crate) fn addresses() -> impl Iterator<Item = IpAddr> {
     interfaces().filter_map(|interface| address(&interface))
 }
 
-/// Whether an interface that leads to other devices is up and carries multicast.
+/// Whether an interface that leads to other devices is up, has a carrier, and carries multicast.
 pub(crate) fn has_multicast() -> bool {
-    let wanted = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_MULTICAST;
+    let wanted = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING | InterfaceFlags::IFF_MULTICAST;
     let others = InterfaceFlags::IFF_LOOPBACK | InterfaceFlags::IFF_POINTOPOINT;
     interfaces().any(|interface| {
         address(&interface).is_some() && interface.flags.contains(wanted) && !interface.flags.intersects(others)

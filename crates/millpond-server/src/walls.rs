@@ -17,7 +17,8 @@ const ROWS: &[&[&str]] = &[
     &["cluster"],
     &["problem"],
     &["storage", "audience"],
-    &["announce", "limits", "interfaces", "priority"],
+    &["announce", "limits", "priority"],
+    &["interfaces"],
     &["lab"],
 ];
 

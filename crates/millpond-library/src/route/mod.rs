@@ -235,7 +235,7 @@ mod tests {
         for path in ["index.m3u8", "ts/index.m3u8"] {
             assert!(begins(path), "{path}");
         }
-        for (path, other) in [("", "v1/1.m4s"), ("ts/", "v1/1.ts"), ("ts/", "t1/1.vtt"), ("", "v1/init.mp4")] {
+        for (path, other) in [("", "v1/1.m4s"), ("ts/", "v1/1.ts"), ("", "s1/1.vtt"), ("", "v1/init.mp4")] {
             let (list, folder) = ("v1/index.m3u8", "~0123456789abcdef/");
             let late = [list, other].into_iter().find(|name| begins(&format!("{path}{name}")));
             assert_eq!(late, None, "segments of the whole file may have other bytes");

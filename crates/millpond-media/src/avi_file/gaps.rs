@@ -1,6 +1,9 @@
 //! Missing chunks of a stream: those in damaged places, and those that are too large. Time passes for them too.
 
-use crate::{movie::sample_table::SampleTable, units::ByteRange};
+use crate::{
+    movie::sample_table::{Sample, SampleTable},
+    units::ByteRange,
+};
 
 /// Most gaps of a stream.
 const MOST_GAPS: usize = 4096;
@@ -124,9 +127,18 @@ impl Shifts {
 
     /// Returns a time with the gaps before it.
     pub(super) fn time(&self, time: i64) -> i64 {
+        time.saturating_add(self.shift(time))
+    }
+
+    /// Returns the time of presentation of a sample. It is behind the gaps before both of the sample's times.
+    pub(super) fn shown(&self, sample: &Sample) -> i64 {
+        sample.pts().saturating_add(self.shift(sample.dts.max(sample.pts())))
+    }
+
+    /// Ticks of the gaps before a time.
+    fn shift(&self, time: i64) -> i64 {
         let passed = self.0.partition_point(|(at, _)| *at <= time);
-        let shift = passed.checked_sub(1).and_then(|last| self.0.get(last)).map_or(0, |(_, shift)| *shift);
-        time.saturating_add(shift)
+        passed.checked_sub(1).and_then(|last| self.0.get(last)).map_or(0, |(_, shift)| *shift)
     }
 
     /// Returns frames of sound with their gaps.
@@ -139,7 +151,7 @@ impl Shifts {
         let mut table = SampleTable::builder();
         for sample in samples {
             let dts = self.time(sample.dts);
-            let later = self.time(sample.pts()).saturating_sub(dts).saturating_add(delay);
+            let later = self.shown(&sample).saturating_sub(dts).saturating_add(delay);
             table.set_start_dts(dts);
             let size = u32::try_from(sample.range.len()).unwrap_or(u32::MAX);
             table.push(sample.range.start, size, sample.duration, offset(later), sample.sync);

@@ -17,6 +17,8 @@ const HEADERS: u64 = 4096;
 const MOST_CHUNKS: u32 = 64;
 /// Most standard indexes of OpenDML. A stream has about one for each GiB.
 const MOST_INDEXES: usize = 4096;
+/// Most bytes of a chunk that an index may list. A chunk of PCM is divided, so it may have more bytes than other chunks.
+const MOST_LISTED: u64 = 64 << 20;
 /// Most bytes of the media behind the last chunk of `idx1`: indexes of OpenDML and chunks of streams that are left out may follow it.
 const MOST_TAIL: u64 = 8 << 20;
 /// Bytes of a key frame that describe its codec.
@@ -214,7 +216,7 @@ impl IndexSearch {
             self.listed = self.listed.saturating_add(place.len());
             self.listed_to = self.listed_to.max(place.end);
             let is_within = place.start >= self.movi.start && place.end <= self.object_len;
-            if !is_within || self.listed > self.object_len {
+            if !is_within || place.len() > MOST_LISTED || self.listed > self.object_len {
                 return Ok(false);
             }
             if place.len() > MOST_CHUNK && !lane.is_divided() {

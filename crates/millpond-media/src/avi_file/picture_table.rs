@@ -100,14 +100,14 @@ impl PictureTable {
 
     /// Returns the samples with the gaps between them; `None` if there is no picture.
     ///
-    /// The pictures of a group share its decoding times, so the same shifts are right for times of presentation.
+    /// A picture that is decoded behind a gap is shown behind it too, although its group may have left a time before the gap for it.
     pub(super) fn finish(mut self, gaps: &Shifts) -> Option<Pictures> {
         self.close();
         self.open = Vec::new();
         let samples = self.table.finish();
         let (mut first, mut delay) = (None, 0);
         for sample in &samples {
-            let (decoded, shown) = (gaps.time(sample.dts), gaps.time(sample.pts()));
+            let (decoded, shown) = (gaps.time(sample.dts), gaps.shown(&sample));
             first = Some(first.map_or(shown, |first: i64| first.min(shown)));
             delay = delay.max(decoded.saturating_sub(shown));
         }
@@ -125,7 +125,7 @@ fn narrow(length: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::gaps::Gaps, *};
 
     /// Times of presentation, the earliest one, and the beginning in the file.
     fn times(pictures: &[(i64, Option<(bool, i64)>)]) -> (Vec<i64>, [i64; 2]) {
@@ -148,6 +148,22 @@ mod tests {
         let order = [(true, 0), (false, 8), (false, 4), (false, 2), (false, 6)].map(Some);
         let pictures: Vec<_> = [0, 10, 20, 30, 50].into_iter().zip(order).collect();
         assert_eq!(times(&pictures), (vec![20, 70, 40, 30, 50], [20, 0]));
+    }
+
+    #[test]
+    fn pictures_that_are_decoded_behind_a_gap_are_shown_behind_it() {
+        let mut table = PictureTable::new(10);
+        let push = |table: &mut PictureTable, dts, begins, count| {
+            table.push(dts, Some(PicturePlace { begins, count }), ByteRange::at(0, 5), begins);
+        };
+        push(&mut table, 0, true, 0);
+        push(&mut table, 10, false, 4);
+        push(&mut table, 20, false, 2);
+        let mut gaps = Gaps::default();
+        gaps.add(20, ByteRange::at(10, 5));
+        let Pictures { samples, media_time, .. } = table.finish(&gaps.shifts(|_| 1000)).unwrap();
+        let times: Vec<_> = samples.iter().map(|sample| (sample.dts, sample.pts())).collect();
+        assert_eq!((times, media_time), (vec![(0, 10), (10, 1030), (1020, 1020)], 10));
     }
 
     #[test]

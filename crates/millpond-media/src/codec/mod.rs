@@ -17,13 +17,13 @@ pub(crate) mod orientation;
 mod stream_form;
 mod text;
 mod track_kind;
-mod unread;
 mod unsupported;
 pub(crate) mod video;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::unread::{Medium, UnreadCodec};
 pub(crate) use audio::{aac::AAC_SAMPLES, adts::AdtsHeader, asc::SAMPLE_RATES};
 pub use audio::{
     aac::AacConfig,
@@ -38,7 +38,6 @@ pub use audio::{
 pub use stream_form::StreamForm;
 pub use text::{BlockEncoding, MatroskaText, StppConfig, TextForm, WvttConfig};
 pub use track_kind::TrackKind;
-pub use unread::{Medium, UnreadCodec};
 pub use video::{
     av1::Av1Config, avc::AvcConfig, color::Color, dolby_vision::DolbyVision, hevc::HevcConfig, sps::PictureSequence,
     vp9::Vp9Config,

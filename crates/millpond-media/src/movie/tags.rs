@@ -43,7 +43,7 @@ impl Tags {
 
     /// Adds a value. A tag may have several; equal and empty ones count once.
     pub(crate) fn add(&mut self, name: TagName, value: &str) {
-        let line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let line: String = value.chars().take(MOST_BYTES).map(|c| if c.is_control() { ' ' } else { c }).collect();
         let line = line.trim();
         let line = line.get(..line.floor_char_boundary(MOST_BYTES)).unwrap_or_default();
         let known = match name {

@@ -11,6 +11,8 @@ const FULL: usize = 4;
 pub(super) const VALUE_HEADER: usize = 8;
 /// Most values of an item.
 const MOST_VALUES: usize = 32;
+/// Bytes of a text that are decoded.
+const MOST_TEXT: usize = 2048;
 /// Types of values: text in UTF-8, and in UTF-16. Some writers state none.
 const NONE: [u8; 4] = [0, 0, 0, 0];
 const UTF8: [u8; 4] = [0, 0, 0, 1];
@@ -33,6 +35,7 @@ pub(super) fn tags(moov: &Node<'_>) -> Tags {
             let Some((kind, text)) = value.body.split_first_chunk::<4>().zip(value.body.get(VALUE_HEADER..)) else {
                 continue;
             };
+            let text = text.get(..MOST_TEXT).unwrap_or(text);
             match kind.0 {
                 &NONE | &UTF8 => tags.add(name, &String::from_utf8_lossy(text)),
                 &UTF16 => tags.add(name, &utf16(text)),

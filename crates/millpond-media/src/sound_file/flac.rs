@@ -151,7 +151,8 @@ impl Flac {
         if kind & 0x7f == vorbis_comment::BLOCK && before == 0 {
             let looked = BLOCK_HEADER + size.min(vorbis_comment::LOOKED);
             let Some(bytes) = window.bytes(looked) else { return Ok(Some(looked)) };
-            self.tags = vorbis_comment::tags(bytes.get(BLOCK_HEADER as usize..).unwrap_or_default());
+            let found = vorbis_comment::tags(bytes.get(BLOCK_HEADER as usize..).unwrap_or_default());
+            self.tags = std::mem::take(&mut self.tags).or(found);
         }
         window.advance(whole);
         self.is_at_frames = kind & 0x80 != 0;

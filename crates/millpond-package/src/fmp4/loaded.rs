@@ -28,11 +28,7 @@ pub enum LoadedError {
         expected: String,
     },
     /// The segment is too long to be made in memory.
-    #[error(
-        "segment {number} of track {track}: found up to {found} bytes as FLAC, expected at most {}: \
-         set a shorter segment-duration",
-        MOST_ENCODED
-    )]
+    #[error("segment {number} of track {track}: found up to {found} bytes as FLAC, expected at most {}", MOST_ENCODED)]
     TooLong {
         /// Name of the track.
         track: String,

@@ -15,7 +15,8 @@ impl Running {
         let running = self.clone();
         tokio::spawn(async move {
             left.await;
-            running.announce(&mut running.sockets(), &running.generation.load().config);
+            // Sockets may be locked by a reload, and the announcement starts a thread.
+            spawn_blocking(move || running.announce(&mut running.sockets(), &running.generation.load().config));
         });
     }
 

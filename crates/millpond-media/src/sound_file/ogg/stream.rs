@@ -250,7 +250,7 @@ impl Parts {
             None => packet.strip_prefix(OPUS_TAGS),
         };
         if let Some(comments) = comments {
-            self.tags = vorbis_comment::tags(comments);
+            self.tags = std::mem::take(&mut self.tags).or(vorbis_comment::tags(comments));
         }
     }
 

@@ -157,3 +157,24 @@ fn assert_same_each_time(server: &Server, folder: &str, path: &str) {
     let other = Server::start(&[folder, "--segment-duration", "2"]);
     assert!(get(other.port, path, &[]).body == first.body, "by another server");
 }
+
+/// The distance of cues is that of clusters here: 32 seconds of eight channels are 37 MB of FLAC.
+#[test]
+fn a_segment_of_flac_that_is_too_long_is_divided() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("long.mkv");
+    let form = "-c:a pcm_s24le -cluster_time_limit 32000 -cluster_size_limit 100000000";
+    clips::make(&file, &format!("-f lavfi -i anullsrc=cl=7.1:r=48000:d=36 {form}"));
+    let server = Server::start(&[place.path().to_str().unwrap(), "--memory", "1GiB"]);
+    let count = || server.get("long.mkv/a1/index.m3u8").text().matches("#EXTINF").count();
+    assert_eq!(count(), 2);
+    let reply = server.get("long.mkv/a1/1.m4s");
+    let told = "expected at most 33554432; load the playlist or manifest again";
+    assert!(reply.status == 404 && reply.text().contains(told), "{}", reply.text());
+    // From then on, the title plays with an index of all samples.
+    assert_eq!(count(), 9);
+    assert_eq!(server.get("long.mkv/a1/1.m4s").status, 200);
+}

@@ -193,10 +193,10 @@ fn the_name_that_the_page_has_got_is_told() {
     let network = Network::linked();
     let other = Script::run(network.device.command(PYTHON), OTHER, &[], network.folder.path().join("other.txt"));
     eventually("the other device has its name", || other.has_said("registered"));
+    let browser = network.browse("_http._tcp.local.", "found.txt");
     let mut server = network.serve(NAMED);
     server.eventually_logs("http://films-all-2.local:8080/");
     assert_eq!((server.logged("http://films-all.local:8080/"), server.logged("Films, all (2)")), (0, 1));
-    let browser = network.browse("_http._tcp.local.", "found.txt");
     let came = CAME.replace("Films, all", "Films, all (2)").replace("films-all", "films-all-2");
     eventually(&came, || browser.has_said(&came));
     server.end();

@@ -54,6 +54,7 @@ pub(super) fn stream(front: &Front, path: &str) -> Result<Option<Value>, Library
     let live = known.as_ref().map_or_else(|| json!({ "path": path, "state": "waiting" }), shown);
     Ok(Some(json!({
         "path": path, "duration": null, "live": live, "tracks": tracks, "outputs": outputs(front, path), "warnings": [],
+        "left-out": [],
         "is-published": request.source == Source::Published,
     })))
 }

@@ -144,9 +144,10 @@ impl<'a> ResourceProfile<'a> {
 
     /// Returns the most bytes that its body may have for each byte that is read for it.
     pub(super) fn growth(&self) -> u64 {
-        // Text grows by a line of times per cue, TS by the headers of its packets.
+        // Text grows by a line of times per cue and by boxes in MP4, TS by the headers of its packets.
         match self.form.media_type {
             MediaType::TransportStream => 2,
+            MediaType::Mp4 => 3,
             _ => 16,
         }
     }

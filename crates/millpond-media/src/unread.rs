@@ -1,6 +1,5 @@
 //! Codecs that are not read, as the reason why a track is left out.
 
-use crate::boxes::FourCc;
 use serde::{Deserialize, Serialize};
 
 /// A codec that is not read.
@@ -25,7 +24,7 @@ pub enum Medium {
 
 impl Medium {
     /// Returns the medium of a track by its handler (ISO/IEC 14496-12 8.4.3); `None` for other tracks.
-    pub(crate) fn of_handler(handler: FourCc) -> Option<Self> {
+    pub(crate) fn of_handler(handler: [u8; 4]) -> Option<Self> {
         match &handler {
             b"vide" => Some(Self::Video),
             b"soun" => Some(Self::Audio),
