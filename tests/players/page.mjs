@@ -45,6 +45,8 @@ async function step(name, run) {
     console.log(`page       ${name.padEnd(34)} ok ${note ?? ''}`);
   } catch (error) {
     failed += 1;
+    const seen = await page.evaluate(() => `${location.href}: ${document.body.innerText.slice(0, 400)}`).catch(String);
+    console.log(`page       the page showed ${JSON.stringify(seen)}`);
     console.log(`page       ${name.padEnd(34)} FAILED ${error.message.split('\n')[0]}`);
   }
   await page.close();
