@@ -103,7 +103,7 @@ pub(super) fn wait_ready(from: &UnixStream, patience: Duration) -> io::Result<St
 /// Waits until the process before this one has left, which closes its end then.
 ///
 /// # Errors
-/// It has not left within `patience`.
+/// The process has not left within `patience`.
 pub(super) fn wait_left(mut from: &UnixStream, patience: Duration) -> io::Result<()> {
     from.set_read_timeout(Some(patience))?;
     from.read(&mut [0]).map(drop)

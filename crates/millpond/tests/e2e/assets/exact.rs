@@ -62,7 +62,7 @@ struct Reference {
 /// Extensions of files whose times may begin anywhere.
 const ANY_START: [&str; 4] = ["ts", "m2ts", "flv", "mp3"];
 
-/// Decodes tracks, so many by one process.
+/// Decodes the tracks of an input. Each process of ffmpeg decodes `at_once` of them.
 fn decoded(input: &str, maps: &[(String, bool)], at_once: usize) -> Result<Vec<decode::Track>, String> {
     let maps: Vec<_> = maps.iter().map(|(map, is_video)| (map.as_str(), *is_video)).collect();
     let all: Result<Vec<_>, _> = maps.chunks(at_once).map(|maps| decode::tracks(&["-i", input], maps)).collect();

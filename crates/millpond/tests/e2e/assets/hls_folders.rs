@@ -41,7 +41,7 @@ pub(super) fn assert_heard(ours: &Sound, film: &Sound, base: f64, name: &str) {
     assert_heard_after(48_000, ours, film, base, name);
 }
 
-/// The same for the sound after `skipped` samples of the film.
+/// Asserts that sound after `skipped` samples is that of the film, at the same distance from the pictures.
 pub(super) fn assert_heard_after(skipped: usize, ours: &Sound, film: &Sound, base: f64, name: &str) {
     assert_eq!((ours.rate, ours.channels), (film.rate, film.channels), "{name}");
     let frame = 4 * film.channels;
