@@ -4,6 +4,7 @@ use crate::{
     asset::Asset,
     error::{IndexError, LibraryError},
     library::Library,
+    work::FEW_SAMPLES,
 };
 use millpond_media::{ByteRange, FragmentLoader, LoadStep, MediaError, Movie, Work};
 use millpond_package::{
@@ -63,6 +64,7 @@ impl Library {
             Err(LoadError::Library(error)) => return Err(error),
             Err(LoadError::Wrong(error)) => return Err(self.forsaken(asset, object, wrong(&error)).await),
         };
+        let is_light = loaded.tracks.iter().all(|track| track.samples.len() <= FEW_SAMPLES);
         let job = {
             let (asset, track) = (asset.clone(), track.to_owned());
             move || {
@@ -71,7 +73,8 @@ impl Library {
             }
         };
         let refused = |error| LibraryError::Refused { asset: asset.path.clone(), error };
-        match self.pool.run(&Work::unlimited(), job).await.map_err(refused)? {
+        let plan = if is_light { job() } else { self.pool.run(&Work::unlimited(), job).await.map_err(refused)? };
+        match plan {
             None => Ok(None),
             Some(Ok(plan)) => Ok(Some(plan)),
             Some(Err(error @ LoadedError::Mismatch { .. })) => Err(self.forsaken(asset, object, wrong(&error)).await),
@@ -140,13 +143,9 @@ impl Library {
         };
         self.store.prefetch_exactly(object, range.start..range.end).await;
         let mut charges = Vec::new();
+        // Before there are bytes, the loader only tells which it needs.
+        let mut step = loader.poll();
         loop {
-            let step = move || {
-                let step = loader.poll();
-                (loader, step)
-            };
-            let (stepped, step) = self.pool.run(&work, step).await.map_err(refused)?;
-            loader = stepped;
             let ByteRange { start, end } = match step {
                 Ok(LoadStep::Done(movie)) => return Ok(*movie),
                 Ok(LoadStep::Need(range)) => range,
@@ -159,6 +158,11 @@ impl Library {
             charges.push(self.pool.charge((end - start).saturating_mul(MEMORY_A_BYTE)).await.map_err(refused)?);
             let bytes = self.store.read_all(object, start..end).await;
             loader.supply(bytes.map_err(|error| LoadError::Library(error.into()))?);
+            let polled = move || {
+                let step = loader.poll();
+                (loader, step)
+            };
+            (loader, step) = self.pool.run(&work, polled).await.map_err(refused)?;
         }
     }
 }

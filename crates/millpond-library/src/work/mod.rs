@@ -19,3 +19,6 @@ pub use counters::PoolStats;
 pub use error::PoolError;
 pub use pool::{PoolOptions, WorkPool};
 pub use queue::JobKind;
+
+/// Most samples of a segment that is planned on the serving threads: a hundred microseconds of work.
+pub const FEW_SAMPLES: u32 = 2048;

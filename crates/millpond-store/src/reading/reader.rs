@@ -25,7 +25,7 @@ use crate::{
 const AHEAD: u64 = 1024 * 1024;
 
 /// Largest range that the caller's thread reads, where no disk access is needed.
-const AT_ONCE: u64 = 256 * 1024;
+pub(crate) const AT_ONCE: u64 = 256 * 1024;
 
 /// Granularity of the ends of trimmed reads, in bytes: more than tracks of a file are apart in most places.
 const MARGIN: u64 = 64 * 1024;

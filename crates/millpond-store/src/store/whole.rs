@@ -9,12 +9,19 @@ use bytes::{Bytes, BytesMut};
 use crate::error::OriginError;
 use crate::origin::disk;
 use crate::reading::object::Object;
-use crate::reading::reader::Reader;
+use crate::reading::reader::{AT_ONCE, Reader};
 use crate::stats;
 
 /// Reads exactly a range of an object that is an open file.
 pub(super) async fn read_file(object: &Arc<Object>, file: Arc<File>, range: Range<u64>) -> Result<Bytes, OriginError> {
     let len = range.end - range.start;
+    if len <= AT_ONCE
+        && let Some(bytes) = disk::read_resident(&file, &range)
+    {
+        object.check()?;
+        stats::add(&object.source().counters.file_bytes, len);
+        return Ok(bytes);
+    }
     let kept = object.clone();
     let work = move || {
         let bytes = disk::read_at(&file, range);

@@ -12,13 +12,11 @@ pub(super) use form::of_track;
 use crate::{
     http::Kind,
     library::{Asset, Lazy, LibraryError, Resource},
+    work::FEW_SAMPLES,
 };
 use bytes::Bytes;
 use form::{Form, MediaType, Weight};
 use millpond_package::{Plan, TrackFilter, hls::Container};
-
-/// Most samples of a segment that is planned on the serving threads: a hundred microseconds of work.
-const FEW_SAMPLES: u32 = 2048;
 
 /// Facts of a resource that are known before its content is made.
 #[derive(Clone, Copy)]
