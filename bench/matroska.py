@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Matroska beside MP4: the opening of a cold film of two hours on S3, its segments, and the processor time of a viewer.
 
-Usage: matroska.py [--server FILE] [--round-trip MS] [--minutes N]
+Usage: matroska.py [--server FILE] [--round-trip MS] [--minutes N] [--rounds N]
 
 Needs root. One film is stored twice, as Matroska and as MP4, in an S3-compatible server at a round trip of MS. For each file, the program prints seconds
 and requests to the MPD of the cold film, to the first segment and to a segment in the middle, and the part of the bytes on the wire that the client gets.
 Then, from a local folder: processor seconds for all segments of a playback by HLS, cold and warm, beside `ffmpeg -c copy -f hls`, which a server runs for each
-viewer that remuxes by it. The program exits with 1 where a segment is missing.
+viewer that remuxes by it. They take turns, and the medians of all rounds are printed. The program exits with 1 where a segment is missing.
 """
 
 import argparse
 import re
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -103,6 +104,7 @@ def main():
     parser.add_argument("--server", type=Path, default=TARGET / "release/millpond", help="millpond's binary")
     parser.add_argument("--round-trip", type=int, default=50)
     parser.add_argument("--minutes", type=int, default=120)
+    parser.add_argument("--rounds", type=int, default=5, help="turns of both files and ffmpeg, whose medians are printed")
     options = parser.parse_args()
     root, work = TARGET / f"bench/matroska-{options.minutes}", TARGET / "bench/matroska-work"
     # A cache of an earlier run would not be cold.
@@ -114,11 +116,19 @@ def main():
             rows = far(options, place, name, work / f"far-{name}")
             for what, (took, asked, wire, out) in zip(("MPD", "first segment", "middle segment", "all"), rows):
                 print(f"{name:9} {what:14} {took:6.3f} s {asked:3} requests {wire:9} bytes in {out:9} out {f'{out / wire:5.2f}' if wire else 'cached'}")
-    for name in names:
-        cold, warm, seconds = played(options, root / storages.BUCKET, name, work / f"near-{name}")
-        print(f"{name:9} played {seconds:6.0f} s of media: {cold:5.2f} s of processor cold, {warm:5.2f} warm, {seconds / warm:7.0f} viewers a core")
     (work / "remuxed").mkdir(exist_ok=True)
-    spent = remuxed(root / storages.BUCKET / "film.mkv", work / "remuxed")
+    rounds = {name: [] for name in (*names, "ffmpeg")}
+    for number in range(options.rounds):
+        for name in names:
+            rounds[name].append(played(options, root / storages.BUCKET, name, work / f"near-{name}-{number}"))
+        rounds["ffmpeg"].append(remuxed(root / storages.BUCKET / "film.mkv", work / "remuxed"))
+    colds = []
+    for name in names:
+        cold, warm, seconds = (statistics.median(column) for column in zip(*rounds[name]))
+        colds.append(cold)
+        print(f"{name:9} played {seconds:6.0f} s of media: {cold:5.2f} s of processor cold, {warm:5.2f} warm, {seconds / warm:7.0f} viewers a core")
+    print(f"Matroska takes {colds[0] / colds[1]:.2f} times as much as MP4, cold")
+    spent = statistics.median(rounds["ffmpeg"])
     print(f"ffmpeg -c copy -f hls: {spent:.2f} s of processor, {60 * options.minutes / spent:.0f} viewers a core")
     return 0
 
