@@ -46,8 +46,7 @@ async function step(name, run) {
   } catch (error) {
     failed += 1;
     const seen = await page.evaluate(() => `${location.href}: ${document.body.innerText.slice(0, 400)}`).catch(String);
-    console.log(`page       the page showed ${JSON.stringify(seen)}`);
-    console.log(`page       ${name.padEnd(34)} FAILED ${error.message.split('\n')[0]}`);
+    console.log(`page       ${name.padEnd(34)} FAILED ${error.message.split('\n')[0]}; the page showed ${JSON.stringify(seen)}`);
   }
   await page.close();
 }

@@ -55,8 +55,8 @@ function streams({ streams: all, 'is-published': isPublished }) {
   note(all.some(stream => stream.state === 'running') ? '' : `No stream is running. ${open}`);
 }
 
-// The number of files that can't be played. Their cards say why.
-const leftOut = ({ length }) => (length ? [`${count(length, 'file')} can't be played.`] : []);
+// The number of files of formats that can't be played. Their cards say why.
+const leftOut = ({ length }) => (length ? [`${count(length, 'file')} in formats that can't be played.`] : []);
 
 // Milliseconds after which a search is repeated while the server is still reading its folders.
 const SEARCH_AGAIN = 2000;

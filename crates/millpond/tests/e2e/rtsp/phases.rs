@@ -135,29 +135,37 @@ fn viewers_that_joined_a_phase_read_nothing_themselves() {
         assert!(reply.headers["range"].starts_with("npt=0"), "{}", reply.headers["range"]);
     }
     let counts = || ["hits", "misses"].map(|of| server.metric(&format!("millpond_rtsp_interval_{of}_total"), ""));
-    let mut until = |seconds: u64| {
+    let watch = |viewers: &mut [Client], seconds: u64| {
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(seconds) {
             viewers.iter_mut().for_each(Client::packet);
         }
     };
     // About 6 s of patch, at twice the pace. A busy machine takes longer.
-    until(8);
+    watch(&mut viewers, 8);
     let reads_nothing = (0..4).any(|_| {
         let before = counts();
-        until(4);
+        watch(&mut viewers, 4);
         let after = counts();
         after[0] - before[0] >= 8.0 && after[1] == before[1]
     });
     assert!(reads_nothing, "hits and misses: {:?}", counts());
-    // Both are at the phase.
-    let sent = viewers.iter().map(|viewer| {
-        let times: Vec<u32> = viewer.rtp(0).iter().map(|(_, time)| *time).collect();
-        times.iter().map(|time| time.wrapping_sub(times[0]) as i32).max().unwrap()
+    // Both are at the phase. A busy machine may delay them for a while.
+    let mut behind = Vec::new();
+    let are_near = (0..4).any(|_| {
+        watch(&mut viewers, 1);
+        let at = wait_for(&mut early, 0.0).sent;
+        behind = viewers.iter().map(|viewer| at - seconds_sent(viewer)).collect();
+        behind.iter().all(|seconds| (0.5..3.5).contains(seconds))
     });
-    let sent: Vec<f64> = sent.map(|ticks| f64::from(ticks) / 90_000.0).collect();
-    let at = wait_for(&mut early, 0.0).sent;
-    assert!(sent.iter().all(|sent| (0.5..3.5).contains(&(at - sent))), "{sent:?} of {at}");
+    assert!(are_near, "seconds behind the phase: {behind:?}");
+}
+
+/// Seconds of the title that a viewer got.
+fn seconds_sent(viewer: &Client) -> f64 {
+    let times: Vec<u32> = viewer.rtp(0).iter().map(|(_, time)| *time).collect();
+    let ticks = times.iter().map(|time| time.wrapping_sub(times[0]) as i32).max();
+    f64::from(ticks.unwrap_or(0)) / 90_000.0
 }
 
 /// Payloads of each picture on the channel of interleaved packets.

@@ -222,6 +222,14 @@ fn squid_is_a_sibling_too() {
     let Some((_origin, port, bytes)) = origin(folder.path(), scratch.path()) else { return };
     let Some((_proxy, sibling)) = origins::squid(port, scratch.path()) else { return };
     assert!(get(sibling, "/film.bin", &[]).body == bytes, "squid has it now");
+    // A busy squid notes a moment later that it has all of it.
+    let began = std::time::Instant::now();
+    while get(sibling, "/film.bin", &[("Cache-Control", "only-if-cached"), ("Range", "bytes=1000000-1000009")]).status
+        != 206
+    {
+        assert!(began.elapsed() < Duration::from_secs(60), "squid keeps no copy");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let asked = sent(scratch.path());
     let config = scratch.path().join("a.toml");
     let text = format!(
