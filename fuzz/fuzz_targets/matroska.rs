@@ -40,7 +40,8 @@ fn loaded(object: &[u8], movie: &Arc<Movie>, wanted: &SegmentFragments) -> Optio
 }
 
 fn packaged(object: &[u8], movie: Movie) {
-    assert!(movie.artwork.is_none_or(|artwork| artwork.range.end <= object.len() as u64));
+    let mut pieces = movie.artwork.iter().flat_map(|artwork| &artwork.pieces);
+    assert!(pieces.all(|piece| piece.end <= object.len() as u64));
     for track in &movie.tracks {
         assert!(track.samples.heap_bytes() <= 64 * (object.len() + 1024));
         let mut last = None;

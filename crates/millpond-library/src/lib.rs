@@ -61,7 +61,9 @@ mod walls;
 pub mod work;
 
 pub use asset::{Asset, Detail, Lazy};
-pub use catalogue::{Catalogue, Found, NameRow, Names, PlayableTitle, PlayableTitles, Query, playable_titles, search};
+pub use catalogue::{
+    Catalogue, FolderPicture, Found, NameRow, Names, PlayableTitle, PlayableTitles, Query, playable_titles, search,
+};
 pub use counters::LibraryStats;
 pub use durations::{DURATION_BOUNDS, DurationCounts};
 pub use error::{IndexError, LibraryError};

@@ -63,6 +63,7 @@ pub use movie::{
     descriptions::{Description, Descriptions, sets_with_lengths},
     edits::{Hidden, Span, clip_spans, spans},
     extraction::{Extraction, PacketForm},
+    image_text::{ImageDecoder, ImageText},
     outline::{FragmentTimes, Outline},
     programme::FileProgramme,
     purpose::{Purpose, Purposes},

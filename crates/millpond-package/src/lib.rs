@@ -48,6 +48,7 @@ pub use object::ObjectIndex;
 pub use plan::{ObjectRange, Plan, PlanItem, Rewrite};
 pub use presentation::{
     NamedTrack, Presentation, PresentationOptions, Sidecar, SourceObject, TrackCoding,
+    artwork::PresentedArtwork,
     budget::building_bytes,
     captions::{BadCaptionRule, CaptionRule, StatedCaptions},
     common_clock,

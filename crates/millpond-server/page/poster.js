@@ -1,6 +1,6 @@
 'use strict';
 
-// Posters: the cards of the gallery, with the durations and pictures of those that are seen.
+// Posters: the cards of the gallery, with the durations and pictures of those that are seen. Of a folder, the server knows a picture at most.
 
 // A colour for a card without a picture, the same each time.
 const hueOf = text => [...text].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)) % 360, 7);
@@ -29,7 +29,7 @@ function card(row) {
   const li = element('li', undefined, { className: kind === 'directory' ? 'folder' : '' });
   Object.assign(li.dataset, { side, below, title });
   li.append(button);
-  if (lasts || stream === 'running') posters.observer.observe(li);
+  if (lasts || stream === 'running' || kind === 'directory') posters.observer.observe(li);
   return li;
 }
 

@@ -190,6 +190,11 @@ impl Store {
         self.0.places.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
+    /// Tells whether the files of a place lie on this machine: requests for them cost no other server anything.
+    pub fn is_local(&self, place: &str) -> bool {
+        self.place(place).is_ok_and(|place| place.source.origin.facts().is_local)
+    }
+
     /// Returns the places by name, each with a description of its origin.
     pub fn places(&self) -> impl Iterator<Item = (String, String)> + use<> {
         let pairs: Vec<_> = self

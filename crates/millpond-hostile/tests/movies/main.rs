@@ -3,6 +3,7 @@
 mod avi;
 mod matroska;
 mod measure;
+mod ogg;
 mod scanned;
 
 use measure::{Outcome, alone, measured};

@@ -1,6 +1,6 @@
 //! Reads the folders of a place, the upper ones first.
 
-use super::names::Names;
+use super::{folder_pictures::FolderPictures, names::Names};
 use crate::{
     folder::listed::ListedFolder,
     library::{Library, folder_path},
@@ -26,6 +26,8 @@ const FEW: usize = 128;
 /// Reading of a place.
 pub(super) struct Crawl {
     pub(super) library: Arc<Library>,
+    /// Gets the pictures of the folders.
+    pub(super) pictures: FolderPictures,
     pub(super) place: Arc<str>,
     /// Text before each path.
     pub(super) prefix: String,
@@ -50,7 +52,7 @@ impl Crawl {
                 && let Some((folder, depth)) = queue.pop_front()
             {
                 begun += 1;
-                running.push(async move { (self.list(&folder).await, depth) });
+                running.push(async move { (list(&self.library, &self.place, &self.prefix, &folder).await, depth) });
             }
             let Some((listed, depth)) = running.next().await else { break };
             let Some(listed) = listed else {
@@ -58,6 +60,7 @@ impl Crawl {
                 continue;
             };
             names.add(&listed);
+            self.pictures.learn(&self.place, &listed);
             for folder in &listed.folders {
                 // More than will be read need not wait either.
                 if depth >= DEPTH || queue.len() + begun >= self.most_folders {
@@ -76,19 +79,19 @@ impl Crawl {
         names.is_read = true;
         Arc::new(names)
     }
+}
 
-    /// Lists a folder; `None` where that fails.
-    async fn list(&self, folder: &str) -> Option<ListedFolder> {
-        let path = folder_path(folder).ok()?;
-        let listed = self.library.store.list(&self.place, &path).await;
-        let entries = listed.inspect_err(|error| tracing::debug!(folder, %error, "names are not read")).ok()?;
-        let whole = format!("{}{folder}", self.prefix);
-        let whole = whole.trim_end_matches('/').to_owned();
-        let grouped = self.library.titles(&self.place);
-        if entries.len() <= FEW {
-            return Some(ListedFolder::of(&whole, &entries, grouped));
-        }
-        let job = move || ListedFolder::of(&whole, &entries, grouped);
-        self.library.pool.run(&Work::unlimited(), job).await.ok()
+/// Lists a folder of a place, whose paths begin with `prefix`; `None` where that fails.
+pub(super) async fn list(library: &Library, place: &str, prefix: &str, folder: &str) -> Option<ListedFolder> {
+    let path = folder_path(folder).ok()?;
+    let listed = library.store.list(place, &path).await;
+    let entries = listed.inspect_err(|error| tracing::debug!(folder, %error, "names are not read")).ok()?;
+    let whole = format!("{prefix}{folder}");
+    let whole = whole.trim_end_matches('/').to_owned();
+    let grouped = library.titles(place);
+    if entries.len() <= FEW {
+        return Some(ListedFolder::of(&whole, &entries, grouped));
     }
+    let job = move || ListedFolder::of(&whole, &entries, grouped);
+    library.pool.run(&Work::unlimited(), job).await.ok()
 }

@@ -5,12 +5,15 @@
 //! one entry of the memory budget.
 
 mod crawl;
+mod folder_pictures;
 mod names;
 mod query;
 mod titles;
 
-use crate::library::Library;
+use crate::{folder::listed::ListedFolder, library::Library};
 use crawl::Crawl;
+pub use folder_pictures::FolderPicture;
+use folder_pictures::FolderPictures;
 use millpond_store::Cache;
 pub use names::{NameRow, Names};
 pub use query::{Found, Query, search};
@@ -45,6 +48,7 @@ pub struct Catalogue {
     /// Number of changes of the places. Names that were read before one are not kept.
     changes: AtomicU64,
     known: Cache<Arc<str>, Arc<Known>>,
+    pictures: FolderPictures,
     /// Places whose folders are being read now. The lock is held for look-ups only.
     reading: Mutex<HashMap<Arc<str>, watch::Receiver<Arc<Names>>>>,
 }
@@ -62,7 +66,9 @@ impl Catalogue {
     pub fn new(library: Arc<Library>, most_folders: usize) -> Arc<Self> {
         let known = Cache::of(library.store.memory(), "catalogues");
         let most_folders = AtomicUsize::new(most_folders);
-        Arc::new(Self { library, most_folders, changes: AtomicU64::new(0), known, reading: Mutex::default() })
+        let pictures = FolderPictures::new(library.clone());
+        let (changes, reading) = (AtomicU64::new(0), Mutex::default());
+        Arc::new(Self { library, most_folders, changes, known, pictures, reading })
     }
 
     /// Forgets all names, because the places may be others now, and returns the same catalogue with another bound of folders.
@@ -71,6 +77,7 @@ impl Catalogue {
         self.most_folders.store(most_folders, Ordering::Relaxed);
         self.changes.fetch_add(1, Ordering::Relaxed);
         self.known.clear();
+        self.pictures.clear();
         self.clone()
     }
 
@@ -94,6 +101,16 @@ impl Catalogue {
         receiver.borrow().clone()
     }
 
+    /// Notes the picture of a folder of a place that was listed.
+    pub fn learn(&self, place: &str, listed: &ListedFolder) {
+        self.pictures.learn(place, listed);
+    }
+
+    /// Returns the picture of the folder `inside` a place, whose paths begin with `prefix`. Remote storage gets no request for it.
+    pub async fn picture(&self, place: &str, prefix: &str, inside: &str) -> FolderPicture {
+        self.pictures.get(place, prefix, inside).await
+    }
+
     /// Starts to read a place, unless that is under way.
     fn read(self: &Arc<Self>, place: &Arc<str>, prefix: &str) -> watch::Receiver<Arc<Names>> {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,6 +121,7 @@ impl Catalogue {
         reading.insert(place.clone(), receiver.clone());
         let crawl = Crawl {
             library: self.library.clone(),
+            pictures: self.pictures.clone(),
             place: place.clone(),
             prefix: prefix.to_owned(),
             most_folders: self.most_folders.load(Ordering::Relaxed),

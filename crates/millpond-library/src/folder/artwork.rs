@@ -5,7 +5,7 @@ use millpond_store::Entry;
 use std::collections::HashMap;
 
 /// Names of the picture of a folder without their extension, the best first.
-const OF_FOLDER: [&str; 3] = ["poster", "folder", "cover"];
+const OF_FOLDER: [&str; 4] = ["poster", "folder", "cover", "default"];
 /// Name of the picture that stands behind the titles of a folder.
 const BACKDROP: &str = "fanart";
 

@@ -5,7 +5,7 @@ use super::{
     ids, segment,
 };
 use crate::{
-    movie::artwork::{Artwork, MAGIC},
+    movie::artwork::{ImageRange, MAGIC},
     units::ByteRange,
     window::Window,
 };
@@ -25,7 +25,7 @@ pub(super) struct Attachments {
     file: Option<AttachedFile>,
     elements: u32,
     reads: u32,
-    found: Option<(Rank, Artwork)>,
+    found: Option<(Rank, ImageRange)>,
 }
 
 /// An attached file whose fields are read.
@@ -34,7 +34,7 @@ struct AttachedFile {
     end: u64,
     name: Option<String>,
     is_image: bool,
-    data: Option<Artwork>,
+    data: Option<ImageRange>,
 }
 
 /// Use of a picture, judged by its name (RFC 9559 21.1). The lowest rank is the best.
@@ -71,7 +71,7 @@ impl Attachments {
     }
 
     /// Returns the best picture of the files that were read.
-    pub(super) fn artwork(&self) -> Option<Artwork> {
+    pub(super) fn artwork(&self) -> Option<ImageRange> {
         self.found.map(|(_, artwork)| artwork)
     }
 
@@ -128,7 +128,7 @@ impl Attachments {
 
 impl AttachedFile {
     /// Returns the file's picture, once its name, type and place are read.
-    fn picture(&self) -> Option<(Rank, Artwork)> {
+    fn picture(&self) -> Option<(Rank, ImageRange)> {
         let name = self.name.as_deref().filter(|_| self.is_image)?;
         Some((Rank::of(name), self.data?))
     }
@@ -142,7 +142,7 @@ impl AttachedFile {
             ids::FILE_DATA => {
                 let place = ByteRange::at(at + header.length, header.body.unwrap_or(0));
                 let head = usize::try_from(header.length).ok().and_then(|start| bytes.get(start..));
-                self.data = head.and_then(|head| Artwork::of(place, head));
+                self.data = head.and_then(|head| ImageRange::of(place, head));
             }
             _ => {}
         }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     /// Walks over files at offset 100, with requests of `read` bytes. Returns the picture and the number of requests.
-    fn walked(files: &[u8], read: u64) -> (Option<Artwork>, u32) {
+    fn walked(files: &[u8], read: u64) -> (Option<ImageRange>, u32) {
         let end = 100 + files.len() as u64;
         let mut window = Window::new(100, end + 50, read);
         let object = [&[0; 100][..], files, &[0; 50]].concat();
@@ -200,7 +200,7 @@ mod tests {
         ];
         let all = files.concat();
         let end = 100 + (all.len() - files[4].len()) as u64;
-        let expected = Artwork { range: ByteRange::new(end - large.len() as u64, end), kind: ImageKind::Jpeg };
+        let expected = ImageRange { range: ByteRange::new(end - large.len() as u64, end), kind: ImageKind::Jpeg };
         assert_eq!(walked(&all, 1 << 16), (Some(expected), 1));
         // A segment of many large files costs few requests: contents are not read.
         let (found, reads) = walked(&all, 64);

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     error::MediaError,
-    movie::{artwork::Artwork, chapter::Chapter, tags::Tags},
+    movie::{artwork::ImageRange, chapter::Chapter, tags::Tags},
     units::ByteRange,
     window::Window,
     work::Work,
@@ -52,7 +52,7 @@ pub(super) struct Head {
     chapters: Option<Vec<Chapter>>,
     /// The attached files, while they are read.
     attachments: Option<Attachments>,
-    artwork: Option<Artwork>,
+    artwork: Option<ImageRange>,
     /// Title that `Info` states.
     title: Option<String>,
     names: Names,
@@ -85,7 +85,7 @@ pub(super) struct Found {
     /// Durations of tracks, as far as tags before the clusters or behind the cues state them.
     pub(super) durations: Vec<TrackDuration>,
     pub(super) chapters: Vec<Chapter>,
-    pub(super) artwork: Option<Artwork>,
+    pub(super) artwork: Option<ImageRange>,
     pub(super) tags: Tags,
     /// Beginning and end of the segment's body.
     pub(super) segment: (u64, u64),

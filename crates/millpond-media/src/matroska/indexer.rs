@@ -11,7 +11,9 @@ use super::{
 };
 use crate::{
     error::MediaError,
-    movie::{Movie, SkippedTrack, Track, TrackKind, artwork::Artwork, chapter::Chapter, outline::Outline, tags::Tags},
+    movie::{
+        Movie, SkippedTrack, Track, TrackKind, artwork::ImageRange, chapter::Chapter, outline::Outline, tags::Tags,
+    },
     units::ByteRange,
     work::Work,
 };
@@ -42,7 +44,7 @@ enum Stage {
 struct Blocks {
     info: Info,
     chapters: Vec<Chapter>,
-    artwork: Option<Artwork>,
+    artwork: Option<ImageRange>,
     tags: Tags,
     lanes: Vec<Lane>,
     stretch: Stretch,
@@ -121,7 +123,8 @@ impl MatroskaIndexer {
                         let skipped = left.into_iter().map(|(id, error)| SkippedTrack::of_error(id, &error));
                         let movie = movie(&parts.0.info, tracks, skipped.collect());
                         let outline: Option<Box<Outline>> = Some(outline);
-                        let (chapters, artwork, tags) = (parts.0.chapters, parts.0.artwork, parts.0.tags);
+                        let (chapters, tags) = (parts.0.chapters, parts.0.tags);
+                        let artwork = parts.0.artwork.map(Into::into);
                         let movie = Movie { fragmented: true, chapters, artwork, tags, outline, ..movie };
                         return Ok(MatroskaStep::Done(Box::new(movie)));
                     }
@@ -182,6 +185,7 @@ impl Blocks {
 
     fn finish(self) -> Result<Movie, MediaError> {
         let Self { info, chapters, artwork, tags, lanes, stretch, start, has_fragments } = self;
+        let artwork = artwork.map(Into::into);
         let cut_short = stretch.is_cut_short();
         let base = lanes.iter().filter_map(Lane::first).min().unwrap_or(0);
         let has_media = has_media(&lanes);

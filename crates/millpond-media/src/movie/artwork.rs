@@ -1,10 +1,10 @@
-//! Artwork: a picture beside the media of a file, such as a cover or poster. The index has only the picture's place.
+//! Artwork: a picture beside the media of a file, such as a cover or poster. The index has only the picture's places.
 
-use crate::units::ByteRange;
+use crate::{movie::image_text::ImageText, units::ByteRange};
 use serde::{Deserialize, Serialize};
 
 /// Most bytes of a picture. Larger pictures are ignored.
-const MOST_BYTES: u64 = 16 << 20;
+pub(crate) const MOST_BYTES: u64 = 16 << 20;
 /// Bytes that show the format of an image.
 pub(crate) const MAGIC: usize = 12;
 
@@ -56,16 +56,40 @@ impl ImageKind {
     }
 }
 
-/// A picture in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A picture in a file: a whole image file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artwork {
-    /// Place of the picture in the object: a whole image file.
-    pub range: ByteRange,
     /// Format of the picture.
     pub kind: ImageKind,
+    /// Places of its bytes in the object, in their order.
+    pub pieces: Vec<ByteRange>,
+    /// Part of the decoded bytes that is the picture, where the pieces are base64 text; `None` for the bytes as they are.
+    pub text: Option<ImageText>,
 }
 
 impl Artwork {
+    /// Bytes of heap held.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.pieces.capacity() * size_of::<ByteRange>()
+    }
+}
+
+impl From<ImageRange> for Artwork {
+    fn from(ImageRange { range, kind }: ImageRange) -> Self {
+        Self { kind, pieces: vec![range], text: None }
+    }
+}
+
+/// A picture that is one range of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ImageRange {
+    /// Place of the picture: a whole image file.
+    pub(crate) range: ByteRange,
+    /// Format of the picture.
+    pub(crate) kind: ImageKind,
+}
+
+impl ImageRange {
     /// Returns the picture at `range`, whose first bytes are `head`. `None` if its format is not known or it is too large.
     pub(crate) fn of(range: ByteRange, head: &[u8]) -> Option<Self> {
         let fits = (MAGIC as u64..=MOST_BYTES).contains(&range.len());
@@ -97,8 +121,8 @@ mod tests {
 
     #[test]
     fn large_pictures_are_ignored() {
-        let of = |length| Artwork::of(ByteRange::at(100, length), b"\x89PNG\r\n\x1a\n\0\0\0\r");
-        assert_eq!(of(MOST_BYTES), Some(Artwork { range: ByteRange::at(100, MOST_BYTES), kind: ImageKind::Png }));
+        let of = |length| ImageRange::of(ByteRange::at(100, length), b"\x89PNG\r\n\x1a\n\0\0\0\r");
+        assert_eq!(of(MOST_BYTES), Some(ImageRange { range: ByteRange::at(100, MOST_BYTES), kind: ImageKind::Png }));
         assert_eq!([of(MOST_BYTES + 1), of(11), of(0)], [None; 3]);
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod chapter;
 pub(crate) mod descriptions;
 pub(crate) mod edits;
 pub(crate) mod extraction;
+pub(crate) mod image_text;
 pub(crate) mod outline;
 pub(crate) mod programme;
 pub(crate) mod purpose;
@@ -45,7 +46,7 @@ pub struct Movie {
     pub clips: Vec<Track>,
     /// Chapters, in the order of their times. Those of Matroska files count from the segment's time 0.
     pub chapters: Vec<Chapter>,
-    /// Place of the file's cover or poster.
+    /// Places of the file's cover or poster.
     pub artwork: Option<Artwork>,
     /// Title, artist and album that the file states.
     pub tags: Tags,
@@ -268,6 +269,7 @@ impl Movie {
         self.tracks.iter().chain(&self.clips).map(Track::heap_bytes).sum::<usize>()
             + self.system_headers.iter().chain(&self.fragment_headers).map(SystemHeader::heap_bytes).sum::<usize>()
             + self.outline.as_ref().map_or(0, |outline| outline.heap_bytes())
+            + self.artwork.as_ref().map_or(0, Artwork::heap_bytes)
             + self.extraction.as_ref().map_or(0, |extraction| extraction.heap_bytes())
             + self.stitched.as_ref().map_or(0, |stitched| stitched.heap_bytes())
             + self.tags.heap_bytes()

@@ -1,18 +1,18 @@
 //! Artwork of MP4: `covr` in the list of metadata.
 
 use super::item_list::{self, VALUE_HEADER};
-use crate::{boxes::Node, movie::artwork::Artwork, units::ByteRange};
+use crate::{boxes::Node, movie::artwork::ImageRange, units::ByteRange};
 
 /// Most pictures that are examined.
 const MOST_PICTURES: usize = 32;
 
 /// Returns the first picture of a movie box whose format is known.
-pub(crate) fn listed(moov: &Node<'_>) -> Option<Artwork> {
+pub(crate) fn listed(moov: &Node<'_>) -> Option<ImageRange> {
     let mut values = item_list::of(moov)?.child(b"covr")?.children_of(b"data").take(MOST_PICTURES);
     values.find_map(|value| {
         let image = value.body.get(VALUE_HEADER..)?;
         let place = ByteRange::at(value.body_offset() + VALUE_HEADER as u64, image.len() as u64);
-        Artwork::of(place, image)
+        ImageRange::of(place, image)
     })
 }
 
@@ -39,7 +39,7 @@ mod tests {
         boxed(b"moov", &boxed(b"udta", &boxed(b"meta", &[version, &handler, &list].concat())))
     }
 
-    fn found(moov: &[u8]) -> Option<Artwork> {
+    fn found(moov: &[u8]) -> Option<ImageRange> {
         listed(&Node::new(moov, 1000, "moov").unwrap())
     }
 
@@ -50,7 +50,7 @@ mod tests {
         for version in [&[0, 0, 0, 0][..], &[]] {
             let moov = movie_box(version, &list.concat());
             let start = 1000 + u64::try_from(moov.len() - PNG.len()).unwrap();
-            let expected = Artwork { range: ByteRange::at(start, PNG.len() as u64), kind: ImageKind::Png };
+            let expected = ImageRange { range: ByteRange::at(start, PNG.len() as u64), kind: ImageKind::Png };
             assert_eq!(found(&moov), Some(expected));
         }
     }

@@ -7,7 +7,7 @@ use crate::{
     error::MediaError,
     movie::{
         Movie, SkippedTrack, Track,
-        artwork::Artwork,
+        artwork::ImageRange,
         chapter::Chapter,
         edits,
         sample_table::{SampleTable, SampleTableBuilder},
@@ -42,7 +42,7 @@ pub(crate) struct MovieDraft {
     pub(crate) defaults: HashMap<u32, Trex>,
     pub(crate) skipped: Vec<SkippedTrack>,
     chapters: Vec<Chapter>,
-    artwork: Option<Artwork>,
+    artwork: Option<ImageRange>,
     tags: Tags,
     /// Track of text with the titles of chapters. It is no track of subtitles.
     chapter_track: Option<ChapterTrack>,
@@ -213,7 +213,7 @@ impl MovieDraft {
             return Err(MediaError::NoPlayableTrack { path, offset, found, cut_short });
         }
         // A movie has places in one object alone. The artwork lies in this object, external media in another.
-        let artwork = self.artwork.filter(|_| self.external_media.is_none());
+        let artwork = self.artwork.filter(|_| self.external_media.is_none()).map(Into::into);
         Ok(Movie {
             timescale: self.timescale,
             duration: self.duration,

@@ -215,7 +215,7 @@ impl Flac {
         });
         let track = Track { samples: table, ..Track::live(1, made, rate, "und") };
         let movie = super::movie(track, None, left_out.into_iter().collect());
-        let artwork = self.picture.map(|picture| picture.artwork);
+        let artwork = self.picture.map(|picture| picture.artwork.into());
         let tags = std::mem::take(&mut self.tags);
         Ok(Progress::Done(Box::new(Movie { cut_short: self.is_cut_short, artwork, tags, ..movie })))
     }

@@ -1,7 +1,7 @@
 //! `PICTURE` blocks of FLAC (RFC 9639 8.8).
 
 use super::id3::{FRONT_COVER, TaggedPicture};
-use crate::{bits::BitReader, movie::artwork::Artwork, units::ByteRange};
+use crate::{bits::BitReader, movie::artwork::ImageRange, units::ByteRange};
 
 /// Type of the block.
 pub(super) const PICTURE: u8 = 6;
@@ -23,7 +23,7 @@ pub(super) fn picture(body: &[u8], place: ByteRange) -> Option<TaggedPicture> {
     let image = fields.rest();
     let start = place.start + (body.len() - image.len()) as u64;
     let range = ByteRange::at(start, length);
-    let artwork = Artwork::of(range, image).filter(|_| range.end <= place.end)?;
+    let artwork = ImageRange::of(range, image).filter(|_| range.end <= place.end)?;
     Some(TaggedPicture { is_front, artwork })
 }
 

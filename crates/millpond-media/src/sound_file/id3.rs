@@ -4,7 +4,7 @@
 use super::id3_text;
 use crate::{
     movie::{
-        artwork::Artwork,
+        artwork::ImageRange,
         tags::{TagName, Tags},
     },
     units::ByteRange,
@@ -45,7 +45,7 @@ pub(super) struct Id3Search {
 pub(super) struct TaggedPicture {
     /// Whether the picture is the front cover.
     pub(super) is_front: bool,
-    pub(super) artwork: Artwork,
+    pub(super) artwork: ImageRange,
 }
 
 impl TaggedPicture {
@@ -78,7 +78,7 @@ impl Id3Search {
     }
 
     /// Returns the best picture that was found.
-    pub(super) fn artwork(&self) -> Option<Artwork> {
+    pub(super) fn artwork(&self) -> Option<ImageRange> {
         self.found.map(|found| found.artwork)
     }
 
@@ -210,7 +210,7 @@ fn picture(version: u8, body: &[u8], place: ByteRange) -> Option<TaggedPicture> 
     };
     let start = 1 + of_type + 1 + of_text;
     let range = ByteRange::new(place.start + start as u64, place.end);
-    let artwork = Artwork::of(range, body.get(start..)?)?;
+    let artwork = ImageRange::of(range, body.get(start..)?)?;
     Some(TaggedPicture { is_front: u32::from(*kind) == FRONT_COVER, artwork })
 }
 

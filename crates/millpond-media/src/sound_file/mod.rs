@@ -27,7 +27,7 @@ mod wave;
 use crate::{
     Foreign,
     error::MediaError,
-    movie::{Edit, Movie, SkippedTrack, Track, artwork::Artwork, tags::Tags},
+    movie::{Edit, Movie, SkippedTrack, Track, artwork::ImageRange, tags::Tags},
     scan::{FileReader, Progress},
     units::Timescale,
     window::Window,
@@ -61,7 +61,7 @@ struct SoundFile {
     passed: u32,
     /// The reading of the current tag.
     tag: Option<Id3Search>,
-    artwork: Option<Artwork>,
+    artwork: Option<ImageRange>,
     tags: Tags,
     /// Reader of the format, once that is known.
     reader: Option<Box<dyn FileReader>>,
@@ -73,7 +73,7 @@ impl FileReader for SoundFile {
             if let Some(reader) = &mut self.reader {
                 let mut progress = reader.read(window, work)?;
                 if let Progress::Done(movie) = &mut progress {
-                    movie.artwork = movie.artwork.or(self.artwork);
+                    movie.artwork = movie.artwork.take().or(self.artwork.map(Into::into));
                     movie.tags = std::mem::take(&mut self.tags).or(std::mem::take(&mut movie.tags));
                 }
                 return Ok(progress);

@@ -6,8 +6,8 @@ use crate::movie::tags::{TagName, Tags};
 pub(super) const BLOCK: u8 = 4;
 /// Bytes of comments that are read. Pictures may follow them as text.
 pub(super) const LOOKED: u64 = 64 << 10;
-/// Most comments.
-const MOST: u32 = 1024;
+/// Most comments that are examined.
+pub(super) const MOST_COMMENTS: u32 = 1024;
 
 /// Reads the tags of comments that begin with `bytes`: a vendor, a number of comments, and comments such as `TITLE=text`. Each text has
 /// its length before it.
@@ -15,7 +15,7 @@ pub(super) fn tags(bytes: &[u8]) -> Tags {
     let mut tags = Tags::default();
     let Some((_, rest)) = text(bytes) else { return tags };
     let Some((count, mut rest)) = number(rest) else { return tags };
-    for _ in 0..count.min(MOST) {
+    for _ in 0..count.min(MOST_COMMENTS) {
         let Some((comment, behind)) = text(rest) else { break };
         rest = behind;
         let Some(equals) = comment.iter().position(|byte| *byte == b'=') else { continue };

@@ -1,5 +1,6 @@
 //! An asset as players see it: its tracks, their names and segments.
 
+pub(crate) mod artwork;
 pub(crate) mod budget;
 mod build;
 pub(crate) mod captions;
@@ -18,8 +19,8 @@ pub(crate) mod track;
 
 use crate::{
     PackageError,
-    plan::ObjectRange,
     presentation::{
+        artwork::PresentedArtwork,
         captions::CaptionRule,
         keys::KeyAddress,
         muxed_audio::MuxedAudio,
@@ -30,7 +31,7 @@ use crate::{
     text::Cue,
 };
 use millpond_media::{
-    Chapter, ImageKind, Tags, Work,
+    Chapter, Tags, Work,
     movie::{Movie, Stitched},
 };
 use std::{
@@ -296,14 +297,10 @@ impl Presentation {
         movies.find(|movie| !movie.chapters.is_empty()).map_or(&[][..], |movie| &movie.chapters[..])
     }
 
-    /// Returns the picture that an object has beside its media: its format and place, of the first object that has any.
+    /// Returns the picture that an object has beside its media, of the first object that has any.
     #[must_use]
-    pub fn artwork(&self) -> Option<(ImageKind, ObjectRange)> {
-        let mut media = self.tracks.iter().filter_map(PresentedTrack::media);
-        media.find_map(|media| {
-            let artwork = media.movie.artwork?;
-            Some((artwork.kind, media.place(artwork.range)))
-        })
+    pub fn artwork(&self) -> Option<PresentedArtwork<'_>> {
+        self.tracks.iter().filter_map(PresentedTrack::media).find_map(PresentedArtwork::of)
     }
 
     /// Returns the tags of the first object that has any; `None` where none has.

@@ -1,5 +1,6 @@
 //! Ogg (RFC 3533) with Opus or FLAC. The first link of chained streams is served.
 
+mod headers;
 mod page;
 mod stream;
 #[cfg(test)]
@@ -49,7 +50,7 @@ impl FileReader for Ogg {
                 Read::Short(size) => size,
                 Read::Page(page) if held.len() < page.length => page.length,
                 Read::Page(page) => {
-                    let steps = page.pieces.len() as u64;
+                    let steps = page.pieces.len() as u64 + self.header_bytes(&page) / SEARCHED_A_STEP;
                     work.spend(steps).map_err(|error| MediaError::work(PATH, at, error))?;
                     self.passed = 0;
                     let bytes = held.get(..page.length).unwrap_or(held);
@@ -105,6 +106,12 @@ impl Ogg {
         Ok(!self.streams.iter().any(Stream::plays))
     }
 
+    /// Bytes of a page that may have header packets, which are searched for tags and a cover.
+    fn header_bytes(&self, page: &Page) -> u64 {
+        let has_headers = self.streams.iter().any(|stream| stream.serial == page.serial && !stream.has_frames());
+        if has_headers { page.length as u64 } else { 0 }
+    }
+
     /// Passes bytes up to the next one that may begin a page. Returns their number.
     fn pass(&mut self, window: &mut Window) -> u64 {
         let rest = window.held().get(1..).unwrap_or_default();
@@ -118,7 +125,8 @@ impl Ogg {
     fn finish(&mut self) -> Result<Progress, MediaError> {
         let mut tracks: Vec<Track> = Vec::new();
         let (mut skipped, mut tags) = (Vec::new(), Tags::default());
-        let streams = std::mem::take(&mut self.streams);
+        let mut streams = std::mem::take(&mut self.streams);
+        let artwork = streams.iter_mut().find_map(Stream::take_artwork);
         let clock = streams.iter().find_map(Stream::rate).unwrap_or(Timescale::MPEG);
         for (id, mut stream) in (1..).zip(streams) {
             tags = tags.or(stream.take_tags());
@@ -142,7 +150,7 @@ impl Ogg {
             let error = MediaError::invalid(PATH, 0, found, "pages up to the end");
             skipped.push(SkippedTrack::of_error(0, &error));
         }
-        let movie = Movie { cut_short: self.is_cut_short, tags, ..Movie::of_tracks(clock, tracks, skipped) };
+        let movie = Movie { cut_short: self.is_cut_short, artwork, tags, ..Movie::of_tracks(clock, tracks, skipped) };
         Ok(Progress::Done(Box::new(movie)))
     }
 }

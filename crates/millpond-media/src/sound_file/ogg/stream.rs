@@ -1,6 +1,9 @@
 //! One logical stream of Ogg: Opus (RFC 7845), FLAC (RFC 9639 10.1), or one that is only named.
 
-use super::page::{Page, Piece};
+use super::{
+    headers::{HeaderSearch, OPUS_TAGS},
+    page::{Page, Piece},
+};
 use crate::{
     codec::{
         Codec,
@@ -10,28 +13,23 @@ use crate::{
     error::MediaError,
     movie::{
         Edit, Track,
+        artwork::Artwork,
         sample_table::{SampleTable, SampleTableBuilder},
         tags::Tags,
     },
-    sound_file::{
-        flac_frame::{FrameHeader, StreamInfo},
-        vorbis_comment,
-    },
+    sound_file::flac_frame::{FrameHeader, StreamInfo},
     units::Timescale,
 };
 
 /// Path of errors.
 pub(super) const PATH: &str = "Ogg";
-/// First bytes of header packets.
+/// First bytes of streams that are read.
 const OPUS_HEAD: &[u8] = b"OpusHead";
-const OPUS_TAGS: &[u8] = b"OpusTags";
 const FLAC_HEAD: &[u8] = b"\x7fFLAC";
 /// Bytes of the first packet of FLAC before the signature of a FLAC file: the mapping's, its version, a number of packets.
 const FLAC_MAPPING: usize = 9;
 /// Bytes of the signature and of a block's header.
 const FLAC_BLOCK: usize = 8;
-/// Bytes of a block's header before its body.
-const FLAC_BLOCK_HEADER: usize = 4;
 /// Rate of Opus.
 const OPUS_RATE: u32 = 48_000;
 
@@ -73,13 +71,11 @@ struct Parts {
     rate: Timescale,
     /// Properties of FLAC; `None` for Opus.
     flac: Option<StreamInfo>,
+    headers: HeaderSearch,
     /// Samples that are not heard at the beginning.
     pre_skip: i64,
     /// The packet with which the last page ended.
     open: Packet,
-    /// Beginning of the header packet that is read, as much as comments may have.
-    header: Vec<u8>,
-    tags: Tags,
     /// Granule position at the beginning of the first frame.
     base: Option<i64>,
     /// End of what is heard, where the last page states it.
@@ -126,10 +122,18 @@ impl Stream {
         }
     }
 
-    /// Bytes of heap that its samples hold.
+    /// Returns the cover in the header packets of a stream that can be played.
+    pub(super) fn take_artwork(&mut self) -> Option<Artwork> {
+        match &mut self.state {
+            State::Read(parts) => parts.headers.take_artwork(),
+            State::Silent | State::Left(_) => None,
+        }
+    }
+
+    /// Bytes of heap that its samples, tags and cover hold.
     pub(super) fn heap_bytes(&self) -> usize {
         match &self.state {
-            State::Read(parts) => parts.table.heap_bytes(),
+            State::Read(parts) => parts.table.heap_bytes() + parts.headers.heap_bytes(),
             State::Silent | State::Left(_) => 0,
         }
     }
@@ -137,7 +141,7 @@ impl Stream {
     /// Takes the texts of its comments.
     pub(super) fn take_tags(&mut self) -> Tags {
         match &mut self.state {
-            State::Read(parts) => std::mem::take(&mut parts.tags),
+            State::Read(parts) => parts.headers.take_tags(),
             State::Silent | State::Left(_) => Tags::default(),
         }
     }
@@ -188,10 +192,9 @@ impl Parts {
             made,
             rate: rate.ok_or_else(|| MediaError::invalid(PATH, offset, "a rate of 0", "a sampling rate"))?,
             flac,
+            headers: HeaderSearch::new(flac.is_some()),
             pre_skip,
             open: Packet::None,
-            header: Vec::new(),
-            tags: Tags::default(),
             base: None,
             end: None,
             table: SampleTable::builder(),
@@ -223,35 +226,12 @@ impl Parts {
                     let what = format!("{} in packets that continue over pages", self.made.codec.name());
                     return Err(MediaError::unsupported(PATH, offset + piece.start as u64, what));
                 }
-                Packet::Header => self.header(piece, packet),
+                Packet::Header => self.headers.push(packet, offset + piece.start as u64, piece.begins),
                 Packet::None => {}
             }
         }
         self.add(page, offset);
         Ok(())
-    }
-
-    /// Takes a piece of a header packet. At the end of the packet, reads the comments in it.
-    fn header(&mut self, piece: &Piece, bytes: &[u8]) {
-        if piece.begins {
-            self.header.clear();
-        }
-        let room = (vorbis_comment::LOOKED as usize).saturating_sub(self.header.len());
-        self.header.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
-        if !piece.ends {
-            return;
-        }
-        let packet = std::mem::take(&mut self.header);
-        let comments = match self.flac {
-            Some(_) if packet.first().is_some_and(|kind| kind & 0x7f == vorbis_comment::BLOCK) => {
-                packet.get(FLAC_BLOCK_HEADER..)
-            }
-            Some(_) => None,
-            None => packet.strip_prefix(OPUS_TAGS),
-        };
-        if let Some(comments) = comments {
-            self.tags = std::mem::take(&mut self.tags).or(vorbis_comment::tags(comments));
-        }
     }
 
     /// Whether a packet has no sound.

@@ -63,6 +63,8 @@ pub(super) enum PageTarget {
     Asset(String),
     /// The row of an asset in a list.
     Brief(String),
+    /// The picture of a folder in a list, as far as the viewer may see it.
+    FolderBrief(String),
     /// A list of the titles in a folder, for players.
     Titles(String, ListFormat),
     /// A search.
@@ -241,6 +243,7 @@ impl PageTarget {
             TIME => Self::Time,
             "/.millpond/assets" => Self::Folder(parameter("folder")),
             "/.millpond/asset" => Self::Asset(parameter("path")),
+            "/.millpond/brief" if uri::parameter(query, "path").ends_with('/') => Self::FolderBrief(parameter("path")),
             "/.millpond/brief" => Self::Brief(parameter("path")),
             "/.millpond/all.m3u" => Self::Titles(parameter("folder"), ListFormat::M3u),
             "/.millpond/all.xspf" => Self::Titles(parameter("folder"), ListFormat::Xspf),

@@ -17,6 +17,7 @@ use std::{
 
 over_every_storage! {
     image_files_are_artwork
+    folders_have_pictures_without_listings
     pictures_in_files_are_artwork
 }
 
@@ -97,8 +98,96 @@ fn image_files_are_artwork(kind: Kind) {
     assert_eq!(of_rows(&listing("album"), "artwork"), ["mjpeg,50,50", "png,20,20"]);
 }
 
+/// The picture of a card of a folder: its URL, and the codec and size that ffprobe sees.
+fn on_card(server: &Server, folder: &str) -> Option<(String, String)> {
+    let reply = server.get(&format!(".millpond/brief?path={folder}%2F"));
+    assert_eq!(reply.status, 200, "{folder}: {reply:?}");
+    let url = json(&reply)["artwork"].as_str()?.to_owned();
+    let seen = got(server, &url).1;
+    Some((url, seen))
+}
+
+fn folders_have_pictures_without_listings(kind: Kind) {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    for (folder, film) in [("own", "1.mp4"), ("of title", "a.mp4"), ("plain", "b.mp4"), ("song", "c.mp3"), ("none", "")]
+    {
+        let folder = root.path().join("tv").join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        if film.is_empty() {
+            std::fs::write(folder.join("notes.txt"), "nothing that plays").unwrap();
+        } else {
+            make(&folder, film, if film.ends_with("mp3") { SOUND } else { PICTURE });
+        }
+    }
+    for (name, size) in
+        [("tv/own/Folder.png", "40x60"), ("tv/own/1.jpg", "64x36"), ("tv/of title/a-poster.jpg", "44x66")]
+    {
+        image(root.path(), name, size);
+    }
+    let Some(Stack { server, .. }) = &origins::start_named(kind, Some("all"), root.path(), &[]) else { return };
+    let of = |folder: &str| on_card(server, &format!("all/tv/{}", folder.replace(' ', "%20")));
+    let requests = || server.metric("millpond_origin_requests_total", "");
+    let seen = |folder: &str| of(folder).map(|(_, seen)| seen).unwrap_or_default();
+    if kind != Kind::Folder {
+        // Nobody has listed these folders.
+        let before = requests();
+        assert_eq!(["own", "of title", "plain"].map(|folder| of(folder)), [None, None, None]);
+        assert_eq!(requests().to_bits(), before.to_bits(), "a card asks the storage for nothing");
+        server.get(".millpond/assets?folder=all/tv/own");
+        assert_eq!((seen("own"), of("of title")), ("png,40,60".to_owned(), None));
+        // A search lists all folders.
+        server.get(".millpond/search?q=notes");
+    }
+    assert_eq!([seen("own"), seen("of title")], ["png,40,60", "mjpeg,44,66"]);
+    let plain = of("plain");
+    if kind == Kind::Folder {
+        let (url, seen) = plain.unwrap();
+        assert!(url.ends_with("/v1/poster.jpg") && seen == "mjpeg,320,180", "{url} {seen}");
+    } else {
+        assert_eq!(plain, None);
+    }
+    assert_eq!([of("song"), of("none"), of("absent"), on_card(server, "other")], [const { None }; 4]);
+}
+
+/// The card of a closed place has no picture, and asks for no password.
+#[test]
+fn cards_of_closed_folders_have_no_picture() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let (root, settings) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    image(root.path(), "folder.jpg", "40x60");
+    let (users, file) = (settings.path().join("users"), settings.path().join("millpond.toml"));
+    std::fs::write(&users, "ann:pass\n").unwrap();
+    let (place, users) = (root.path().display(), users.display());
+    let config =
+        format!("[places.open]\nurl = \"{place}\"\n[places.closed]\nurl = \"{place}\"\naccess-users = \"{users}\"\n");
+    std::fs::write(&file, config).unwrap();
+    let server = Server::start(&["--config", file.to_str().unwrap()]);
+    assert_eq!(on_card(&server, "open").unwrap().1, "mjpeg,40,60");
+    assert_eq!(on_card(&server, "closed"), None);
+    let ann = [("Authorization", "Basic YW5uOnBhc3M=")];
+    let reply = support::get(server.port, "/.millpond/brief?path=closed%2F", &ann);
+    assert_eq!(json(&reply)["artwork"], "/closed/folder.jpg", "{reply:?}");
+}
+
+/// Returns the base64 text of bytes.
+fn base64(bytes: &[u8]) -> String {
+    const CHARACTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let group = |group: &[u8]| {
+        let bits = (0..3).fold(0, |bits, place| bits << 8 | usize::from(group.get(place).copied().unwrap_or(0)));
+        let character =
+            |place: usize| if place > group.len() { '=' } else { CHARACTERS[bits >> (18 - 6 * place) & 63].into() };
+        (0..4).map(character).collect::<String>()
+    };
+    bytes.chunks(3).map(group).collect()
+}
+
 /// Makes a file of each format that can have a picture within. Each picture is 120 by 90.
-fn with_pictures(folder: &Path) -> [(&'static str, &'static str); 6] {
+fn with_pictures(folder: &Path) -> [(&'static str, &'static str); 9] {
     let scratch = tempfile::tempdir().unwrap();
     for name in ["cover.jpg", "cover.png"] {
         image(scratch.path(), name, "120x90");
@@ -114,6 +203,13 @@ fn with_pictures(folder: &Path) -> [(&'static str, &'static str); 6] {
     make(folder, "song.mp3", &format!("{SOUND} -i {jpeg} {with_sound} -id3v2_version 3"));
     make(folder, "later.mp3", &format!("{SOUND} -i {png} {with_sound} -id3v2_version 4"));
     make(folder, "song.flac", &format!("{SOUND} -i {png} {with_sound}"));
+    let image = std::fs::read(&png).unwrap();
+    let text = |text: &[u8]| [&(text.len() as u32).to_be_bytes()[..], text].concat();
+    let block = base64(&[&[0, 0, 0, 3][..], &text(b"image/png"), &text(b""), &[0; 16], &text(&image)].concat());
+    make(folder, "song.opus", &format!("{SOUND} -c:a libopus -metadata METADATA_BLOCK_PICTURE={block}"));
+    make(folder, "song.oga", &format!("{SOUND} -c:a flac -metadata METADATA_BLOCK_PICTURE={block}"));
+    let old = base64(&std::fs::read(&jpeg).unwrap());
+    make(folder, "old.opus", &format!("{SOUND} -c:a libopus -metadata COVERART={old}"));
     [
         ("film.mp4", "jpg"),
         ("fast.mp4", "png"),
@@ -121,6 +217,9 @@ fn with_pictures(folder: &Path) -> [(&'static str, &'static str); 6] {
         ("song.mp3", "jpg"),
         ("later.mp3", "png"),
         ("song.flac", "png"),
+        ("song.opus", "png"),
+        ("song.oga", "png"),
+        ("old.opus", "jpg"),
     ]
 }
 

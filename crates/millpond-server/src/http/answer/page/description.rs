@@ -25,15 +25,31 @@ pub(super) async fn brief(front: &Front, path: &str) -> Result<String, LibraryEr
     let path = path.trim_matches('/');
     let asset = open(front, path, Purpose::Listing).await?;
     let mut poster = pictures(&asset, path);
-    let made = Thumbnails::of(&asset.presentation).filter(|_| front.has_thumbnails());
-    if let Some((poster, made)) = poster.as_mut().zip(made) {
-        poster["image"] = json!(format!("{}/poster.jpg", below(&asset, path, made.track())));
+    if let Some((poster, image)) = poster.as_mut().zip(made_poster(front, &asset, path)) {
+        poster["image"] = json!(image);
     }
-    let artwork = asset.presentation.artwork();
-    let artwork = artwork.map(|(kind, _)| below(&asset, path, &format!("artwork.{}", kind.extension())));
+    let artwork = artwork(&asset, path);
     let value =
         json!({ "path": path, "duration": asset.presentation.duration(), "artwork": artwork, "poster": poster });
     Ok(value.to_string())
+}
+
+/// Returns the URL of an image of an asset: the picture in its file, else the poster that is made of a key frame.
+pub(super) async fn image(front: &Front, path: &str) -> Option<String> {
+    let asset = open(front, path, Purpose::Listing).await.ok()?;
+    artwork(&asset, path).or_else(|| made_poster(front, &asset, path))
+}
+
+/// Returns the URL of the picture in the file of an asset.
+fn artwork(asset: &Asset, path: &str) -> Option<String> {
+    let artwork = asset.presentation.artwork()?;
+    Some(below(asset, path, &format!("artwork.{}", artwork.kind().extension())))
+}
+
+/// Returns the URL of the poster that the server makes of a key frame of an asset.
+fn made_poster(front: &Front, asset: &Asset, path: &str) -> Option<String> {
+    let made = Thumbnails::of(&asset.presentation).filter(|_| front.has_thumbnails())?;
+    Some(format!("{}/poster.jpg", below(asset, path, made.track())))
 }
 
 /// Returns the URL of a resource of an asset, with the asset's version.

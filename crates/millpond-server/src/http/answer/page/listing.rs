@@ -30,11 +30,16 @@ pub(super) async fn assets(front: &Front, folder: &str) -> Result<String, Librar
     let path =
         folder_path(inside).map_err(|e| LibraryError::BadPath { path: folder.to_owned(), why: e.to_string() })?;
     let entries = front.store.list(place, &path).await?;
-    let owned = folder.to_owned();
+    let (owned, owned_place) = (folder.to_owned(), place.clone());
+    let catalogue = front.catalogue.clone();
     let refused = |error| LibraryError::Refused { asset: folder.to_owned(), error };
     let copied = front.library.being_copied(place, &path, &entries).await;
     let grouped = front.library.titles(place);
-    let list = move || listing(&ListedFolder::of(&owned, &entries, grouped), &entries, &copied).to_string();
+    let list = move || {
+        let listed = ListedFolder::of(&owned, &entries, grouped);
+        catalogue.learn(&owned_place, &listed);
+        listing(&listed, &entries, &copied).to_string()
+    };
     front.library.pool().run(&Work::unlimited(), list).await.map_err(refused)
 }
 

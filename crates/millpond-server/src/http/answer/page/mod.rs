@@ -2,6 +2,7 @@
 
 mod description;
 mod files;
+mod folder_brief;
 mod listing;
 mod network;
 mod search;
@@ -161,6 +162,7 @@ async fn resource(context: &Context<'_>, part: &PageTarget) -> Result<Resource, 
         PageTarget::Folder(folder) => listing::assets(front, folder).await?,
         PageTarget::Asset(path) => description::asset(front, path).await?,
         PageTarget::Brief(path) => description::brief(front, path).await?,
+        PageTarget::FolderBrief(path) => folder_brief::brief(front, path, &sights(context)).await,
         PageTarget::Titles(folder, format) => {
             let text = title_list::list(context, folder, *format).await?;
             return Ok(Resource::new(format.content_type(), NO_STORE, text));

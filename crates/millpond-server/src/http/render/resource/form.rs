@@ -348,9 +348,10 @@ fn no_picture(asset: &Asset, of: &ResourceProfile<'_>) -> LibraryError {
 /// Returns the bytes of the picture that the file of an asset has beside its media, if the picture has this format.
 fn artwork(asset: &Asset, kind: ImageKind) -> Result<Output, LibraryError> {
     match asset.presentation.artwork() {
-        Some((found, place)) if found == kind => Ok(Output::Plan(Plan::Items(vec![PlanItem::Object(place)]))),
+        Some(found) if found.kind() == kind => Ok(Output::Plan(found.plan())),
         found => {
-            let found = found.map_or_else(|| "none".to_owned(), |(kind, _)| format!("artwork.{}", kind.extension()));
+            let found =
+                found.map_or_else(|| "none".to_owned(), |found| format!("artwork.{}", found.kind().extension()));
             Err(no_resource(asset, format!("no artwork.{}: the file has {found} beside its media", kind.extension())))
         }
     }
