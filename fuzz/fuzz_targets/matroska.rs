@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use millpond_fuzz::fuzz_target;
-use millpond_media::{FragmentLoader, Indexer, LoadStep, Movie, Step, Work};
+use millpond_media::{ByteRange, Extractor, FragmentLoader, Indexer, LoadStep, Movie, Step, Work};
 use millpond_package::{Presentation, PresentationOptions, SegmentFragments, SourceObject, dash, fmp4, hls};
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ use std::sync::Arc;
 const HEAD: &[u8] = b"\x1a\x45\xdf\xa3\x8b\x42\x82\x88matroska\x18\x53\x80\x67\x01\xff\xff\xff\xff\xff\xff\xff";
 /// Most segments of a track that are made.
 const SEGMENTS: u32 = 8;
+/// Most bytes that are extracted.
+const EXTRACTED: u64 = 64 << 10;
 
 fn indexed(object: &[u8], mut indexer: Indexer) -> Option<Movie> {
     loop {
@@ -39,14 +41,28 @@ fn loaded(object: &[u8], movie: &Arc<Movie>, wanted: &SegmentFragments) -> Optio
     }
 }
 
+/// Asserts that a part of the extracted object can be made; returns the length of the object in which samples lie.
+fn extracted(object: &[u8], movie: &Movie) -> u64 {
+    let Some(extraction) = &movie.extraction else { return object.len() as u64 };
+    let range = ByteRange::new(extraction.len() / 3, extraction.len().min(extraction.len() / 3 + EXTRACTED));
+    if let Ok(mut extractor) = Extractor::new(extraction, range) {
+        let source = extractor.source();
+        object[source.start as usize..source.end as usize].chunks(100).for_each(|piece| extractor.supply(piece));
+        let bytes = extractor.finish().expect("the frames that were indexed");
+        assert!(bytes.len() as u64 == range.len());
+    }
+    extraction.len()
+}
+
 fn packaged(object: &[u8], movie: Movie) {
+    let len = extracted(object, &movie);
     let mut pieces = movie.artwork.iter().flat_map(|artwork| &artwork.pieces);
-    assert!(pieces.all(|piece| piece.end <= object.len() as u64));
+    assert!(pieces.all(|piece| piece.end <= len));
     for track in &movie.tracks {
         assert!(track.samples.heap_bytes() <= 64 * (object.len() + 1024));
         let mut last = None;
         for sample in &track.samples {
-            assert!(sample.range.end <= object.len() as u64);
+            assert!(sample.range.end <= len);
             assert!(last.is_none_or(|last| sample.dts >= last));
             last = Some(sample.dts);
         }

@@ -56,9 +56,22 @@ pub fn number(id: u32, value: u64) -> Vec<u8> {
 /// A track of pictures (type 1, VP8) or sound (type 2, PCM of two bytes).
 #[must_use]
 pub fn track(track: u64, kind: u64) -> Vec<u8> {
+    track_with(track, kind, &[])
+}
+
+/// A track as [`track`], with further elements.
+#[must_use]
+pub fn track_with(track: u64, kind: u64, more: &[u8]) -> Vec<u8> {
     let codec: &[u8] = if kind == 1 { b"V_VP8" } else { b"A_PCM/INT/LIT" };
     let sound = element(0xe1, &[number(0x6264, 16), element(0xb5, &8000_f64.to_be_bytes())].concat());
-    element(0xae, &[number(0xd7, track), number(0x83, kind), element(0x86, codec), sound].concat())
+    element(0xae, &[number(0xd7, track), number(0x83, kind), element(0x86, codec), sound, more.to_vec()].concat())
+}
+
+/// `ContentEncodings` of a track whose frames lack this common beginning (header stripping).
+#[must_use]
+pub fn stripping(prefix: &[u8]) -> Vec<u8> {
+    let compression = [number(0x4254, 3), element(0x4255, prefix)].concat();
+    element(0x6d80, &element(0x6240, &element(0x5034, &compression)))
 }
 
 /// A block of a track below 127 with one frame.

@@ -2,8 +2,8 @@
 //! transport streams (ISO/IEC 13818-1), of sound files, of FLV files and of AVI files.
 //!
 //! Pure: no I/O and no clock. [`Indexer`] names the bytes that it needs next and is given them. Its result is a
-//! [`Movie`], whose [`SampleTable`]s tell place and time of each sample without the file. The samples of a transport stream, and of most
-//! AVI files, have places in an object that an [`Extractor`] makes of it.
+//! [`Movie`], whose [`SampleTable`]s tell place and time of each sample without the file. The samples of a transport stream, of most
+//! AVI files, and of Matroska files with header stripping have places in an object that an [`Extractor`] makes of it.
 //!
 //! Media that arrive without an end are read by [`ts`] (MPEG-2 transport streams), [`fragment_stream`] and [`flv`].
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]

@@ -3,7 +3,7 @@
 use crate::measure::{alone, measured, measured_outline};
 use millpond_hostile::{
     SparseObject,
-    matroska::{VP8_KEY, block, element, endless, id, number, object, track},
+    matroska::{VP8_KEY, block, element, endless, id, number, object, stripping, track, track_with},
 };
 
 /// Pictures and sound.
@@ -52,6 +52,23 @@ fn laced_frames_without_bytes() {
         let blocks = element(id::BLOCK, &frames).repeat((8 << 20) / (frames.len() + 9));
         let cluster = element(id::CLUSTER, &[number(id::TIME, 0), blocks].concat());
         both("laces", &object(&[tracks(), cluster], 0));
+    }
+}
+
+#[test]
+fn frames_that_lack_their_beginning() {
+    let _alone = alone();
+    let (prefix, rest) = VP8_KEY.split_at(9);
+    let entries = [track_with(1, 1, &stripping(prefix)), track_with(2, 2, &stripping(&[0; 256]))].concat();
+    let tracks = element(id::TRACKS, &entries);
+    let laces = |size: usize| {
+        let frames = [&[0x82, 0, 0, 0x84, 255][..], &vec![0; size]].concat();
+        element(id::BLOCK, &frames).repeat((4 << 20) / (frames.len() + 9))
+    };
+    let pictures = (0..200_000_u32).flat_map(|n| block(1, (n & 0x7fff) as i16, true, rest)).collect();
+    for (name, blocks) in [("no bytes", laces(0)), ("a byte", laces(256)), ("pictures", pictures)] {
+        let cluster = element(id::CLUSTER, &[number(id::TIME, 0), block(1, 0, true, rest), blocks].concat());
+        both(name, &object(&[tracks.clone(), cluster], 0));
     }
 }
 

@@ -1,11 +1,11 @@
-//! Frames of transport stream files and AVI files, as objects of their own.
+//! Frames of transport stream files, AVI files and Matroska files with header stripping, as objects of their own.
 
 use bytes::Bytes;
 use millpond_media::{ByteRange, Extraction, Extractor, Movie};
 use millpond_store::{Derivation, Making};
 use std::{ops::Range, sync::Arc};
 
-/// The frames of a file that has them scattered over packets, or in chunks of another form.
+/// The frames of a file that has them scattered over packets, in chunks of another form, or without their common beginning.
 #[derive(Debug)]
 pub(super) struct Frames {
     movie: Arc<Movie>,

@@ -3,7 +3,7 @@
 use super::{
     gaps::{COPIES, Gaps},
     header::Stream,
-    lane::{Extracted, Finished},
+    lane::Finished,
     pace::{self, Pace},
     picture_table::{PictureTable, Pictures},
 };
@@ -21,6 +21,7 @@ use crate::{
     movie::{
         extraction::{ExtractedStreamBuilder, FramePlace, UnitPlace},
         sample_table::SampleTableBuilder,
+        whole_frames::Extracted,
     },
     ts::{Framed, Framer, PesUnit, StreamCoding, TsConfiguration, TsFrame},
     ts_file::Entries,

@@ -7,7 +7,7 @@ use super::{
     header::{Header, HeaderReader, Read, Stream},
     index::{self, Listed, OldIndex},
     index_search::{self, IndexSearch, Searched},
-    lane::{Extracted, Lane},
+    lane::Lane,
     walk::{Walk, Walked},
 };
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     movie::{
         Movie, SkippedTrack, TrackKind,
         extraction::{Extraction, PacketForm},
+        whole_frames::Extracted,
     },
     ts_file::Requests,
     units::{ByteRange, Timescale},

@@ -17,6 +17,7 @@ use crate::{
         descriptions::Descriptions,
         extraction::{ExtractedStream, ExtractedStreamBuilder},
         sample_table::SampleTable,
+        whole_frames::Extracted,
     },
     ts::{StreamCoding, TsConfiguration},
     units::{ByteRange, Timescale},
@@ -27,22 +28,6 @@ use bytes::Bytes;
 const GROUPS: [u16; 2] = [1, 2];
 /// Language of tracks: muxers don't write the language field of AVI.
 const UNKNOWN: &str = "und";
-
-/// The extracted object while it grows.
-#[derive(Debug, Default)]
-pub(super) struct Extracted {
-    /// Its length so far.
-    pub(super) len: u64,
-}
-
-impl Extracted {
-    /// Appends a frame; returns its place.
-    pub(super) fn append(&mut self, length: u64) -> ByteRange {
-        let place = ByteRange::at(self.len, length);
-        self.len = place.end;
-        place
-    }
-}
 
 /// A stream that is being read.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use super::{
     gaps::{COPIES, Gaps},
     header::Stream,
     key_frame,
-    lane::{Extracted, Finished},
+    lane::Finished,
     pace::{self, Pace},
     picture_table::PictureTable,
 };
@@ -21,8 +21,8 @@ use crate::{
     },
     error::MediaError,
     movie::{
-        extraction::{ExtractedStreamBuilder, FramePlace, UnitPlace},
         sample_table::SampleTableBuilder,
+        whole_frames::{Extracted, WholeFrames},
     },
     mp4::pcm_units::PcmUnits,
     units::{ByteRange, Timescale},
@@ -45,9 +45,8 @@ pub(super) struct StreamChunk<'a> {
 #[derive(Debug)]
 pub(super) struct WholeStream {
     kind: Kind,
-    /// Map of the frames in the extracted object, and the length of the elementary stream so far.
-    source: ExtractedStreamBuilder,
-    position: u64,
+    /// Map of the frames in the extracted object.
+    frames: WholeFrames,
     /// First chunk with which decoding can begin.
     first_key: Option<ByteRange>,
 }
@@ -74,7 +73,7 @@ struct Units {
 
 impl WholeStream {
     fn of(kind: Kind) -> Self {
-        Self { kind, source: ExtractedStreamBuilder::default(), position: 0, first_key: None }
+        Self { kind, frames: WholeFrames::default(), first_key: None }
     }
 
     /// Creates a stream of pictures whose key frames describe themselves.
@@ -143,7 +142,7 @@ impl WholeStream {
             Kind::Units(units) => units.table.heap_bytes(),
             Kind::Sound { table, .. } | Kind::Pcm { table, .. } => table.heap_bytes() * COPIES,
         };
-        table + self.source.heap_bytes()
+        table + self.frames.heap_bytes()
     }
 
     /// First chunk with which decoding can begin, if the codec must be read from this chunk.
@@ -209,13 +208,10 @@ impl WholeStream {
     /// Returns the place of a sample, which begins `skip` bytes behind the beginning of its chunk.
     fn place(&mut self, chunk: ByteRange, skip: u64, extracted: Option<&mut Extracted>) -> ByteRange {
         let sample = ByteRange::new(chunk.start.saturating_add(skip), chunk.end);
-        let Some(extracted) = extracted.filter(|_| !sample.is_empty()) else { return sample };
-        let source = ByteRange::at(self.position, sample.len());
-        self.position = source.end;
-        self.source.push_unit(UnitPlace { packets: sample, payload: source });
-        let place = extracted.append(sample.len());
-        self.source.push_frame(FramePlace { extracted: place, source });
-        place
+        match extracted.filter(|_| !sample.is_empty()) {
+            Some(extracted) => self.frames.append(sample, extracted),
+            None => sample,
+        }
     }
 
     /// Returns the track's parts.
@@ -227,7 +223,8 @@ impl WholeStream {
             let found = format!("{found} in stream {}", stream.number);
             MediaError::invalid("movi", 0, found, "frames that can be played")
         };
-        let (source, descriptions, reason) = (Some((self.source, StreamForm::Plain)), None, None);
+        let source = Some((self.frames.into_source(), StreamForm::Plain));
+        let (descriptions, reason) = (None, None);
         let (made, clock, samples, times, captions) = match self.kind {
             Kind::Picture { codec, pace, table, made } => {
                 let made = made.unwrap_or_else(|| Err(why(format!("no key frame of {}", codec.name()))))?;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The form in which an elementary stream of a transport stream (ISO/IEC 13818-1) or of an AVI file holds frames.
+/// The form in which an elementary stream of a transport stream (ISO/IEC 13818-1), AVI file or Matroska file holds frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StreamForm {
     /// H.264 in the byte stream format (H.264 Annex B).

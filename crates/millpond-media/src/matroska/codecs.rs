@@ -50,6 +50,8 @@ const NAMED: [(&str, &str); 36] = [
     ("S_KATE", "Kate"),
     ("S_IMAGE/BMP", "subtitle pictures"),
 ];
+/// Longest common beginning of frames that is restored. Muxers leave out a few bytes.
+const MOST_PREFIX: usize = 256;
 /// Tags of `WAVEFORMATEX`.
 const WAVE_PCM: u16 = 1;
 const WAVE_FLOAT: u16 = 3;
@@ -88,8 +90,9 @@ pub(super) fn way(entry: &TrackEntry) -> Result<Way, MediaError> {
     match &entry.encoding {
         Err(why) => return Err(unsupported((*why).to_owned())),
         Ok(BlockEncoding::Zlib) if !is_text => return Err(unsupported("compressed frames".to_owned())),
-        Ok(BlockEncoding::Stripped(_)) if !is_text => {
-            return Err(unsupported("frames without their common beginning (header stripping)".to_owned()));
+        Ok(_) if entry.prefix().len() > MOST_PREFIX => {
+            let what = format!("frames without a common beginning of more than {MOST_PREFIX} bytes (header stripping)");
+            return Err(unsupported(what));
         }
         Ok(_) => {}
     }

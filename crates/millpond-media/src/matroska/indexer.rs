@@ -2,6 +2,7 @@
 
 use super::{
     clusters::Event,
+    extracting::Extracting,
     fragments::Fragments,
     head::{self, Found, Head},
     lane::{self, Lane},
@@ -25,6 +26,7 @@ const SECOND: f64 = 1e9;
 /// Reads the index of one file.
 #[derive(Debug)]
 pub(crate) struct MatroskaIndexer {
+    object_len: u64,
     stage: Stage,
     outlining: bool,
     work: Work,
@@ -47,6 +49,8 @@ struct Blocks {
     artwork: Option<ImageRange>,
     tags: Tags,
     lanes: Vec<Lane>,
+    /// `None` where the file stores whole frames.
+    extracting: Option<Extracting>,
     stretch: Stretch,
     start: u64,
     /// Whether the cues name fragments.
@@ -66,7 +70,7 @@ impl MatroskaIndexer {
     /// have `read_size`. With `outlining` the cues become an outline, where there are any.
     pub(crate) fn new(object_len: u64, most: u64, read_size: u64, outlining: bool, work: Work) -> Self {
         let head = Head::new(object_len, most, read_size, work.clone());
-        Self { stage: Stage::Head(Box::new(head)), outlining, work }
+        Self { object_len, stage: Stage::Head(Box::new(head)), outlining, work }
     }
 
     /// Whether the first and the last fragment are read.
@@ -110,14 +114,14 @@ impl MatroskaIndexer {
                         let outliner = self.outlining.then(|| Outliner::new(&found, &self.work)).flatten();
                         self.stage = match outliner {
                             Some(outliner) => Stage::Outline(Box::new((*found, outliner))),
-                            None => Stage::Blocks(Box::new(Blocks::new(*found, self.work.clone()))),
+                            None => self.blocks(*found),
                         };
                     }
                 },
                 Stage::Outline(mut parts) => match parts.1.step()? {
                     outliner::Step::Needs(ranges) => return Ok(self.needs(Stage::Outline(parts), ranges)),
                     outliner::Step::Refused => {
-                        self.stage = Stage::Blocks(Box::new(Blocks::new(parts.0, self.work.clone())));
+                        self.stage = self.blocks(parts.0);
                     }
                     outliner::Step::Outlined(tracks, left, outline) => {
                         let skipped = left.into_iter().map(|(id, error)| SkippedTrack::of_error(id, &error));
@@ -140,6 +144,11 @@ impl MatroskaIndexer {
         }
     }
 
+    /// Begins to read all blocks.
+    fn blocks(&self, found: Found) -> Stage {
+        Stage::Blocks(Box::new(Blocks::new(found, self.object_len, self.work.clone())))
+    }
+
     fn needs(&mut self, stage: Stage, ranges: Vec<ByteRange>) -> MatroskaStep {
         self.stage = stage;
         MatroskaStep::Needs(ranges)
@@ -147,7 +156,7 @@ impl MatroskaIndexer {
 }
 
 impl Blocks {
-    fn new(found: Found, work: Work) -> Self {
+    fn new(found: Found, object_len: u64, work: Work) -> Self {
         let lanes: Vec<Lane> = found.tracks.iter().map(|entry| Lane::new(entry.clone(), &found.info)).collect();
         let plays = |number: u64| lanes.iter().any(|lane| lane.entry.number == number && lane.plays());
         let has_fragments = Fragments::of(&found, |entry| plays(entry.number)).is_some();
@@ -157,7 +166,8 @@ impl Blocks {
             stretch.show_first_of(lane.entry.number);
         }
         let Found { info, chapters, artwork, tags, .. } = found;
-        Self { info, chapters, artwork, tags, lanes, stretch, start: range.start, has_fragments }
+        let extracting = Extracting::new(&lanes, artwork, (range.start, object_len));
+        Self { info, chapters, artwork, tags, lanes, extracting, stretch, start: range.start, has_fragments }
     }
 
     /// Reads blocks. Returns the range that is needed; `None` at the end.
@@ -173,10 +183,14 @@ impl Blocks {
                     let Some(lane) = self.lanes.iter_mut().find(|lane| lane.entry.number == block.track) else {
                         continue;
                     };
-                    lane.push(&block, self.stretch.frames(), &self.info);
+                    let (number, frames) = (block.track, self.stretch.frames());
+                    match &mut self.extracting {
+                        Some(extracting) => lane.extract(block, frames, &self.info, extracting),
+                        None => lane.push(&block, frames, &self.info),
+                    }
                     lane.search_captions(self.stretch.available());
                     if lane.waits() {
-                        self.stretch.show_first_of(block.track);
+                        self.stretch.show_first_of(number);
                     }
                 }
             }
@@ -184,14 +198,16 @@ impl Blocks {
     }
 
     fn finish(self) -> Result<Movie, MediaError> {
-        let Self { info, chapters, artwork, tags, lanes, stretch, start, has_fragments } = self;
-        let artwork = artwork.map(Into::into);
+        let Self { info, chapters, artwork, tags, lanes, mut extracting, stretch, start, has_fragments } = self;
         let cut_short = stretch.is_cut_short();
         let base = lanes.iter().filter_map(Lane::first).min().unwrap_or(0);
         let has_media = has_media(&lanes);
         let mut tracks: Vec<Track> = Vec::new();
         let mut skipped = Vec::new();
-        for lane in lanes {
+        for mut lane in lanes {
+            if let Some(extracting) = &mut extracting {
+                extracting.end(lane.take_frames());
+            }
             let id = u32::try_from(lane.entry.number).unwrap_or(u32::MAX);
             // No blocks are read for text alone.
             let alone = (lane.is_text() && !has_media).then(|| text_alone(lane.entry.offset));
@@ -206,7 +222,14 @@ impl Blocks {
             let found = skipped.into_iter().map(|track| track.reason).collect();
             return Err(MediaError::NoPlayableTrack { path: "Tracks".to_owned(), offset: start, found, cut_short });
         }
-        Ok(Movie { fragmented: has_fragments, chapters, artwork, tags, cut_short, ..movie(&info, tracks, skipped) })
+        // No fragments are read alone where samples are no ranges of the file.
+        let fragmented = has_fragments && extracting.is_none();
+        let (extraction, artwork) = match extracting.map(Extracting::finish) {
+            Some((extraction, artwork)) => (Some(Box::new(extraction)), artwork),
+            None => (None, artwork),
+        };
+        let (movie, artwork) = (movie(&info, tracks, skipped), artwork.map(Into::into));
+        Ok(Movie { fragmented, chapters, artwork, tags, cut_short, extraction, ..movie })
     }
 }
 

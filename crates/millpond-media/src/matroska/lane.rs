@@ -3,6 +3,7 @@
 use super::{
     clusters::Block,
     codecs::{self, FirstFrame, Way},
+    extracting::Extracting,
     head::Found,
     samples::{Clock, Course, Samples},
     segment::Info,
@@ -12,9 +13,10 @@ use super::{
 use crate::{
     codec::{Codec, PictureSequence, TrackKind, captions::CaptionSearch, make::Made, nal::NalSyntax},
     error::MediaError,
-    movie::{Edit, Track},
+    movie::{Edit, Track, whole_frames::WholeFrames},
     units::{ByteRange, Timescale},
 };
+use bytes::Bytes;
 
 /// Finest clock of pictures: the fields of their durations have 32 bits.
 const FINEST: u32 = 1_000_000;
@@ -34,6 +36,8 @@ pub(super) struct Lane {
     pub(super) entry: TrackEntry,
     state: State,
     captions: CaptionSearch,
+    /// Its frames in the extracted object; empty without one.
+    frames: WholeFrames,
 }
 
 #[derive(Debug)]
@@ -57,7 +61,8 @@ impl Lane {
             Ok(Way::FirstFrame(first)) => State::Waiting(first),
             Err(error) => State::Left(error),
         };
-        Self { entry, state, captions: CaptionSearch::default() }
+        let prefix = if matches!(state, State::Left(_)) { Vec::new() } else { entry.prefix().to_vec() };
+        Self { entry, state, captions: CaptionSearch::default(), frames: WholeFrames::behind(prefix) }
     }
 
     /// Whether the beginning of the next frame is needed.
@@ -70,16 +75,46 @@ impl Lane {
         !matches!(self.state, State::Left(_))
     }
 
+    /// Whether the track can be played, as far as is known, and its frames lack their common beginning.
+    pub(super) fn is_stripped(&self) -> bool {
+        self.plays() && !self.frames.prefix().is_empty()
+    }
+
+    /// Adds the frames of a block to the extracted object, and their places there to the samples.
+    pub(super) fn extract(&mut self, mut block: Block, frames: &[ByteRange], info: &Info, extracting: &mut Extracting) {
+        let prefix = self.frames.prefix();
+        if !prefix.is_empty() {
+            block.first = block.first.map(|first| Bytes::from([prefix, &first].concat()));
+            let mut opening = prefix.iter().chain(&block.opening).copied();
+            block.opening = std::array::from_fn(|_| opening.next().unwrap_or(0));
+        }
+        self.learn(&block, info);
+        let places: Vec<ByteRange> = match &self.state {
+            State::Read(_) => frames.iter().map(|frame| extracting.append(&mut self.frames, *frame)).collect(),
+            // A text is read with the elements of its block.
+            State::Text(_) => {
+                block.element = extracting.append(&mut self.frames, block.element);
+                Vec::new()
+            }
+            State::Waiting(_) | State::Left(_) => return,
+        };
+        self.push(&block, &places, info);
+    }
+
+    /// Learns the codec from the first frame of a block.
+    fn learn(&mut self, block: &Block, info: &Info) {
+        let State::Waiting(first) = self.state else { return };
+        // Decoding begins with a key frame.
+        let Some(bytes) = block.first.as_ref().filter(|_| block.is_key) else { return };
+        self.state = match first.made(bytes, &self.entry) {
+            Ok(made) => State::read(made, &self.entry, info),
+            Err(error) => State::Left(error),
+        };
+    }
+
     /// Adds the frames of a block.
     pub(super) fn push(&mut self, block: &Block, frames: &[ByteRange], info: &Info) {
-        if let State::Waiting(first) = self.state {
-            // Decoding begins with a key frame.
-            let Some(bytes) = block.first.as_ref().filter(|_| block.is_key) else { return };
-            self.state = match first.made(bytes, &self.entry) {
-                Ok(made) => State::read(made, &self.entry, info),
-                Err(error) => State::Left(error),
-            };
-        }
+        self.learn(block, info);
         match &mut self.state {
             State::Read(parts) => parts.samples.push(block, frames),
             State::Text(parts) => parts.1.push(block),
@@ -87,13 +122,21 @@ impl Lane {
         }
     }
 
-    /// Searches the beginning of a picture for captions.
+    /// Searches the stored beginning of a picture for captions.
     pub(super) fn search_captions(&mut self, picture: &[u8]) {
         if let State::Read(parts) = &self.state
             && let Some(form) = NalSyntax::of(&parts.made.codec)
         {
-            self.captions.picture(form, picture);
+            match self.frames.prefix() {
+                [] => self.captions.picture(form, picture),
+                prefix => self.captions.picture(form, &[prefix, picture].concat()),
+            }
         }
+    }
+
+    /// Takes its frames in the extracted object.
+    pub(super) fn take_frames(&mut self) -> WholeFrames {
+        std::mem::take(&mut self.frames)
     }
 
     /// Gives a track of text the blocks that the cues name. `false` where they don't tell all.
@@ -121,13 +164,14 @@ impl Lane {
         }
     }
 
-    /// Bytes of heap that its samples hold.
+    /// Bytes of heap that its samples and frames hold.
     pub(super) fn heap_bytes(&self) -> usize {
-        match &self.state {
+        let samples = match &self.state {
             State::Read(parts) => parts.samples.heap_bytes(),
             State::Text(parts) => parts.1.heap_bytes(),
             State::Waiting(_) | State::Left(_) => 0,
-        }
+        };
+        samples + self.frames.heap_bytes()
     }
 
     /// Returns the track, whose presentation begins at `base` ticks of the segment, and the course of its frames.

@@ -2,7 +2,8 @@
 //!
 //! [`indexer`] reads an object, [`block_loader`] the samples of some of its fragments. Both drive [`clusters`], which names the bytes
 //! that it needs next. A fragment begins with a key frame that the cues name, and ends where the next one begins. Texts are named
-//! by cues of their own, each with its time and place; [`TextBlock`] reads them.
+//! by cues of their own, each with its time and place; [`TextBlock`] reads them. Frames that lack their common beginning get it back
+//! in an [extracted object](crate::Extraction).
 
 mod attachments;
 mod block;
@@ -12,6 +13,7 @@ mod clusters;
 mod codecs;
 mod cues;
 mod ebml;
+mod extracting;
 mod fragments;
 mod head;
 mod ids;

@@ -73,10 +73,14 @@ pub(super) enum Step {
 }
 
 impl Outliner {
-    /// Begins with the fragments that the cues of a head name; `None` where they name too few.
+    /// Begins with the fragments that the cues of a head name; `None` where they name too few, or frames lack their common beginning.
     pub(super) fn new(found: &Found, work: &Work) -> Option<Self> {
         let all = lanes(&found.tracks, &found.info);
         let plays = |number: u64| all.iter().any(|lane| lane.entry.number == number && lane.plays());
+        // The samples of the file would be no ranges of it.
+        if all.iter().any(Lane::is_stripped) {
+            return None;
+        }
         let fragments = Fragments::of(found, |entry| plays(entry.number))?;
         let (mut texts, lanes): (Vec<Lane>, Vec<Lane>) = all.into_iter().partition(Lane::is_text);
         // Old muxers write no cues for texts: these are found by reading all blocks.

@@ -149,6 +149,14 @@ impl TrackEntry {
 }
 
 impl TrackEntry {
+    /// Common beginning of all frames of pictures or sound that the file does not store; empty where it stores whole frames.
+    pub(super) fn prefix(&self) -> &[u8] {
+        match &self.encoding {
+            Ok(BlockEncoding::Stripped(prefix)) if !matches!(self.kind, EntryKind::Text) => prefix,
+            _ => &[],
+        }
+    }
+
     /// Colours of pictures that the entry states.
     pub(super) fn color(&self) -> Option<Color> {
         if let EntryKind::Video(picture) = &self.kind { picture.color } else { None }

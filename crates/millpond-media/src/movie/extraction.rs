@@ -1,11 +1,12 @@
-//! The map of an extracted object to the transport stream file or AVI file that holds its frames.
+//! The map of an extracted object to the transport stream file, AVI file or Matroska file that holds its frames.
 //!
 //! In a transport stream a frame is scattered over packets, so its bytes are no range of the file. The frames of all tracks, in ISO
 //! form and one after the other, are thought of as an object of their own: the extracted object. It exists only as this map. The
 //! frames of a track have rising places in it, and so have their bytes in the track's elementary stream.
 //!
 //! The chunks of AVI files hold frames in other forms than samples, such as the byte stream format, and parts of frames of sound. A
-//! chunk is treated like a PES packet whose bytes are all payload.
+//! chunk is treated like a PES packet whose bytes are all payload. So is a frame of a Matroska file whose tracks lack the common
+//! beginning of their frames (header stripping, RFC 9559 5.1.4.1.31.6): the extracted frame has it again.
 
 use crate::{
     codec::StreamForm,
@@ -36,7 +37,7 @@ pub enum PacketForm {
     Timed,
     /// Packets before 16 bytes of Reed-Solomon parity (ETSI EN 300 429).
     Parity,
-    /// No packets: each unit is a range of the file, such as the data of an AVI chunk.
+    /// No packets: each unit is a range of the file, such as the data of an AVI chunk, or a frame of Matroska.
     Chunks,
 }
 
@@ -58,6 +59,8 @@ impl PacketForm {
 pub(crate) struct ExtractedStream {
     pub(crate) pid: u16,
     pub(crate) form: StreamForm,
+    /// Bytes before each frame that the file does not store; empty in most files.
+    pub(crate) prefix: Vec<u8>,
     /// Frames: their ranges in the extracted object. Their times are their places in the elementary stream, and their composition
     /// offsets the numbers of bytes by which they are longer there.
     frames: SampleTable,
@@ -151,7 +154,7 @@ impl Extraction {
 impl ExtractedStream {
     /// Bytes of heap held.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.frames.heap_bytes() + self.units.heap_bytes()
+        self.frames.heap_bytes() + self.units.heap_bytes() + self.prefix.capacity()
     }
 
     /// Returns the frames with bytes in a range of the extracted object.
@@ -183,11 +186,22 @@ impl ExtractedStream {
 /// Notes the PES packets and the frames of one stream, both in the order of the stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExtractedStreamBuilder {
+    prefix: Vec<u8>,
     frames: SampleTableBuilder,
     units: SampleTableBuilder,
 }
 
 impl ExtractedStreamBuilder {
+    /// Creates the builder of a stream that has `prefix` before each frame in the extracted object.
+    pub(crate) fn behind(prefix: Vec<u8>) -> Self {
+        Self { prefix, ..Self::default() }
+    }
+
+    /// Bytes before each frame that the file does not store.
+    pub(crate) fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
     /// Adds a PES packet. Ones without payload need not be noted.
     pub(crate) fn push_unit(&mut self, unit: UnitPlace) {
         let UnitPlace { packets, payload } = unit;
@@ -206,12 +220,13 @@ impl ExtractedStreamBuilder {
 
     /// Bytes of heap held.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.frames.heap_bytes() + self.units.heap_bytes()
+        self.frames.heap_bytes() + self.units.heap_bytes() + self.prefix.capacity()
     }
 
     /// Returns the stream of this PID.
     pub(crate) fn finish(self, pid: u16, form: StreamForm) -> ExtractedStream {
-        ExtractedStream { pid, form, frames: self.frames.finish(), units: self.units.finish() }
+        let (prefix, frames, units) = (self.prefix, self.frames.finish(), self.units.finish());
+        ExtractedStream { pid, form, prefix, frames, units }
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod purpose;
 pub(crate) mod sample_table;
 pub(crate) mod stitched;
 pub(crate) mod tags;
+pub(crate) mod whole_frames;
 
 /// The kind of a track is that of its codec.
 pub use crate::codec::TrackKind;

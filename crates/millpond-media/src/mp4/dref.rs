@@ -58,7 +58,7 @@ type Reference<'a> = (&'a FourCc, &'a [u8]);
 
 fn file(movie: &Movie, kind: &FourCc, reference: &[u8]) -> Result<Vec<u8>, MediaError> {
     if movie.extraction.is_some() {
-        let found = "samples within packets or chunks, of which no range is a sample";
+        let found = "samples within packets or chunks, or without their beginning: no range of the file is a sample";
         return Err(MediaError::invalid("the file", 0, found, "samples that lie in the file as they are"));
     }
     if movie.tracks.iter().all(|track| !has_entry(track)) {

@@ -10,8 +10,11 @@ use crate::{
 };
 use bytes::{Bytes, BytesMut};
 
-/// Most bytes of a file from the first to the last packet of one range.
+/// Most bytes of a range, and of a file from the first to the last packet of one range.
 const MOST_SPAN: u64 = 64 << 20;
+/// Most bytes of a file from the first to the last chunk of one range. Bytes between them are not held: those of tracks that are left
+/// out, such as pictures beside sound.
+const MOST_CHUNK_SPAN: u64 = 512 << 20;
 /// Bytes whose packets are read together.
 const CHUNK: usize = 64 << 10;
 /// Path of errors.
@@ -39,6 +42,8 @@ pub struct Extractor {
 struct Wanted {
     pid: u16,
     form: StreamForm,
+    /// Bytes before each frame that the file does not store.
+    prefix: Vec<u8>,
     frames: Vec<FramePlace>,
     /// PES packets that hold them, the next one last.
     units: Vec<UnitPlace>,
@@ -61,7 +66,7 @@ impl Extractor {
     /// Creates an extractor of a range of the extracted object.
     ///
     /// # Errors
-    /// The range exceeds the object, or its packets are spread over more than 64 MiB of the file.
+    /// The range exceeds the object, or its packets are spread over more than 64 MiB of the file; chunks over more than 512 MiB.
     pub fn new(extraction: &Extraction, range: ByteRange) -> Result<Self, MediaError> {
         let (source, streams) = wanted(extraction, range)?;
         let codings = streams.iter().map(|wanted| (wanted.pid, StreamCoding::of_form(wanted.form)));
@@ -87,7 +92,8 @@ impl Extractor {
     #[must_use]
     pub fn memory(&self) -> u64 {
         let gathered: u64 = self.streams.iter().map(|wanted| wanted.source.len()).sum();
-        self.source.len() + gathered + self.range.len()
+        let assembled = if self.form == PacketForm::Chunks { 0 } else { self.source.len() };
+        assembled + gathered + self.range.len()
     }
 
     /// Takes the next bytes of the file.
@@ -143,8 +149,8 @@ impl Wanted {
     fn of(stream: &ExtractedStream, range: ByteRange) -> Option<Self> {
         let frames: Vec<_> = stream.frames_in(range).collect();
         let source = ByteRange::new(frames.first()?.source.start, frames.last()?.source.end);
-        let (pid, form, units) = (stream.pid, stream.form, Vec::new());
-        Some(Self { pid, form, frames, units, source, bytes: Vec::new() })
+        let (pid, form, prefix) = (stream.pid, stream.form, stream.prefix.clone());
+        Some(Self { pid, form, prefix, frames, units: Vec::new(), source, bytes: Vec::new() })
     }
 
     /// Takes a PES packet that begins in the transport packet at `at`.
@@ -192,16 +198,28 @@ impl Wanted {
         let begin = usize::try_from(begin).unwrap_or(usize::MAX);
         let end = begin.saturating_add(usize::try_from(source.len()).unwrap_or(usize::MAX));
         let data = ts::frame_of(self.form, self.bytes.get(begin..end).ok_or_else(missing)?).ok_or_else(missing)?;
-        if data.len() as u64 != extracted.len() {
+        let begun = extracted.start.saturating_add(self.prefix.len() as u64);
+        if begun.saturating_add(data.len() as u64) != extracted.end {
             return Err(missing());
         }
-        let part = ByteRange::new(extracted.start.max(range.start), extracted.end.min(range.end));
-        let from = (part.start - extracted.start) as usize..(part.end.max(part.start) - extracted.start) as usize;
-        let to = (part.start - range.start) as usize..(part.end.max(part.start) - range.start) as usize;
-        let (Some(data), Some(out)) = (data.get(from), out.get_mut(to)) else { return Err(missing()) };
-        out.copy_from_slice(data);
-        Ok(part.len())
+        let prefix = copy(&self.prefix, extracted.start, range, out).ok_or_else(missing)?;
+        let data = copy(&data, begun, range, out).ok_or_else(missing)?;
+        Ok(prefix + data)
     }
+}
+
+/// Copies those of `bytes` that are in `range` into `out`, which has the bytes of `range`. `start` is the place of the first of
+/// `bytes`. Returns their number; `None` if `out` is too short.
+fn copy(bytes: &[u8], start: u64, range: ByteRange, out: &mut [u8]) -> Option<u64> {
+    let end = start.saturating_add(bytes.len() as u64);
+    let part = ByteRange::new(start.max(range.start), end.min(range.end));
+    if part.is_empty() {
+        return Some(0);
+    }
+    let from = (part.start - start) as usize..(part.end - start) as usize;
+    let to = (part.start - range.start) as usize..(part.end - range.start) as usize;
+    out.get_mut(to)?.copy_from_slice(bytes.get(from)?);
+    Some(part.len())
 }
 
 /// Returns the range of the file with the packets of a range, and what is wanted of each stream.
@@ -214,6 +232,7 @@ fn wanted(extraction: &Extraction, range: ByteRange) -> Result<(ByteRange, Vec<W
         return Err(MediaError::too_large(PATH, range.start, range.len(), MOST_SPAN, "bytes of a range"));
     }
     let stride = extraction.packets().stride();
+    let most = if extraction.packets() == PacketForm::Chunks { MOST_CHUNK_SPAN } else { MOST_SPAN };
     let mut source: Option<ByteRange> = None;
     let mut all = Vec::new();
     for stream in extraction.streams().iter().filter(|_| !range.is_empty()) {
@@ -224,9 +243,9 @@ fn wanted(extraction: &Extraction, range: ByteRange) -> Result<(ByteRange, Vec<W
             let packets = ByteRange::new(unit.packets.start, end);
             let joined = source
                 .map_or(packets, |source| ByteRange::new(source.start.min(packets.start), source.end.max(packets.end)));
-            if joined.len() > MOST_SPAN {
+            if joined.len() > most {
                 let what = "bytes between the packets of a range";
-                return Err(MediaError::too_large(PATH, range.start, joined.len(), MOST_SPAN, what));
+                return Err(MediaError::too_large(PATH, range.start, joined.len(), most, what));
             }
             source = Some(joined);
             wanted.units.push(unit);
