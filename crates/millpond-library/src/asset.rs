@@ -49,7 +49,7 @@ pub struct Asset {
     pub objects: Vec<Arc<Object>>,
     /// Tracks of the asset on one timeline.
     pub presentation: Arc<Presentation>,
-    /// Files of its folder that belong to another title, and subtitles that can't be read, each with the reason.
+    /// What is missing, for people: files of another title, files and subtitles that can't be read, files that are cut short.
     pub left_out: Vec<String>,
     /// Last change of any of its objects.
     pub modified: Option<SystemTime>,

@@ -175,6 +175,16 @@ impl LibraryError {
         matches!(self, Self::Index(IndexError::Origin(error)) if error.is_not_found())
     }
 
+    /// Whether the storage refuses to give an object.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Index(IndexError::Origin(error)) if matches!(error, OriginError::Forbidden { .. } | OriginError::Outside { .. }))
+    }
+
+    /// Whether the bytes of a file are the reason: it is damaged, or its format or codecs are not played.
+    pub(crate) fn is_of_media(&self) -> bool {
+        matches!(self, Self::Index(IndexError::Media { .. } | IndexError::Foreign { .. }))
+    }
+
     /// Whether a path has no object: it has a folder, or nothing.
     pub(crate) fn is_no_file(&self) -> bool {
         let is_folder = matches!(self, Self::Index(IndexError::Origin(OriginError::NotAFile { .. })));

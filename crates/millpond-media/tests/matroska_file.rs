@@ -177,7 +177,7 @@ fn texts_and_covers_of_stripped_files_are_kept() {
             let bytes = media_bytes(&stripped, &movie, sample.range);
             assert_eq!(TextBlock::read(&bytes, 3).map(|block| block.text), Some(&b"llo"[..]));
         }
-        let cover = movie.artwork.map(|artwork| media_bytes(&stripped, &movie, artwork.pieces[0]));
+        let cover = movie.artwork.as_ref().map(|artwork| media_bytes(&stripped, &movie, artwork.pieces[0]));
         assert!(cover == (!others[0].is_empty()).then(|| jpeg.clone()), "the cover has other bytes");
         // All of the extracted object can be made, in any pieces.
         let extraction = movie.extraction.as_deref().unwrap();

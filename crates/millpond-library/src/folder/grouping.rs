@@ -193,7 +193,10 @@ pub(crate) fn url_set(path: &ObjectPath) -> Result<Recipe, LibraryError> {
         let member = ObjectPath::parse(name).map_err(|e| bad(&e.to_string()))?;
         members.push(Member::whole(member));
     }
-    Ok(Recipe { members, ..Recipe::default() })
+    // Listings make such lists by name alone. Other lists are an operator's decision.
+    let names: Vec<&str> = list.files.iter().map(|file| file.rsplit('/').next().unwrap_or(file)).collect();
+    let by_name = names.len() > 1 && folder::groups(&names, Titles::Alike).len() == 1;
+    Ok(Recipe { members, by_name, ..Recipe::default() })
 }
 
 /// The recipe of a server manifest. Its paths are relative to the manifest's folder.

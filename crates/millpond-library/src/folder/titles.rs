@@ -64,13 +64,18 @@ fn by_key(names: &[&str], counts: impl Fn(&str) -> bool) -> Vec<Group> {
     // `clip 239`, `clip 240`: where one number is no height, none is.
     let counted = keys.iter().filter(|(_, key)| key.number.as_ref().is_some_and(|n| !HEIGHTS.contains(&n.as_str())));
     let counted: HashSet<&str> = counted.map(|(_, key)| key.words.as_str()).collect();
+    // Of files with the same name in several containers, none is a rendition of another: they are copies, or different films.
+    let mut known = HashSet::new();
+    let twins = keys.iter().filter(|(_, key)| !known.insert((key.base.as_str(), key.is_sound)));
+    let twins: HashSet<&str> = twins.map(|(_, key)| key.words.as_str()).collect();
     let joins_bare = keys.iter().all(|(_, key)| key.words.is_empty() && key.says_rendition);
     let mut groups: Vec<Group> = Vec::new();
     let mut known = HashMap::new();
     for (place, key) in &keys {
         let number = key.number.as_deref().filter(|_| counted.contains(key.words.as_str()));
         let alone = Some(*place).filter(|_| key.words.is_empty() && !joins_bare);
-        let group = *known.entry((key.words.as_str(), number, alone)).or_insert(groups.len());
+        let container = Some(key.extension.as_str()).filter(|_| twins.contains(key.words.as_str()));
+        let group = *known.entry((key.words.as_str(), number, alone, container)).or_insert(groups.len());
         match groups.get_mut(group) {
             Some(group) => group.push(*place),
             None => groups.push(vec![*place]),
@@ -82,6 +87,10 @@ fn by_key(names: &[&str], counts: impl Fn(&str) -> bool) -> Vec<Group> {
 /// The part of a name that is not about the rendition.
 #[derive(Debug)]
 struct Key {
+    /// The name without its extension, in lower case.
+    base: String,
+    extension: String,
+    is_sound: bool,
     /// Its words in lower case, without the last number.
     words: String,
     /// The last number that stands alone: the height of a rendition, or that of an episode.
@@ -92,7 +101,9 @@ struct Key {
 
 impl Key {
     fn of(name: &str) -> Self {
-        let base = name.strip_suffix(".dref.mp4").unwrap_or_else(|| stem(name)).to_lowercase();
+        let base = name.strip_suffix(".dref.mp4").unwrap_or_else(|| stem(name));
+        let extension = name.get(base.len()..).unwrap_or_default().to_lowercase();
+        let base = base.to_lowercase();
         let words: Vec<&str> = base.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
         let alone = words.len() == 1 && !is_sound(name);
         let mut kept: Vec<&str> = Vec::new();
@@ -111,7 +122,8 @@ impl Key {
         }
         let number = kept.iter().rposition(|word| is_number(word)).map(|place| kept.remove(place).to_owned());
         let says_rendition = says_rendition || number.is_some();
-        Self { words: kept.join(" "), number, says_rendition }
+        let words = kept.join(" ");
+        Self { is_sound: is_sound(name), extension, words, number, says_rendition, base }
     }
 }
 
@@ -206,9 +218,18 @@ mod tests {
             &["av1_1080p_aac.mp4", "opus.mp4", "h264_720p_aac.mp4", "flac.m4a"],
             &["aac.mp4", "opus.mp4"],
             &["360p.mp4", "720p.mp4", "trailer.mp4"],
+            &["Solaris.mkv", "Solaris.mp4", "solaris.ts"],
+            &["song.m4a", "song.opus", "song.mp3"],
         ] {
             assert_eq!(groups(names).len(), names.len(), "{names:?}: {:?}", titles(names));
         }
+    }
+
+    #[test]
+    fn a_title_in_two_containers_is_two_titles() {
+        assert_eq!(groups(&["f_360p.mp4", "f_720p.mp4", "f_720p.mkv", "f_360p.mkv"]), [vec![0, 1], vec![2, 3]]);
+        assert_eq!(groups(&["f_360p.webm", "f_720p.mp4"]), [[0, 1]], "renditions may have containers of their own");
+        assert_eq!(groups(&["film.mp4", "film.m4a"]), [[0, 1]], "sound of the picture");
     }
 
     #[test]

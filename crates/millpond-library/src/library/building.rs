@@ -19,7 +19,7 @@ use crate::{
     version::AssetVersion,
     work::{Charge, PoolError, WorkPool},
 };
-use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use futures_util::stream::{self, StreamExt as _};
 use millpond_media::{Extraction, Movie, Work, stitch::StitchClip};
 use millpond_package::{
     CaptionRule, KeyAddress, Presentation, PresentationOptions, SourceObject, building_bytes, common_clock,
@@ -84,7 +84,7 @@ impl Library {
             building.detail = Detail::Samples;
         }
         let sources = self.sources(place, &recipe, building).await;
-        let mut sources = sources.map_err(|error| match recipe.keeps_clock {
+        let (mut sources, mut left_out) = sources.map_err(|error| match recipe.keeps_clock {
             true => missing(&shown, "a playlist", error),
             false if !recipe.items.is_empty() => missing(&shown, "an item", error),
             false => error,
@@ -100,15 +100,20 @@ impl Library {
         if !recipe.items.is_empty() {
             sources = vec![self.stitched(&shown, &recipe, &sources, building).await?];
         }
-        let mut left_out = if recipe.by_name { building.one_title(&shown, &mut sources)? } else { Vec::new() };
+        if recipe.by_name {
+            left_out.extend(building.one_title(&shown, &mut sources)?);
+        }
         let mut sidecars = Vec::with_capacity(recipe.sidecars.len());
         for file in &recipe.sidecars {
             match self.sidecar(place, file, zero, building).await {
                 Ok(sidecar) => sidecars.push(sidecar),
                 // A title without some subtitles is better than no title.
-                Err(error @ LibraryError::Manifest { .. }) if recipe.keeps_clock => left_out.push(error.to_string()),
-                Err(error) if recipe.keeps_clock && error.is_not_found() => {
-                    left_out.push(format!("{}: not found, expected a playlist of subtitles", file.path));
+                Err(error @ LibraryError::Manifest { .. }) => left_out.push(error.to_string()),
+                Err(error) if error.is_not_found() => {
+                    left_out.push(format!("{}: not found, expected subtitles", file.path));
+                }
+                Err(error) if error.is_forbidden() => {
+                    left_out.push(format!("{}: the server may not read these subtitles", file.path));
                 }
                 Err(error) => return Err(error),
             }
@@ -140,8 +145,8 @@ impl Library {
         for warning in presentation.warnings().iter().filter(|_| building.so_far.is_none()) {
             tracing::warn!(asset = %shown, %warning, "packaging");
         }
-        for file in &left_out {
-            tracing::warn!(asset = %shown, %file, "left out of the title");
+        for what in &left_out {
+            tracing::warn!(asset = %shown, %what, "the title is not complete");
         }
         let joined = building.joined.iter().map(|joined| &joined.object);
         let depends = building.depends.iter().chain(joined);
@@ -182,37 +187,60 @@ impl Library {
     }
 
     /// Opens and indexes the files of an asset, some at a time, and notes their objects in the order of the files. A playlist with
-    /// discontinuities is several sources, if it is the only file.
+    /// discontinuities is several sources, if it is the only file. Also returns what is missing, for people.
     async fn sources(
         &self,
         place: &str,
         recipe: &Recipe,
         building: &mut Building,
-    ) -> Result<Vec<SourceObject>, LibraryError> {
+    ) -> Result<(Vec<SourceObject>, Vec<String>), LibraryError> {
         let members = &recipe.members;
         if let Some(so_far) = building.so_far.clone() {
             let OpenedFile { source, media, depends, .. } = self.beginning_of(members, &so_far)?;
             building.depends.extend(depends);
             building.objects.push(media);
-            return Ok(vec![source]);
+            return Ok((vec![source], Vec::new()));
         }
         let (purpose, detail) = (building.purpose, building.detail);
         let opening: Vec<_> = members.iter().map(|member| self.source(place, member, (purpose, detail))).collect();
         let mut opened = stream::iter(opening).buffered(FILES_AT_ONCE);
         let mut sources = Vec::with_capacity(members.len());
+        let (mut left_out, mut first_error) = (Vec::new(), None);
         let is_alone = members.len() == 1 && recipe.items.is_empty() && !recipe.keeps_clock;
-        while let Some(files) = opened.try_next().await? {
+        let mut all = members.iter();
+        while let Some((files, member)) = opened.next().await.zip(all.next()) {
+            let files = match files {
+                Ok(files) => files,
+                // A title without a rendition is better than no title.
+                Err(error) if recipe.by_name && error.is_of_media() => {
+                    building.depends.push(self.store.open(place, &member.path).await?);
+                    left_out.push(error.to_string());
+                    first_error.get_or_insert(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             if let (false, [_, second, ..]) = (is_alone, &files[..]) {
                 return Err(second.beside_others());
             }
             for OpenedFile { source, media, depends, joined, .. } in files {
+                // Tracks that are cut short say so themselves.
+                if source.movie.cut_short && source.movie.skipped.is_empty() {
+                    left_out.push(format!(
+                        "{}: its end is missing, expected more media: the file is cut short",
+                        source.label
+                    ));
+                }
                 building.depends.extend(depends);
                 building.joined.extend(joined);
                 building.objects.push(media);
                 sources.push(source);
             }
         }
-        Ok(sources)
+        match first_error {
+            Some(error) if sources.is_empty() => Err(error),
+            _ => Ok((sources, left_out)),
+        }
     }
 
     /// Returns the beginning of the only file of an asset.

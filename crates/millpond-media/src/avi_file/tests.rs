@@ -298,6 +298,17 @@ fn files_that_end_early_are_cut_short() {
     }
 }
 
+#[test]
+fn an_index_that_is_cut_off_is_no_media() {
+    let object = file(&[pictures(b"VP80", 0, &[]), sound(1, 4, &[])], &media(), &[]);
+    let whole = index_bytes(&object).unwrap();
+    let entries = [&b"00dc\x10\0\0\0\x04\0\0\0\x08\0\0\0"[..], b"01wb\x10\0\0\0\x04\0\0\0\x08\0\0\0"].concat();
+    let cut = [&object[..], b"idx1\x00\x10\0\0", &entries.repeat(8)].concat();
+    let cut = index_bytes(&cut).unwrap();
+    let samples = |movie: &Movie| movie.tracks.iter().map(|track| track.samples.len()).collect::<Vec<_>>();
+    assert_eq!((samples(&cut), cut.cut_short), (samples(&whole), true));
+}
+
 proptest! {
     #[test]
     fn damaged_files_give_ranges_within_them(

@@ -111,6 +111,10 @@ impl Walk {
             if whole > self.window.left() {
                 // The file is cut off here, or the header is damaged.
                 self.is_cut_short = true;
+                // Entries of an index look like headers of chunks. No media is behind it.
+                if &kind == b"idx1" {
+                    return Walked::End;
+                }
                 self.lose();
                 continue;
             }

@@ -131,7 +131,10 @@ impl Script {
             if let Some(digits) = tag.strip_prefix("an") {
                 shown.place = digits.parse().ok().and_then(Place::of_keypad).unwrap_or(shown.place);
             } else if let Some(at) = tag.strip_prefix("pos(") {
-                let mut numbers = at.trim_end_matches(')').split(',').map(|number| number.trim().parse().ok());
+                let mut numbers = at
+                    .trim_end_matches(')')
+                    .split(',')
+                    .map(|number| number.trim().parse::<f64>().ok().filter(|number| number.is_finite()));
                 shown.at = shown.at.or_else(|| numbers.next().flatten().zip(numbers.next().flatten()));
             } else if let Some(name) = tag.strip_prefix('r') {
                 let style = if name.is_empty() { shown.style } else { self.style(name) };
@@ -243,6 +246,7 @@ mod tests {
             ("a\\Nb\\nc\\hd", "a\nb c\u{a0}d", ""),
             ("{\\p1}m 0 0 l 9 9{\\p0}sign", "sign", ""),
             ("{\\pos(320,480)}x", "x", "line:95% position:50% align:center"),
+            ("{\\pos(9,nan)}x", "x", ""),
             ("{\\an7\\pos(64,48)}x", "x", "line:10% position:10% align:left"),
             ("{a comment}x < y & z", "x &lt; y &amp; z", ""),
             ("{unfinished", "{unfinished", ""),

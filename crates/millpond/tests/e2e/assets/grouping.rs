@@ -87,6 +87,70 @@ fn sidecars_beside_a_single_file() {
     assert!(server.get("film.mp4/s1/1.vtt").text().contains("Bonjour"));
 }
 
+/// Warnings in the description of an asset.
+fn warnings(server: &Server, path: &str) -> String {
+    let described = server.get(&format!(".millpond/asset?path={path}"));
+    assert_eq!(described.status, 200, "{}", described.text());
+    let described: serde_json::Value = serde_json::from_slice(&described.body).unwrap();
+    described["warnings"].to_string()
+}
+
+#[test]
+fn subtitles_that_cannot_be_read_are_left_out_of_their_film() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::copy(clips::folder().join("h264_aac.mp4"), root.path().join("film.mp4")).unwrap();
+    std::fs::write(root.path().join("film.fr.vtt"), "WEBVTT\n\n00:01.000 --> 00:02.000\nBonjour\n").unwrap();
+    std::fs::write(root.path().join("film.en.srt"), "no subtitles\n").unwrap();
+    std::fs::write(root.path().join("film.de.vtt"), "no WebVTT\n").unwrap();
+    let server = &Server::start(&[root.path().to_str().unwrap()]);
+    check(server, "film.mp4", 1, &[], 1);
+    let told = warnings(server, "film.mp4");
+    assert!(told.contains("film.en.srt") && told.contains("film.de.vtt"), "{told}");
+}
+
+#[test]
+fn a_rendition_that_cannot_be_read_is_left_out_of_its_film() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::copy(clips::folder().join("h264_aac.mp4"), root.path().join("film_720p.mp4")).unwrap();
+    std::fs::write(root.path().join("film_480p.mp4"), "no film, and never was one").unwrap();
+    std::fs::copy(clips::folder().join("h264_aac.mp4"), root.path().join("other.mp4")).unwrap();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let file = std::fs::File::options().write(true).open(root.path().join("film_480p.mp4")).unwrap();
+    file.set_modified(old).unwrap();
+    let server = &Server::start(&[root.path().to_str().unwrap()]);
+    let path = "film_,720p,480p,.mp4.urlset";
+    check(server, path, 1, &[], 0);
+    let told = warnings(server, path);
+    assert!(told.contains("film_480p.mp4"), "{told}");
+    // Once it can be read, it is a rendition.
+    std::fs::copy(clips::folder().join("h264_aac.mp4"), root.path().join("film_480p.mp4")).unwrap();
+    let begun = std::time::Instant::now();
+    while server.get(&format!("{path}/index.m3u8")).text().matches("#EXT-X-STREAM-INF").count() < 2 {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{}", warnings(server, path));
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn films_of_one_name_in_two_containers_are_two_titles() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    std::fs::copy(clips::folder().join("h264_aac.mp4"), root.path().join("film.mp4")).unwrap();
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-nostdin", "-t", "3", "-i"]).arg(root.path().join("film.mp4"));
+    assert!(command.args(["-c", "copy"]).arg(root.path().join("film.mkv")).status().unwrap().success());
+    let server = &Server::start(&[root.path().to_str().unwrap()]);
+    let list = server.get(".millpond/all.m3u").text();
+    for name in ["film.mp4", "film.mkv"] {
+        assert!(list.contains(&format!("/{name}/index.m3u8")), "{list}");
+        assert_eq!(server.get(&format!("{name}/index.m3u8")).status, 200);
+    }
+    // Names that an operator joins are compared where they differ in rendition words only.
+    assert_eq!(server.get("film.,mp4,mkv,.urlset/index.m3u8").status, 200, "an operator's list");
+}
+
 fn an_index_file_stands_for_its_media_and_ffmpeg_reads_it_too(kind: Kind) {
     if !support::have("ffmpeg") {
         return;
