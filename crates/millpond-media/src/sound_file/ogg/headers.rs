@@ -506,7 +506,7 @@ mod tests {
         };
         assert_eq!([many(MOST_COMMENTS - 1), many(MOST_COMMENTS)], [true, false]);
         let large = picture_comment(3, &[PNG, &[0; MOST_PIECES]].concat());
-        let is_found = |size: usize| searched(false, &[packet(&[large.clone()])], size).is_some();
+        let is_found = |size: usize| searched(false, &[packet(std::slice::from_ref(&large))], size).is_some();
         assert_eq!([is_found(1), is_found(2)], [false, true]);
         let (field, length) = picture(Form::ImageText, MOST_TEXT + 1);
         assert!(matches!(field, Field::Picture(picture) if !picture.is_sound) && length == MOST_TEXT + 1);

@@ -134,7 +134,7 @@ fn folders_have_pictures_without_listings(kind: Kind) {
     if kind != Kind::Folder {
         // Nobody has listed these folders.
         let before = requests();
-        assert_eq!(["own", "of title", "plain"].map(|folder| of(folder)), [None, None, None]);
+        assert_eq!(["own", "of title", "plain"].map(&of), [None, None, None]);
         assert_eq!(requests().to_bits(), before.to_bits(), "a card asks the storage for nothing");
         server.get(".millpond/assets?folder=all/tv/own");
         assert_eq!((seen("own"), of("of title")), ("png,40,60".to_owned(), None));
