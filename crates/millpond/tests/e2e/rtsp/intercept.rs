@@ -342,6 +342,8 @@ fn a_dead_or_loaded_server_hands_its_connections_to_another_one_of_its_group() {
     let folder = tempfile::tempdir().unwrap();
     let file: Vec<u8> = (0..3_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     std::fs::write(folder.path().join("file.bin"), &file).unwrap();
+    // More than the buffers of sockets hold: the server is loaded until its client goes.
+    std::fs::File::create(folder.path().join("large.bin")).unwrap().set_len(1 << 30).unwrap();
     let (client, server) = routed();
     client.command("ip").args(["addr", "add", "10.1.0.3/24", "dev", "eth0"]).status().unwrap();
     let servers = Servers::start(server, folder.path());
@@ -365,7 +367,7 @@ fn a_dead_or_loaded_server_hands_its_connections_to_another_one_of_its_group() {
 
     // A loaded server. A client that has a connection keeps its server.
     let slow =
-        ["http://10.2.0.5/file.bin", "-o", "/dev/null", "-sSv", "--limit-rate", "100k", "--interface", "10.1.0.2"];
+        ["http://10.2.0.5/large.bin", "-o", "/dev/null", "-sSv", "--limit-rate", "100k", "--interface", "10.1.0.2"];
     let told = folder.path().join("slow.txt");
     let stderr = std::fs::File::create(&told).unwrap();
     let slow = Running(client.command("curl").args(slow).stderr(stderr).spawn().unwrap());
