@@ -17,11 +17,11 @@ fn cover(movie: &Movie, object: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The cover as ffmpeg sees it.
-fn taken_out(file: &Path) -> Vec<u8> {
+/// A picture of a file as ffmpeg sees it, by its place.
+fn taken_out(file: &Path, place: usize) -> Vec<u8> {
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error", "-nostdin", "-i"]).arg(file);
-    command.args(["-map", "0:v:0", "-c", "copy", "-f", "image2pipe", "-"]);
+    command.args(["-map", &format!("0:v:{place}"), "-c", "copy", "-f", "image2pipe", "-"]);
     command.output().expect("ffmpeg is installed").stdout
 }
 
@@ -32,7 +32,8 @@ fn covers_of_mutagen() {
     let movie = index_bytes(&opus).unwrap();
     let found = cover(&movie, &opus);
     assert!(movie.artwork.as_ref().unwrap().pieces.len() == 2, "the text lies in two pages");
-    assert!(found.len() == 2174 && found == taken_out(&samples.join("mutagen.opus")));
+    // The back cover stands before the front cover.
+    assert!(found.len() == 2174 && found == taken_out(&samples.join("mutagen.opus"), 1));
     let flac = std::fs::read(samples.join("mutagen.oga")).unwrap();
     assert!(cover(&index_bytes(&flac).unwrap(), &flac) == found, "the same image, in COVERART");
 }
@@ -61,7 +62,7 @@ fn covers_of_ffmpeg() {
         let object = std::fs::read(&file).unwrap();
         let movie = index_bytes(&object).unwrap();
         assert!(movie.artwork.as_ref().unwrap().pieces.len() > 1);
-        assert!(cover(&movie, &object) == image && taken_out(&file) == image, "{kind}");
+        assert!(cover(&movie, &object) == image && taken_out(&file, 0) == image, "{kind}");
         std::fs::remove_file(file).unwrap();
     }
     std::fs::remove_file(name("png")).unwrap();
