@@ -49,7 +49,8 @@ pub struct Asset {
     pub objects: Vec<Arc<Object>>,
     /// Tracks of the asset on one timeline.
     pub presentation: Arc<Presentation>,
-    /// What is missing, for people: files of another title, files and subtitles that can't be read, files that are cut short.
+    /// Warnings of what the asset lacks, each with its file and the reason: files of another title, files and subtitles that can't be
+    /// read, and the ends of files that are cut short.
     pub left_out: Vec<String>,
     /// Last change of any of its objects.
     pub modified: Option<SystemTime>,

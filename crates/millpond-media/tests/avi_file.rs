@@ -6,24 +6,16 @@ mod avi;
 mod count_resets;
 #[path = "support/frames.rs"]
 mod frames;
+#[path = "support/media_bytes.rs"]
+mod media_bytes;
 #[path = "support/samples.rs"]
 mod samples;
 
 use frames::{ticks, without_sets};
-use millpond_media::{ByteRange, Extractor, Movie, NalSyntax, Track, index_bytes};
+use media_bytes::media_bytes;
+use millpond_media::{Movie, NalSyntax, Track, index_bytes};
 use samples::{clip, copied};
 use std::path::Path;
-
-/// Returns the bytes of a sample.
-fn sample_bytes(file: &[u8], movie: &Movie, range: ByteRange) -> Vec<u8> {
-    let Some(extraction) = movie.extraction.as_deref() else {
-        return file[range.start as usize..range.end as usize].to_vec();
-    };
-    let mut extractor = Extractor::new(extraction, range).unwrap();
-    let source = extractor.source();
-    file[source.start as usize..source.end as usize].chunks(999).for_each(|piece| extractor.supply(piece));
-    extractor.finish().unwrap().to_vec()
-}
 
 /// Times of decoding and presentation in ticks of 90 kHz since the first sample was decoded.
 fn times(track: &Track) -> Vec<(i64, i64)> {
@@ -42,7 +34,7 @@ fn assert_alike(name: &str, (mp4, original): (&[u8], &Movie), (avi, movie): (&[u
             let bytes = &mp4[other.range.start as usize..other.range.end as usize];
             let syntax = NalSyntax::of(&expected.codec);
             let bytes = syntax.map_or(bytes.to_vec(), |(syntax, _)| without_sets(syntax, bytes));
-            assert!(sample_bytes(avi, movie, sample.range) == bytes, "{name}: sample {} has other bytes", sample.index);
+            assert!(media_bytes(avi, movie, sample.range) == bytes, "{name}: sample {} has other bytes", sample.index);
             assert_eq!((sample.sync, sample.index), (other.sync, other.index), "{name}");
         }
         let (ours, theirs) = (times(track), times(expected));
@@ -158,7 +150,7 @@ fn a_length_that_looks_like_a_start_code_is_a_length() {
     let movie = index_bytes(&object).unwrap();
     assert_eq!(movie.skipped, []);
     for (sample, picture) in movie.tracks[0].samples.iter().zip(&pictures) {
-        assert!(sample_bytes(&object, &movie, sample.range) == *picture, "sample {} has other bytes", sample.index);
+        assert!(media_bytes(&object, &movie, sample.range) == *picture, "sample {} has other bytes", sample.index);
     }
     assert_eq!(shown(&movie.tracks[0]), shown(&original.tracks[0]));
     assert_order(&file, &movie);

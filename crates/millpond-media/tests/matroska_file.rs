@@ -2,28 +2,20 @@
 
 #[path = "support/matroska.rs"]
 mod matroska;
+#[path = "support/media_bytes.rs"]
+mod media_bytes;
 #[path = "support/samples.rs"]
 #[expect(dead_code, reason = "other tests need other containers")]
 mod samples;
 
 use matroska::{Block, File, element, number, stripping};
-use millpond_media::{BlockEncoding, ByteRange, Codec, Extractor, Indexer, Movie, Step, TextBlock, Track, index_bytes};
+use media_bytes::media_bytes;
+use millpond_media::{BlockEncoding, ByteRange, Codec, Indexer, Movie, Step, TextBlock, Track, index_bytes};
 use samples::clip;
 use std::{path::Path, process::Command};
 
 /// `Attachments`.
 const ATTACHMENTS: u32 = 0x1941_a469;
-
-/// Returns bytes that the samples of a movie, or its cover, name.
-fn media_bytes(file: &[u8], movie: &Movie, range: ByteRange) -> Vec<u8> {
-    let Some(extraction) = movie.extraction.as_deref() else {
-        return file[range.start as usize..range.end as usize].to_vec();
-    };
-    let mut extractor = Extractor::new(extraction, range).unwrap();
-    let source = extractor.source();
-    file[source.start as usize..source.end as usize].chunks(999).for_each(|piece| extractor.supply(piece));
-    extractor.finish().unwrap().to_vec()
-}
 
 /// Returns the index that is made for the first viewer.
 fn outlined(file: &[u8]) -> Movie {

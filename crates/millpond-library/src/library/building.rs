@@ -187,7 +187,7 @@ impl Library {
     }
 
     /// Opens and indexes the files of an asset, some at a time, and notes their objects in the order of the files. A playlist with
-    /// discontinuities is several sources, if it is the only file. Also returns what is missing, for people.
+    /// discontinuities is several sources, if it is the only file. Also returns warnings of files that can't be read or are cut short.
     async fn sources(
         &self,
         place: &str,
