@@ -83,8 +83,8 @@ pub enum MediaError {
         /// Whether the object ends before the first sample of some track.
         cut_short: bool,
     },
-    /// No box of the file is a movie box.
-    #[error("the file at byte {offset}: found its end and no moov box, expected one")]
+    /// No box of the file is a movie box, or the file is empty.
+    #[error("{}", no_movie_box(*offset))]
     NoMovieBox {
         /// Length of the object.
         offset: u64,
@@ -179,6 +179,13 @@ impl MediaError {
             Self::Invalid { .. } | Self::Unsupported { .. } | Self::TooLarge { .. } | Self::Work { .. } => false,
         }
     }
+}
+
+fn no_movie_box(len: u64) -> String {
+    if len == 0 {
+        return "the file is empty: found 0 bytes, expected media".to_owned();
+    }
+    format!("the file at byte {len}: found its end and no moov box, expected one")
 }
 
 fn list(reasons: &[String]) -> String {

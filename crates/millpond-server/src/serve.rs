@@ -372,7 +372,8 @@ async fn on_order<F: Future<Output = ()>>(
 /// Makes the folders that are written to. Without that of the cache, indexes and segments are kept in memory only.
 fn make_folders(config: &Config) {
     if let Err(error) = std::fs::create_dir_all(&config.storage.folder) {
-        tracing::warn!(folder = %config.storage.folder.display(), %error, "can't make the cache folder");
+        let (folder, why) = (config.storage.folder.display(), storage::NO_DISK_CACHE);
+        tracing::warn!(%folder, %error, why, "can't make the cache folder");
     }
     if let Some(folder) = &config.record.folder
         && let Err(error) = std::fs::create_dir_all(folder)

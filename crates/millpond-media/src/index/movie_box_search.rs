@@ -45,7 +45,11 @@ impl MovieBoxSearch<'_> {
                 Here::Garbage => {
                     let bytes = lane.bytes(lane.left().min(8)).unwrap_or_default();
                     let found = format!("the bytes \"{}\"", bytes.escape_ascii());
-                    return Err(MediaError::invalid("the file", at, found, "a box with a size and a type"));
+                    let expected = match at {
+                        0 => "a box with a size and a type: the format of the file is not known",
+                        _ => "a box with a size and a type",
+                    };
+                    return Err(MediaError::invalid("the file", at, found, expected));
                 }
                 Here::Box { header, size } => (header, size),
             };
@@ -55,7 +59,7 @@ impl MovieBoxSearch<'_> {
                     "the file",
                     0,
                     found,
-                    "ftyp: an ISO base media file, or another format",
+                    "ftyp, or the beginning of another format: the format of the file is not known",
                 ));
             }
             if &header.kind == b"moov" {

@@ -9,18 +9,21 @@ pub enum FilterSource {
     Url,
     /// A claim of the viewer's token.
     Token,
-    /// An option of the place, or the server's setting in its stead.
+    /// An option of the place.
     Place,
+    /// The server's setting, where the place has no option of its own.
+    Server,
 }
 
 impl FilterSource {
-    const ALL: [Self; 3] = [Self::Url, Self::Token, Self::Place];
+    const ALL: [Self; 4] = [Self::Url, Self::Token, Self::Place, Self::Server];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Url => "URL",
             Self::Token => "claim of the token",
             Self::Place => "option of the place",
+            Self::Server => "setting of the server",
         }
     }
 
@@ -30,6 +33,7 @@ impl FilterSource {
             Self::Url => "widen the filter of the URL, or leave it out",
             Self::Token => "use a token whose claim `filter` is wider",
             Self::Place => "have the operator widen the option `filter` of the place",
+            Self::Server => "have the operator widen the setting `filter` of the server",
         }
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn parts() -> AdminParts {
         folder: std::env::temp_dir(),
         served: Served { http: None, https: None, rtsp: "127.0.0.1:8554".parse().unwrap(), rtsps: None },
         lifetimes: vec![Default::default()],
-        filters: vec![Default::default()],
+        filters: vec![(millpond_package::FilterSource::Server, Default::default())],
         publishers: None,
         gates: Arc::new(Gates::none()),
         cluster: None,

@@ -261,6 +261,7 @@ fn places(given: Vec<PlaceOptions>, config: &Config, errors: &mut Vec<ConfigErro
                     key_address,
                     lifetimes: place.own.lifetimes.over(config.lifetimes),
                     manifests: place.own.manifests.over(config.manifests.clone()),
+                    has_own_filter: place.keys.iter().any(|given| given.name == "filter"),
                     access: place.own.access.over(config.access.clone()),
                     live: place.own.live.over(config.live),
                     ladders: place.ladders,

@@ -169,6 +169,8 @@ pub struct PlaceConfig {
     pub lifetimes: Lifetimes,
     /// Settings of its manifests.
     pub manifests: ManifestSettings,
+    /// Whether the filter of its manifests is its own, not the server's.
+    pub has_own_filter: bool,
     /// Who may play.
     pub access: AccessSettings,
     /// Settings of its live sources.

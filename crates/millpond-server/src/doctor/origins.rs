@@ -24,6 +24,9 @@ const MOST_FOLDERS: usize = 20;
 /// Time to the first byte above which starts are slow.
 const LATE: Duration = Duration::from_millis(500);
 
+/// Longest beginning of an object, in bytes, that a place skips where its server ignores ranges.
+const SKIPPED: u64 = 1 << 20;
+
 /// Rate below which a place is slow, in bits a second: that of one stream in high definition.
 const SLOW: f64 = 8e6;
 
@@ -69,6 +72,7 @@ async fn objects(area: &str, place: &PlaceConfig, probe: &Probe) -> Vec<Finding>
     // The first answer counts, and that of the origin itself.
     let mut options = OriginOptions { siblings: Vec::new(), ..place.options.clone() };
     options.remote.retry.tries = 1;
+    options.remote.requires_ranges = true;
     let origin = match place.spec.origin(&options, None) {
         Ok(origin) => origin,
         Err(error) => return vec![Finding::error(area, error.to_string(), "correct the place's URL or folder")],
@@ -79,6 +83,10 @@ async fn objects(area: &str, place: &PlaceConfig, probe: &Probe) -> Vec<Finding>
     };
     match timeout(PATIENCE * 2, read(&origin, &path, probe.bytes)).await {
         Ok(Ok(speed)) => vec![speed.finding(area, &path)],
+        // The server reads short files of such a place.
+        Ok(Err(error @ OriginError::RangeIgnored { start: ..=SKIPPED, .. })) => {
+            vec![Finding::warning(area, error.to_string(), advice(&error))]
+        }
         Ok(Err(error)) => vec![Finding::error(area, error.to_string(), advice(&error))],
         Err(_) => {
             let text = format!("{path}: {} bytes take longer than {:?}", probe.bytes, PATIENCE * 2);
@@ -149,6 +157,8 @@ async fn first_media(origin: &Arc<dyn Origin>) -> Result<Option<ObjectPath>, Ori
 
 /// Measurements of a read of a part of an object.
 struct Speed {
+    /// Offset of the first byte; ranges that begin at 0 are no test.
+    start: u64,
     bytes: u64,
     first_byte: Duration,
     whole: Duration,
@@ -167,11 +177,15 @@ async fn read(origin: &Arc<dyn Origin>, path: &ObjectPath, most: u64) -> Result<
         first_byte.get_or_insert_with(|| began.elapsed());
     }
     let whole = began.elapsed();
-    Ok(Speed { bytes, first_byte: first_byte.unwrap_or(whole), whole, is_local: origin.facts().is_local })
+    Ok(Speed { start, bytes, first_byte: first_byte.unwrap_or(whole), whole, is_local: origin.facts().is_local })
 }
 
 impl Speed {
     fn finding(&self, area: &str, path: &ObjectPath) -> Finding {
+        if self.start == 0 {
+            let text = format!("{path}: the file is too short to test byte ranges");
+            return Finding::warning(area, text, "name a longer file: millpond doctor --object PATH");
+        }
         let rate = self.bytes as f64 * 8.0 / self.whole.as_secs_f64().max(1e-6);
         let (ms, mbps) = (self.first_byte.as_millis(), rate / 1e6);
         let text = format!("{path}: ranges work; first byte after {ms} ms, {mbps:.0} Mbit/s over {} bytes", self.bytes);
@@ -244,10 +258,28 @@ mod tests {
         assert!(object(&origin, "films", &PROBE).await.is_err(), "there is none");
     }
 
+    #[tokio::test]
+    async fn ranges_of_an_object_of_one_byte_are_not_tested() {
+        let origin = MemoryOrigin::new("films");
+        origin.put("empty.mp4", "");
+        origin.put("short.mp4", "1");
+        origin.put("longer.mp4", "12");
+        let origin: Arc<dyn Origin> = Arc::new(origin);
+        for (name, severity) in
+            [("empty.mp4", Severity::Warning), ("short.mp4", Severity::Warning), ("longer.mp4", Severity::Fine)]
+        {
+            let path = ObjectPath::parse(name).unwrap();
+            let finding = read(&origin, &path, PROBE.bytes).await.unwrap().finding("films", &path);
+            assert_eq!(finding.severity, severity, "{name}");
+            assert_eq!(finding.text.contains("ranges work"), severity == Severity::Fine, "{name}");
+        }
+    }
+
     #[test]
     fn slow_origins_are_warnings() {
         let path = ObjectPath::parse("a.mp4").unwrap();
         let speed = |bytes, first, whole| Speed {
+            start: bytes,
             bytes,
             first_byte: Duration::from_millis(first),
             whole: Duration::from_millis(whole),

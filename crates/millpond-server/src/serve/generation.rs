@@ -12,7 +12,7 @@ use crate::{
 };
 use millpond_access::Gates;
 use millpond_connections::BindError;
-use millpond_package::TrackFilter;
+use millpond_package::{FilterSource, TrackFilter};
 use std::sync::Arc;
 
 /// Name of the place of the bundled sample, which is served where no place is configured.
@@ -145,11 +145,17 @@ fn lifetimes(config: &Config, places: &Places) -> Vec<crate::http::Lifetimes> {
     }
 }
 
-/// Filters of the manifests of each place.
-fn filters(config: &Config, places: &Places) -> Vec<TrackFilter> {
+/// Filters of the manifests of each place, with their owners.
+fn filters(config: &Config, places: &Places) -> Vec<(FilterSource, TrackFilter)> {
     match config.places.as_slice() {
-        [] => vec![config.manifests.filter.clone(); places.iter().count()],
-        places => places.iter().map(|place| place.manifests.filter.clone()).collect(),
+        [] => vec![(FilterSource::Server, config.manifests.filter.clone()); places.iter().count()],
+        places => {
+            let of = |place: &PlaceConfig| {
+                let source = if place.has_own_filter { FilterSource::Place } else { FilterSource::Server };
+                (source, place.manifests.filter.clone())
+            };
+            places.iter().map(of).collect()
+        }
     }
 }
 

@@ -35,6 +35,10 @@ pub enum StorageError {
     Place(#[from] PlaceError),
 }
 
+/// Effect and cure of a cache folder that can't be used, for the log.
+pub(crate) const NO_DISK_CACHE: &str = "the disk cache is off until its folder is mended: let the server write it, or set cache to another \
+                                        folder, and restart the server";
+
 /// The disk cache, where there is one. Local places need none.
 fn disk_options(settings: &StorageSettings, is_remote: bool) -> Option<DiskOptions> {
     let folder = settings.folder.join("slices");
@@ -53,7 +57,7 @@ pub(crate) fn store(settings: &StorageSettings, is_remote: bool) -> Result<Store
     };
     match Store::new(&options) {
         Err(error @ StoreError::Disk(_)) => {
-            tracing::error!(%error, "no slices are kept on the disk");
+            tracing::error!(%error, why = NO_DISK_CACHE, "no slices are kept on the disk");
             Store::new(&StoreOptions { disk: None, ..options })
         }
         store => store,
@@ -76,7 +80,7 @@ pub(crate) async fn take_disk_over(
             Ok(Err(StoreError::Disk(SlabError::Locked { .. }))) => {
                 let _ = tokio::time::timeout(LOOK, leaving.wait_for(|leaving| *leaving)).await;
             }
-            Ok(Err(error)) => return tracing::error!(%error, "no slices are kept on the disk"),
+            Ok(Err(error)) => return tracing::error!(%error, why = NO_DISK_CACHE, "no slices are kept on the disk"),
             Err(_) => return,
         }
     }

@@ -62,7 +62,11 @@ pub(crate) fn bare(location: &OriginLocation, options: &RemoteOptions) -> Result
         OriginLocation::Folder(folder) => disk(folder.clone())?,
         OriginLocation::Http(url) => {
             let allowed = &options.follow_redirects_to;
-            Arc::new(HttpOrigin::new(url, options.timeouts, allowed).map_err(client)?)
+            let origin = match options.requires_ranges {
+                true => HttpOrigin::requiring_ranges(url, options.timeouts, allowed),
+                false => HttpOrigin::new(url, options.timeouts, allowed),
+            };
+            Arc::new(origin.map_err(client)?)
         }
         OriginLocation::Bucket(bucket) => Arc::new(CloudOrigin::new(bucket, options).map_err(client)?),
     })

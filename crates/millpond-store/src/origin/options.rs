@@ -33,6 +33,8 @@ pub struct RemoteOptions {
     pub follow_redirects_to: Vec<String>,
     /// Options of a bucket.
     pub bucket: BucketOptions,
+    /// Whether a web server that ignores ranges is refused at once. Otherwise, the beginning of an object can be read from it.
+    pub requires_ranges: bool,
 }
 
 /// Options of a bucket.

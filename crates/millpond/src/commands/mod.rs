@@ -49,7 +49,7 @@ pub(crate) fn cli() -> Command {
 
 fn commands() -> Command {
     Command::new(NAME)
-        .about("A streaming media edge: MP4 files and live streams in, HLS, DASH and RTSP out, packaged on the fly")
+        .about("A streaming media edge: MP4, Matroska, WebM, TS, AVI, FLV, sound files and live streams in, HLS, DASH and RTSP out")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)

@@ -117,14 +117,18 @@ fn errors_name_the_place() {
         error(&whole[..100]),
         format!("moov at byte 16: found 84 bytes, expected {}: the file is cut short", whole.len() - 16)
     );
-    assert_eq!(error(b""), "the file at byte 0: found its end and no moov box, expected one");
+    assert_eq!(error(b""), "the file is empty: found 0 bytes, expected media");
     assert!(error(b"<!DOCTYPE html>    ").contains("found a box of type CTYP, expected ftyp"));
     assert!(error(&[0; 40]).contains("expected ftyp") || error(&[0; 40]).contains("expected a box"));
+    for junk in [&b"<!DOCTYPE html>    "[..], &[0_u8; 40]] {
+        assert!(error(junk).ends_with("the format of the file is not known"), "{}", error(junk));
+    }
     assert!(error(&[ftyp(), mdat(50)].concat()).contains("no moov box"));
     let cut = [ftyp(), mdat(5000)].concat();
     assert!(error(&cut[..1000]).starts_with("mdat at byte 16: found 984 bytes, expected 5008"));
     let garbage = [ftyp(), vec![0xff; 40]].concat();
     assert!(error(&garbage).starts_with("the file at byte 16: found the bytes"));
+    assert!(error(&garbage).ends_with("expected a box with a size and a type"), "the format is known");
     let no_track = [ftyp(), bx(b"moov", &[&mvhd()])].concat();
     assert!(error(&no_track).contains("the movie has no track at all"));
     let no_movie_header = [ftyp(), bx(b"moov", &[])].concat();

@@ -256,7 +256,7 @@ fn a_filter_that_leaves_nothing_says_why() {
 
 #[test]
 fn joined_filters_that_leave_nothing_say_whose_value_each_was() {
-    use crate::FilterSource::{Place, Token, Url};
+    use crate::FilterSource::{Place, Server, Token, Url};
     let p = ladder();
     let reason = |viewer: &str, token: &str, place: &str| {
         let [viewer, token, place] = [viewer, token, place].map(filter);
@@ -284,6 +284,12 @@ fn joined_filters_that_leave_nothing_say_whose_value_each_was() {
     let expected = "video=none (option of the place) excludes 3 of 3 renditions (avc1), audio=none (option of the place) \
                     excludes 2 of 2 sound tracks (en, de); have the operator widen the option `filter` of the place";
     assert_eq!(of_operator, expected);
+    let error = hls::filtered_multivariant(&p, Container::Fmp4, &filter("video=none&audio=none")).unwrap_err();
+    let PackageError::Filtered { excluded } = error else { panic!("{error}") };
+    let of_server = excluded.of_sources(&[(Server, &filter("video=none&audio=none"))]).to_string();
+    let expected = "video=none (setting of the server) excludes 3 of 3 renditions (avc1), audio=none (setting of the server) \
+                    excludes 2 of 2 sound tracks (en, de); have the operator widen the setting `filter` of the server";
+    assert_eq!(of_server, expected);
     let one_by_one = reason("min-rate=500k", "audio=none", "max-height=720");
     let expected = "max-height=720 (option of the place) excludes 1 of 3 renditions (1920x1080), \
                     min-rate=500k (URL) excludes 2 of the remaining 2 renditions (";

@@ -15,7 +15,7 @@ use crate::{
 use millpond_access::{ClientHold, CorsOrigins, Gates, Pass, Publishers};
 use millpond_http::request::Request;
 use millpond_logging::RequestId;
-use millpond_package::TrackFilter;
+use millpond_package::{FilterSource, TrackFilter};
 use millpond_store::Store;
 use std::{
     net::SocketAddr,
@@ -33,8 +33,8 @@ pub(crate) struct FrontOptions {
     pub(crate) served: Served,
     /// Lifetimes of replies, per place.
     pub(crate) lifetimes: Vec<Lifetimes>,
-    /// Filters of manifests, per place.
-    pub(crate) filters: Vec<TrackFilter>,
+    /// Filters of manifests with their owners, per place.
+    pub(crate) filters: Vec<(FilterSource, TrackFilter)>,
     /// Admission of publishers; `None` where no stream is pushed.
     pub(crate) publishers: Option<Arc<Publishers>>,
     /// Rules of access, per place.
@@ -73,8 +73,8 @@ struct PlaceReplies {
     sent: PlaceBytes,
     /// Values of `Cache-Control`.
     cache_control: CacheControl,
-    /// Filter of manifests.
-    filter: TrackFilter,
+    /// Filter of manifests, with its owner.
+    filter: (FilterSource, TrackFilter),
 }
 
 impl Front {
@@ -88,11 +88,12 @@ impl Front {
         options: FrontOptions,
         before: Option<&Self>,
     ) -> Self {
-        let of_place = |((place, lifetimes), filter): ((&Arc<str>, &Lifetimes), &TrackFilter)| PlaceReplies {
-            sent: metrics.place(place),
-            cache_control: CacheControl::new(*lifetimes),
-            filter: filter.clone(),
-        };
+        let of_place =
+            |((place, lifetimes), filter): ((&Arc<str>, &Lifetimes), &(FilterSource, TrackFilter))| PlaceReplies {
+                sent: metrics.place(place),
+                cache_control: CacheControl::new(*lifetimes),
+                filter: filter.clone(),
+            };
         let replies = places.iter().zip(&options.lifetimes).zip(&options.filters).map(of_place).collect();
         let (catalogue, lasting) = match before {
             Some(before) => (before.catalogue.again(options.search_folders), before.lasting.clone()),
@@ -186,7 +187,12 @@ impl Front {
 
     /// Returns the filter of the manifests of a place.
     pub(super) fn filter(&self, place: usize) -> &TrackFilter {
-        &self.replies[place].filter
+        &self.replies[place].filter.1
+    }
+
+    /// Returns the owner of that filter.
+    pub(super) fn filter_source(&self, place: usize) -> FilterSource {
+        self.replies[place].filter.0
     }
 
     /// Splits a path into its place and the path inside it.

@@ -7,6 +7,7 @@ use crate::{
 };
 use http::StatusCode;
 use millpond_http::body::BodyError;
+use millpond_media::MediaError;
 use millpond_package::{BadTrackFilter, PackageError, live::BadDirectives};
 use millpond_settings::value::show_duration;
 use millpond_store::OriginError;
@@ -184,7 +185,7 @@ impl AnswerError {
         begins.or_else(|| (self.status() == StatusCode::SERVICE_UNAVAILABLE).then_some(1))
     }
 
-    /// Returns whether the operator has to act: the server, its storage or the stored media is at fault, not the request.
+    /// Returns whether the server or its storage is at fault, not the request or the file.
     pub(crate) fn is_fault(&self) -> bool {
         match self {
             // Files of other formats are no damage, and a folder of several titles is none of one.
@@ -200,7 +201,28 @@ impl AnswerError {
                 false
             }
             Self::Source { error, .. } if matches!(error.kind, SourceErrorKind::NotBegun { .. }) => false,
+            error if error.is_of_file() => false,
             error => error.status().is_server_error() || error.status() == StatusCode::UNPROCESSABLE_ENTITY,
+        }
+    }
+
+    /// Returns whether the title can't be played because of what its files hold, or don't hold yet.
+    pub(crate) fn is_of_file(&self) -> bool {
+        let Self::Library(error) = self else { return false };
+        match error {
+            // Work ends for reasons of the server too.
+            LibraryError::Index(IndexError::Media { error, .. }) => !matches!(error, MediaError::Work { .. }),
+            LibraryError::Package { error, .. } => matches!(
+                **error,
+                PackageError::NoTracks { .. }
+                    | PackageError::TooMany { .. }
+                    | PackageError::Container { .. }
+                    | PackageError::Encrypted { .. }
+                    | PackageError::Sample { .. }
+                    | PackageError::Text { .. }
+            ),
+            LibraryError::Manifest { .. } | LibraryError::TooMany { .. } | LibraryError::BeingCopied { .. } => true,
+            _ => false,
         }
     }
 
@@ -215,19 +237,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_of_clients_are_no_faults() {
+    fn mistakes_of_clients_and_files_are_no_faults() {
         let object = || "films/a.wmv".to_owned();
         let foreign = IndexError::Foreign { object: object(), format: millpond_media::Foreign::Asf };
         let (path, offset, found, expected) = ("moov".to_owned(), 8, 1, 2);
-        let cut = millpond_media::MediaError::Truncated { path, offset, found, expected };
+        let cut = MediaError::Truncated { path, offset, found, expected };
         let media = IndexError::Media { object: object(), error: cut };
         let filtered = PackageError::Filtered { excluded: millpond_package::Exclusions::default() };
         let filtered = LibraryError::Package { asset: object(), error: Arc::new(filtered) };
         let unpackaged = PackageError::NoTracks { sources: object(), skipped: Vec::new() };
         let unpackaged = LibraryError::Package { asset: object(), error: Arc::new(unpackaged) };
+        let container = PackageError::Container { container: "MPEG-2 TS", found: object(), expected: "avc1" };
+        let container = LibraryError::Package { asset: object(), error: Arc::new(container) };
+        let misused = PackageError::Call { found: "1 byte".to_owned(), expected: "2".to_owned() };
+        let misused = LibraryError::Package { asset: object(), error: Arc::new(misused) };
+        let cancelled = MediaError::work("moov", 8, millpond_media::WorkError::Cancelled);
+        let cancelled = IndexError::Media { object: object(), error: cancelled };
         for (error, is_fault) in [
             (filtered.into(), false),
-            (unpackaged.into(), true),
+            (unpackaged.into(), false),
+            (container.into(), false),
+            (misused.into(), true),
+            (LibraryError::BeingCopied { path: object(), len: 1 }.into(), false),
             (LibraryError::from(foreign).into(), false),
             (LibraryError::NoAsset(object()).into(), false),
             (
@@ -237,7 +268,8 @@ mod tests {
             ),
             (AnswerError::NotCached(object()), false),
             (AnswerError::TooFar(object()), false),
-            (LibraryError::from(media).into(), true),
+            (LibraryError::from(media).into(), false),
+            (LibraryError::from(cancelled).into(), true),
             (AnswerError::Unreadable { asset: object(), why: "no".to_owned() }, true),
         ] {
             assert_eq!(error.is_fault(), is_fault, "{error}");

@@ -22,7 +22,7 @@ use crate::freshness::Freshness;
 use crate::origin::client_error::{self, broken};
 use crate::origin::exact::exact;
 use crate::origin::homes::HOME_HEADER;
-use crate::origin::http::reply::{Asked, Condition};
+use crate::origin::http::reply::{Asked, Condition, SKIP};
 use crate::origin::timed::{first_byte, stalling};
 use crate::origin::{BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginBody, SentBy, Timeouts, shown};
 use crate::path::ObjectPath;
@@ -63,6 +63,8 @@ struct Inner {
     redirects: Vec<String>,
     /// Headers of every request.
     headers: HeaderMap,
+    /// Most bytes that are dropped before a range, where the server sends the whole object.
+    skip: u64,
 }
 
 /// A path that a Millpond answers at once.
@@ -70,26 +72,31 @@ const SIGN_OF_LIFE: &str = "/.millpond/time";
 
 impl HttpOrigin {
     pub(crate) fn new(base: &Url, timeouts: Timeouts, redirects: &[String]) -> Result<Self, String> {
-        Self::with_headers(base, timeouts, redirects, HeaderMap::new())
+        Self::with_headers(base, timeouts, redirects, (HeaderMap::new(), SKIP))
+    }
+
+    /// Creates an origin that refuses whole objects in reply to ranges behind their first byte.
+    pub(crate) fn requiring_ranges(base: &Url, timeouts: Timeouts, redirects: &[String]) -> Result<Self, String> {
+        Self::with_headers(base, timeouts, redirects, (HeaderMap::new(), 0))
     }
 
     /// Creates a sibling cache below a URL, which is told not to fetch objects that it does not have.
     pub(crate) fn sibling(base: &Url, timeouts: Timeouts) -> Result<Self, String> {
         let only = HeaderMap::from_iter([(CACHE_CONTROL, HeaderValue::from_static("only-if-cached"))]);
-        Self::with_headers(base, timeouts, &[], only)
+        Self::with_headers(base, timeouts, &[], (only, SKIP))
     }
 
     /// Creates the cache of a home below a URL.
     pub(crate) fn home(base: &Url, timeouts: Timeouts) -> Result<Self, String> {
         let marks = HeaderMap::from_iter([(HeaderName::from_static(HOME_HEADER), HeaderValue::from_static("1"))]);
-        Self::with_headers(base, timeouts, &[], marks)
+        Self::with_headers(base, timeouts, &[], (marks, SKIP))
     }
 
     fn with_headers(
         base: &Url,
         timeouts: Timeouts,
         redirects: &[String],
-        mut headers: HeaderMap,
+        (mut headers, skip): (HeaderMap, u64),
     ) -> Result<Self, String> {
         headers.insert(HeaderName::from_static("cdn-loop"), HeaderValue::from_static(loop_id()));
         let client = Client::new(&Options { connect: timeouts.connect, ..Options::default() })?;
@@ -109,6 +116,7 @@ impl HttpOrigin {
             timeouts,
             redirects: redirects.iter().map(|host| host.to_ascii_lowercase()).collect(),
             headers,
+            skip,
         })))
     }
 
@@ -240,7 +248,7 @@ impl HttpOrigin {
             416 => return self.nothing(at, path, range.start, expected).await,
             _ => return Err(status_error(at, status, expected)),
         }
-        let asked = Asked { at, start: range.start, end: range.end, expected };
+        let asked = Asked { at, start: range.start, end: range.end, expected, skip: self.0.skip };
         let taken = asked.judge(status.as_u16(), response.headers())?;
         let count = taken.range.end - taken.range.start;
         let body = stalling(pieces(response, at.clone()), at.clone(), self.0.timeouts.stall);
@@ -265,7 +273,7 @@ impl HttpOrigin {
         let (StatusCode::OK, Some(len)) = (response.status(), len) else {
             return Err(OriginError::OutOfRange { at: at.clone(), start, len: None });
         };
-        let asked = Asked { at, start, end: start, expected };
+        let asked = Asked { at, start, end: start, expected, skip: self.0.skip };
         let meta = asked.checked(reply::meta(response.headers(), len))?;
         if start > len {
             return Err(OriginError::OutOfRange { at: at.clone(), start, len: Some(len) });

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Most bytes of an unwanted beginning that are read and dropped where a server ignores ranges: enough for subtitles.
-const SKIP: u64 = 1024 * 1024;
+pub(crate) const SKIP: u64 = 1024 * 1024;
 
 /// The use of a reply's body.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) expected: Option<&'a ObjectMeta>,
+    /// Most bytes of an unwanted beginning, where the server ignores the range.
+    pub(crate) skip: u64,
 }
 
 impl Asked<'_> {
@@ -84,7 +86,7 @@ impl Asked<'_> {
         if self.start > len {
             return Err(OriginError::OutOfRange { at: self.at.clone(), start: self.start, len: Some(len) });
         }
-        if self.start > SKIP {
+        if self.start > self.skip {
             return Err(OriginError::RangeIgnored {
                 at: self.at.clone(),
                 server: shown(text(headers, &SERVER).unwrap_or("without a name")),
@@ -220,7 +222,7 @@ mod tests {
         pairs: &[(HeaderName, &str)],
     ) -> Result<Taken, OriginError> {
         let at = At::new("http://origin.example", "a");
-        let asked = Asked { at: &at, start, end, expected };
+        let asked = Asked { at: &at, start, end, expected, skip: SKIP };
         asked.judge(status, &headers(pairs))
     }
 
@@ -282,6 +284,13 @@ mod tests {
         let far = judge((2 << 20, 3 << 20), None, 200, &of_len("9000000")).unwrap_err();
         assert!(far.to_string().contains("plain/1"), "{far}");
         assert!(matches!(far, OriginError::RangeIgnored { .. }));
+        let at = At::new("http://origin.example", "a");
+        let strict = |start| {
+            let asked = Asked { at: &at, start, end: 2, expected: None, skip: 0 };
+            asked.judge(200, &headers(&of_len("2")))
+        };
+        assert!(strict(0).is_ok(), "a range that begins with the object tells nothing");
+        assert!(matches!(strict(1), Err(OriginError::RangeIgnored { start: 1, .. })));
         assert!(judge((0, 5), None, 200, &[]).is_err(), "no length");
         assert!(matches!(
             judge((2000, 3000), None, 200, &of_len("1000")),

@@ -209,6 +209,12 @@ fn places_and_tokens_have_filters_that_viewers_cannot_widen() {
     for part in ["video=none (URL) excludes 3 of 3 ", "audio=none (option of the place) excludes 2 of 2 "] {
         assert!(detail.contains(part), "no {part:?} in {detail}");
     }
+    // A place without an option has the server's filter.
+    let (status, detail) = problem(server, &of_token("audio=none", "?min-rate=100M"));
+    assert_eq!(status, 422, "{detail}");
+    for part in ["max-height=480 (setting of the server)", "widen the setting `filter` of the server"] {
+        assert!(detail.contains(part), "no {part:?} in {detail}");
+    }
     let (status, detail) = problem(server, &of_token("max_height=240", ""));
     assert!(status == 400 && detail.contains("token: parameter \"max_height\""), "{status} {detail}");
 }

@@ -407,6 +407,38 @@ fn doctor_compares_clocks_with_those_of_origins() {
     assert!(out.contains("ahead of that of 127.0.0.1: object stores refuse requests"), "{out}");
 }
 
+#[test]
+fn doctor_tells_that_a_server_ignores_ranges() {
+    let origin = whole_origin("not read by doctor");
+    let free = ["--http", "127.0.0.1:0", "--rtsp", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--cache-size", "0"];
+    let place = format!("films=http://{origin}/");
+    let (_, out, err) = millpond(&[&["doctor", &place, "--object", "a.mp4", "--json"][..], &free].concat());
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|why| panic!("{why}: {out} {err}"));
+    let findings = report["findings"].as_array().unwrap();
+    let ignored = findings.iter().find(|found| found["text"].as_str().unwrap().contains("ignores byte ranges"));
+    let ignored = ignored.unwrap_or_else(|| panic!("{out}"));
+    assert_eq!((&ignored["area"], &ignored["severity"]), (&"films".into(), &"warning".into()), "{out}");
+    assert!(ignored["advice"].as_str().unwrap().contains("Accept-Ranges"), "{out}");
+    assert!(!out.contains("ranges work"), "{out}");
+}
+
+/// A server that answers every request with the whole of an object, as `python3 -m http.server` does.
+fn whole_origin(object: &'static str) -> std::net::SocketAddr {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut head = [0; 4096];
+            let asked = client.read(&mut head).unwrap_or(0);
+            let body = if head[..asked].starts_with(b"HEAD ") { "" } else { object };
+            let len = object.len();
+            let _ = write!(client, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len}\r\n\r\n{body}");
+        }
+    });
+    address
+}
+
 /// A server that gives every request the same reply.
 fn tiny_origin(reply: &'static str) -> std::net::SocketAddr {
     use std::io::{Read as _, Write as _};

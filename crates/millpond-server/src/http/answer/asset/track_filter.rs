@@ -34,7 +34,8 @@ pub(super) fn attributed(context: &Context<'_>, place: usize, info: &ReplyInfo, 
     let of_viewer = TrackFilter::parse(context.query()).unwrap_or_default();
     let of_token = info.pass.filter().and_then(|text| TrackFilter::parse_strictly(text).ok()).unwrap_or_default();
     let of_place = context.front.filter(place);
-    let sources = [(FilterSource::Url, &of_viewer), (FilterSource::Token, &of_token), (FilterSource::Place, of_place)];
+    let owner = context.front.filter_source(place);
+    let sources = [(FilterSource::Url, &of_viewer), (FilterSource::Token, &of_token), (owner, of_place)];
     let filtered = PackageError::Filtered { excluded: excluded.of_sources(&sources) };
     LibraryError::Package { asset: asset.clone(), error: Arc::new(filtered) }.into()
 }

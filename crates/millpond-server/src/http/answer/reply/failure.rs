@@ -32,6 +32,8 @@ pub(in crate::http::answer) fn failure(id: RequestId, path: &str, error: &Answer
     let status = error.status();
     if error.is_fault() {
         tracing::error!(%id, path, %error, "request failed");
+    } else if error.is_of_file() {
+        tracing::warn!(%id, path, %error, "request refused");
     } else {
         tracing::debug!(%id, path, %error, "request refused");
     }
