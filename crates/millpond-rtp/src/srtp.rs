@@ -1,68 +1,36 @@
-//! Secure RTP and RTCP (RFC 3711), in the suite AES_CM_128_HMAC_SHA1_80.
+//! Secure RTP and RTCP in three [suites](Suite): AES_CM_128_HMAC_SHA1_80 (RFC 3711), and AEAD_AES_128_GCM and
+//! AEAD_AES_256_GCM (RFC 7714).
 //!
 //! A [`Protector`] encrypts and signs the packets that one source sends; an [`Unprotector`] checks and decrypts them.
-//! Both need the [`MasterKey`] that sender and receiver share; [`key_management`](crate::key_management) can transmit
-//! it. Keys are arguments, and no packet allocates memory.
+//! Both need the [`MasterKey`] that sender and receiver share. [`key_management`](crate::key_management) can transmit
+//! it in the first suite, and [`keys_of_dtls`] takes it from a DTLS handshake. Keys are arguments, and no packet
+//! allocates memory.
 //!
 //! One key may protect several sources if no two of them ever have the same SSRC. The same key, SSRC and packet index
-//! give the same key stream, and two packets with the same key stream reveal each other (RFC 3711 9.1).
+//! give the same key stream, and two packets with the same key stream reveal each other (RFC 3711 9.1). With AEAD they
+//! also reveal how to forge packets.
 
+mod counter_mode;
+mod gcm;
+mod master_key;
 mod protector;
 mod replay;
 mod session_keys;
+mod suite;
 mod unprotector;
 
+pub use master_key::{MasterKey, keys_of_dtls};
 pub use protector::Protector;
+pub use suite::Suite;
 pub use unprotector::Unprotector;
 
 use crate::packet::PacketError;
-use std::fmt;
 
-/// Length of a tag in bytes, which protection adds to an RTP packet.
-pub const TAG: usize = 10;
-/// Bytes that protection adds to an RTCP compound: index and tag.
-pub const RTCP_OVERHEAD: usize = 4 + TAG;
-/// Length of a master key with its salt, in bytes.
-pub const KEY: usize = MASTER + SALT;
+/// Length of a master key of the suite AES_CM_128_HMAC_SHA1_80 with its salt, in bytes.
+pub const KEY: usize = Suite::AesCm128HmacSha1_80.key_length() + Suite::AesCm128HmacSha1_80.salt_length();
 
-const MASTER: usize = 16;
-const SALT: usize = 14;
-
-/// Master key, from which session keys are derived (RFC 3711 3.2.1): 16 secret bytes, and 14 bytes of salt.
-#[derive(Clone, PartialEq, Eq)]
-pub struct MasterKey {
-    key: [u8; MASTER],
-    salt: [u8; SALT],
-}
-
-impl MasterKey {
-    /// Creates a key from the key bytes followed by the salt, as in key management.
-    #[must_use]
-    pub fn new(bytes: &[u8; KEY]) -> Self {
-        let (mut key, mut salt) = ([0; MASTER], [0; SALT]);
-        key.copy_from_slice(&bytes[..MASTER]);
-        salt.copy_from_slice(&bytes[MASTER..]);
-        Self { key, salt }
-    }
-
-    /// Returns the same bytes, for key management.
-    #[must_use]
-    pub fn to_bytes(&self) -> [u8; KEY] {
-        let mut bytes = [0; KEY];
-        bytes[..MASTER].copy_from_slice(&self.key);
-        bytes[MASTER..].copy_from_slice(&self.salt);
-        bytes
-    }
-}
-
-/// Omits the key, because logs must not contain it.
-impl fmt::Debug for MasterKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MasterKey").finish_non_exhaustive()
-    }
-}
-
-/// The reason why a packet is not sent or not accepted. The packet and the state of its source are then unchanged.
+/// The reason why a packet is not sent or not accepted. The packet and the state of its source are then unchanged, except that AEAD
+/// clears the body of a received packet with a wrong tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SrtpError {
     /// The bytes are no RTP packet.
@@ -93,7 +61,7 @@ pub enum SrtpError {
         /// SSRC of this packet.
         found: u32,
     },
-    /// The RTCP compound is signed but not encrypted.
+    /// The RTCP compound is not encrypted. Its tag is not checked.
     #[error("RTCP is not encrypted")]
     Plain,
     /// A packet to send does not follow the last packet, or is so far ahead that receivers would take it for an old packet.

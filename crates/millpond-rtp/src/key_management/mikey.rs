@@ -57,7 +57,7 @@ pub struct MikeyMessage {
     pub time: u64,
     /// Random bytes, at least 16 (RFC 3830 6.11); at most 255 are written. Empty where there are none.
     pub random: Vec<u8>,
-    /// Key of the side that sends the message.
+    /// Key of the side that sends the message, of the suite AES_CM_128_HMAC_SHA1_80: messages have no other policy.
     pub key: MasterKey,
     /// Master key identifier that packets have before their tag (MKI), so that keys can change; at most 255 bytes are
     /// written. It is empty in most messages, and packets of this crate have none.

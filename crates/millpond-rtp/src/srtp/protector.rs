@@ -1,24 +1,25 @@
 //! Protection of the packets that one source sends (RFC 3711 3.3 and 3.4).
 
-use super::{MasterKey, SrtpError, at_least, session_keys::SessionKeys, word};
+use super::{
+    MasterKey, SrtpError, Suite, at_least,
+    session_keys::{ENCRYPTED, RTCP_HEADER, SessionKeys},
+};
 use crate::packet;
 use std::fmt;
 
-/// Most packets under one key (RFC 3711 9.2).
+/// Most packets under one key (RFC 3711 9.2, RFC 7714 10).
 const MOST_RTP: u64 = 1 << 48;
 const MOST_RTCP: u32 = 1 << 31;
 
-/// Flag in the index of encrypted RTCP.
-const ENCRYPTED: u32 = 1 << 31;
-
 /// Encrypts and signs the packets of one source, in order of sending.
 ///
-/// Each packet is at the end of a buffer and grows there, by [`TAG`](super::TAG) or
-/// [`RTCP_OVERHEAD`](super::RTCP_OVERHEAD) bytes. Sequence numbers must increase: a repeated one is an error, because
-/// its packet would share the key stream of another. A source whose first sequence number is below 32768 (RFC 3711
-/// 3.3.1) can be decrypted even if its first packets are lost.
+/// Each packet is at the end of a buffer and grows there, by [`Suite::tag_length`] or [`Suite::rtcp_overhead`] bytes.
+/// Sequence numbers must increase: a repeated one is an error, because its packet would share the key stream of
+/// another. A source whose first sequence number is below 32768 (RFC 3711 3.3.1) can be decrypted even if its first
+/// packets are lost.
 #[derive(Clone)]
 pub struct Protector {
+    suite: Suite,
     rtp: SessionKeys,
     rtcp: SessionKeys,
     /// Index of the last packet.
@@ -30,7 +31,12 @@ pub struct Protector {
 /// Omits the keys.
 impl fmt::Debug for Protector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Protector").field("last", &self.last).field("next", &self.next).finish_non_exhaustive()
+        let Self { suite, last, next, .. } = self;
+        f.debug_struct("Protector")
+            .field("suite", suite)
+            .field("last", last)
+            .field("next", next)
+            .finish_non_exhaustive()
     }
 }
 
@@ -38,7 +44,17 @@ impl Protector {
     /// Creates a protector for a source that has sent nothing yet.
     #[must_use]
     pub fn new(key: &MasterKey) -> Self {
-        Self { rtp: SessionKeys::rtp(key), rtcp: SessionKeys::rtcp(key), last: None, next: 0 }
+        Self::of(key.suite(), SessionKeys::rtp(key), SessionKeys::rtcp(key))
+    }
+
+    pub(super) fn of(suite: Suite, rtp: SessionKeys, rtcp: SessionKeys) -> Self {
+        Self { suite, rtp, rtcp, last: None, next: 0 }
+    }
+
+    /// Returns the suite, which determines by how much packets grow.
+    #[must_use]
+    pub fn suite(&self) -> Suite {
+        self.suite
     }
 
     /// Number of wraps of the sequence number (ROC), which late receivers must be told.
@@ -55,9 +71,9 @@ impl Protector {
         let packet = buffer.get_mut(start..).unwrap_or_default();
         let body = packet::body(packet)?;
         let index = self.following(u16::from_be_bytes([packet[2], packet[3]]))?;
-        self.rtp.apply(word(packet, 8), index, &mut packet[body..]);
-        let tag = self.rtp.tag(packet, &((index >> 16) as u32).to_be_bytes());
-        buffer.extend_from_slice(&tag);
+        let (header, body) = packet.split_at_mut(body);
+        let tag = self.rtp.seal_rtp(header, body, index);
+        buffer.extend_from_slice(&tag[..self.suite.tag_length()]);
         self.last = Some(index);
         Ok(())
     }
@@ -77,17 +93,22 @@ impl Protector {
     /// The bytes are too short for a compound, or the key has reached its limit.
     pub fn rtcp(&mut self, buffer: &mut Vec<u8>, start: usize) -> Result<(), SrtpError> {
         let packet = buffer.get_mut(start..).unwrap_or_default();
-        at_least(packet, 8)?;
+        at_least(packet, RTCP_HEADER)?;
         let index = self.next;
         if index >= MOST_RTCP {
             return Err(SrtpError::Spent);
         }
-        let (header, body) = packet.split_at_mut(8);
-        self.rtcp.apply(word(header, 4), index.into(), body);
-        let index_bytes = (ENCRYPTED | index).to_be_bytes();
-        let tag = self.rtcp.tag(packet, &index_bytes);
-        buffer.extend_from_slice(&index_bytes);
-        buffer.extend_from_slice(&tag);
+        let (header, body) = packet.split_at_mut(RTCP_HEADER);
+        let marked = ENCRYPTED | index;
+        let tag = self.rtcp.seal_rtcp(header, body, marked);
+        let (tag, index) = (&tag[..self.suite.tag_length()], &marked.to_be_bytes());
+        if self.suite.index_is_last() {
+            buffer.extend_from_slice(tag);
+            buffer.extend_from_slice(index);
+        } else {
+            buffer.extend_from_slice(index);
+            buffer.extend_from_slice(tag);
+        }
         self.next += 1;
         Ok(())
     }

@@ -1,27 +1,42 @@
-//! Session keys of RTP or RTCP, and their ciphers (RFC 3711 4).
+//! Session keys of RTP or RTCP: what each suite encrypts and what it signs.
 
-use super::{MASTER, MasterKey, SALT, TAG};
-use aes::Aes128;
-use ctr::{
-    CtrCore,
-    cipher::{InnerIvInit, StreamCipher, StreamCipherCoreWrapper},
-    flavors,
+use super::{
+    MasterKey, SrtpError,
+    counter_mode::CounterMode,
+    gcm::Gcm,
+    suite::{INDEX, MOST_TAG, Suite},
+    word,
 };
-use hmac::{Hmac, KeyInit, Mac};
-use sha1::Sha1;
+use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM};
+use std::sync::Arc;
 
-/// AES in counter mode with an expanded key.
-type KeyStream<'a> = StreamCipherCoreWrapper<CtrCore<&'a Aes128, flavors::Ctr128BE>>;
+/// Flag in the index of encrypted RTCP.
+pub(super) const ENCRYPTED: u32 = 1 << 31;
 
-/// Length of an authentication key in bytes.
-const AUTHENTICATION: usize = 20;
+/// Length of the header of an RTCP compound, which stays readable.
+pub(super) const RTCP_HEADER: usize = 8;
+
+/// Source and index of a packet. No two packets under one key have the same.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) ssrc: u32,
+    /// 48 bits.
+    pub(super) index: u64,
+}
+
+impl Place {
+    /// Writes the place into the middle of a counter or nonce.
+    pub(super) fn write(self, at: &mut [u8]) {
+        at[..4].copy_from_slice(&self.ssrc.to_be_bytes());
+        at[4..10].copy_from_slice(&self.index.to_be_bytes()[2..]);
+    }
+}
 
 /// Session keys for RTP or for RTCP: derived once, used for every packet.
 #[derive(Clone)]
-pub(super) struct SessionKeys {
-    cipher: Aes128,
-    salt: [u8; SALT],
-    keyed: Hmac<Sha1>,
+pub(super) enum SessionKeys {
+    CounterMode(Arc<CounterMode>),
+    Gcm(Arc<Gcm>),
 }
 
 impl SessionKeys {
@@ -33,105 +48,66 @@ impl SessionKeys {
         Self::derive(master, 3)
     }
 
-    /// Derives the three keys, whose labels are consecutive from `first` (RFC 3711 4.3.2). The derivation rate is 0.
+    /// Derives the keys, whose labels are consecutive from `first` (RFC 3711 4.3.2).
     fn derive(master: &MasterKey, first: u8) -> Self {
-        let (mut key, mut salt, mut block) = ([0; MASTER], [0; SALT], [0; 64]);
-        derived(master, first, &mut key);
-        // HMAC pads keys to whole blocks with zeros (RFC 2104 2).
-        derived(master, first + 1, &mut block[..AUTHENTICATION]);
-        derived(master, first + 2, &mut salt);
-        Self { cipher: Aes128::new(&key.into()), salt, keyed: Hmac::new(&block.into()) }
-    }
-
-    /// Encrypts or decrypts, which is the same operation (RFC 3711 4.1.1).
-    pub(super) fn apply(&self, ssrc: u32, index: u64, body: &mut [u8]) {
-        let mut counter = [0; 16];
-        counter[4..8].copy_from_slice(&ssrc.to_be_bytes());
-        // 48 bits.
-        counter[8..14].copy_from_slice(&index.to_be_bytes()[2..]);
-        salted(&mut counter, &self.salt);
-        key_stream(&self.cipher, &counter).apply_keystream(body);
-    }
-
-    /// Returns the tag of a packet and the bytes after it (RFC 3711 4.2).
-    pub(super) fn tag(&self, packet: &[u8], behind: &[u8]) -> [u8; TAG] {
-        let hash = self.keyed.clone().chain_update(packet).chain_update(behind).finalize().into_bytes();
-        let mut tag = [0; TAG];
-        tag.copy_from_slice(&hash[..TAG]);
-        tag
-    }
-
-    /// Whether `tag` is the tag of these bytes, in constant time.
-    pub(super) fn is_tag(&self, tag: &[u8], packet: &[u8], behind: &[u8]) -> bool {
-        let keyed = self.keyed.clone().chain_update(packet).chain_update(behind);
-        keyed.verify_truncated_left(tag).is_ok()
-    }
-}
-
-/// Derives a key (RFC 3711 4.3.1 and 4.3.3).
-fn derived(master: &MasterKey, label: u8, key: &mut [u8]) {
-    let mut counter = [0; 16];
-    // Seven bytes of label and index, at the end of the salt's 14.
-    counter[SALT - 7] = label;
-    salted(&mut counter, &master.salt);
-    key.fill(0);
-    key_stream(&Aes128::new(&master.key.into()), &counter).apply_keystream(key);
-}
-
-fn salted(counter: &mut [u8; 16], salt: &[u8; SALT]) {
-    for (byte, salt) in counter.iter_mut().zip(salt) {
-        *byte ^= salt;
-    }
-}
-
-fn key_stream<'a>(cipher: &'a Aes128, counter: &[u8; 16]) -> KeyStream<'a> {
-    KeyStream::from_core(CtrCore::inner_iv_init(cipher, counter.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::srtp::tests::bytes;
-
-    /// Tests RFC 3711 B.2: the key stream of packet 0 of source 0.
-    #[test]
-    fn the_key_stream_of_the_rfc() {
-        let mut keys = SessionKeys::rtp(&MasterKey::new(&[0; 30]));
-        keys.cipher = Aes128::new(&bytes::<16>("2b7e151628aed2a6abf7158809cf4f3c").into());
-        keys.salt = bytes("f0f1f2f3f4f5f6f7f8f9fafbfcfd");
-        let mut stream = vec![0; 1_044_512];
-        keys.apply(0, 0, &mut stream);
-        for (block, expected) in [
-            (0x0000, "e03ead0935c95e80e166b16dd92b4eb4"),
-            (0x0001, "d23513162b02d0f72a43a2fe4a5f97ab"),
-            (0x0002, "41e95b3bb0a2e8dd477901e4fca894c0"),
-            (0xfeff, "ec8cdf7398607cb0f2d21675ea9ea1e4"),
-            (0xff00, "362b7c3c6773516318a077d7fc5073ae"),
-            (0xff01, "6a2cc3787889374fbeb4c81b17ba6c44"),
-        ] {
-            assert_eq!(stream[16 * block..16 * (block + 1)], bytes::<16>(expected), "{block:#x}");
+        match master.suite() {
+            Suite::AesCm128HmacSha1_80 => Self::CounterMode(Arc::new(CounterMode::derive(master, first))),
+            Suite::AeadAes128Gcm => Self::Gcm(Arc::new(Gcm::derive(&AES_128_GCM, master, first))),
+            Suite::AeadAes256Gcm => Self::Gcm(Arc::new(Gcm::derive(&AES_256_GCM, master, first))),
         }
     }
 
-    /// Tests RFC 3711 B.3.
-    #[test]
-    fn the_keys_of_the_rfc() {
-        let master = MasterKey::new(&bytes("e1f97a0d3e018be0d64fa32c06de41390ec675ad498afeebb6960b3aabe6"));
-        let (mut cipher, mut salt, mut authentication) = ([0; 16], [0; 14], [0; 94]);
-        derived(&master, 0, &mut cipher);
-        derived(&master, 2, &mut salt);
-        derived(&master, 1, &mut authentication);
-        assert_eq!(cipher, bytes("c61e7a93744f39ee10734afe3ff7a087"));
-        assert_eq!(salt, bytes("30cbbc08863d8c85d49db34a9ae1"));
-        for (at, expected) in [
-            (0, "cebe321f6ff7716b6fd4ab49af256a15"),
-            (16, "6d38baa48f0a0acf3c34e2359e6cdbce"),
-            (32, "e049646c43d9327ad175578ef7227098"),
-            (48, "6371c10c9a369ac2f94a8c5fbcdddc25"),
-            (64, "6d6e919a48b610ef17c2041e47403576"),
-        ] {
-            assert_eq!(authentication[at..at + 16], bytes::<16>(expected), "{at}");
+    /// Encrypts the body of an RTP packet. Returns its tag, with zeros after a shorter one. The header includes contributing
+    /// sources and the extension.
+    pub(super) fn seal_rtp(&self, header: &[u8], body: &mut [u8], index: u64) -> [u8; MOST_TAG] {
+        let place = Place { ssrc: word(header, 8), index };
+        match self {
+            Self::CounterMode(keys) => keys.seal(place, header, body, rollovers(index)),
+            Self::Gcm(keys) => keys.seal(place, header, body),
         }
-        assert_eq!(authentication[80..], bytes::<14>("6b68642c59bbfc2f34db60dbdfb2"));
     }
+
+    /// Checks the tag of an RTP packet, then decrypts its body.
+    pub(super) fn open_rtp(&self, header: &[u8], body: &mut [u8], index: u64, tag: &[u8]) -> Result<(), SrtpError> {
+        let place = Place { ssrc: word(header, 8), index };
+        match self {
+            Self::CounterMode(keys) => keys.open(place, header, body, rollovers(index), tag),
+            Self::Gcm(keys) => keys.open(place, header, body, tag),
+        }
+    }
+
+    /// Encrypts the body of an RTCP compound. Returns its tag, as for RTP. `marked` is the index with the flag.
+    pub(super) fn seal_rtcp(&self, header: &[u8], body: &mut [u8], marked: u32) -> [u8; MOST_TAG] {
+        let place = rtcp_place(header, marked);
+        match self {
+            Self::CounterMode(keys) => keys.seal(place, header, body, marked.to_be_bytes()),
+            Self::Gcm(keys) => keys.seal(place, &associated(header, marked), body),
+        }
+    }
+
+    /// Checks the tag of an RTCP compound, then decrypts its body.
+    pub(super) fn open_rtcp(&self, header: &[u8], body: &mut [u8], marked: u32, tag: &[u8]) -> Result<(), SrtpError> {
+        let place = rtcp_place(header, marked);
+        match self {
+            Self::CounterMode(keys) => keys.open(place, header, body, marked.to_be_bytes(), tag),
+            Self::Gcm(keys) => keys.open(place, &associated(header, marked), body, tag),
+        }
+    }
+}
+
+/// The upper part of an index, which RTP packets do not contain (ROC).
+fn rollovers(index: u64) -> [u8; 4] {
+    ((index >> 16) as u32).to_be_bytes()
+}
+
+fn rtcp_place(header: &[u8], marked: u32) -> Place {
+    Place { ssrc: word(header, 4), index: (marked & !ENCRYPTED).into() }
+}
+
+/// What a tag of RTCP covers beside the body (RFC 7714 9.2).
+fn associated(header: &[u8], marked: u32) -> [u8; RTCP_HEADER + INDEX] {
+    let mut associated = [0; RTCP_HEADER + INDEX];
+    associated[..RTCP_HEADER].copy_from_slice(header);
+    associated[RTCP_HEADER..].copy_from_slice(&marked.to_be_bytes());
+    associated
 }

@@ -1,12 +1,19 @@
 //! Checks and decryption of the packets of one source (RFC 3711 3.3 and 3.4).
 
-use super::{MasterKey, RTCP_OVERHEAD, SrtpError, TAG, at_least, replay::Window, session_keys::SessionKeys, word};
+use super::{
+    MasterKey, SrtpError, Suite, at_least,
+    replay::Window,
+    session_keys::{ENCRYPTED, RTCP_HEADER, SessionKeys},
+    suite::INDEX,
+    word,
+};
 use crate::packet;
 use std::fmt;
 
 /// Checks and decrypts the packets of one source, in any order. The source is the source of the first packet with a correct tag.
 #[derive(Clone)]
 pub struct Unprotector {
+    suite: Suite,
     rtp: SessionKeys,
     rtcp: SessionKeys,
     /// SSRC, once known.
@@ -20,7 +27,12 @@ pub struct Unprotector {
 /// Omits the keys.
 impl fmt::Debug for Unprotector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unprotector").field("ssrc", &self.ssrc).field("packets", &self.packets).finish_non_exhaustive()
+        let Self { suite, ssrc, packets, .. } = self;
+        f.debug_struct("Unprotector")
+            .field("suite", suite)
+            .field("ssrc", ssrc)
+            .field("packets", packets)
+            .finish_non_exhaustive()
     }
 }
 
@@ -29,14 +41,11 @@ impl Unprotector {
     /// `rollovers` is 0 for a source that is received from its beginning.
     #[must_use]
     pub fn new(key: &MasterKey, rollovers: u32) -> Self {
-        Self {
-            rtp: SessionKeys::rtp(key),
-            rtcp: SessionKeys::rtcp(key),
-            ssrc: None,
-            rollovers,
-            packets: Window::default(),
-            reports: Window::default(),
-        }
+        Self::of(key.suite(), SessionKeys::rtp(key), SessionKeys::rtcp(key), rollovers)
+    }
+
+    pub(super) fn of(suite: Suite, rtp: SessionKeys, rtcp: SessionKeys, rollovers: u32) -> Self {
+        Self { suite, rtp, rtcp, ssrc: None, rollovers, packets: Window::default(), reports: Window::default() }
     }
 
     /// Decrypts the RTP packet in `protected` in place.
@@ -44,17 +53,16 @@ impl Unprotector {
     /// # Errors
     /// The bytes are no RTP packet, or it is not authentic.
     pub fn rtp<'a>(&mut self, protected: &'a mut [u8]) -> Result<&'a mut [u8], SrtpError> {
-        at_least(protected, packet::HEADER + TAG)?;
-        let (packet, tag) = protected.split_at_mut(protected.len() - TAG);
+        let tag = self.suite.tag_length();
+        at_least(protected, packet::HEADER + tag)?;
+        let (packet, tag) = protected.split_at_mut(protected.len() - tag);
         let (body, ssrc) = (packet::body(packet)?, word(packet, 8));
         self.is_source(ssrc)?;
         let sequence = u16::from_be_bytes([packet[2], packet[3]]);
         let Some(index) = self.index(sequence) else { return Err(SrtpError::Replayed { index: sequence.into() }) };
         self.packets.check(index)?;
-        if !self.rtp.is_tag(tag, packet, &((index >> 16) as u32).to_be_bytes()) {
-            return Err(SrtpError::Tag);
-        }
-        self.rtp.apply(ssrc, index, &mut packet[body..]);
+        let (header, body) = packet.split_at_mut(body);
+        self.rtp.open_rtp(header, body, index, tag)?;
         self.ssrc = Some(ssrc);
         self.packets.take(index);
         Ok(packet)
@@ -74,20 +82,24 @@ impl Unprotector {
     /// # Errors
     /// The bytes are no RTCP compound, or it is not authentic.
     pub fn rtcp<'a>(&mut self, protected: &'a mut [u8]) -> Result<&'a mut [u8], SrtpError> {
-        at_least(protected, 8 + RTCP_OVERHEAD)?;
-        let (signed, tag) = protected.split_at_mut(protected.len() - TAG);
-        let (packet, index_bytes) = signed.split_at_mut(signed.len() - 4);
-        let (ssrc, marked) = (word(packet, 4), word(index_bytes, 0));
-        let index = u64::from(marked & 0x7fff_ffff);
+        let trailer = self.suite.rtcp_overhead();
+        at_least(protected, RTCP_HEADER + trailer)?;
+        let (packet, trailer) = protected.split_at_mut(protected.len() - trailer);
+        let (marked, tag) = if self.suite.index_is_last() {
+            let (tag, marked) = trailer.split_at(self.suite.tag_length());
+            (marked, tag)
+        } else {
+            trailer.split_at(INDEX)
+        };
+        let (ssrc, marked) = (word(packet, 4), word(marked, 0));
         self.is_source(ssrc)?;
-        self.reports.check(index)?;
-        if !self.rtcp.is_tag(tag, packet, index_bytes) {
-            return Err(SrtpError::Tag);
-        }
-        if marked >> 31 == 0 {
+        if marked & ENCRYPTED == 0 {
             return Err(SrtpError::Plain);
         }
-        self.rtcp.apply(ssrc, index, &mut packet[8..]);
+        let index = u64::from(marked & !ENCRYPTED);
+        self.reports.check(index)?;
+        let (header, body) = packet.split_at_mut(RTCP_HEADER);
+        self.rtcp.open_rtcp(header, body, marked, tag)?;
         self.ssrc = Some(ssrc);
         self.reports.take(index);
         Ok(packet)

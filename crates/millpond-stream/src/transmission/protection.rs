@@ -1,4 +1,4 @@
-//! Encryption of one track's packets (SRTP, RFC 3711).
+//! Encryption of one track's packets (SRTP, RFC 3711 and RFC 7714).
 
 use millpond_rtp::srtp::{MasterKey, Protector, SrtpError, Unprotector};
 
@@ -15,6 +15,11 @@ impl Protection {
     #[must_use]
     pub fn new(key: &MasterKey, receiver: Option<Unprotector>) -> Self {
         Self { protector: Protector::new(key), receiver }
+    }
+
+    /// Number of bytes that encryption adds to an RTP packet.
+    pub(super) fn overhead(&self) -> usize {
+        self.protector.suite().tag_length()
     }
 
     /// Encrypts the RTP packet at the end of a buffer.

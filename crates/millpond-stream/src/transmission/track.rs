@@ -12,7 +12,7 @@ use millpond_rtp::{
     payload::{self, Packetizer, Piece},
     rtcp::{self, ReportBlock, RtcpItem, SenderReport},
     sdp_writer::Described,
-    srtp::{self, SrtpError},
+    srtp::SrtpError,
 };
 use std::{
     sync::Arc,
@@ -175,7 +175,7 @@ impl TrackSender {
 
     /// Most bytes of a packet's payload.
     pub(super) fn payload_size(&self) -> usize {
-        PACKET - HEADER - if self.protection.is_some() { srtp::TAG } else { 0 }
+        PACKET - HEADER - self.protection.as_ref().map_or(0, |protection| protection.overhead())
     }
 
     /// Adds the next packet to a buffer, encrypted.
