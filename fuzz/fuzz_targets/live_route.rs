@@ -12,6 +12,8 @@ fuzz_target!(|path: &str| {
         LiveResource::Multivariant(container) => format!("{}index.m3u8", folder(container)),
         LiveResource::Mpd => "index.mpd".to_owned(),
         LiveResource::Snapshot => "snapshot.jpg".to_owned(),
+        LiveResource::Whep => "whep".to_owned(),
+        LiveResource::WhepSession(id) => format!("whep/{id}"),
         LiveResource::Long(Container::Fmp4) => "stream.mp4".to_owned(),
         LiveResource::Long(Container::Ts) => "stream.ts".to_owned(),
         LiveResource::Media(container, track) => format!("{}{track}/index.m3u8", folder(container)),

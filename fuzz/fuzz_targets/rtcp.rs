@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
                 assert!(seconds.is_none_or(|seconds| (0.0..32_769.0).contains(&seconds)));
                 rtcp::receiver_report(1, &[*reception], "fuzz")
             }
-            RtcpItem::Bye(_) | RtcpItem::Nack(_) => continue,
+            RtcpItem::Bye(_) | RtcpItem::Nack(_) | RtcpItem::KeyFrame => continue,
         };
         assert_eq!(rtcp::parse(&again), Ok(vec![report]));
     }

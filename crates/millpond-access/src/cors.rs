@@ -5,12 +5,12 @@ use millpond_settings::value::{self, BadValue};
 
 /// Fields of requests that players of pages send.
 const REQUEST_FIELDS: HeaderValue = HeaderValue::from_static(
-    "*, Authorization, Range, If-Range, If-None-Match, If-Modified-Since, Cache-Control, CMCD-Request, CMCD-Object, CMCD-Status, \
+    "*, Authorization, Content-Type, If-Match, Range, If-Range, If-None-Match, If-Modified-Since, Cache-Control, CMCD-Request, CMCD-Object, CMCD-Status, \
      CMCD-Session",
 );
 /// Fields of replies that pages may read.
 const REPLY_FIELDS: HeaderValue = HeaderValue::from_static(
-    "*, Content-Length, Content-Range, Date, ETag, Retry-After, WWW-Authenticate, X-Request-Id",
+    "*, Accept-Patch, Content-Length, Content-Range, Date, ETag, Link, Location, Retry-After, WWW-Authenticate, X-Request-Id",
 );
 /// Time for which browsers keep the answer to a preflight, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");

@@ -1,7 +1,9 @@
-//! Feedback packets of RTCP (RFC 4585 6): lists of lost packets.
+//! Feedback packets of RTCP (RFC 4585 6): lists of lost packets, and requests for key frames.
 //!
 //! [`rtcp::parse`](crate::rtcp::parse) reads them within a compound. A [`GenericNack`] names packets that a receiver lost,
 //! and asks the sender to repeat them. The other messages are known by name only.
+
+use crate::rtcp::RtcpItem;
 
 /// Packet types (RFC 4585 6.1).
 pub(crate) const TRANSPORT_FEEDBACK: u8 = 205;
@@ -9,6 +11,9 @@ pub(crate) const PAYLOAD_FEEDBACK: u8 = 206;
 
 /// Generic NACK (RFC 4585 6.2.1), by the format field.
 const NACK: u8 = 1;
+/// Picture loss indication (RFC 4585 6.3.1) and full intra request (RFC 5104 4.3.1), by the format field.
+const PLI: u8 = 1;
+const FIR: u8 = 4;
 /// Bytes before the list: header, SSRC of the sender, SSRC of the media source.
 const HEAD: usize = 12;
 /// Bytes of a [`LostPackets`].
@@ -83,12 +88,16 @@ impl GenericNack {
 }
 
 /// Reads one feedback packet of the length that its header states. `None` for messages that nothing here answers: of the
-/// transport layer all but generic NACK (such as TMMBR and TMMBN, RFC 5104), and those about payloads (PLI, SLI, RPSI, FIR).
+/// transport layer all but generic NACK (such as TMMBR and TMMBN, RFC 5104), and of those about payloads all but PLI and FIR.
 /// Also `None` where the list is missing or incomplete.
-pub(crate) fn read(packet: &[u8]) -> Option<GenericNack> {
+pub(crate) fn read(packet: &[u8]) -> Option<RtcpItem> {
     let (head, list) = packet.split_at_checked(HEAD)?;
-    let is_nack = head[1] == TRANSPORT_FEEDBACK && head[0] & 0x1f == NACK;
-    if !is_nack || list.is_empty() || !list.len().is_multiple_of(ENTRY) {
+    match (head[1], head[0] & 0x1f) {
+        (TRANSPORT_FEEDBACK, NACK) => {}
+        (PAYLOAD_FEEDBACK, PLI | FIR) => return Some(RtcpItem::KeyFrame),
+        _ => return None,
+    }
+    if list.is_empty() || !list.len().is_multiple_of(ENTRY) {
         return None;
     }
     let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -96,20 +105,21 @@ pub(crate) fn read(packet: &[u8]) -> Option<GenericNack> {
         first: u16::from_be_bytes([entry[0], entry[1]]),
         following: u16::from_be_bytes([entry[2], entry[3]]),
     };
-    Some(GenericNack { sender: word(4), source: word(8), lost: list.chunks_exact(ENTRY).map(entry).collect() })
+    let lost = list.chunks_exact(ENTRY).map(entry).collect();
+    Some(RtcpItem::Nack(GenericNack { sender: word(4), source: word(8), lost }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rtcp::{self, RtcpItem};
+    use crate::rtcp;
     use proptest::prelude::*;
 
     #[test]
     fn the_example_is_read() {
         // 0x1234, and of the 16 after it the first and the last one.
         let bytes = [0x81, 205, 0, 3, 0, 0, 0, 7, 0, 0, 0, 9, 0x12, 0x34, 0x80, 0x01];
-        let nack = read(&bytes).unwrap();
+        let Some(RtcpItem::Nack(nack)) = read(&bytes) else { panic!("no request") };
         assert_eq!((nack.sender, nack.source), (7, 9));
         assert_eq!(nack.sequences().collect::<Vec<_>>(), [0x1234, 0x1235, 0x1244]);
         assert_eq!(GenericNack::new(7, 9, nack.sequences()), nack);
@@ -117,7 +127,7 @@ mod tests {
 
     #[test]
     fn other_messages_are_passed_over() {
-        for (format, kind) in [(3, 205), (4, 205), (15, 205), (1, 206), (4, 206)] {
+        for (format, kind) in [(3, 205), (4, 205), (15, 205), (2, 206), (15, 206)] {
             let bytes = [0x80 | format, kind, 0, 3, 0, 0, 0, 7, 0, 0, 0, 9, 1, 2, 3, 4];
             assert_eq!(rtcp::parse(&bytes), Ok(vec![]), "{format} of {kind}");
         }
@@ -127,6 +137,14 @@ mod tests {
             assert_eq!(rtcp::parse(bytes), Ok(vec![]), "{bytes:?}");
         }
         assert!(rtcp::parse(&[0x81, 205, 0, 9, 0, 0, 0, 7]).is_err(), "more than there is");
+    }
+
+    #[test]
+    fn requests_for_key_frames_are_read() {
+        for format in [PLI, FIR] {
+            let bytes = [0x80 | format, PAYLOAD_FEEDBACK, 0, 2, 0, 0, 0, 7, 0, 0, 0, 9];
+            assert_eq!(rtcp::parse(&bytes), Ok(vec![RtcpItem::KeyFrame]));
+        }
     }
 
     proptest! {

@@ -147,6 +147,8 @@ pub enum RtcpItem {
     Bye(Vec<u32>),
     /// Packets that a receiver lost.
     Nack(GenericNack),
+    /// A receiver asks for a key frame.
+    KeyFrame,
 }
 
 /// The reason why bytes are no RTCP.
@@ -211,7 +213,7 @@ pub fn parse(compound: &[u8]) -> Result<Vec<RtcpItem>, RtcpError> {
                 reports.push(RtcpItem::Bye((0..count).map(|place| word(packet, 4 + 4 * place)).collect()));
             }
             feedback::TRANSPORT_FEEDBACK | feedback::PAYLOAD_FEEDBACK => {
-                reports.extend(feedback::read(packet).map(RtcpItem::Nack));
+                reports.extend(feedback::read(packet));
             }
             _ => {}
         }

@@ -32,6 +32,7 @@ pub mod storage;
 pub mod upgrade;
 #[cfg(test)]
 mod walls;
+mod webrtc;
 
 pub(crate) use millpond_library as library;
 pub(crate) use millpond_library::work;

@@ -229,6 +229,11 @@ impl Server {
         (self.address("rtmp"), self.address("rtmps"))
     }
 
+    /// The address of WebRTC, where it is served.
+    pub fn webrtc_addr(&self) -> Option<SocketAddr> {
+        self.parts.webrtc.as_ref().map(|webrtc| webrtc.address())
+    }
+
     /// Returns the survey of each place, with the paths of `most` assets each, for the first words to the user.
     pub async fn surveys(&self, most: usize) -> Vec<Survey> {
         let (mut surveys, until) = (Vec::new(), Instant::now() + COUNTED);
@@ -248,7 +253,7 @@ impl Server {
     pub async fn run(self, orders: Orders) {
         let Self { inputs, loaded, parts, generation, sockets, service, rtsp, rtmp, intercept, tasks, predecessor } =
             self;
-        let cluster = parts.cluster.clone();
+        let (cluster, webrtc) = (parts.cluster.clone(), parts.webrtc.clone());
         let mut ordered = until_retired(orders.stop, cluster.clone());
         let ((ends, stop), (cuts, end)) = (watch::channel(false), watch::channel(false));
         let metrics = parts.metrics.reload.clone();
@@ -274,6 +279,9 @@ impl Server {
                 let upgrader = upgrader.clone();
                 async move { drop(upgrader.upgrade().await) }
             }));
+        }
+        if let Some(webrtc) = webrtc {
+            tokio::spawn(webrtc.run(end.clone()));
         }
         let sessions = tokio::spawn(running.rtsp.load_full().run(end));
         if let Some(cluster) = cluster {

@@ -12,6 +12,7 @@ const ROWS: &[&[&str]] = &[
     &["admin", "config", "doctor", "doubts", "engine", "metrics", "reload", "serve", "upgrade"],
     &["intercept"],
     &["http", "rtsp", "rtmp", "recordings"],
+    &["webrtc"],
     &["modules"],
     &["live"],
     &["cluster"],
@@ -36,6 +37,7 @@ const TARGETS: &[(&str, &[&str])] = &[
     ("publish", &["client", "reply"]),
     ("reply", &[]),
     ("steering", &["reply"]),
+    ("whep", &["client", "live", "reply"]),
 ];
 
 /// Crates that `lib.rs` names, so that paths to them begin as those of modules do.

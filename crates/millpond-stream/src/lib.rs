@@ -79,5 +79,6 @@ pub use streams::{
     PublishRefused, PublishRequest, Source, StreamReport,
 };
 pub use transmission::{
-    Lateness, Observer, PACKETS_KEPT, Progress, Protection, ROUND, RateRule, SentTotals, TrackSender, Udp, ntp,
+    Lateness, Observer, PACKETS_KEPT, Progress, Protection, ROUND, RateRule, SentTotals, SharedPort, TrackSender, Udp,
+    ntp,
 };

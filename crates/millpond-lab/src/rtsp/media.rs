@@ -140,7 +140,7 @@ impl Media {
             match report {
                 RtcpItem::Sender(report) => track.source.sender_report(report, arrival),
                 RtcpItem::Bye(_) => track.ended = true,
-                RtcpItem::Reception(_) | RtcpItem::Nack(_) => {}
+                RtcpItem::Reception(_) | RtcpItem::Nack(_) | RtcpItem::KeyFrame => {}
             }
         }
         if self.tracks.iter().all(|track| track.ended) {

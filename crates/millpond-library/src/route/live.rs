@@ -8,6 +8,8 @@ use millpond_package::hls::Container;
 
 /// Most characters of the name of a run.
 const RUN: usize = 32;
+/// Characters of the id of a session.
+const SESSION: usize = 32;
 
 /// Something made of a running stream. Tracks are named `v1`, `a1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +24,10 @@ pub enum LiveResource {
     Long(Container),
     /// `snapshot.jpg`: the newest key frame as an image.
     Snapshot,
+    /// `whep`: viewers by WebRTC send their offers there.
+    Whep,
+    /// `whep/5a3f…`: the session of a viewer, by its id.
+    WhepSession(String),
     /// Media of one run.
     OfRun {
         /// Name of the run, without its `~`.
@@ -67,6 +73,7 @@ impl LiveRoute {
             "index.mpd" => return of(above, LiveResource::Mpd),
             "stream.mp4" => return of(above, LiveResource::Long(Container::Fmp4)),
             "snapshot.jpg" => return of(above, LiveResource::Snapshot),
+            "whep" => return of(above, LiveResource::Whep),
             "stream.ts" => return of(above, LiveResource::Long(Container::Ts)),
             "index.m3u8" => {
                 let (stream, track) = split(above);
@@ -78,6 +85,11 @@ impl LiveRoute {
                 return of(stream, LiveResource::Media(container, track.to_owned()));
             }
             _ => {}
+        }
+        if let (stream, "whep") = split(above)
+            && is_session(name)
+        {
+            return of(stream, LiveResource::WhepSession(name.to_owned()));
         }
         let media = LiveMedia::parse(name)?;
         let (above, track) = split(above);
@@ -130,6 +142,11 @@ fn is_run(text: &str) -> bool {
     (1..=RUN).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase())
 }
 
+/// Whether a text has the form of a session's id: random bytes in hexadecimal digits.
+fn is_session(text: &str) -> bool {
+    text.len() == SESSION && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
 /// A number from 0 in its only form.
 fn counted<T: std::str::FromStr + Default>(text: &str) -> Option<T> {
     if text == "0" { Some(T::default()) } else { number(text) }
@@ -146,11 +163,14 @@ mod tests {
         use LiveResource::{Long, Media, Mpd, Multivariant, Snapshot};
         let of_run =
             |track: &str, media| LiveResource::OfRun { run: "0a1b".to_owned(), track: track.to_owned(), media };
+        let session = |id: &str| LiveResource::WhepSession(id.to_owned());
         for (path, resource) in [
             ("index.m3u8", Multivariant(Fmp4)),
             ("ts/index.m3u8", Multivariant(Ts)),
             ("index.mpd", Mpd),
             ("snapshot.jpg", Snapshot),
+            ("whep", LiveResource::Whep),
+            ("whep/00112233445566778899aabbccddeeff", session("00112233445566778899aabbccddeeff")),
             ("stream.mp4", Long(Fmp4)),
             ("stream.ts", Long(Ts)),
             ("v1/index.m3u8", Media(Fmp4, "v1".to_owned())),

@@ -46,6 +46,7 @@ pub(super) fn parts() -> AdminParts {
         search_folders: 10,
         key_origins: Vec::new(),
         audience: Arc::default(),
+        webrtc: None,
     };
     let host = Host { machine: Machine::detect(), variable: &|_| None };
     let settings = (&RtspSettings::defaults(&host), &LimitSettings::defaults(&host));

@@ -44,6 +44,7 @@ pub use crate::{
     rtsp::RtspSettings,
     storage::StorageSettings,
     upgrade::UpgradeSettings,
+    webrtc::WebRtcSettings,
 };
 pub use check::{Effective, Inputs, Loaded, load};
 pub use edit::EditError;
@@ -117,6 +118,7 @@ compose! {
     "Announcement on the local network" announce: AnnounceSettings,
     "RTSP" rtsp: RtspSettings,
     "RTMP" rtmp: RtmpSettings,
+    "WebRTC" webrtc: WebRtcSettings,
     "Interception" intercept: InterceptSettings,
     "Live sources" live: LiveSettings,
     "Publishing" publish: PublishSettings,

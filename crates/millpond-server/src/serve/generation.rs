@@ -92,6 +92,7 @@ impl Generation {
             search_folders: config.http.search_folders,
             key_origins: key_origins(&config.places),
             audience: parts.audience.clone(),
+            webrtc: parts.webrtc.clone(),
         };
         let (store, library) = (parts.store.clone(), parts.library.clone());
         let http = parts.metrics.http.clone();

@@ -17,6 +17,7 @@ use crate::{
     priority::{self, Duty},
     recordings::RecorderKind,
     storage,
+    webrtc::WebRtc,
     work::{PoolOptions, WorkPool},
 };
 use millpond_connections::BindError;
@@ -39,6 +40,8 @@ pub(crate) struct Parts {
     /// Viewers of HTTP, and those that are refused.
     pub(crate) audience: Arc<Audience>,
     pub(crate) manager: Arc<Manager>,
+    /// WebRTC; `None` where it is off.
+    pub(crate) webrtc: Option<Arc<WebRtc>>,
     /// The kinds of modules that operators attach.
     pub(super) kinds: KindSet,
     /// The kind that records.
@@ -91,6 +94,11 @@ impl Parts {
         let manager = engine::start(store.clone(), pool.clone(), &places, settings, means, &metrics.rtsp);
         let no_rtsp = |error| BindError { flag: "rtsp", addr: config.rtsp.address, error, hint: "" };
         let manager = manager.map_err(no_rtsp)?;
+        let webrtc = WebRtc::open(&config.webrtc, manager.clone(), config.log.access.is_on());
+        let webrtc = webrtc.map_err(|error| {
+            let addr = config.webrtc.address.unwrap_or(config.http.address);
+            BindError { flag: "webrtc", addr, error, hint: "" }
+        })?;
         let cluster = node(config, own, &metrics)?;
         if let Some(cluster) = &cluster {
             let _ = later_cluster.set(cluster.clone());
@@ -99,7 +107,20 @@ impl Parts {
         let recorder = Arc::new(RecorderKind::new(config.record.clone(), manager.clone()));
         let own: [Arc<dyn AttachableKind>; 1] = [recorder.clone()];
         let kinds = KindSet::new(own.into_iter().chain(manager.attachable_kinds()).chain(kinds));
-        Ok(Self { store, pool, library, metrics, audience, manager, kinds, recorder, cluster, later_cluster, sources })
+        Ok(Self {
+            store,
+            pool,
+            library,
+            metrics,
+            audience,
+            manager,
+            webrtc,
+            kinds,
+            recorder,
+            cluster,
+            later_cluster,
+            sources,
+        })
     }
 
     /// Makes the origins of the places that are new or have changed since the configuration `before`.

@@ -82,7 +82,22 @@ impl Subscriber {
     /// Keeps the packets of a track, for a receiver that asks for lost ones. They are sent again with a payload type.
     pub fn keep_packets(&mut self, track: usize, payload_type: u8) {
         if let Some(track) = self.tracks.iter_mut().find(|known| usize::from(known.track) == track) {
-            track.keep_packets(payload_type);
+            track.keep_packets(payload_type, None);
+        }
+    }
+
+    /// Keeps the encrypted packets of a track. `source` is the SSRC of the packets that are sent again, with its keys.
+    pub fn keep_encrypted_packets(&mut self, track: usize, payload_type: u8, source: (u32, Box<Protection>)) {
+        if let Some(track) = self.tracks.iter_mut().find(|known| usize::from(known.track) == track) {
+            track.keep_packets(payload_type, Some(source));
+        }
+    }
+
+    /// Sends its packets as players of WebRTC take them: of at most so many bytes, and pictures in the order in which they show.
+    pub fn bound_packets(&mut self, most: usize) {
+        for track in &mut self.tracks {
+            track.bound_packets(most);
+            track.keep_display_order();
         }
     }
 
@@ -91,6 +106,11 @@ impl Subscriber {
         if let Some(track) = self.tracks.iter_mut().find(|known| usize::from(known.track) == track) {
             track.hear(packet, SystemTime::now(), counters);
         }
+    }
+
+    /// Takes RTCP packets of its receiver, which are decrypted and did not come to a sending thread. That thread answers them.
+    pub fn report(&self, packet: &[u8]) {
+        self.transmitter.hear(self.id, packet, &self.progress);
     }
 
     /// The scale that is played where `scale` is asked for: sound alone is played at 1 only.

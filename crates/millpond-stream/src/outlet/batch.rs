@@ -9,11 +9,14 @@ use std::{
     net::{SocketAddr, UdpSocket},
     ops::Range,
     os::fd::AsRawFd as _,
+    sync::Arc,
 };
 
 /// Bytes of an RTP packet with its header. All packets of a frame but the last have this size, so that the kernel can cut
 /// them. It fits an Ethernet frame with space for a tunnel's headers.
 pub(crate) const PACKET: usize = 1400;
+/// The same for peers of WebRTC: browsers send no larger packets, and expect none (RFC 8834 4.1, RFC 8261 5).
+pub const SHARED_PACKET: usize = 1200;
 /// Most packets in one message (UDP_MAX_SEGMENTS is 64, and a message has less than 64 KiB).
 const TRAIN: usize = 44;
 /// Most messages in one call.
@@ -29,8 +32,8 @@ pub(crate) struct Batch {
     parts: Vec<Part>,
     messages: Vec<Message>,
     headers: MultiHeaders<SockaddrStorage>,
-    /// Whether the kernel cuts messages in packets.
-    cuts: bool,
+    /// Bytes of the packets that the kernel cuts messages in; `None` where it cuts none.
+    cuts: Option<usize>,
     failed: u64,
 }
 
@@ -40,13 +43,43 @@ pub struct Datagrams {
     pub(crate) rtcp: Batch,
     /// Retransmissions, which are longer than the kernel's cuts.
     pub(crate) again: Batch,
+    /// Packets that leave from sockets which the sending threads share. There are few such sockets.
+    shared: Vec<SharedBatches>,
     /// Bytes of one frame for a connection.
     buffer: Vec<u8>,
 }
 
 impl Datagrams {
     pub(crate) fn new() -> Self {
-        Self { rtp: Batch::new(), rtcp: Batch::new(), again: Batch::uncut(), buffer: Vec::new() }
+        let (rtp, rtcp, again) = (Batch::new(), Batch::new(), Batch::uncut());
+        Self { rtp, rtcp, again, shared: Vec::new(), buffer: Vec::new() }
+    }
+
+    /// Adds a packet that leaves from a socket which the sending threads share.
+    pub(crate) fn add_shared(&mut self, socket: &Arc<UdpSocket>, to: SocketAddr, packet: &[u8]) {
+        let known = self.shared.iter().position(|known| Arc::ptr_eq(&known.socket, socket));
+        let at = known.unwrap_or_else(|| {
+            let (packets, again) = (Batch::cut_at(SHARED_PACKET), Batch::uncut());
+            self.shared.push(SharedBatches { socket: socket.clone(), packets, again });
+            self.shared.len() - 1
+        });
+        let SharedBatches { packets, again, .. } = &mut self.shared[at];
+        let batch = if packet.len() > SHARED_PACKET { again } else { packets };
+        batch.add_whole(to, packet);
+    }
+
+    /// Sends the packets that leave from shared sockets. Sockets that nobody uses any more are forgotten. Returns the number of
+    /// messages that could not be sent.
+    pub(crate) fn flush_shared(&mut self) -> u64 {
+        let mut failed = 0;
+        self.shared.retain_mut(|SharedBatches { socket, packets, again }| {
+            for batch in [packets, again] {
+                batch.flush(socket);
+                failed += batch.failures();
+            }
+            Arc::strong_count(socket) > 1
+        });
+        failed
     }
 
     /// An empty buffer, for an outlet that sends at once. It keeps its memory from one frame to the next.
@@ -57,10 +90,20 @@ impl Datagrams {
     }
 }
 
+/// Packets that leave from a shared socket.
+struct SharedBatches {
+    socket: Arc<UdpSocket>,
+    packets: Batch,
+    /// Packets that are longer than the kernel's cuts.
+    again: Batch,
+}
+
 impl fmt::Debug for Datagrams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [rtp, rtcp, again] = [&self.rtp, &self.rtcp, &self.again].map(|batch| batch.parts.len());
-        f.debug_struct("Datagrams").field("rtp", &rtp).field("rtcp", &rtcp).field("again", &again).finish()
+        let shared: usize = self.shared.iter().map(|batches| batches.packets.parts.len()).sum();
+        let mut text = f.debug_struct("Datagrams");
+        text.field("rtp", &rtp).field("rtcp", &rtcp).field("again", &again).field("shared", &shared).finish()
     }
 }
 
@@ -80,21 +123,26 @@ struct Message {
 
 impl Batch {
     pub(crate) fn new() -> Self {
-        Self::with(true)
+        Self::cut_at(PACKET)
     }
 
-    /// One whose messages are packets.
+    /// Creates a batch whose messages the kernel cuts in packets of a size.
+    fn cut_at(size: usize) -> Self {
+        Self::with(Some(size))
+    }
+
+    /// Creates a batch whose messages are packets.
     fn uncut() -> Self {
-        Self::with(false)
+        Self::with(None)
     }
 
-    fn with(cuts: bool) -> Self {
+    fn with(cuts: Option<usize>) -> Self {
         Self {
             heads: Vec::new(),
             frames: vec![Bytes::new()],
             parts: Vec::new(),
             messages: Vec::new(),
-            headers: Self::headers(cuts),
+            headers: Self::headers(cuts.is_some()),
             cuts,
             failed: 0,
         }
@@ -137,9 +185,9 @@ impl Batch {
         let length = part.head.len() + part.body.len();
         self.parts.push(part);
         let end = self.parts.len();
-        let is_closed = length < PACKET;
+        let is_closed = self.cuts.is_none_or(|size| length < size);
         match self.messages.last_mut() {
-            Some(last) if self.cuts && last.to == to && !last.is_closed && last.parts.len() < TRAIN => {
+            Some(last) if last.to == to && !last.is_closed && last.parts.len() < TRAIN => {
                 last.parts.end = end;
                 last.is_closed = is_closed;
             }
@@ -200,9 +248,9 @@ impl Batch {
             .map(|message| &slices[2 * (message.parts.start - first)..2 * (message.parts.end - first)])
             .collect();
         let to: Vec<Option<SockaddrStorage>> = messages.iter().map(|message| Some(message.to.into())).collect();
-        let size = PACKET as u16;
+        let size = cuts.unwrap_or(PACKET) as u16;
         let control = [ControlMessage::UdpGsoSegments(&size)];
-        let control = if *cuts { &control[..] } else { &[] };
+        let control = if cuts.is_some() { &control[..] } else { &[] };
         let mut sent = 0;
         while sent < messages.len() {
             let result = sendmmsg(
@@ -216,9 +264,9 @@ impl Batch {
             match result {
                 Ok(results) => sent += results.count().max(1),
                 Err(nix::errno::Errno::EINTR) => {}
-                Err(nix::errno::Errno::EIO | nix::errno::Errno::EINVAL) if *cuts => {
+                Err(nix::errno::Errno::EIO | nix::errno::Errno::EINVAL) if cuts.is_some() => {
                     // This kernel or this route can't cut: from the next round on packets are sent one by one.
-                    *cuts = false;
+                    *cuts = None;
                     *headers = Self::headers(false);
                     *failed += (messages.len() - sent) as u64;
                     return;
@@ -248,10 +296,10 @@ mod tests {
                 batch.add_whole(address, &[number; PACKET]);
             }
             batch.flush(&from);
-            assert_eq!(batch.failures(), 0, "cuts: {cuts}");
+            assert_eq!(batch.failures(), 0, "cuts: {cuts:?}");
             for number in 0..3 {
                 let mut buffer = [0; 2 * PACKET];
-                assert_eq!((to.recv(&mut buffer).unwrap(), buffer[0]), (PACKET, number), "cuts: {cuts}");
+                assert_eq!((to.recv(&mut buffer).unwrap(), buffer[0]), (PACKET, number), "cuts: {cuts:?}");
             }
         }
     }

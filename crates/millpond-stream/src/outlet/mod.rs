@@ -2,8 +2,8 @@
 
 mod batch;
 
-pub use batch::Datagrams;
 pub(crate) use batch::PACKET;
+pub use batch::{Datagrams, SHARED_PACKET};
 
 use bytes::Bytes;
 use millpond_rtp::{packet::HEADER, payload::Piece};

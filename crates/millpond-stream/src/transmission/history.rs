@@ -1,5 +1,6 @@
 //! Packets of a track that its receiver may ask for again.
 
+use super::Protection;
 use bytes::Bytes;
 use millpond_rtp::{
     packet::{HEADER, Header},
@@ -31,6 +32,8 @@ pub(super) struct History {
     bytes: usize,
     payload_type: u8,
     ssrc: u32,
+    /// Keys, where packets are encrypted.
+    protection: Option<Box<Protection>>,
     /// Sequence number of the next retransmission.
     sequence: u16,
     /// Bytes that may be sent again.
@@ -47,14 +50,16 @@ struct Sent {
 }
 
 impl History {
-    /// Creates an empty history, with a random source other than `ssrc`.
-    pub(super) fn new(payload_type: u8, ssrc: u32) -> Self {
+    /// Creates an empty history. Its packets are those of the source `ssrc`, and encrypted where it has keys.
+    pub(super) fn new(payload_type: u8, ssrc: u32, protection: Option<Box<Protection>>) -> Self {
         Self {
             packets: VecDeque::new(),
             bytes: 0,
             payload_type,
-            ssrc: ssrc ^ fastrand::u32(1..),
-            sequence: fastrand::u16(..),
+            ssrc,
+            // As of other sources: see `TrackSender::new`.
+            sequence: fastrand::u16(..) >> u16::from(protection.is_some()),
+            protection,
             allowance: ALLOWANCE.0,
         }
     }
@@ -98,7 +103,7 @@ impl History {
         buffer.extend_from_slice(sent.piece.head());
         buffer.extend_from_slice(&sent.frame[sent.piece.body.clone()]);
         self.sequence = self.sequence.wrapping_add(1);
-        true
+        self.protection.as_mut().is_none_or(|protection| protection.seal(buffer, 0).is_ok())
     }
 }
 
@@ -114,7 +119,7 @@ mod tests {
         let frame = Bytes::from(vec![3; size]);
         let mut pieces = Vec::new();
         Packetizer::Opus.cut(&frame, 4000, &mut pieces).unwrap();
-        let mut history = History::new(127, SSRC);
+        let mut history = History::new(127, SSRC + 1, None);
         for step in 0..count {
             let header =
                 Header { sequence: first.wrapping_add(step), payload_type: 96, ssrc: SSRC, ..Header::default() };

@@ -19,6 +19,7 @@ mod progress;
 mod protection;
 mod rounds;
 mod sending;
+mod shared_port;
 #[cfg(test)]
 mod tests;
 mod thread_time;
@@ -38,6 +39,7 @@ pub use progress::{Observer, Progress, SentTotals};
 pub use protection::Protection;
 pub use sending::ROUND;
 pub(crate) use sending::Transmission;
+pub use shared_port::SharedPort;
 pub(crate) use thread_time::ThreadTime;
 pub(crate) use track::Passed;
 pub use track::{TrackSender, ntp};

@@ -87,7 +87,7 @@ impl Packetizing {
         if backlog == Backlog::Stuck {
             return Sent::Stuck;
         }
-        if track.skips {
+        if track.skips || (*sent == 0 && track.is_out_of_order(frame)) {
             self.counters.dropped_frames.fetch_add(1, Ordering::Relaxed);
             return Sent::Whole;
         }
@@ -172,8 +172,12 @@ impl Packetizing {
         counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         if track.protection.is_some() {
             for piece in pieces {
+                let header = track.header(pts, piece.marker, piece.len());
+                if let Some(history) = &mut track.history {
+                    history.push(header, piece, data, *now);
+                }
                 sealed.clear();
-                match track.seal(pts, piece, data, sealed) {
+                match track.seal(header, piece, data, sealed) {
                     Ok(()) => track.outlet.send_whole(datagrams, sealed),
                     Err(_) => _ = counters.failed_sends.fetch_add(1, Ordering::Relaxed),
                 }

@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -29,6 +29,9 @@ pub trait Observer: fmt::Debug + Send + Sync {
     fn stopped(&self, totals: SentTotals);
 }
 
+/// Most reports of a receiver that wait for the sending thread. Browsers send fewer than this in a second.
+const MOST_REPORTS: usize = 32;
+
 /// State of a subscriber's transmission, kept after its end.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -37,6 +40,8 @@ pub struct Progress {
     is_stuck: AtomicBool,
     /// Bytes of the packets that were sent, without their headers.
     sent: AtomicU64,
+    /// Reports of its receiver that wait for the sending thread.
+    reports: AtomicUsize,
     observer: Option<Arc<dyn Observer>>,
     /// Tracks and position after its last frame. A lock: taken at the end, and when it plays again.
     ended: Mutex<Option<Stopped>>,
@@ -65,6 +70,17 @@ impl Progress {
 
     pub(super) fn set_sent(&self, bytes: u64) {
         self.sent.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts a report that is given to the sending thread. Returns whether there is room for it.
+    pub(crate) fn report_given(&self) -> bool {
+        let has_room = |waiting: usize| (waiting < MOST_REPORTS).then_some(waiting + 1);
+        self.reports.fetch_update(Ordering::Relaxed, Ordering::Relaxed, has_room).is_ok()
+    }
+
+    /// Notes that the sending thread has taken a report.
+    pub(crate) fn report_taken(&self) {
+        self.reports.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether transmission ended because the receiver reads nothing.

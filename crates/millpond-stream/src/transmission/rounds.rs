@@ -182,6 +182,7 @@ impl Rounds {
                 is_told.swap(false, Ordering::AcqRel);
                 self.arrived(fork, now);
             }
+            Command::Hear(id, report) => self.hear_of(id, &report.packet, now),
             Command::Stop(id, reply) => {
                 let Some(mut sending) = self.remove(id) else { return };
                 let position = sending.resumes_at();
@@ -315,11 +316,24 @@ impl Rounds {
             Some(ssrc) => self.track(ssrc, from).and_then(|(track, ..)| track.open(packet)),
             None => Some(&*packet),
         };
-        for report in open.and_then(|packet| rtcp::parse(packet).ok()).unwrap_or_default() {
+        let reports = open.and_then(|packet| rtcp::parse(packet).ok()).unwrap_or_default();
+        self.take(reports, from, encrypted.is_some(), now);
+    }
+
+    /// Takes RTCP packets of a subscriber's receiver, which were encrypted.
+    fn hear_of(&mut self, id: u64, packet: &[u8], now: Now) {
+        let Some(Scheduled { sending, .. }) = self.subscribers.get(&id) else { return };
+        let tracks = &sending.transmission.tracks;
+        let Some(from) = tracks.first().and_then(|track| track.outlet.reports_from()) else { return };
+        self.take(rtcp::parse(packet).unwrap_or_default(), from, true, now);
+    }
+
+    fn take(&mut self, reports: Vec<RtcpItem>, from: SocketAddr, is_encrypted: bool, now: Now) {
+        for report in reports {
             match report {
-                RtcpItem::Reception(reception) => self.count(&reception, from, encrypted.is_some(), now),
-                RtcpItem::Nack(nack) => self.repeat(&nack, from, encrypted.is_some(), now),
-                RtcpItem::Sender(_) | RtcpItem::Bye(_) => {}
+                RtcpItem::Reception(reception) => self.count(&reception, from, is_encrypted, now),
+                RtcpItem::Nack(nack) => self.repeat(&nack, from, is_encrypted, now),
+                RtcpItem::Sender(_) | RtcpItem::Bye(_) | RtcpItem::KeyFrame => {}
             }
         }
     }

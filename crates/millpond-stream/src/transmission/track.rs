@@ -40,6 +40,12 @@ pub struct TrackSender {
     pub(super) packetizer: Packetizer,
     payload_type: u8,
     pub(crate) ssrc: u32,
+    /// Most bytes of a packet.
+    packet: usize,
+    /// Whether frames that show before one that was sent are left out.
+    is_in_display_order: bool,
+    /// The latest presentation time of the frames that were sent, in ticks of the track.
+    shown: Option<i64>,
     /// Keys, where packets are encrypted.
     pub(super) protection: Option<Box<Protection>>,
     /// Ticks of RTP timestamps a second.
@@ -94,6 +100,9 @@ impl TrackSender {
             packetizer,
             payload_type,
             ssrc,
+            packet: PACKET,
+            is_in_display_order: false,
+            shown: None,
             clock: packetizer.clock_rate(source),
             timescale: source.timescale.get(),
             sets: payload::parameter_sets(source).map(Bytes::from),
@@ -121,9 +130,36 @@ impl TrackSender {
         self.track
     }
 
-    /// Keeps packets from now on, and sends them again with a payload type when the receiver asks for them.
-    pub(crate) fn keep_packets(&mut self, payload_type: u8) {
-        self.history = Some(Box::new(History::new(payload_type, self.ssrc)));
+    /// Keeps packets from now on, and sends them again with a payload type when the receiver asks for them. `source` is the SSRC of
+    /// these packets with their keys; without it they have a random SSRC.
+    pub(crate) fn keep_packets(&mut self, payload_type: u8, source: Option<(u32, Box<Protection>)>) {
+        let (ssrc, protection) = match source {
+            Some((ssrc, protection)) => (ssrc, Some(protection)),
+            None => (self.ssrc ^ fastrand::u32(1..), None),
+        };
+        self.history = Some(Box::new(History::new(payload_type, ssrc, protection)));
+    }
+
+    /// Sends packets of at most so many bytes from now on.
+    pub(crate) fn bound_packets(&mut self, most: usize) {
+        self.packet = most;
+    }
+
+    /// Leaves out frames that show before one that was sent, from now on: B-frames.
+    pub(crate) fn keep_display_order(&mut self) {
+        self.is_in_display_order = true;
+    }
+
+    /// Whether a frame is left out, because it shows before one that was sent.
+    pub(super) fn is_out_of_order(&mut self, frame: &Frame) -> bool {
+        if !self.is_in_display_order {
+            return false;
+        }
+        let is_late = !frame.is_sync && self.shown.is_some_and(|shown| frame.pts < shown);
+        if !is_late {
+            self.shown = Some(frame.pts);
+        }
+        is_late
     }
 
     /// Goes to a frame, which shows at a time or after it.
@@ -143,9 +179,9 @@ impl TrackSender {
     /// Goes on with another format of its track. Returns whether that is possible: the receiver was told the codec, its way into
     /// packets and the clock.
     pub(super) fn adopt(&mut self, described: &Described<'_>) -> bool {
-        let Described { track, packetizer, payload_type, .. } = *described;
+        let Described { track, packetizer, .. } = *described;
+        // The payload type stays the one that was agreed upon.
         let is_same = packetizer == self.packetizer
-            && payload_type == self.payload_type
             && packetizer.clock_rate(track) == self.clock
             && track.timescale.get() == self.timescale;
         if is_same {
@@ -175,22 +211,22 @@ impl TrackSender {
 
     /// Most bytes of a packet's payload.
     pub(super) fn payload_size(&self) -> usize {
-        PACKET - HEADER - self.protection.as_ref().map_or(0, |protection| protection.overhead())
+        self.packet - HEADER - self.protection.as_ref().map_or(0, |protection| protection.overhead())
     }
 
-    /// Adds the next packet to a buffer, encrypted.
+    /// Adds a packet to a buffer, encrypted.
     ///
     /// # Errors
     /// Its key is used up.
     pub(super) fn seal(
         &mut self,
-        pts: i64,
+        header: Header,
         piece: &Piece,
         frame: &[u8],
         buffer: &mut Vec<u8>,
     ) -> Result<(), SrtpError> {
         let start = buffer.len();
-        buffer.extend_from_slice(&self.header(pts, piece.marker, piece.len()).to_bytes());
+        buffer.extend_from_slice(&header.to_bytes());
         buffer.extend_from_slice(piece.head());
         buffer.extend_from_slice(&frame[piece.body.clone()]);
         self.protection.as_mut().map_or(Ok(()), |protection| protection.seal(buffer, start))

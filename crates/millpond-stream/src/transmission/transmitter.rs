@@ -1,6 +1,6 @@
 //! A sending thread: sockets and clock around [`Rounds`].
 
-use super::{Now, Pace, TrackSender, Transmission, rounds::Rounds, thread_time};
+use super::{Now, Pace, Progress, TrackSender, Transmission, rounds::Rounds, thread_time};
 use crate::{Counters, graph::Listener, outlet::Datagrams, registry::NodeId};
 use rustix::thread::Pid;
 use std::{
@@ -29,6 +29,26 @@ pub(crate) struct Stopped {
     pub(crate) position: Duration,
 }
 
+/// RTCP packets that wait for a sending thread.
+#[derive(Debug)]
+pub(super) struct ReceivedReport {
+    pub(super) packet: Box<[u8]>,
+    progress: Arc<Progress>,
+}
+
+impl ReceivedReport {
+    /// Counts it; `None` where too many wait.
+    fn new(packet: &[u8], progress: &Arc<Progress>) -> Option<Self> {
+        progress.report_given().then(|| Self { packet: packet.into(), progress: progress.clone() })
+    }
+}
+
+impl Drop for ReceivedReport {
+    fn drop(&mut self) {
+        self.progress.report_taken();
+    }
+}
+
 /// Command to a sending thread.
 pub(super) enum Command {
     /// Begins a transmission.
@@ -37,6 +57,8 @@ pub(super) enum Command {
     Look(u64),
     /// A fork has given a run. The flag is cleared before the frames are taken.
     Arrived(NodeId, Arc<AtomicBool>),
+    /// A subscriber's receiver reports, in RTCP packets that are decrypted.
+    Hear(u64, ReceivedReport),
     /// Ends a transmission.
     Stop(u64, oneshot::Sender<Stopped>),
 }
@@ -44,7 +66,7 @@ pub(super) enum Command {
 /// A handle to a sending thread. The thread ends when all handles are dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Transmitter {
-    /// Bounded by the subscribers and the forks: each of them has three commands at most.
+    /// Bounded by the subscribers and the forks: each of them has three commands at most, and a subscriber few reports.
     commands: Sender<Command>,
     /// Its ports of RTP and RTCP.
     pub(crate) ports: (u16, u16),
@@ -93,6 +115,13 @@ impl Transmitter {
     /// Sends the first frames of a subscriber, which have arrived.
     pub(crate) fn look(&self, id: u64) {
         let _ = self.commands.send(Command::Look(id));
+    }
+
+    /// Takes RTCP packets of a subscriber's receiver, which are decrypted. Where too many wait, they are dropped: others follow.
+    pub(crate) fn hear(&self, id: u64, packet: &[u8], progress: &Arc<Progress>) {
+        if let Some(report) = ReceivedReport::new(packet, progress) {
+            let _ = self.commands.send(Command::Hear(id, report));
+        }
     }
 
     /// Returns it as a listener of forks.
@@ -188,6 +217,7 @@ fn flush(rtp: &UdpSocket, rtcp: &UdpSocket, datagrams: &mut Datagrams, counters:
     datagrams.rtcp.flush(rtcp);
     datagrams.again.flush(rtp);
     let failed = datagrams.rtp.failures() + datagrams.rtcp.failures() + datagrams.again.failures();
+    let failed = failed + datagrams.flush_shared();
     if failed > 0 {
         counters.failed_sends.fetch_add(failed, Ordering::Relaxed);
     }

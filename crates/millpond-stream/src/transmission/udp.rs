@@ -18,9 +18,14 @@ pub struct Udp {
     pub rtcp: SocketAddr,
 }
 
+/// Number of packets, of a frame that has so many, that may leave in one round.
+pub(super) fn burst(packets: usize) -> usize {
+    BURST.max(packets.div_ceil(ROUNDS))
+}
+
 impl Outlet for Udp {
     fn burst(&self, packets: usize) -> usize {
-        BURST.max(packets.div_ceil(ROUNDS))
+        burst(packets)
     }
 
     fn send(&self, datagrams: &mut Datagrams, packets: &Packets<'_>) {

@@ -1,6 +1,8 @@
 //! A request and its reply, from the head to the end: the log line and the counters.
 
-use super::{ConnectionViewers, Context, Front, Reply, ReplyInfo, Target, client::AnsweredRequest, handle, publish};
+use super::{
+    ConnectionViewers, Context, Front, Reply, ReplyInfo, Target, client::AnsweredRequest, handle, publish, whep,
+};
 use crate::{audience::UnderWay, http::Unfinished};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use millpond_access::Pass;
@@ -216,7 +218,11 @@ impl wire::Exchange for Exchange {
     }
 
     async fn publish(&self, viewers: &ConnectionViewers, upload: &mut impl Upload) -> (wire::Reply, ReplyInfo) {
-        let (reply, info) = publish::publish(&self.context(viewers), upload).await;
+        let context = self.context(viewers);
+        let (reply, info) = match whep::takes_body(&self.request, &self.target) {
+            true => whep::answer(&context, upload).await,
+            false => publish::publish(&context, upload).await,
+        };
         (reply.into(), info)
     }
 

@@ -11,6 +11,7 @@ use crate::{
     library::{Catalogue, Library, LibraryError, PlacePath, Places},
     live::Sources,
     storage::PlaceBytes,
+    webrtc::WebRtc,
 };
 use millpond_access::{ClientHold, CorsOrigins, Gates, Pass, Publishers};
 use millpond_http::request::Request;
@@ -49,6 +50,8 @@ pub(crate) struct FrontOptions {
     pub(crate) key_origins: Vec<String>,
     /// Viewers, and those that are refused.
     pub(crate) audience: Arc<Audience>,
+    /// WebRTC; `None` where it is off.
+    pub(crate) webrtc: Option<Arc<WebRtc>>,
 }
 
 /// The HTTP front end.
@@ -163,6 +166,11 @@ impl Front {
     /// Returns the viewers, and those that are refused.
     pub(crate) fn audience(&self) -> &Arc<Audience> {
         &self.options.audience
+    }
+
+    /// Returns WebRTC; `None` where it is off.
+    pub(super) fn webrtc(&self) -> Option<&Arc<WebRtc>> {
+        self.options.webrtc.as_ref()
     }
 
     /// Returns the rules of access.

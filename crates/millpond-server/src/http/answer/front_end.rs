@@ -1,6 +1,6 @@
 //! The front end as connections see it.
 
-use super::{ConnectionViewers, Front, Target, exchange::Exchange, publish, reply};
+use super::{ConnectionViewers, Front, Target, exchange::Exchange, publish, reply, whep};
 use millpond_access::Gates;
 use millpond_http::{
     request::{HeadError, Request},
@@ -35,7 +35,7 @@ impl FrontEnd for Front {
     }
 
     fn takes_body(&self, request: &Request, target: &Target) -> bool {
-        publish::takes_body(self, request, target)
+        whep::takes_body(request, target) || publish::takes_body(self, request, target)
     }
 
     fn begin(self: Arc<Self>, request: (Request, Target), peer: Peer, started: Instant, meter: SendMeter) -> Exchange {

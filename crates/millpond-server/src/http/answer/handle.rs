@@ -5,6 +5,7 @@ use super::{
     reply::{add_common_fields, failure, problem, put_page},
     steering,
     target::TargetKind,
+    whep,
 };
 use crate::{
     http::{Kind, render::AnswerError},
@@ -27,9 +28,10 @@ pub(crate) async fn handle(context: &Context<'_>) -> (Reply, ReplyInfo) {
     let mut reply = match counted {
         Err(limited) => client::limited(info.id, limited),
         Ok(()) => match request.method {
+            Method::OPTIONS => method::options(context, info.id),
+            _ if whep::methods(context.target).is_some() => whep::without_body(context, &info),
             // Clients take turns on the pool of heavy work.
             Method::GET | Method::HEAD => Asker::from(address).asks(get(context, &mut info)).await,
-            Method::OPTIONS => method::options(context, info.id),
             _ => method::unsupported(info.id, &request.method),
         },
     };

@@ -1,6 +1,6 @@
 //! Requests with other methods than GET and HEAD.
 
-use super::{Context, Reply, client::cors, reply::problem};
+use super::{Context, Reply, client::cors, reply::problem, whep};
 use crate::problem::Problem;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use millpond_logging::RequestId;
@@ -11,8 +11,13 @@ const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 /// Answers OPTIONS, CORS preflights included.
 pub(super) fn options(context: &Context<'_>, id: RequestId) -> Reply {
     let mut headers = HeaderMap::new();
-    headers.insert(header::ALLOW, ALLOWED);
-    cors(context).add_preflight(ALLOWED, &mut headers);
+    let of_whep = whep::methods(context.target);
+    if of_whep.is_some() {
+        headers.insert(header::HeaderName::from_static("accept-post"), HeaderValue::from_static("application/sdp"));
+    }
+    let allowed = of_whep.unwrap_or(ALLOWED);
+    headers.insert(header::ALLOW, allowed.clone());
+    cors(context).add_preflight(allowed, &mut headers);
     headers.insert(RequestId::HEADER, id.header_value());
     Reply::without_body(StatusCode::NO_CONTENT, headers)
 }

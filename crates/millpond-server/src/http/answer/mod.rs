@@ -11,6 +11,7 @@
 //! | `asset` | resources of assets |
 //! | `file` | files, as they are |
 //! | `publish` | streams that publishers push |
+//! | `whep` | sessions of viewers by WebRTC |
 //! | `operator` | questions of the admin API |
 //! | `client` | nothing: it has the rights of clients and their places in the list of viewers |
 //! | `reply` | nothing: it turns what handlers select into replies |
@@ -40,6 +41,7 @@ mod reply;
 mod steering;
 mod target;
 mod viewers;
+mod whep;
 
 pub(crate) use context::Context;
 pub(crate) use front::{Front, FrontOptions};

@@ -150,7 +150,7 @@ impl SessionTrack {
                 RtcpItem::Bye(sources) => {
                     self.has_ended |= self.receiver.ssrc().is_some_and(|ssrc| sources.contains(&ssrc));
                 }
-                RtcpItem::Reception(_) | RtcpItem::Nack(_) => {}
+                RtcpItem::Reception(_) | RtcpItem::Nack(_) | RtcpItem::KeyFrame => {}
             }
         }
     }

@@ -193,7 +193,7 @@ fn packets_are_repeated_within_the_credit() {
     let mut net = Simulation::new();
     net.pace = RateRule::Tfrc.pace(net.start);
     let mut sender = track(udp());
-    sender.keep_packets(127);
+    sender.keep_packets(127, None);
     net.play(vec![sender], Duration::ZERO, Lateness::None);
     net.load(0..1500, PICTURE);
     // A narrow network: the rate is low, and so is the credit of a round trip.

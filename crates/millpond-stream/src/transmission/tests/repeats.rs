@@ -17,7 +17,7 @@ fn ask(net: &mut Simulation, (source, sequence): (u32, u16), from: SocketAddr) -
 fn receivers_get_packets_again_and_strangers_get_none() {
     let mut net = Simulation::new();
     let mut sender = track(udp());
-    sender.keep_packets(127);
+    sender.keep_packets(127, None);
     net.play(vec![sender], Duration::ZERO, Lateness::None);
     net.load(0..100, 1000);
     net.run(1000 * MS);

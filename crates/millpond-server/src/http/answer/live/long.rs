@@ -4,7 +4,7 @@ use super::{
     super::{Context, Front, Reply, ReplyInfo, target::LiveTarget},
     clip,
     past::Past,
-    program,
+    viewed,
 };
 use crate::{
     http::{
@@ -44,10 +44,7 @@ pub(super) async fn answer(
         front.sources.live(&live.stream)?;
         return Ok(Reply::new(StatusCode::OK, headers(container, []), Body::unmade()));
     }
-    let program = match followed(front, live).await? {
-        Some(program) => program,
-        None => program(front, live).await?,
-    };
+    let program = viewed(front, live).await?;
     let muxer = Muxer::of(&program, container).ok_or_else(|| unfit(&program, container))?;
     // Nothing starts for a client that takes no media.
     if request.method == Method::HEAD {
@@ -58,7 +55,7 @@ pub(super) async fn answer(
 }
 
 /// Returns the frames of a ladder for one viewer; `None` where the path is that of no ladder.
-async fn followed(front: &Front, live: &LiveTarget) -> Result<Option<Program>, AnswerError> {
+pub(super) async fn followed(front: &Front, live: &LiveTarget) -> Result<Option<Program>, AnswerError> {
     if !live.is_source {
         return Ok(None);
     }

@@ -118,6 +118,9 @@ async fn of_stream(context: &Context<'_>, live: &LiveTarget, info: &mut ReplyInf
             let kind = if title::is_known(context.front, live).await { "stored title" } else { "stream" };
             Err(live.without(format!("a {kind} has no such resource: index.m3u8 is there")))
         }
+        Some(LiveResource::Whep | LiveResource::WhepSession(_)) => {
+            Err(live.without("whep takes offers of WebRTC by POST"))
+        }
         Some(LiveResource::Snapshot) => snapshot::answer(context, live, info).await,
         Some(LiveResource::Long(container)) => long::answer(context, live, *container, info).await,
         Some(LiveResource::Multivariant(container)) => playlist::multivariant(context, live, *container, info).await,
@@ -128,6 +131,14 @@ async fn of_stream(context: &Context<'_>, live: &LiveTarget, info: &mut ReplyInf
             let of_run = OfRun { run, track, media: *media };
             segment::answer(context, live, of_run, info).await
         }
+    }
+}
+
+/// Opens a stream for one viewer: one rendition at a time where it is a ladder.
+pub(super) async fn viewed(front: &Front, live: &LiveTarget) -> Result<Program, AnswerError> {
+    match long::followed(front, live).await? {
+        Some(program) => Ok(program),
+        None => program(front, live).await,
     }
 }
 

@@ -96,7 +96,7 @@ pub(super) async fn answer(
         }
         LiveResource::Long(_) => Some(long(front, &context.request.method, &title, &listing)),
         // Only running streams have snapshots.
-        LiveResource::Snapshot => None,
+        LiveResource::Snapshot | LiveResource::Whep | LiveResource::WhepSession(_) => None,
         LiveResource::OfRun { run, .. } if run != title.version() => None,
         LiveResource::OfRun { run, track, media } => {
             info.kind = Kind::Segment;

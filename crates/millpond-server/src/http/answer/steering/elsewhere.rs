@@ -125,7 +125,12 @@ fn redirected_key(front: &Front, target: &Target) -> Option<(ObjectKey, Start)> 
 
 /// Whether a request begins to play a stream, or reads its playlist.
 fn is_begun(live: &LiveTarget) -> bool {
-    !matches!(live.resource, None | Some(LiveResource::OfRun { .. } | LiveResource::Snapshot))
+    !matches!(
+        live.resource,
+        None | Some(
+            LiveResource::OfRun { .. } | LiveResource::Snapshot | LiveResource::Whep | LiveResource::WhepSession(_)
+        )
+    )
 }
 
 impl ChunkStream for PassedBytes {

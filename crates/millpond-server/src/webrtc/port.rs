@@ -1,0 +1,67 @@
+//! The UDP port of all sessions.
+
+use super::sessions::Sessions;
+use bytes::Bytes;
+use millpond_webrtc::{Datagram, ice};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::{
+    io,
+    net::{SocketAddr, UdpSocket},
+};
+
+/// Longest datagram that is read: more than any peer sends.
+const DATAGRAM: usize = 2048;
+/// Datagrams that are read before other tasks get a turn.
+const TURN: usize = 64;
+/// Bytes of the kernel's buffers: reports of thousands of viewers, and frames for them.
+const BUFFER: usize = 4 << 20;
+
+/// Opens a port.
+///
+/// # Errors
+/// The port is taken.
+pub(super) fn open(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    // The kernel gives as much as it allows.
+    let _ = socket.set_recv_buffer_size(BUFFER);
+    let _ = socket.set_send_buffer_size(BUFFER);
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+/// Gives datagrams to their sessions, without an end.
+pub(super) async fn receive(socket: &UdpSocket, sessions: &Sessions) {
+    let socket = match socket.try_clone().and_then(tokio::net::UdpSocket::from_std) {
+        Ok(socket) => socket,
+        Err(error) => return tracing::error!(%error, "the WebRTC port can't be read"),
+    };
+    let mut buffer = [0; DATAGRAM];
+    while socket.readable().await.is_ok() {
+        for _ in 0..TURN {
+            match socket.try_recv_from(&mut buffer) {
+                Ok((length, from)) => give(sessions, &buffer[..length], from),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // An earlier datagram could not be delivered (ICMP).
+                Err(_) => {}
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Gives a datagram to its session. A check of ICE names it; other datagrams belong to the session that has checked their address.
+fn give(sessions: &Sessions, datagram: &[u8], from: SocketAddr) {
+    match Datagram::of(datagram) {
+        Some(Datagram::Stun) => {
+            if let Some(name) = ice::name_of_check(datagram) {
+                sessions.give_check(&name, from, Bytes::copy_from_slice(datagram));
+            }
+        }
+        Some(_) => sessions.give(from, Bytes::copy_from_slice(datagram)),
+        None => {}
+    }
+}

@@ -1,0 +1,58 @@
+//! Settings of WebRTC.
+
+use millpond_settings::{
+    At, Host, Setting, Settings,
+    value::{self, BadValue, Form},
+};
+use std::net::{IpAddr, SocketAddr};
+
+/// Settings of WebRTC.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebRtcSettings {
+    /// Address of the UDP port; `None` where WebRTC is off.
+    pub address: Option<SocketAddr>,
+    /// Addresses of the port that answers tell before those of the machine.
+    pub hosts: Vec<IpAddr>,
+}
+
+impl Settings for WebRtcSettings {
+    const LIST: &'static [Setting<Self>] = LIST;
+
+    fn defaults(_: &Host<'_>) -> Self {
+        Self::default()
+    }
+}
+
+const LIST: &[Setting<WebRtcSettings>] = &[
+    Setting {
+        name: "webrtc",
+        form: Form::Address,
+        default: "off",
+        help: "Address of WebRTC, such as :8189: one UDP port for all viewers",
+        applied: At::Restart(|new, old| new.address = old.address),
+        apply: |webrtc, text| value::address(text).map(|v| webrtc.address = Some(v)),
+        show: |webrtc| webrtc.address.map(|address| address.to_string()),
+    },
+    Setting {
+        name: "webrtc-hosts",
+        form: Form::List,
+        default: "none",
+        help: "IP addresses by which viewers reach the WebRTC port, where a router translates addresses. Viewers are told the machine's own \
+               addresses too",
+        applied: At::Restart(|new, old| new.hosts.clone_from(&old.hosts)),
+        apply: |webrtc, text| hosts(text).map(|v| webrtc.hosts = v),
+        show: |webrtc| {
+            let hosts: Vec<String> = webrtc.hosts.iter().map(ToString::to_string).collect();
+            (!hosts.is_empty()).then(|| hosts.join(", "))
+        },
+    },
+];
+
+fn hosts(text: &str) -> Result<Vec<IpAddr>, BadValue> {
+    let host = |text: &str| {
+        text.trim()
+            .parse()
+            .map_err(|_| BadValue::new(format!("IP addresses, such as 203.0.113.7; found \"{}\"", text.trim())))
+    };
+    text.split(',').map(host).collect()
+}

@@ -1,0 +1,109 @@
+//! ICE of a server with public addresses (RFC 8445 2.5, "lite"): it answers checks, and sends none.
+
+use crate::sdp::Credentials;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use is::stun::StunMessage;
+use sha1::Sha1;
+use std::net::SocketAddr;
+
+/// Bytes of the longest answer: header, mapped IPv6 address, integrity and fingerprint.
+const ANSWER: usize = 128;
+
+/// A valid check of the peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The answer to its sender.
+    pub answer: Vec<u8>,
+    /// Whether the peer uses this pair of addresses from now on.
+    pub nominates: bool,
+}
+
+/// The name of the server's half in a check: the first part of its user name. `None` where a datagram is no check.
+#[must_use]
+pub fn name_of_check(datagram: &[u8]) -> Option<String> {
+    let message = StunMessage::parse(datagram).ok().filter(|message| message.is_binding_request())?;
+    message.split_username().map(|(local, _)| local.to_owned())
+}
+
+/// Answers a check from an address. `None` where it is no check of this peer, or the answer would be longer than the check: nobody
+/// can aim answers at others.
+#[must_use]
+pub fn check(datagram: &[u8], from: SocketAddr, local: &Credentials, remote: &Credentials) -> Option<Check> {
+    let message = StunMessage::parse(datagram).ok().filter(|message| message.is_binding_request())?;
+    if message.split_username()? != (local.ufrag.as_str(), remote.ufrag.as_str()) {
+        return None;
+    }
+    if !message.verify(local.password.as_bytes(), hmac_sha1) {
+        return None;
+    }
+    let mut answer = vec![0; ANSWER];
+    let reply = StunMessage::binding_reply(message.trans_id(), from);
+    let length = reply.to_bytes(Some(local.password.as_bytes()), &mut answer, hmac_sha1).ok()?;
+    answer.truncate(length);
+    (length <= datagram.len()).then(|| Check { answer, nominates: message.use_candidate() })
+}
+
+fn hmac_sha1(key: &[u8], parts: &[&[u8]]) -> [u8; 20] {
+    // A key of any length is valid (RFC 2104 3).
+    let Ok(mut mac) = Hmac::<Sha1>::new_from_slice(key) else { return [0; 20] };
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use is::stun::TransId;
+
+    fn credentials(name: &str) -> Credentials {
+        Credentials { ufrag: format!("{name}-ufrag"), password: format!("{name}-password-of-22-bytes") }
+    }
+
+    fn from() -> SocketAddr {
+        "[2001:db8::7]:4242".parse().unwrap()
+    }
+
+    /// A check by the library's own client.
+    fn request(user: &str, password: &str, nominates: bool) -> Vec<u8> {
+        let mut bytes = vec![0; 256];
+        let message = StunMessage::binding_request(user, TransId::new(), true, 7, 99, nominates);
+        let length = message.to_bytes(Some(password.as_bytes()), &mut bytes, hmac_sha1).unwrap();
+        bytes.truncate(length);
+        bytes
+    }
+
+    #[test]
+    fn checks_are_answered() {
+        let (local, remote) = (credentials("local"), credentials("remote"));
+        let user = format!("{}:{}", local.ufrag, remote.ufrag);
+        for nominates in [false, true] {
+            let bytes = request(&user, &local.password, nominates);
+            assert_eq!(name_of_check(&bytes).as_deref(), Some(&*local.ufrag));
+            let check = check(&bytes, from(), &local, &remote).unwrap();
+            assert_eq!(check.nominates, nominates);
+            let answer = StunMessage::parse(&check.answer).unwrap();
+            assert!(answer.is_successful_binding_response() && answer.verify(local.password.as_bytes(), hmac_sha1));
+            assert_eq!(answer.mapped_address(), Some(from()));
+            assert!(check.answer.len() <= bytes.len(), "{} of {}", check.answer.len(), bytes.len());
+        }
+    }
+
+    #[test]
+    fn strangers_get_no_answer() {
+        let (local, remote) = (credentials("local"), credentials("remote"));
+        let user = format!("{}:{}", local.ufrag, remote.ufrag);
+        for (user, password) in [(&*user, "wrong"), ("other:one", &*local.password), ("local-ufrag:", &*local.password)]
+        {
+            assert_eq!(check(&request(user, password, true), from(), &local, &remote), None, "{user}");
+        }
+        let good = request(&user, &local.password, true);
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            // The library does not check the CRC, which is behind the integrity.
+            let is_covered = at < good.len() - 8;
+            assert!(!is_covered || check(&bad, from(), &local, &remote).is_none(), "byte {at}");
+            assert_eq!(check(&good[..at], from(), &local, &remote), None, "{at} bytes");
+        }
+    }
+}
