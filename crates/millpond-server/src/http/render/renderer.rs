@@ -137,15 +137,16 @@ impl Renderer {
         Ok(Body::bytes(bytes))
     }
 
-    /// Makes a resource. Bypasses the caches.
-    ///
-    /// # Errors
-    /// As [`body`](Self::body).
-    pub(crate) async fn make(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Body, AnswerError> {
+    /// Makes a resource.
+    async fn make(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Body, AnswerError> {
         self.make_filtered(asset, resource, &TrackFilter::ALL).await
     }
 
-    async fn make_filtered(
+    /// Makes a resource whose manifests list the tracks that a filter keeps. Bypasses the caches.
+    ///
+    /// # Errors
+    /// As [`filtered`](Self::filtered).
+    pub(crate) async fn make_filtered(
         &self,
         asset: &Arc<Asset>,
         resource: &Resource,
