@@ -16,6 +16,7 @@ mod hostile;
 mod joined;
 mod joined_periods;
 mod library;
+mod links;
 mod lossless;
 mod made_anew;
 mod quicktime;
