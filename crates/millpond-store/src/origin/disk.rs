@@ -104,11 +104,11 @@ impl DiskOrigin {
             let entry = entry.map_err(|errno| self.error(folder, errno.into()))?;
             // No URL path has a name that is not UTF-8.
             let Ok(name) = entry.file_name().to_str() else {
-                odd.push(entry.file_name().to_string_lossy().into_owned());
+                odd.push(within(folder, &entry.file_name().to_string_lossy()));
                 continue;
             };
             if ObjectPath::parse(name).is_err() && !matches!(name, "." | "..") {
-                odd.push(name.to_owned());
+                odd.push(within(folder, name));
             } else if !name.starts_with('.') {
                 entries.extend(self.entry(&fd, folder, name, &mut above));
             }
@@ -197,6 +197,11 @@ impl DiskOrigin {
         let body = file_body(self.clone(), path.clone(), file, range.clone());
         Ok(Fetched { meta, range, body, sender: SentBy::Origin })
     }
+}
+
+/// Returns the path of a name in a folder, which may be no path of an object.
+fn within(folder: &ObjectPath, name: &str) -> String {
+    if folder.is_root() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
 /// Checks version and bounds, for origins that know the metadata before they read.
