@@ -62,6 +62,8 @@ fn advise(error: &mut Error, tip: impl Fn(&str) -> Option<String>) {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return };
     if let Some(tip) = tip(argument) {
         error.remove(ContextKind::SuggestedArg);
+        // It shows the argument that looks similar.
+        error.remove(ContextKind::Usage);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
 }
