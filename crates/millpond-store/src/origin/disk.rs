@@ -394,6 +394,8 @@ mod tests {
         let entries = DiskOrigin::new(dir.path()).unwrap().list(&ObjectPath::root()).await.unwrap().entries;
         let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["c.mp4"]);
+        // The log names them with their folder.
+        assert_eq!([path("tv/one"), ObjectPath::root()].map(|folder| within(&folder, "a\\b")), ["tv/one/a\\b", "a\\b"]);
     }
 
     #[tokio::test]

@@ -119,7 +119,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let RequestTarget { path, query } = RequestTarget::of(url)?;
     let query = Some(("query", query)).filter(|(_, query)| !query.is_empty());
     let parameters: Vec<_> = [("url", &*path)].into_iter().chain(query).collect();
-    let text = Admin::of(matches).send(Method::GET, "explain", (&parameters, None))?;
+    let text = Admin::of(matches).send(Method::GET, "explain", (&parameters[..], None))?;
     if matches.get_flag("json") {
         return out::json(&text);
     }

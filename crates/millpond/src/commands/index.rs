@@ -116,7 +116,7 @@ fn index_names(names: &[&str]) -> Vec<String> {
         *wanted.entry(name).or_default() += 1;
     }
     let is_alone = |stem: &str| wanted.get(stem) == Some(&1);
-    let kept = names.iter().map(|name| if is_alone(stem(name)) { stem(name) } else { name });
+    let kept = names.iter().map(|name| if is_alone(stem(name)) { stem(name) } else { *name });
     kept.map(|name| format!("{name}.dref.mp4")).collect()
 }
 

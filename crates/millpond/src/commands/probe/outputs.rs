@@ -70,7 +70,7 @@ fn manifest(presentation: &Presentation, made: Result<String, PackageError>, fat
 fn rtsp(asset: &Asset) -> Value {
     let (objects, presentation) = (asset.objects.clone(), asset.presentation.clone());
     let media = StoredMedia::new(asset.path.clone(), asset.id, objects, presentation);
-    let feed: &dyn Feed = &media;
+    let feed: &(dyn Feed + 'static) = &media;
     let described: Vec<usize> = feed.chosen(None, None).iter().map(|(place, _)| *place).collect();
     output(&asset.presentation, |place| match media.format(place).map(|format| format.unsent()) {
         None => Fate::Absent("is not sent by RTSP, which has no subtitles"),
