@@ -2,12 +2,15 @@
 
 use crate::{
     error::LibraryError,
-    folder::grouping::{MOST_MEMBERS, Member, Recipe, SidecarFile},
+    folder::grouping::{MOST_MEMBERS, Member, Recipe, SidecarFile, too_many},
     names, uri,
 };
 use millpond_package::hls_playlist::{Rendition, RenditionKind, StoredMultivariant, StoredVariant};
 use millpond_store::ObjectPath;
-use std::{cmp::Reverse, collections::HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+};
 
 /// Returns the recipe of the playlist at `path`, in a place whose storage has an `address`.
 ///
@@ -51,13 +54,21 @@ impl Reading<'_> {
             member.name = member.name.take().or(name);
             member.language = member.language.take().or(language);
         }
+        let mut others = HashSet::new();
         for rendition in self.sounds(&used) {
             let Some(uri) = &rendition.uri else { continue };
+            let file = self.file(uri, rendition.line)?;
+            if recipe.members.len() >= MOST_MEMBERS && !known.contains_key(&file) {
+                others.insert(file);
+                continue;
+            }
             let member = self.member(&mut recipe, &mut known, uri, rendition.line)?;
             member.audio = true;
             member.name = Some(rendition.name.clone()).filter(|name| !name.is_empty());
             member.language.clone_from(&rendition.language);
         }
+        let found = recipe.members.len() + others.len();
+        recipe.left_out = too_many(self.path.as_str(), "playlists of pictures and sound", found, MOST_MEMBERS);
         self.subtitles(&mut recipe)?;
         Ok(recipe)
     }
@@ -126,6 +137,7 @@ impl Reading<'_> {
     }
 
     fn subtitles(&self, recipe: &mut Recipe) -> Result<(), String> {
+        let mut known = HashSet::new();
         for rendition in self.found.renditions.iter().filter(|rendition| rendition.kind == RenditionKind::Subtitles) {
             let line = rendition.line;
             let Some(uri) = &rendition.uri else {
@@ -134,11 +146,8 @@ impl Reading<'_> {
                 ));
             };
             let path = self.file(uri, line)?;
-            if recipe.sidecars.iter().any(|known| known.path == path) {
+            if !known.insert(path.clone()) || known.len() > MOST_MEMBERS {
                 continue;
-            }
-            if recipe.sidecars.len() >= MOST_MEMBERS {
-                return Err(format!("line {line}: found more than {MOST_MEMBERS} subtitles, expected at most that"));
             }
             recipe.sidecars.push(SidecarFile {
                 path,
@@ -147,6 +156,8 @@ impl Reading<'_> {
                 forced: rendition.is_forced,
             });
         }
+        let warnings = too_many(self.path.as_str(), "subtitles", known.len(), MOST_MEMBERS);
+        recipe.left_out.extend(warnings);
         Ok(())
     }
 }
@@ -233,5 +244,21 @@ mod tests {
         assert!(error.contains("line 3: \"../../../v.m3u8\": found a path above the top of the place"), "{error}");
         let many: String = (0..=MOST_MEMBERS).map(|n| format!("#EXT-X-STREAM-INF:BANDWIDTH=1\n{n}.m3u8\n")).collect();
         assert!(recipe(&many).unwrap_err().contains("found more than 256 playlists"));
+    }
+
+    #[test]
+    fn a_title_plays_without_the_last_of_too_many_renditions() {
+        let variant = "#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO=\"a\"\nv.m3u8";
+        let media = |kind: &str, n: usize| {
+            format!("#EXT-X-MEDIA:TYPE={kind},GROUP-ID=\"a\",NAME=\"{n}\",URI=\"{kind}{n}.m3u8\"\n")
+        };
+        let both: String = (0..300).map(|n| media("AUDIO", n) + &media("SUBTITLES", n)).collect();
+        let found = recipe(&format!("{both}{variant}")).unwrap();
+        assert_eq!((found.members.len(), found.sidecars.len()), (MOST_MEMBERS, MOST_MEMBERS));
+        let told = [
+            "films/show/main.m3u8: found 301 playlists of pictures and sound, expected at most 256: 45 are left out",
+            "films/show/main.m3u8: found 300 subtitles, expected at most 256: 44 are left out",
+        ];
+        assert_eq!(found.left_out, told);
     }
 }

@@ -326,6 +326,21 @@ fn a_file_of_another_length_is_no_rendition() {
 }
 
 #[test]
+fn a_film_plays_with_some_of_too_many_subtitles() {
+    let root = folder(&[("film.mp4", "180p.mp4")]);
+    for number in 0..300 {
+        let text = "1\n00:00:01,000 --> 00:00:02,000\nwords\n";
+        std::fs::write(root.path().join(format!("film.en.{number}.srt")), text).unwrap();
+    }
+    let server = Server::start(&[root.path().to_str().unwrap()]);
+    let playlist = server.get("film.mp4/index.m3u8");
+    assert!(playlist.status == 200 && playlist.text().contains("TYPE=SUBTITLES"), "{}", playlist.text());
+    let warnings = json(&server.get(".millpond/asset?path=film.mp4"))["warnings"].to_string();
+    assert!(warnings.contains("found 300 subtitle files, expected at most 256: 44 are left out"), "{warnings}");
+    assert!(server.log_text().contains("44 are left out"), "{}", server.log_text());
+}
+
+#[test]
 fn a_motion_photo_plays_its_film() {
     if !support::have("ffmpeg") {
         return;
