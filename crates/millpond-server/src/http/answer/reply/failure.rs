@@ -42,7 +42,8 @@ pub(in crate::http::answer) fn failure(id: RequestId, path: &str, error: &Answer
         || error.for_viewers(),
         |meant| format!("{}. An address with {meant} at its end may be meant", error.for_viewers()),
     );
-    let document = Problem::new(status).detail(detail).asset(path.trim_start_matches('/'));
+    let document =
+        Problem::new(status).detail(detail).asset(path.trim_start_matches('/')).unplayable(error.unplayable());
     let mut reply = problem(id, document);
     if let Some(seconds) = error.retry_after(Instant::now()) {
         reply.headers.insert(header::RETRY_AFTER, seconds.into());
