@@ -161,6 +161,6 @@ async fn page_or_failure(context: &Context<'_>, info: &mut ReplyInfo, error: &An
             info.kind = Kind::Page;
             page
         }
-        None => failure(info.id, context.target.path(), error),
+        None => failure(info.id, context.target.subject().unwrap_or(context.target.path()), error),
     }
 }

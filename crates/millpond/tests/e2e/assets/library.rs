@@ -440,6 +440,7 @@ fn codecs_that_are_not_read_are_described() {
     let expected = (Value::from("codec"), serde_json::json!(["MPEG-2 video (V_MPEG2)"]));
     assert_eq!((brief["code"].clone(), brief["media"].clone()), expected, "{brief}");
     assert!(brief["command"].as_str().unwrap().starts_with("ffmpeg -i old.mkv "), "{brief}");
+    assert_eq!(brief["asset"], "old.mkv", "{brief}");
 }
 
 fn what_probe_accepts_is_served(kind: Kind) {

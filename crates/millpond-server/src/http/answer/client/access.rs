@@ -90,7 +90,8 @@ pub(in crate::http::answer) fn turned_away(context: &Context<'_>, id: RequestId,
         AccessRefusal::Guesses(_) => StatusCode::TOO_MANY_REQUESTS,
         AccessRefusal::NoKeys | AccessRefusal::NoAnswer => StatusCode::SERVICE_UNAVAILABLE,
     };
-    let (path, client, rule) = (context.target.path(), context.client(), refused.rule());
+    let path = context.target.subject().unwrap_or(context.target.path());
+    let (client, rule) = (context.client(), refused.rule());
     // A challenge is no refusal yet.
     if status == StatusCode::FORBIDDEN {
         tracing::info!(%id, path, %client, rule, why = %refused, "request not admitted");
