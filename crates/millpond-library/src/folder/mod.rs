@@ -6,7 +6,12 @@ pub(crate) mod listed;
 pub(crate) mod renditions;
 mod titles;
 
-use crate::{folder::grouping::MOST_MEMBERS, names, options::Titles, url_list::UrlList};
+use crate::{
+    folder::grouping::{MOST_MEMBERS, is_one_title},
+    names,
+    options::Titles,
+    url_list::UrlList,
+};
 use millpond_media::Foreign;
 use millpond_store::Entry;
 use std::collections::{HashMap, HashSet};
@@ -71,7 +76,7 @@ impl FolderContent {
         }
         let own = content.manifests.iter().any(|name| OWN_MANIFESTS.contains(&name.as_str()));
         let groups = groups(&media, grouped);
-        content.is_asset = own || (groups.len() == 1 && media.len() <= MOST_MEMBERS);
+        content.is_asset = own || (groups.len() == 1 && is_one_title(&media));
         let whole = content.is_asset && !own;
         content.titles = groups
             .into_iter()
