@@ -1,7 +1,7 @@
 //! Content whose samples are rewritten on the way, such as TS.
 
 use super::{BodyError, Chunk, Inputs, buffers, sample_reader::SampleReader};
-use millpond_package::plan::{ObjectRange, Rewrite};
+use millpond_package::plan::{Damage, ObjectRange, Rewrite};
 use millpond_store::{Object, OriginError, ReadCounts, Store};
 use std::sync::Arc;
 
@@ -77,6 +77,7 @@ impl Rewriting {
             let Some(read) = self.rewrite.next_read() else {
                 self.rewrite.finish(&mut out)?;
                 self.check()?;
+                self.rewrite.damage().into_iter().for_each(|damage| self.log(damage));
                 self.is_done = true;
                 break;
             };
@@ -98,6 +99,12 @@ impl Rewriting {
     pub(super) fn check(&self) -> Result<(), OriginError> {
         let read = self.readers.iter().zip(&self.objects).filter(|(reader, _)| reader.is_some());
         read.into_iter().try_for_each(|(_, object)| object.check())
+    }
+
+    /// Logs that parts of samples are not in the body.
+    fn log(&self, Damage { object, first, samples }: &Damage) {
+        let path = self.objects.get(usize::from(object.0)).map_or("", |object| object.path().as_str());
+        tracing::warn!(object = path, samples, error = %first, "damaged parts of samples were left out");
     }
 
     /// Opens the reader of an object, over all samples that will be read of it.
