@@ -77,7 +77,6 @@ impl Rewriting {
             let Some(read) = self.rewrite.next_read() else {
                 self.rewrite.finish(&mut out)?;
                 self.check()?;
-                self.rewrite.damage().into_iter().for_each(|damage| self.log(damage));
                 self.is_done = true;
                 break;
             };
@@ -126,6 +125,7 @@ impl Rewriting {
 
 impl Drop for Rewriting {
     fn drop(&mut self) {
+        self.rewrite.damage().into_iter().for_each(|damage| self.log(damage));
         buffers::give(std::mem::take(&mut self.out));
     }
 }
