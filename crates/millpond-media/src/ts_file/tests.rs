@@ -187,6 +187,31 @@ fn counters_begin_anew_where_files_are_joined() {
 }
 
 #[test]
+fn missing_packets_and_bytes_between_packets_are_named() {
+    let whole = usual().mux.bytes;
+    let packets: Vec<&[u8]> = whole.chunks(188).collect();
+    let is_picture = |place: &usize| u16::from_be_bytes([packets[*place][1] & 0x1f, packets[*place][2]]) == PICTURES;
+    let pictures: Vec<usize> = (0..packets.len()).filter(is_picture).collect();
+    let (garbage, missing, next) = (pictures[5], pictures[pictures.len() - 3], pictures[pictures.len() - 2]);
+    let mut object = Vec::new();
+    for (place, packet) in packets.iter().enumerate() {
+        if place == garbage {
+            object.extend([0x11; 100]);
+        }
+        if place != missing {
+            object.extend_from_slice(packet);
+        }
+    }
+    let skipped = scanned(&object).unwrap().movie.skipped;
+    let found: Vec<_> = skipped.iter().map(|skipped| (skipped.id, &skipped.reason[..])).collect();
+    let [passed, lost] = [
+        format!("the transport stream: 100 bytes that are no packets were passed in 1 place: byte {}", garbage * 188),
+        format!("PID 0x0100: packets are missing in 1 place: byte {}", (next - 1) * 188 + 100),
+    ];
+    assert_eq!(found, [(0, &passed[..]), (u32::from(PICTURES), &lost[..])]);
+}
+
+#[test]
 fn frames_are_samples_of_the_extracted_object() {
     let object = usual().mux.bytes;
     let found = scanned(&object).unwrap();
