@@ -412,6 +412,22 @@ fn the_first_programme_with_pictures_is_read_and_others_are_named() {
     assert_eq!((codec(0x101), codec(0x1002)), (None, None), "their codecs can be read");
 }
 
+#[test]
+fn a_form_of_a_codec_that_is_not_read_is_named() {
+    let mut file = File::new();
+    file.pictures(SPS, 90_000);
+    let unnumbered = |fill: u8| {
+        let mut frame = adts(fill, 40);
+        frame[3] &= 0x3f;
+        frame
+    };
+    file.mux.unit(SOUND, Some(90_000), &(0..10).flat_map(unnumbered).collect::<Vec<u8>>());
+    let skipped = scanned(&file.mux.bytes).unwrap().movie.skipped;
+    let name = "AAC in ADTS (ADTS without a channel configuration)".to_owned();
+    let codecs: Vec<_> = skipped.iter().map(|skipped| (skipped.id, skipped.codec.clone())).collect();
+    assert_eq!(codecs, [(u32::from(SOUND), Some(UnreadCodec { medium: Medium::Audio, name }))]);
+}
+
 /// An element of LATM with LOAS sync. With `config`, it has `StreamMuxConfig` of AAC-LC, 48 kHz, stereo: the six bytes that ffmpeg
 /// writes, of which 44 bits count.
 fn latm(config: Option<[u8; 6]>, frames: &[&[u8]]) -> Vec<u8> {
