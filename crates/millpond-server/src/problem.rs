@@ -137,7 +137,8 @@ pub(crate) fn status(error: &LibraryError) -> StatusCode {
         | LibraryError::TooMany { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         LibraryError::BeingCopied { .. } => StatusCode::SERVICE_UNAVAILABLE,
         LibraryError::Index(IndexError::Refused { error, .. }) | LibraryError::Refused { error, .. } => match error {
-            PoolError::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+            // The server is at fault. Another attempt fails too, so no status that asks for one.
+            PoolError::Failed | PoolError::TooLarge { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         },
         LibraryError::NoAsset(_) | LibraryError::NoResource { .. } => StatusCode::NOT_FOUND,
@@ -148,6 +149,7 @@ pub(crate) fn status(error: &LibraryError) -> StatusCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::library::work::MemoryShare;
 
     #[test]
     fn faults_of_media_requests_and_server_have_their_status() {
@@ -161,6 +163,8 @@ mod tests {
             (LibraryError::BeingCopied { path: folder(), len: 1 }, 503),
             (refused(PoolError::Stopping), 503),
             (refused(PoolError::Failed), 500),
+            (refused(PoolError::NoRoom { wanted: 9, seconds: 5, budget: 8 }), 503),
+            (refused(PoolError::TooLarge { wanted: 9, most: 4, share: MemoryShare::Half, budget: 8 }), 500),
         ] {
             assert_eq!(status(&error).as_u16(), expected, "{error}");
         }
