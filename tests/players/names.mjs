@@ -128,6 +128,16 @@ step('missing sound has words', () => {
   assert.equal(page(`missingSound(${JSON.stringify({ tracks })}, 'hls')`), '');
 });
 
+step('what does not play has words', () => {
+  const page = scope(['unplayable.js', 'trouble.js'], { view: { path: 'films/old.mkv' } });
+  assert.equal(page("notPlayed(['an MPEG program stream'])"), "can't be played: MPEG program stream");
+  assert.equal(page('notPlayed([])'), "can't be played");
+  const words = (code, media, command) => page(`plainWords('words of the server', ${JSON.stringify({ code, media, command })})`);
+  assert.equal(words('codec', ['MPEG-2 video', 'DTS'], 'ffmpeg …'), 'old.mkv has MPEG-2 video, DTS, which is not played here. This makes a file that plays:\nffmpeg …');
+  assert.equal(words('format', ['MXF']), 'old.mkv is MXF, which is not played here.');
+  assert.equal(words(undefined, []), 'words of the server');
+});
+
 // A storage, as browsers have it.
 function storage(text = null) {
   const all = new Map(text === null ? [] : [['millpond http://h/', text]]);

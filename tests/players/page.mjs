@@ -640,6 +640,13 @@ await step('what does not play says so', async page => {
   await side('films/odd/broken.mp4').filter({ hasText: "can't be played" }).waitFor();
   is('the tooltip', /text file/.test(await row(page, 'films/odd/broken.mp4').getAttribute('title')), true);
   is('the size of a manifest', await side('films/odd/episode.smil').textContent(), '');
+  const cards = await page.evaluate(() => {
+    const li = document.createElement('li');
+    li.innerHTML = '<button data-path="films/old.mkv"><span></span><span class="side"></span></button>';
+    tellUnplayable(li, refusedBrief({ status: 422, message: 'why', media: ['MPEG-2 video'] }));
+    return [li.dataset.unplayable, li.querySelector('.side').textContent];
+  });
+  is('a codec', cards.join(), "can't be played: MPEG-2 video,can't be played: MPEG-2 video");
   is('axe', JSON.stringify(await findings(page)), '[]');
   await shot(page, 'odd');
   await row(page, 'films/odd/old.wmv').click();

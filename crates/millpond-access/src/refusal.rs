@@ -46,6 +46,47 @@ impl AccessRefusal {
             Self::NoAnswer => no_answer,
         }
     }
+
+    /// Name of the rule that refuses, for the log: a setting, or a claim of the token.
+    pub fn rule(&self) -> &'static str {
+        match self {
+            Self::Network => "access-networks",
+            Self::Dots => "no dots in paths",
+            Self::Token(TokenError::Path) => "paths of the token",
+            Self::Token(TokenError::Address) => "net of the token",
+            Self::Token(TokenError::Revoked) => "access-revoked",
+            Self::Token(TokenError::Foreign) => "access-issuer or access-audience",
+            Self::Token(_) | Self::NoKeys => "access-tokens",
+            Self::Credentials(_) | Self::Malformed(_) | Self::Guesses(_) => "access-users or access-tokens",
+            Self::Denied | Self::NoAnswer => "auth-url",
+        }
+    }
+
+    /// Describes the refusal with its cure. It names no network, path or key of the rules.
+    pub fn for_viewers(&self) -> String {
+        match self.cure() {
+            Some(cure) => format!("{self}. {cure}"),
+            None => self.to_string(),
+        }
+    }
+
+    /// The act by which a viewer or the operator mends it; `None` where the challenge or `Retry-After` tells it.
+    fn cure(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Network => "The operator of this server can add the network to access-networks",
+            Self::Dots => "Write the address without the components . and ..",
+            Self::Token(TokenError::Path) => "Ask for a link to this title",
+            Self::Token(TokenError::Address) => {
+                "Open the link in the network that it was made for, or ask for one for this network"
+            }
+            Self::Token(TokenError::Early) => "Open the link later, or ask for another one",
+            Self::Token(_) => "Ask for a new link",
+            Self::Denied => "Ask the operator of this server for access: the server at auth-url decides",
+            Self::Credentials(_) | Self::Malformed(_) | Self::Guesses(_) | Self::NoKeys | Self::NoAnswer => {
+                return None;
+            }
+        })
+    }
 }
 
 impl std::fmt::Display for AccessRefusal {
@@ -61,5 +102,28 @@ impl std::fmt::Display for AccessRefusal {
             Self::Denied => f.write_str("auth-url does not admit this client"),
             Self::NoAnswer => f.write_str("auth-url does not answer"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_a_rule_tell_its_name_and_what_mends_it() {
+        for (refusal, rule, cure) in [
+            (AccessRefusal::Network, "access-networks", "can add the network to access-networks"),
+            (AccessRefusal::Dots, "no dots in paths", "without the components"),
+            (AccessRefusal::Token(TokenError::Path), "paths of the token", "Ask for a link to this title"),
+            (AccessRefusal::Token(TokenError::Address), "net of the token", "for this network"),
+            (AccessRefusal::Token(TokenError::Revoked), "access-revoked", "Ask for a new link"),
+            (AccessRefusal::Denied, "auth-url", "Ask the operator"),
+        ] {
+            assert_eq!(refusal.rule(), rule);
+            let told = refusal.for_viewers();
+            assert!(told.starts_with(&refusal.to_string()) && told.contains(cure), "{told}");
+        }
+        let asks = AccessRefusal::Credentials(Vec::new());
+        assert_eq!(asks.for_viewers(), asks.to_string(), "the challenge tells what is needed");
     }
 }

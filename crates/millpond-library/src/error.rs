@@ -21,7 +21,7 @@ pub enum IndexError {
         error: MediaError,
     },
     /// Its bytes are media in a format that is not read.
-    #[error("{object}: {}", Self::explained(object.rsplit('/').next().unwrap_or(object), *format))]
+    #[error("{object}: {}", Self::explained(name_of(object), *format))]
     Foreign {
         /// Path of the object in its place.
         object: String,
@@ -51,18 +51,70 @@ impl IndexError {
     #[must_use]
     pub fn cure(object: &str, error: &MediaError) -> String {
         let MediaError::NoPlayableTrack { found, cut_short: false, .. } = error else { return String::new() };
-        let is_curable = |reason: &String| reason.ends_with("is not supported") && !reason.contains("encrypted");
-        let name = object.rsplit('/').next().unwrap_or(object);
-        if !found.iter().any(is_curable) {
+        if !found.iter().any(|reason| is_curable(reason)) {
             return String::new();
         }
-        format!("; to make a file that plays: {}", foreign::encoding_command(name))
+        format!("; to make a file that plays: {}", foreign::encoding_command(name_of(object)))
+    }
+
+    /// Returns why no attempt to play the object can succeed, for programs. `None` for other errors.
+    #[must_use]
+    pub fn unplayable(&self) -> Option<Unplayable> {
+        match self {
+            Self::Foreign { object, format } => Some(Unplayable {
+                code: "format",
+                media: vec![format.name().to_owned()],
+                command: format.command(name_of(object)),
+            }),
+            Self::Media { error: MediaError::NoPlayableTrack { found, cut_short: false, .. }, object } => {
+                let mut media: Vec<String> = Vec::new();
+                for codec in found.iter().filter_map(|reason| codec_of(reason)) {
+                    if !media.iter().any(|known| known == codec) {
+                        media.push(codec.to_owned());
+                    }
+                }
+                let is_curable = found.iter().any(|reason| is_curable(reason));
+                let command = is_curable.then(|| foreign::encoding_command(name_of(object)));
+                Some(Unplayable { code: "codec", media, command }).filter(|found| !found.media.is_empty())
+            }
+            Self::Origin(_) | Self::Media { .. } | Self::Refused { .. } => None,
+        }
     }
 
     /// Whether further bytes could cure it, given that the object has `object_len` bytes now.
     pub(crate) fn is_cut_short(&self, object_len: u64) -> bool {
         matches!(self, Self::Media { error, .. } if error.is_cut_short(object_len))
     }
+}
+
+/// Why a title can't be played at all, for programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unplayable {
+    /// `format`, if the file has a format that is not read; `codec`, if no codec of its tracks is played.
+    pub code: &'static str,
+    /// Names of the format or of the codecs.
+    pub media: Vec<String>,
+    /// Command that makes a file that plays.
+    pub command: Option<String>,
+}
+
+/// End of the reason of a track that is not played, behind the name of its codec.
+const UNSUPPORTED: &str = " is not supported";
+
+/// Returns the file name of a path.
+fn name_of(object: &str) -> &str {
+    object.rsplit('/').next().unwrap_or(object)
+}
+
+/// Whether ffmpeg makes a track that plays of one that is left out for a reason.
+fn is_curable(reason: &str) -> bool {
+    reason.ends_with(UNSUPPORTED) && !reason.contains("encrypted")
+}
+
+/// Returns the codec that a reason names: what stands between the offset in the file and the end.
+fn codec_of(reason: &str) -> Option<&str> {
+    let named = reason.strip_suffix(UNSUPPORTED)?;
+    Some(named.rsplit_once(": ").map_or(named, |(_, codec)| codec))
 }
 
 /// Why an asset can't be opened, or has no such resource.
@@ -170,6 +222,13 @@ impl LibraryError {
         }
     }
 
+    /// Returns why no attempt to play the title can succeed, for programs. `None` for other errors.
+    #[must_use]
+    pub fn unplayable(&self) -> Option<Unplayable> {
+        let Self::Index(error) = self else { return None };
+        error.unplayable()
+    }
+
     /// Whether there is nothing at the path.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Index(IndexError::Origin(error)) if error.is_not_found())
@@ -195,5 +254,30 @@ impl LibraryError {
     #[must_use]
     pub fn is_changed(&self) -> bool {
         matches!(self, Self::Index(IndexError::Origin(error)) if error.is_changed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_read_what_keeps_a_title_from_playing() {
+        let object = || "films/old film.mkv".to_owned();
+        let told = IndexError::Foreign { object: object(), format: Foreign::MpegPs }.unplayable().unwrap();
+        assert_eq!((told.code, &told.media[..]), ("format", &["an MPEG program stream".to_owned()][..]));
+        assert!(told.command.unwrap().starts_with("ffmpeg -i 'old film.mkv' "));
+        let reason = |codec: &str| format!("Tracks/TrackEntry at byte 313: {codec} is not supported");
+        let found = vec![reason("MPEG-2 video (V_MPEG2)"), reason("MPEG-2 video (V_MPEG2)"), "no samples".to_owned()];
+        let media = |found, cut_short| {
+            let error = MediaError::NoPlayableTrack { path: "Tracks".to_owned(), offset: 0, found, cut_short };
+            LibraryError::Index(IndexError::Media { object: object(), error }).unplayable()
+        };
+        let told = media(found.clone(), false).unwrap();
+        assert_eq!((told.code, &told.media[..]), ("codec", &["MPEG-2 video (V_MPEG2)".to_owned()][..]));
+        assert!(told.command.unwrap().ends_with(" 'old film.mp4'"));
+        assert_eq!(media(found, true), None, "the rest of the file may cure it");
+        assert_eq!(media(vec!["no samples".to_owned()], false), None);
+        assert_eq!(LibraryError::NoAsset(object()).unplayable(), None);
     }
 }

@@ -66,7 +66,7 @@ pub use catalogue::{
 };
 pub use counters::LibraryStats;
 pub use durations::{DURATION_BOUNDS, DurationCounts};
-pub use error::{IndexError, LibraryError};
+pub use error::{IndexError, LibraryError, Unplayable};
 pub use folder::{
     FolderContent, LeftOut, Title,
     listed::{ListedArtwork, ListedFolder, ListedRow, RowKind},

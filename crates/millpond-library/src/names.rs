@@ -75,6 +75,16 @@ pub(crate) fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
+/// The stem of the media file that an index file stands for: `film` of `film.dref.mp4` and `film.mkv.dref.mp4`. Other names
+/// lose their extension.
+pub(crate) fn title_stem(name: &str) -> &str {
+    match name.strip_suffix(".dref.mp4") {
+        Some(of) if is_media(of) => stem(of),
+        Some(of) => of,
+        None => stem(name),
+    }
+}
+
 /// Properties of a subtitle file, read from its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SubtitleName {

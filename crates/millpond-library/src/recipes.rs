@@ -77,11 +77,11 @@ impl Library {
     async fn file(&self, place: &str, path: &ObjectPath, building: &mut Building) -> Result<Recipe, LibraryError> {
         // Local folders only: listing a large bucket would delay the first picture.
         if self.store.open_head(place, path, HEAD).await?.file().is_none() {
-            return grouping::single(path, &[]);
+            return Ok(grouping::single(path, &[]));
         }
         let folder = path.parent();
         let beside: Vec<Entry> = self.store.list(place, &folder).await.unwrap_or_default();
-        let (recipe, beside) = self.grouped(path, beside, grouping::single).await?;
+        let (recipe, beside) = self.grouped(path, beside, |path, beside| Ok(grouping::single(path, beside))).await?;
         if !recipe.sidecars.is_empty() {
             building.listed = Some((folder, beside));
         }

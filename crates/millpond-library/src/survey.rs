@@ -18,7 +18,7 @@ use tokio::time::timeout;
 const MOST_COUNTED: usize = 10_000;
 /// Most folders of a place that wait to be listed.
 const MOST_WAITING: usize = 10_000;
-/// Most folders above a folder that is listed. A link that leads to a folder above it is followed that often.
+/// Most folders above a folder that is listed.
 const DEPTH: usize = 8;
 /// Longest search for assets to name in a place, its first folder not counted: the start waits for it.
 const LONGEST: Duration = Duration::from_millis(500);

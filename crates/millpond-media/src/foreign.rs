@@ -109,6 +109,12 @@ pub fn encoding_command(file: &str) -> String {
     command(file, ENCODED)
 }
 
+/// Returns the command that writes the pictures and the sound of the file `file` into MP4, as they are.
+#[must_use]
+pub fn copying_command(file: &str) -> String {
+    command(file, "-map '0:V?' -map '0:a?' -c copy")
+}
+
 fn command(file: &str, codecs: &str) -> String {
     let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
     // The command must not overwrite its input, which may have an MP4 name in spite of its content.

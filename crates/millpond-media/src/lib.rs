@@ -21,6 +21,7 @@ pub mod flv;
 mod flv_file;
 pub mod foreign;
 mod index;
+mod lost;
 mod matroska;
 pub mod movie;
 mod mp4;

@@ -14,7 +14,7 @@ const ROWS: Rows = &[
     &["protection"],
     &["budget"],
     &["boxes"],
-    &["error", "window"],
+    &["error", "lost", "window"],
     &["bits", "extensions", "foreign", "units", "unread", "work"],
 ];
 

@@ -89,7 +89,8 @@ pub fn parse(text: &str) -> Result<ServerManifest, PackageError> {
     }
     while parser.step()? {}
     if parser.entries.is_empty() {
-        return Err(parser.error("no entry".into(), "at least one video, audio, textstream or ref"));
+        let expected = "at least one video, audio, textstream or ref in <body>, such as <video src=\"film.mp4\"/>";
+        return Err(parser.error("no entry".into(), expected));
     }
     Ok(ServerManifest { entries: parser.entries, is_sequence: parser.order != Order::Together })
 }
@@ -450,6 +451,8 @@ mod tests {
         assert!(refused(&" ".repeat(MOST_BYTES + 1)).contains("bytes"));
         assert!(refused("<html><video src=\"a\"/></html>").contains("<html>"));
         assert!(refused("<smil></smil>").contains("no entry"));
+        let example = refused("<smil><body/></smil>").rsplit_once("such as ").unwrap().1.to_owned();
+        assert_eq!(parse(&format!("<smil><body>{example}</body></smil>")).unwrap().entries.len(), 1, "{example}");
         assert!(refused("").contains("no entry"));
         assert!(refused("<smil><body>").contains("<body>"));
     }

@@ -22,7 +22,7 @@ async function select(path, engine) {
     if (view.path === path) {
       state.asset = null;
       await unload();
-      problem(error.message);
+      problem(error.message, error);
     }
     return undefined;
   }
@@ -130,7 +130,7 @@ async function play(engine) {
   try {
     const url = urlFor(engine);
     const missing = hasPictures ? undecodable(tracks, 'video', 'pictures are') : sound;
-    if (missing) throw new Error(missing);
+    if (missing) throw Object.assign(new Error(missing), { code: UNDECODABLE });
     // Pictures may play without their sound: that depends on the player.
     if (SCRIPTS[engine]) {
       $('startup').textContent = 'the player is loading';
@@ -140,8 +140,9 @@ async function play(engine) {
     if (state.engine !== engine || state.asset !== asset) return undefined;
     return await load(url, engine);
   } catch (error) {
-    const whole = sound && hasPictures && error.message !== sound ? new Error(`${error.message} ${sound}`) : error;
-    problem(whole.message);
+    const { code } = error;
+    const whole = sound && hasPictures && error.message !== sound ? Object.assign(new Error(`${error.message} ${sound}`), { code }) : error;
+    problem(whole.message, { code });
     throw whole;
   }
 }
@@ -157,7 +158,12 @@ async function load(url, engine) {
       video.addEventListener('playing', () => done(), { once: true });
     }
   });
-  const failed = new Promise((_, fail) => { state.fail = text => { problem(text); fail(new Error(text)); }; });
+  const failed = new Promise((_, fail) => {
+    state.fail = (text, fault = {}) => {
+      problem(text, fault);
+      fail(Object.assign(new Error(text), { code: fault.code }));
+    };
+  });
   failed.catch(() => {});
   if (state.isChosen) prepare();
   state.player = await engines[engine](url);

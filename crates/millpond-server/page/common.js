@@ -22,11 +22,12 @@ const [username, password] = (({ username: user, password: word }) => [user, wor
   try { return decodeURIComponent(text); } catch { return text; }
 }))(new URL(document.baseURI));
 
-// A failure with the words of the server.
+// A failure with the words of the server. A title that can't be played at all has a code, the names of its format or codecs, and a command.
 function failure(body, status) {
-  let detail;
-  try { ({ detail } = JSON.parse(body)); } catch { /* a proxy's own page */ }
-  return Object.assign(new Error(detail || `The server answered ${status}.`), { status });
+  let told = {};
+  try { told = JSON.parse(body) || {}; } catch { /* a proxy's own page */ }
+  const { detail, code, media = [], command } = told;
+  return Object.assign(new Error(detail || `The server answered ${status}.`), { status, code, media, command });
 }
 
 // Resolves with an answer of the server. fetch() takes no password; once one request had it, browsers send it with all others.

@@ -52,8 +52,8 @@ function bodyOf(request) {
 const size = r => `${r.height || '?'}p, ${Math.round((r.bitrate || r.bandwidth || r.bitsPerSecond || 0) / 1000)} kbit/s`;
 
 async function longResponse(url) {
-  const player = new LongResponse(video, url, words => {
-    if (words) state.fail(words);
+  const player = new LongResponse(video, url, (words, fault) => {
+    if (words) state.fail(words, fault);
     else noProblem();
   });
   return {

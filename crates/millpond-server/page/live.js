@@ -46,7 +46,7 @@ class LongResponse {
   constructor(element, url, tell) {
     Object.assign(this, { element, url, ends: new AbortController(), source: new MediaSource(), buffer: null });
     Object.assign(this, { near: NEAR, behind: NEAR, began: Infinity, jumped: null, calm: Infinity });
-    this.tell = words => this.ends.signal.aborted || tell(words);
+    this.tell = (words, fault) => this.ends.signal.aborted || tell(words, fault);
     this.object = URL.createObjectURL(this.source);
     element.src = this.object;
     this.steering = setInterval(() => this.steer(), TICK);
@@ -64,7 +64,7 @@ class LongResponse {
         else this.tell('The stream has ended. Asking for it again …');
       } catch (error) {
         if (this.ends.signal.aborted) return;
-        this.tell(error.message);
+        this.tell(error.message, error);
         if (error.isFinal) return;
       }
       await wait(pause);
@@ -100,7 +100,7 @@ class LongResponse {
   // Makes the buffer ready for a response. Each one begins at time 0, and follows the one before.
   prepare(type) {
     if (!MediaSource.isTypeSupported(type)) {
-      throw Object.assign(new Error(`This browser can't decode ${type}. The addresses in the details play in VLC, mpv and other players.`), { isFinal: true });
+      throw Object.assign(new Error(`This browser can't decode ${type}. The addresses in the details play in VLC, mpv and other players.`), { isFinal: true, code: UNDECODABLE });
     }
     if (!this.buffer) {
       this.buffer = this.source.addSourceBuffer(type);

@@ -16,7 +16,8 @@ function nextRow() {
   if (!asset || asset.live) return null;
   const titles = shelf.rows.filter(row => row.kind === 'file' || row.kind === 'manifest');
   const index = titles.findIndex(row => row.path === fileOf(asset.path));
-  return index < 0 ? null : titles[index + 1] || null;
+  // What the server can't read is passed over.
+  return index < 0 ? null : titles.slice(index + 1).find(row => !posters.known.get(keyOf(row))?.why) || null;
 }
 
 // Whether the next title plays by itself: as the viewer wishes, else where it looks like the next episode.

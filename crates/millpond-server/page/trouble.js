@@ -5,24 +5,27 @@
 // A fault in a player's own words begins with the player's name.
 const OF_PLAYER = /^(hls\.js|dash\.js|Shaka|browser):/;
 
-// The server's words for a file in a format that it doesn't read, and the command that helps.
-const UNREADABLE = /^(.+?): is (.+), expected MP4,[^;]*(?:; to make one: (.+))?$/;
+// Codes of the server for a file whose format is not read, or whose codecs are not played.
+const UNREADABLE = { format: 'is', codec: 'has' };
+// The code of a title whose codecs this browser can't decode.
+const UNDECODABLE = 'browser';
 
 // The words for people. Those of a player stand in the details.
-function plainWords(text) {
-  const [, path, format, command] = UNREADABLE.exec(text) || [];
-  if (path) return `${nameOf(path)} is ${format}, which is not played here.${command ? ` This makes a file that plays:\n${command}` : ''}`;
+function plainWords(text, { code, media, command }) {
+  const verb = UNREADABLE[code];
+  const cure = command ? ` This makes a file that plays:\n${command}` : '';
+  if (verb) return `${nameOf(view.path)} ${verb} ${media.join(', ')}, which is not played here.${cure}`;
   if (!OF_PLAYER.test(text)) return text;
   if (/network|category 1\)|timeout/i.test(text)) return 'The connection to the server broke. Check the network, and try again.';
   return 'This browser could not read the media. Try again, or choose another player in the details.';
 }
 
-function problem(text) {
-  $('problem').textContent = plainWords(text);
+function problem(text, { code, media, command } = {}) {
+  $('problem').textContent = plainWords(text, { code, media, command });
   $('problem').hidden = $('trouble').hidden = false;
   $('waiting').hidden = true;
   // A second attempt has the same decoders, and the same file.
-  $('retry').hidden = /can't decode|is not supported/.test(text) || UNREADABLE.test(text);
+  $('retry').hidden = code === UNDECODABLE || code in UNREADABLE;
   $('words').textContent = text;
   $('words').parentElement.hidden = !OF_PLAYER.test(text);
   state.problem = text;

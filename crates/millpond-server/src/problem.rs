@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
 
-use crate::library::{IndexError, LibraryError, work::PoolError};
+use crate::library::{IndexError, LibraryError, Unplayable, work::PoolError};
 use millpond_logging::RequestId;
 
 /// Media type of a [`Problem`] (RFC 9457 section 3).
@@ -25,6 +25,8 @@ pub struct Problem {
     pub asset: Option<String>,
     /// Each fault of a configuration; empty otherwise.
     pub errors: Vec<String>,
+    /// Why the title can't be played at all.
+    pub unplayable: Option<Unplayable>,
     /// Finds the log lines of this request.
     pub request_id: Option<RequestId>,
 }
@@ -41,6 +43,12 @@ struct Document<'a> {
     asset: Option<&'a str>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     errors: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    media: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'a str>,
     #[serde(rename = "request-id", skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
 }
@@ -54,6 +62,7 @@ impl Problem {
             detail: None,
             asset: None,
             errors: Vec::new(),
+            unplayable: None,
             request_id: None,
         }
     }
@@ -79,6 +88,13 @@ impl Problem {
         self
     }
 
+    /// With the reason why the title can't be played at all. Its members extend the document (RFC 9457 section 3.2).
+    #[must_use]
+    pub fn unplayable(mut self, unplayable: Option<Unplayable>) -> Self {
+        self.unplayable = unplayable;
+        self
+    }
+
     /// With the id under which the log knows this request.
     #[must_use]
     pub fn request_id(mut self, id: RequestId) -> Self {
@@ -88,6 +104,7 @@ impl Problem {
 
     /// The body of the response, in the media type [`CONTENT_TYPE`].
     pub fn to_json(&self) -> Bytes {
+        let unplayable = self.unplayable.as_ref();
         let document = Document {
             kind: "about:blank",
             title: &self.title,
@@ -95,6 +112,9 @@ impl Problem {
             detail: self.detail.as_deref(),
             asset: self.asset.as_deref(),
             errors: &self.errors,
+            code: unplayable.map(|unplayable| unplayable.code),
+            media: unplayable.map(|unplayable| unplayable.media.as_slice()).unwrap_or_default(),
+            command: unplayable.and_then(|unplayable| unplayable.command.as_deref()),
             request_id: self.request_id.as_ref().map(RequestId::as_str),
         };
         // Strings and a number serialise without fail; an empty body would still be a valid response.
@@ -117,7 +137,8 @@ pub(crate) fn status(error: &LibraryError) -> StatusCode {
         | LibraryError::TooMany { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         LibraryError::BeingCopied { .. } => StatusCode::SERVICE_UNAVAILABLE,
         LibraryError::Index(IndexError::Refused { error, .. }) | LibraryError::Refused { error, .. } => match error {
-            PoolError::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+            // The server is at fault. Another attempt fails too, so no status that asks for one.
+            PoolError::Failed | PoolError::TooLarge { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         },
         LibraryError::NoAsset(_) | LibraryError::NoResource { .. } => StatusCode::NOT_FOUND,
@@ -128,6 +149,7 @@ pub(crate) fn status(error: &LibraryError) -> StatusCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::library::work::MemoryShare;
 
     #[test]
     fn faults_of_media_requests_and_server_have_their_status() {
@@ -141,6 +163,8 @@ mod tests {
             (LibraryError::BeingCopied { path: folder(), len: 1 }, 503),
             (refused(PoolError::Stopping), 503),
             (refused(PoolError::Failed), 500),
+            (refused(PoolError::NoRoom { wanted: 9, seconds: 5, budget: 8 }), 503),
+            (refused(PoolError::TooLarge { wanted: 9, most: 4, share: MemoryShare::Half, budget: 8 }), 500),
         ] {
             assert_eq!(status(&error).as_u16(), expected, "{error}");
         }
@@ -165,6 +189,17 @@ mod tests {
                 "request-id": id.as_str(),
             })
         );
+    }
+
+    #[test]
+    fn programs_read_why_a_title_can_not_be_played() {
+        let (media, command) = (vec!["MXF".to_owned()], Some("ffmpeg -i a.mxf a.mp4".to_owned()));
+        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY);
+        let problem = problem.unplayable(Some(Unplayable { code: "format", media, command }));
+        let value: serde_json::Value = serde_json::from_slice(&problem.to_json()).unwrap();
+        assert_eq!(value["code"], "format");
+        assert_eq!(value["media"], serde_json::json!(["MXF"]));
+        assert_eq!(value["command"], "ffmpeg -i a.mxf a.mp4");
     }
 
     #[test]

@@ -64,6 +64,16 @@ pub enum ConfigError {
         /// The known key that looks most like it.
         nearest: Option<String>,
     },
+    /// A key of another section.
+    #[error("{at}: \"{key}\" {cure}")]
+    Misplaced {
+        /// Where it stands.
+        at: Source,
+        /// The key.
+        key: String,
+        /// What it is, and where it belongs.
+        cure: String,
+    },
     /// A value that its setting can't take.
     #[error("{at}{key}: expected {expected}, found {found}{hint}", at = before(.at), key = name(.at, .key), hint = hint(.nearest))]
     Value {

@@ -85,10 +85,25 @@ impl Format {
         }
     }
 
+    fn packetizer(&self) -> Option<Packetizer> {
+        Packetizer::of(&self.track).filter(|_| !self.is_encrypted)
+    }
+
+    /// Returns why the track can't be sent by RTP, as the end of a sentence about it; `None` where it can.
+    #[must_use]
+    pub fn unsent(&self) -> Option<&'static str> {
+        match self.packetizer() {
+            Some(_) => None,
+            None if self.kind == MediaKind::Text => Some("is not sent by RTSP, which has no subtitles"),
+            None if self.is_encrypted => Some("is not sent by RTSP: it is encrypted"),
+            None => Some("is not sent by RTSP: RTP has no payload format of it"),
+        }
+    }
+
     /// How the track is sent by RTP; `None` where its codec has no payload format. `number` is its index in the feed.
     #[must_use]
     pub fn described(&self, number: usize) -> Option<Described<'_>> {
-        let packetizer = Packetizer::of(&self.track).filter(|_| !self.is_encrypted)?;
+        let packetizer = self.packetizer()?;
         let dynamic = FIRST_PAYLOAD_TYPE + (number % 32) as u8;
         let payload_type = packetizer.payload_type(&self.track).unwrap_or(dynamic);
         let Self { name, track, bandwidth, .. } = self;

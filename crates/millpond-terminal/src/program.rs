@@ -2,8 +2,8 @@
 
 use crate::{Outcome, note, out};
 use clap::{
-    ArgMatches, Command,
-    error::{ContextKind, ErrorKind},
+    ArgMatches, Command, Error,
+    error::{ContextKind, ContextValue, ErrorKind},
 };
 use std::{ffi::OsString, io, process::ExitCode};
 use tokio::runtime::{Builder, Runtime};
@@ -27,14 +27,18 @@ pub fn runtime() -> io::Result<Runtime> {
 }
 
 /// Runs the command that the arguments name. The exit code is 0 after success, 1 after a failure, 2 where the arguments can't be
-/// read, and 141 where standard output was closed.
-pub fn run(cli: Command, arguments: Vec<OsString>, command: impl FnOnce(&ArgMatches) -> Outcome) -> ExitCode {
+/// read, and 141 where standard output was closed. `tip` knows what to write in place of an unknown argument.
+pub fn run(
+    cli: Command,
+    arguments: Vec<OsString>,
+    tip: impl Fn(&str) -> Option<String>,
+    command: impl FnOnce(&ArgMatches) -> Outcome,
+) -> ExitCode {
     let matches = match cli.try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(mut error) => {
             if error.kind() == ErrorKind::UnknownArgument {
-                // The advice to write `-- --x`: words that begin with a hyphen are nowhere values here.
-                error.remove(ContextKind::Suggested);
+                advise(&mut error, tip);
             }
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
@@ -48,5 +52,18 @@ pub fn run(cli: Command, arguments: Vec<OsString>, command: impl FnOnce(&ArgMatc
             note!("millpond: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Replaces the tips of an error of an unknown argument, where there is a better one.
+fn advise(error: &mut Error, tip: impl Fn(&str) -> Option<String>) {
+    // The advice to write `-- --x`: words that begin with a hyphen are nowhere values here.
+    error.remove(ContextKind::Suggested);
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return };
+    if let Some(tip) = tip(argument) {
+        error.remove(ContextKind::SuggestedArg);
+        // It shows the argument that looks similar.
+        error.remove(ContextKind::Usage);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
 }

@@ -6,5 +6,6 @@ mod target;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    millpond_terminal::program::run(commands::cli(), commands::arguments(std::env::args_os()), commands::run)
+    let arguments = commands::arguments(std::env::args_os());
+    millpond_terminal::program::run(commands::cli(), arguments, commands::tip, commands::run)
 }

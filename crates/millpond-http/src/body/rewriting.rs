@@ -1,7 +1,7 @@
 //! Content whose samples are rewritten on the way, such as TS.
 
 use super::{BodyError, Chunk, Inputs, buffers, sample_reader::SampleReader};
-use millpond_package::plan::{ObjectRange, Rewrite};
+use millpond_package::plan::{Damage, ObjectRange, Rewrite};
 use millpond_store::{Object, OriginError, ReadCounts, Store};
 use std::sync::Arc;
 
@@ -100,6 +100,12 @@ impl Rewriting {
         read.into_iter().try_for_each(|(_, object)| object.check())
     }
 
+    /// Logs that parts of samples are not in the body.
+    fn log(&self, Damage { object, first, samples }: &Damage) {
+        let path = self.objects.get(usize::from(object.0)).map_or("", |object| object.path().as_str());
+        tracing::warn!(object = path, samples, error = %first, "damaged parts of samples were left out");
+    }
+
     /// Opens the reader of an object, over all samples that will be read of it.
     fn ensure_reader(&mut self, read: ObjectRange) -> Result<(), BodyError> {
         let index = usize::from(read.object.0);
@@ -119,6 +125,7 @@ impl Rewriting {
 
 impl Drop for Rewriting {
     fn drop(&mut self) {
+        self.rewrite.damage().into_iter().for_each(|damage| self.log(damage));
         buffers::give(std::mem::take(&mut self.out));
     }
 }

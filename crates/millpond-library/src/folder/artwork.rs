@@ -1,6 +1,6 @@
 //! Artwork of a folder: image files that belong to titles, to the folder, or stand behind both, judged by names alone.
 
-use crate::names::{is_image, is_sound, stem};
+use crate::names::{is_image, is_sound, stem, title_stem};
 use millpond_store::Entry;
 use std::collections::HashMap;
 
@@ -55,17 +55,12 @@ impl<'a> FolderArtwork<'a> {
         if self.images.is_empty() {
             return None;
         }
-        let mut names = shown.into_iter().chain(files.iter().map(|file| title_of(file)));
+        let mut names = shown.into_iter().chain(files.iter().map(|file| title_stem(file)));
         names.find_map(|name| {
             let name = name.to_lowercase();
             suffixes.iter().find_map(|suffix| self.images.get(&format!("{name}{suffix}")).copied())
         })
     }
-}
-
-/// Returns the name of a file's title: an index file (`a.dref.mp4`) stands for its media.
-fn title_of(file: &str) -> &str {
-    file.strip_suffix(".dref.mp4").unwrap_or_else(|| stem(file))
 }
 
 #[cfg(test)]
@@ -91,6 +86,7 @@ mod tests {
         let found = [of("a.mp4"), of("b.mkv"), of("e.dref.mp4")];
         assert_eq!(found, [Some("A.JPG"), Some("b-poster.webp"), Some("e.jpeg")]);
         assert_eq!([of("c.mp4"), of("d.mp4"), of("f.mp4")], [None; 3]);
+        assert_eq!(of("e.mkv.dref.mp4"), Some("e.jpeg"));
         assert_eq!(artwork.of_title(Some("e"), &["e_240p.mp4", "e_480p.mp4"]), Some("e.jpeg"));
         assert_eq!(artwork.of_title(Some("e x"), &["e_240p.mp4", "a.mp4"]), Some("A.JPG"));
         let behind = |file: &str| artwork.behind_title(None, &[file]);

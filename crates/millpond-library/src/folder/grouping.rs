@@ -11,7 +11,7 @@ use crate::{
 use millpond_media::{Movie, stitch::StitchClip};
 use millpond_package::{NamedTrack, SourceObject, smil};
 use millpond_store::{Entry, ObjectPath};
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 /// Largest number of media files in one asset, and of subtitle files.
 pub(crate) const MOST_MEMBERS: usize = 256;
@@ -29,6 +29,8 @@ pub(crate) struct Recipe {
     pub(crate) keeps_clock: bool,
     /// The items of a stitched title, which play one after the other; none where the members are renditions.
     pub(crate) items: Vec<RecipeItem>,
+    /// Warnings of files beside the title that are left out.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// An item of a stitched title.
@@ -101,17 +103,13 @@ impl Member {
 
 /// The recipe of one file. Subtitle files beside it whose names begin with its own belong to it (`film.mp4`,
 /// `film.en.vtt`).
-pub(crate) fn single(path: &ObjectPath, beside: &[Entry]) -> Result<Recipe, LibraryError> {
+pub(crate) fn single(path: &ObjectPath, beside: &[Entry]) -> Recipe {
     let folder = path.parent();
     let title = names::stem(path.file_name());
-    let sidecars: Vec<&Entry> = beside
-        .iter()
-        .filter(|e| !e.folder && is_subtitle(&e.name))
-        .filter(|e| e.name.strip_prefix(title).is_some_and(|rest| rest.starts_with('.')))
-        .collect();
-    bounded(&folder, "subtitle", sidecars.len())?;
-    let sidecars = sidecars.iter().filter_map(|e| sidecar(&folder, &e.name, Some(title))).collect();
-    Ok(Recipe { members: vec![Member::whole(path.clone())], sidecars, ..Recipe::default() })
+    let found = subtitles(beside).filter(|name| name.strip_prefix(title).is_some_and(|rest| rest.starts_with('.')));
+    let (kept, left_out) = nearest(found.collect(), path.as_str(), Some(title));
+    let sidecars = kept.iter().filter_map(|name| sidecar(&folder, name, Some(title))).collect();
+    Recipe { members: vec![Member::whole(path.clone())], sidecars, left_out, ..Recipe::default() }
 }
 
 /// The recipe of one programme of the file that a recipe is for.
@@ -123,7 +121,6 @@ pub(crate) fn of_programme(mut recipe: Recipe, programme: u16) -> Recipe {
 /// The recipe of a folder. Its media files are renditions of one title, and all of its subtitle files belong to it.
 pub(crate) fn folder(path: &ObjectPath, entries: &[Entry], grouped: Titles) -> Result<Recipe, LibraryError> {
     let members = folder::media(entries);
-    bounded(path, "media", members.len())?;
     let titles = folder::groups(&members, grouped);
     if titles.len() > 1 {
         let names: Vec<&str> = titles.iter().filter_map(|title| title.first().copied()).take(3).collect();
@@ -136,12 +133,14 @@ pub(crate) fn folder(path: &ObjectPath, entries: &[Entry], grouped: Titles) -> R
     if members.is_empty() {
         foreign_only(path, entries)?;
     }
-    let sidecars: Vec<&Entry> = entries.iter().filter(|e| !e.folder && is_subtitle(&e.name)).collect();
-    bounded(path, "subtitle", sidecars.len())?;
+    let (members, mut left_out) = renditions(path, members)?;
+    let (kept, others) = nearest(subtitles(entries).collect(), &shown(path), None);
+    left_out.extend(others);
     Ok(Recipe {
         by_name: members.len() > 1 && grouped == Titles::Alike,
         members: members.iter().filter_map(|name| path.join(name).ok().map(Member::whole)).collect(),
-        sidecars: sidecars.iter().filter_map(|e| sidecar(path, &e.name, None)).collect(),
+        sidecars: kept.iter().filter_map(|name| sidecar(path, name, None)).collect(),
+        left_out,
         ..Recipe::default()
     })
 }
@@ -164,11 +163,69 @@ fn shown(folder: &ObjectPath) -> String {
     if folder.is_root() { "the top folder".to_owned() } else { folder.to_string() }
 }
 
-fn bounded(folder: &ObjectPath, what: &'static str, found: usize) -> Result<(), LibraryError> {
-    if found <= MOST_MEMBERS {
-        return Ok(());
+/// Names of the subtitle files among entries.
+fn subtitles(entries: &[Entry]) -> impl Iterator<Item = &str> {
+    entries.iter().filter(|entry| !entry.folder && is_subtitle(&entry.name)).map(|entry| entry.name.as_str())
+}
+
+/// Whether media files are few enough for one title, but for sound beside its pictures.
+pub(crate) fn is_one_title(media: &[&str]) -> bool {
+    media.len() <= MOST_MEMBERS || {
+        let pictures = media.iter().filter(|name| !names::is_sound(name)).count();
+        (1..=MOST_MEMBERS).contains(&pictures)
     }
-    Err(LibraryError::TooMany { folder: shown(folder), what, found, most: MOST_MEMBERS })
+}
+
+/// Returns the files of one title. Sound beside its pictures that is too much is left out, with a warning.
+fn renditions<'a>(folder: &ObjectPath, media: Vec<&'a str>) -> Result<(Vec<&'a str>, Vec<String>), LibraryError> {
+    if !is_one_title(&media) {
+        let (what, found) = ("media", media.len());
+        return Err(LibraryError::TooMany { folder: shown(folder), what, found, most: MOST_MEMBERS });
+    }
+    if media.len() <= MOST_MEMBERS {
+        return Ok((media, Vec::new()));
+    }
+    let (sound, mut kept): (Vec<&str>, Vec<&str>) = media.into_iter().partition(|name| names::is_sound(name));
+    let room = MOST_MEMBERS - kept.len();
+    let left_out = too_many(&shown(folder), "sound files beside pictures", sound.len(), room);
+    kept.extend(in_order(sound).into_iter().take(room));
+    Ok((kept, left_out))
+}
+
+/// Returns the subtitles that fit into a title, and a warning of the others. The first of each language is taken before the second of
+/// any. `title` is the beginning of their names, if they share the name of a file.
+fn nearest<'a>(subtitles: Vec<&'a str>, asset: &str, title: Option<&str>) -> (Vec<&'a str>, Vec<String>) {
+    let found = subtitles.len();
+    if found <= MOST_MEMBERS {
+        return (subtitles, Vec::new());
+    }
+    let mut counts: HashMap<(String, bool), usize> = HashMap::new();
+    let mut ranked = Vec::with_capacity(found);
+    for name in in_order(subtitles) {
+        let said = names::subtitle_name(name, title);
+        let count = counts.entry((said.language, said.forced)).or_default();
+        *count += 1;
+        ranked.push((*count, name));
+    }
+    // The sort is stable.
+    ranked.sort_by_key(|(count, _)| *count);
+    let kept = ranked.into_iter().map(|(_, name)| name).take(MOST_MEMBERS).collect();
+    (kept, too_many(asset, "subtitle files", found, MOST_MEMBERS))
+}
+
+/// Orders names by their dots, then as text: `film.srt` is nearer to `film.mp4` than `film.en.forced.srt`.
+fn in_order(mut names: Vec<&str>) -> Vec<&str> {
+    names.sort_by_key(|name| (name.matches('.').count(), *name));
+    names
+}
+
+/// Warns about files beside a title of which it takes the first ones.
+pub(crate) fn too_many(title: &str, what: &str, found: usize, most: usize) -> Vec<String> {
+    let left_out = found.saturating_sub(most);
+    if left_out == 0 {
+        return Vec::new();
+    }
+    vec![format!("{title}: found {found} {what}, expected at most {most}: {left_out} are left out")]
 }
 
 fn sidecar(folder: &ObjectPath, name: &str, title: Option<&str>) -> Option<SidecarFile> {
@@ -211,12 +268,17 @@ pub(crate) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryE
     }
     let any_audio = parsed.entries.iter().any(|e| e.kind == smil::EntryKind::Audio);
     let mut recipe = Recipe::default();
+    let mut subtitles = 0;
     for entry in &parsed.entries {
-        if recipe.members.len().max(recipe.sidecars.len()) > MOST_MEMBERS {
-            return Err(wrong(format!("found more than {MOST_MEMBERS} files of one kind, expected at most that")));
+        if recipe.members.len() > MOST_MEMBERS {
+            return Err(wrong(format!("found more than {MOST_MEMBERS} media files, expected at most that")));
         }
         let member = path.parent().join(&entry.src).map_err(|e| wrong(format!("{}: {e}", entry.src)))?;
         if is_subtitle(&entry.src) {
+            subtitles += 1;
+            if subtitles > MOST_MEMBERS {
+                continue;
+            }
             let said = names::subtitle_name(member.file_name(), None);
             let language = entry.language.clone().unwrap_or(said.language);
             recipe.sidecars.push(SidecarFile { path: member, language, name: String::new(), forced: said.forced });
@@ -249,6 +311,7 @@ pub(crate) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryE
     if recipe.members.is_empty() {
         return Err(wrong("it names no media file".to_owned()));
     }
+    recipe.left_out = too_many(path.as_str(), "subtitle files", subtitles, MOST_MEMBERS);
     Ok(recipe)
 }
 
@@ -299,13 +362,46 @@ mod tests {
             Each is at an address of its own, such as film0.mp4/index.m3u8 in this folder";
         assert_eq!((error.to_string().as_str(), matches!(error, LibraryError::NotOneTitle { .. })), (text, true));
         let error = folder(&films_folder, &films(3000), Titles::Alike).unwrap_err();
+        assert!(
+            matches!(error, LibraryError::NotOneTitle { .. }) && error.to_string().contains("3000 titles"),
+            "{error}"
+        );
+        let error = folder(&films_folder, &films(3000), Titles::Folder).unwrap_err();
         let text = "films: found 3000 media files, expected at most 256 in a folder that is one asset";
         assert_eq!((error.to_string().as_str(), matches!(error, LibraryError::TooMany { .. })), (text, true));
+    }
 
-        let texts: Vec<Entry> = (0..300).map(|n| entry(format!("film.en.{n}.vtt"))).collect();
-        assert!(matches!(folder(&films_folder, &texts, Titles::Alike), Err(LibraryError::TooMany { found: 300, .. })));
-        assert!(matches!(single(&path("films/film.mp4"), &texts), Err(LibraryError::TooMany { found: 300, .. })));
-        assert_eq!(single(&path("films/other.mp4"), &texts).unwrap().sidecars, []);
+    #[test]
+    fn a_title_plays_with_the_nearest_of_too_many_companions() {
+        let mut texts: Vec<Entry> = (0..300).map(|n| entry(format!("film.en.{n}.vtt"))).collect();
+        texts.extend(["film.srt", "film.z.z.z.de.srt"].map(|name| entry(name.to_owned())));
+        let film = single(&path("films/film.mp4"), &texts);
+        assert_eq!((film.members.len(), film.sidecars.len()), (1, MOST_MEMBERS));
+        assert_eq!(film.sidecars[0].path.as_str(), "films/film.srt", "the name of the film alone");
+        assert_eq!(film.sidecars[1].path.as_str(), "films/film.en.0.vtt");
+        assert!(film.sidecars.iter().any(|file| file.language == "de"), "the first of each language");
+        let told = "films/film.mp4: found 302 subtitle files, expected at most 256: 46 are left out";
+        assert_eq!(film.left_out, [told]);
+        let other = single(&path("films/other.mp4"), &texts);
+        assert_eq!((other.sidecars, other.left_out), (Vec::new(), Vec::new()));
+
+        texts.push(entry("film.mp4".to_owned()));
+        let whole = folder(&path("films"), &texts, Titles::Alike).unwrap();
+        assert_eq!((whole.members.len(), whole.sidecars.len(), whole.left_out.len()), (1, MOST_MEMBERS, 1));
+
+        let mut sounds: Vec<Entry> = (0..300).map(|n| entry(format!("voice {n}.m4a"))).collect();
+        sounds.push(entry("film.mp4".to_owned()));
+        let dubbed = folder(&path("films"), &sounds, Titles::Alike).unwrap();
+        assert_eq!((dubbed.members.len(), dubbed.members[0].path.as_str()), (MOST_MEMBERS, "films/film.mp4"));
+        let told = "films: found 300 sound files beside pictures, expected at most 255: 45 are left out";
+        assert_eq!(dubbed.left_out, [told]);
+        let listed = folder::FolderContent::of(&sounds, Titles::Alike);
+        assert!(listed.is_asset && listed.titles[0].path.as_deref() == Some(""), "the page lists it too");
+
+        let texts: String = (0..300).map(|n| format!("<textstream src='{n}.vtt'/>")).collect();
+        let text = format!("<smil><body><switch><video src='a.mp4'/>{texts}</switch></body></smil>");
+        let named = manifest(&path("a.smil"), &text).unwrap();
+        assert_eq!((named.members.len(), named.sidecars.len(), named.left_out.len()), (1, MOST_MEMBERS, 1));
     }
 
     #[test]

@@ -6,10 +6,15 @@ pub(crate) mod listed;
 pub(crate) mod renditions;
 mod titles;
 
-use crate::{folder::grouping::MOST_MEMBERS, names, options::Titles, url_list::UrlList};
+use crate::{
+    folder::grouping::{MOST_MEMBERS, is_one_title},
+    names,
+    options::Titles,
+    url_list::UrlList,
+};
 use millpond_media::Foreign;
 use millpond_store::Entry;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Names of server manifests that describe their folder as an asset.
 pub(crate) const OWN_MANIFESTS: [&str; 2] = ["index.smil", "index.ism"];
@@ -71,7 +76,7 @@ impl FolderContent {
         }
         let own = content.manifests.iter().any(|name| OWN_MANIFESTS.contains(&name.as_str()));
         let groups = groups(&media, grouped);
-        content.is_asset = own || (groups.len() == 1 && media.len() <= MOST_MEMBERS);
+        content.is_asset = own || (groups.len() == 1 && is_one_title(&media));
         let whole = content.is_asset && !own;
         content.titles = groups
             .into_iter()
@@ -94,13 +99,20 @@ pub(crate) fn is_title(name: &str, has_playlist: bool) -> bool {
     names::is_media(name) && !(has_playlist && names::is_segment(name))
 }
 
-/// Returns the media files of a folder. An index file (`a.dref.mp4`) replaces the file it was made from.
+/// Returns the media files of a folder. An index file replaces the file that it was made from: `a.mkv.dref.mp4` replaces `a.mkv`, and
+/// `a.dref.mp4` the only file with the stem `a`. Of several files, its name does not tell which.
 pub(crate) fn media(entries: &[Entry]) -> Vec<&str> {
     let has_playlist = has_playlist(entries);
     let is_file = |entry: &&Entry| !entry.folder && is_title(&entry.name, has_playlist);
     let all = || entries.iter().filter(is_file).map(|entry| entry.name.as_str());
     let indexed: HashSet<&str> = all().filter_map(|name| name.strip_suffix(".dref.mp4")).collect();
-    all().filter(|name| !indexed.contains(names::stem(name))).collect()
+    let mut stems: HashMap<&str, usize> = HashMap::new();
+    all().for_each(|name| *stems.entry(names::stem(name)).or_default() += 1);
+    let is_replaced = |name: &&str| {
+        let stem = names::stem(name);
+        indexed.contains(*name) || (indexed.contains(stem) && stems.get(stem) == Some(&1))
+    };
+    all().filter(|name| !is_replaced(name)).collect()
 }
 
 /// Groups media files by title.
@@ -149,6 +161,9 @@ mod tests {
         assert!(film.is_asset);
         assert_eq!((paths(&film), film.titles[0].files.len(), film.others), (vec![""], 3, 1));
         assert_eq!((film.subtitles, film.folders), (vec!["en.vtt".to_owned()], vec!["extras".to_owned()]));
+        let of_two = content(&["film.mkv", "film.mp4", "film.mkv.dref.mp4", "other.avi", "other.dref.mp4"]);
+        assert_eq!(paths(&of_two), ["film.mkv.dref.mp4", "film.mp4", "other.dref.mp4"]);
+        assert_eq!(paths(&content(&["film.mkv", "film.mp4", "film.dref.mp4"])).len(), 3, "its name tells no file");
         let season = content(&["E01_360p.mp4", "E01_720p.mp4", "E02.mp4", "E03,.mp4", "E03, 240p.mp4"]);
         assert!(!season.is_asset);
         assert_eq!(paths(&season), ["E01_,360p,720p,.mp4.urlset", "E02.mp4", "E03%2C,, 240p,.mp4.urlset"]);

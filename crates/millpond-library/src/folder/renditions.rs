@@ -2,12 +2,15 @@
 
 use crate::{
     error::LibraryError,
-    folder::grouping::{MOST_MEMBERS, Member, Recipe, SidecarFile},
+    folder::grouping::{MOST_MEMBERS, Member, Recipe, SidecarFile, too_many},
     names, uri,
 };
 use millpond_package::hls_playlist::{Rendition, RenditionKind, StoredMultivariant, StoredVariant};
 use millpond_store::ObjectPath;
-use std::{cmp::Reverse, collections::HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+};
 
 /// Returns the recipe of the playlist at `path`, in a place whose storage has an `address`.
 ///
@@ -26,15 +29,6 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn recipe(&self) -> Result<Recipe, String> {
         let StoredMultivariant { variants, renditions } = self.found;
-        let is_other_picture =
-            |rendition: &&Rendition| rendition.kind == RenditionKind::Video && rendition.uri.is_some();
-        if let Some(Rendition { line, uri, .. }) = renditions.iter().find(is_other_picture) {
-            let uri = uri.as_deref().unwrap_or_default();
-            return Err(format!(
-                "line {line}: found EXT-X-MEDIA with TYPE=VIDEO ({uri}), expected sound or subtitles: \
-                 a title has the pictures of its variants only, and other pictures are a title of their own"
-            ));
-        }
         let any_pictures = variants.iter().any(|variant| variant.has_pictures);
         let mut used: Vec<&StoredVariant> =
             variants.iter().filter(|variant| variant.has_pictures || !any_pictures).collect();
@@ -51,13 +45,23 @@ impl Reading<'_> {
             member.name = member.name.take().or(name);
             member.language = member.language.take().or(language);
         }
+        let mut others = HashSet::new();
         for rendition in self.sounds(&used) {
             let Some(uri) = &rendition.uri else { continue };
+            let file = self.file(uri, rendition.line)?;
+            if recipe.members.len() >= MOST_MEMBERS && !known.contains_key(&file) {
+                others.insert(file);
+                continue;
+            }
             let member = self.member(&mut recipe, &mut known, uri, rendition.line)?;
             member.audio = true;
             member.name = Some(rendition.name.clone()).filter(|name| !name.is_empty());
             member.language.clone_from(&rendition.language);
         }
+        let found = recipe.members.len() + others.len();
+        recipe.left_out = too_many(self.path.as_str(), "playlists of pictures and sound", found, MOST_MEMBERS);
+        let pictures = renditions.iter().filter(|rendition| rendition.kind == RenditionKind::Video);
+        recipe.left_out.extend(pictures.filter_map(|rendition| self.other_pictures(rendition)).take(MOST_MEMBERS));
         self.subtitles(&mut recipe)?;
         Ok(recipe)
     }
@@ -125,20 +129,31 @@ impl Reading<'_> {
         sounds.filter(move |rendition| name == Some(rendition.group.as_str()))
     }
 
+    /// Warns about pictures beside those of the variants; `None` for an entry that stands for the variants' own.
+    fn other_pictures(&self, Rendition { line, uri, .. }: &Rendition) -> Option<String> {
+        let uri = uri.as_deref().filter(|uri| self.found.variants.iter().all(|variant| variant.uri != *uri))?;
+        Some(format!(
+            "{}: line {line}: found EXT-X-MEDIA with TYPE=VIDEO, expected sound or subtitles: {uri} is left out. A title has the \
+             pictures of its variants only, and other pictures are a title of their own",
+            self.path
+        ))
+    }
+
     fn subtitles(&self, recipe: &mut Recipe) -> Result<(), String> {
+        let (mut known, mut nameless) = (HashSet::new(), 0);
         for rendition in self.found.renditions.iter().filter(|rendition| rendition.kind == RenditionKind::Subtitles) {
             let line = rendition.line;
             let Some(uri) = &rendition.uri else {
-                return Err(format!(
-                    "line {line}: found subtitles without the attribute URI, expected the URI of a playlist"
-                ));
+                nameless += 1;
+                if nameless <= MOST_MEMBERS {
+                    let why = "found subtitles without the attribute URI, expected the URI of a playlist";
+                    recipe.left_out.push(format!("{}: line {line}: {why}", self.path));
+                }
+                continue;
             };
             let path = self.file(uri, line)?;
-            if recipe.sidecars.iter().any(|known| known.path == path) {
+            if !known.insert(path.clone()) || known.len() > MOST_MEMBERS {
                 continue;
-            }
-            if recipe.sidecars.len() >= MOST_MEMBERS {
-                return Err(format!("line {line}: found more than {MOST_MEMBERS} subtitles, expected at most that"));
             }
             recipe.sidecars.push(SidecarFile {
                 path,
@@ -147,6 +162,8 @@ impl Reading<'_> {
                 forced: rendition.is_forced,
             });
         }
+        let warnings = too_many(self.path.as_str(), "subtitles", known.len(), MOST_MEMBERS);
+        recipe.left_out.extend(warnings);
         Ok(())
     }
 }
@@ -215,23 +232,47 @@ mod tests {
     }
 
     #[test]
-    fn other_renditions_are_refused_by_name() {
-        let variant = "#EXT-X-STREAM-INF:BANDWIDTH=1\nv.m3u8";
+    fn variants_that_are_no_playlists_of_the_place_are_refused() {
         let error = recipe("#EXT-X-STREAM-INF:BANDWIDTH=1\nfilm.mp4").unwrap_err();
         assert!(error.ends_with("line 3: \"film.mp4\": expected the name of a media playlist (.m3u8)"), "{error}");
-        let error = recipe(&format!("#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID=\"v\",NAME=\"n\",URI=\"b.m3u8\"\n{variant}"))
-            .unwrap_err();
-        assert!(
-            error.starts_with(
-                "films/show/main.m3u8: line 2: found EXT-X-MEDIA with TYPE=VIDEO (b.m3u8), expected sound"
-            ),
-            "{error}"
-        );
-        let error = recipe(&format!("#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"v\",NAME=\"n\"\n{variant}")).unwrap_err();
-        assert!(error.contains("line 2: found subtitles without the attribute URI"), "{error}");
         let error = recipe("#EXT-X-STREAM-INF:BANDWIDTH=1\n../../../v.m3u8").unwrap_err();
         assert!(error.contains("line 3: \"../../../v.m3u8\": found a path above the top of the place"), "{error}");
         let many: String = (0..=MOST_MEMBERS).map(|n| format!("#EXT-X-STREAM-INF:BANDWIDTH=1\n{n}.m3u8\n")).collect();
         assert!(recipe(&many).unwrap_err().contains("found more than 256 playlists"));
+    }
+
+    #[test]
+    fn a_title_plays_without_other_pictures_and_subtitles_that_are_nowhere() {
+        // RFC 8216 8.7, with the codecs filled in.
+        let rfc = "#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID=\"low\",NAME=\"Main\",DEFAULT=YES,URI=\"low/main/audio-video.m3u8\"\n\
+             #EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID=\"low\",NAME=\"Centerfield\",DEFAULT=NO,URI=\"low/centerfield/audio-video.m3u8\"\n\
+             #EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID=\"low\",NAME=\"Dugout\",DEFAULT=NO,URI=\"low/dugout/audio-video.m3u8\"\n\
+             #EXT-X-STREAM-INF:BANDWIDTH=1280000,CODECS=\"avc1.4d401e,mp4a.40.2\",VIDEO=\"low\"\nlow/main/audio-video.m3u8\n\
+             #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"s\",NAME=\"n\"";
+        let found = recipe(rfc).unwrap();
+        assert_eq!(members(&found), [("films/show/low/main/audio-video.m3u8", true, true, None, None)]);
+        let [centerfield, dugout, subtitles] = &found.left_out[..] else { panic!("{:?}", found.left_out) };
+        assert!(
+            centerfield.contains("main.m3u8: line 3: found EXT-X-MEDIA with TYPE=VIDEO, expected sound"),
+            "{centerfield}"
+        );
+        assert!(dugout.contains("low/dugout/audio-video.m3u8 is left out"), "{dugout}");
+        assert!(subtitles.contains("line 7: found subtitles without the attribute URI"), "{subtitles}");
+    }
+
+    #[test]
+    fn a_title_plays_without_the_last_of_too_many_renditions() {
+        let variant = "#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO=\"a\"\nv.m3u8";
+        let media = |kind: &str, n: usize| {
+            format!("#EXT-X-MEDIA:TYPE={kind},GROUP-ID=\"a\",NAME=\"{n}\",URI=\"{kind}{n}.m3u8\"\n")
+        };
+        let both: String = (0..300).map(|n| media("AUDIO", n) + &media("SUBTITLES", n)).collect();
+        let found = recipe(&format!("{both}{variant}")).unwrap();
+        assert_eq!((found.members.len(), found.sidecars.len()), (MOST_MEMBERS, MOST_MEMBERS));
+        let told = [
+            "films/show/main.m3u8: found 301 playlists of pictures and sound, expected at most 256: 45 are left out",
+            "films/show/main.m3u8: found 300 subtitles, expected at most 256: 44 are left out",
+        ];
+        assert_eq!(found.left_out, told);
     }
 }

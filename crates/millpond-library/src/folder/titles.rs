@@ -3,7 +3,7 @@
 //! Names of a title's renditions differ in size, bitrate, codec, kind of track and language. Words for these are removed
 //! from each name, and files with the same rest are one title. `E01` and `E02` are no such words.
 
-use crate::names::{is_sound, stem};
+use crate::names::{is_sound, title_stem};
 use millpond_package::language;
 use std::collections::{HashMap, HashSet};
 
@@ -101,7 +101,7 @@ struct Key {
 
 impl Key {
     fn of(name: &str) -> Self {
-        let base = name.strip_suffix(".dref.mp4").unwrap_or_else(|| stem(name));
+        let base = title_stem(name);
         let extension = name.get(base.len()..).unwrap_or_default().to_lowercase();
         let base = base.to_lowercase();
         let words: Vec<&str> = base.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();

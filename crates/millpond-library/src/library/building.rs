@@ -89,6 +89,7 @@ impl Library {
             false if !recipe.items.is_empty() => missing(&shown, "an item", error),
             false => error,
         })?;
+        left_out.extend(recipe.left_out.iter().cloned());
         if sources.len() > recipe.members.len() {
             let item = |member| RecipeItem { member, clip: StitchClip::default(), is_stretch: true };
             recipe.items = (0..sources.len()).map(item).collect();

@@ -1,14 +1,14 @@
 //! Memory of heavy work, charged to the budget before it is used.
 
-use super::PoolError;
+use super::{MemoryShare, PoolError};
 use millpond_store::{Hold, Holds, Memory};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::Notify, time::timeout_at};
 
 /// Longest wait for memory that other jobs hold.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// All jobs together may use the budget divided by this: slices being fetched need the rest.
-const SHARE: u64 = 2;
+/// Share of all jobs together: slices being fetched need the rest.
+const SHARE: MemoryShare = MemoryShare::Half;
 
 /// The part of the memory budget that heavy work uses.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Charges {
 
     /// Returns the bytes that all jobs may have together.
     pub(super) fn most(&self) -> u64 {
-        self.holds.budget() / SHARE
+        SHARE.of(self.holds.budget())
     }
 
     /// Charges `bytes`. Waits up to [`PATIENCE`] while other jobs hold them.
@@ -42,7 +42,7 @@ impl Charges {
         loop {
             let (budget, most) = (self.holds.budget(), self.most());
             if bytes > most {
-                return Err(PoolError::TooLarge { wanted: bytes, most, budget });
+                return Err(PoolError::TooLarge { wanted: bytes, most, share: SHARE, budget });
             }
             // Listening begins before the attempt, so that memory given back in between is noticed.
             let mut freed = std::pin::pin!(self.freed.notified());
@@ -77,7 +77,7 @@ mod tests {
         charges.patience = Duration::from_millis(5);
         let most = budget / 2;
         let refused = charges.charge(most + 1).await.unwrap_err();
-        assert_eq!(refused, PoolError::TooLarge { wanted: most + 1, most, budget });
+        assert_eq!(refused, PoolError::TooLarge { wanted: most + 1, most, share: SHARE, budget });
         let first = charges.charge(most).await.unwrap();
         assert!(store.memory().used() >= most);
         assert!(matches!(charges.charge(1).await, Err(PoolError::NoRoom { wanted: 1, .. })));

@@ -1,5 +1,32 @@
 //! Errors of the pool for heavy work.
 
+/// A share of the memory budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryShare {
+    /// Of all jobs together.
+    Half,
+    /// Of one body that is made in memory.
+    Eighth,
+}
+
+impl MemoryShare {
+    /// Returns the share of a budget.
+    #[must_use]
+    pub fn of(self, budget: u64) -> u64 {
+        match self {
+            Self::Half => budget / 2,
+            Self::Eighth => budget / 8,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Half => "half",
+            Self::Eighth => "an eighth",
+        }
+    }
+}
+
 /// Why a job gave no result, apart from errors that its input causes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
@@ -11,13 +38,15 @@ pub enum PoolError {
         /// Bound of the queue.
         most: usize,
     },
-    /// The job needs more memory than all jobs together may have.
-    #[error("needs {wanted} bytes of memory, expected at most {most}: half of the budget of {budget} (memory)")]
+    /// The job needs more memory than jobs may have. Only a larger budget helps.
+    #[error("needs {wanted} bytes of memory, expected at most {most}: {} of the budget of {budget} (memory)", .share.words())]
     TooLarge {
         /// Bytes that the job needs.
         wanted: u64,
-        /// Bytes that all jobs may have together.
+        /// Bytes that it may have.
         most: u64,
+        /// The same as a share of the budget.
+        share: MemoryShare,
         /// The memory budget in bytes.
         budget: u64,
     },

@@ -16,7 +16,7 @@ mod queue;
 pub use asker::Asker;
 pub use charges::Charge;
 pub use counters::PoolStats;
-pub use error::PoolError;
+pub use error::{MemoryShare, PoolError};
 pub use pool::{PoolOptions, WorkPool};
 pub use queue::JobKind;
 

@@ -24,10 +24,13 @@ struct Gap {
     /// Offsets of the chunks before the gap and behind it; 0 where the stream begins with the gap.
     before: u64,
     behind: u64,
-    /// Number of these two chunks that the current index lists.
-    ends: u32,
+    /// Whether the current index lists these two chunks.
+    has_before: bool,
+    has_behind: bool,
     /// Chunks between these two chunks that the current index lists.
     listed: Missing,
+    /// Offset of the last one of them: an index may list a chunk twice.
+    last: u64,
     /// Missing chunks, once they are known.
     missing: Option<Missing>,
 }
@@ -39,6 +42,14 @@ pub(super) struct Missing {
     /// Chunks that are not empty.
     pub(super) filled: u64,
     pub(super) bytes: u64,
+}
+
+impl Gap {
+    /// Creates a gap of which no index has listed anything. The beginning of a stream counts as listed.
+    fn new(at: i64, before: u64, behind: u64, missing: Option<Missing>) -> Self {
+        let (has_before, has_behind, listed) = (before == 0, false, Missing::default());
+        Self { at, before, behind, has_before, has_behind, listed, last: 0, missing }
+    }
 }
 
 impl Missing {
@@ -57,16 +68,14 @@ impl Gaps {
 
     /// Notes a gap of unknown length between the chunks at the offsets `before` and `behind`. `at` is the time behind it.
     pub(super) fn note(&mut self, at: i64, before: Option<u64>, behind: u64) {
-        let ends = if before.is_none() { 1 } else { 0 };
-        let (before, listed) = (before.unwrap_or(0), Missing::default());
-        self.push(Gap { at, before, behind, ends, listed, missing: None });
+        self.push(Gap::new(at, before.unwrap_or(0), behind, None));
     }
 
     /// Notes a chunk that is left out. `at` is the time behind it.
     pub(super) fn add(&mut self, at: i64, place: ByteRange) {
         let (before, mut missing) = (place.start, Missing::default());
         missing.add(place);
-        self.push(Gap { at, before, behind: before, ends: 0, listed: Missing::default(), missing: Some(missing) });
+        self.push(Gap::new(at, before, before, Some(missing)));
     }
 
     fn push(&mut self, gap: Gap) {
@@ -85,9 +94,12 @@ impl Gaps {
         let first = self.gaps.partition_point(|gap| gap.behind < place.start);
         let gaps = self.gaps.iter_mut().skip(first).take_while(|gap| gap.before <= place.start);
         for gap in gaps.filter(|gap| gap.missing.is_none()) {
-            if place.start == gap.before || place.start == gap.behind {
-                gap.ends += 1;
-            } else {
+            if place.start == gap.before {
+                gap.has_before = true;
+            } else if place.start == gap.behind {
+                gap.has_behind = true;
+            } else if place.start != gap.last {
+                gap.last = place.start;
                 gap.listed.add(place);
             }
         }
@@ -96,11 +108,8 @@ impl Gaps {
     /// Ends an index. It tells the length of the gaps of which it has listed both ends.
     pub(super) fn end_index(&mut self) {
         for gap in self.gaps.iter_mut().filter(|gap| gap.missing.is_none()) {
-            let listed = std::mem::take(&mut gap.listed);
-            let ends = std::mem::replace(&mut gap.ends, if gap.before == 0 { 1 } else { 0 });
-            if ends == 2 {
-                gap.missing = Some(listed);
-            }
+            let missing = (gap.has_before && gap.has_behind).then_some(gap.listed);
+            *gap = Gap::new(gap.at, gap.before, gap.behind, missing);
         }
     }
 
@@ -198,6 +207,9 @@ mod tests {
         listed(&mut parts, &[350, 400, 500]);
         assert!(parts.are_unknown(), "no index lists both ends of a gap");
         assert_eq!(shifted(parts, times), [10, 20, 30, 50]);
+        let mut twice = gaps();
+        listed(&mut twice, &[100, 200, 200, 300, 300, 350, 350, 400, 500, 500]);
+        assert_eq!(shifted(twice, times), [10, 20, 50, 70], "chunks that are listed twice");
         let mut other = gaps();
         listed(&mut other, &[101, 201, 301, 501]);
         assert_eq!(shifted(other, times), [0, 10, 20, 40], "the index of another file");

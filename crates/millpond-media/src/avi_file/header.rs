@@ -13,8 +13,8 @@ use crate::{
 };
 use bytes::Bytes;
 
-/// Most bytes of `hdrl`. The super indexes of OpenDML in it have a few KiB for each stream.
-const MOST_HEADER: u64 = 1 << 20;
+/// Most bytes of `hdrl` that are read. The super indexes of OpenDML in it have a few KiB for each stream, but padding may follow them.
+const MOST_HEADER: u64 = 4 << 20;
 /// Most chunks before the media.
 const MOST_CHUNKS: u32 = 1024;
 /// Most streams: the type of a chunk has two digits for the stream's number.
@@ -72,7 +72,7 @@ impl HeaderReader {
     /// Reads as far as the bytes allow.
     ///
     /// # Errors
-    /// The header is damaged or too large, or there is no list of media.
+    /// The header is damaged, or there is no list of media.
     pub(super) fn read(&mut self, window: &mut Window, work: &Work) -> Result<Read, MediaError> {
         if !self.is_open {
             if window.bytes(LIST_HEADER).is_none() {
@@ -100,13 +100,11 @@ impl HeaderReader {
                 Some(b"movi") => return self.finish(at, size, window.end()),
                 Some(b"hdrl") if self.streams.is_none() => {
                     let length = CHUNK_HEADER + size;
-                    if length > MOST_HEADER {
-                        return Err(MediaError::too_large("hdrl", at, length, MOST_HEADER, "bytes of header"));
-                    }
                     if length > window.left() {
                         return Err(MediaError::truncated("hdrl", at, window.left(), length));
                     }
-                    let Some(bytes) = window.bytes(length) else { return Ok(Read::Needs(length)) };
+                    let read = length.min(MOST_HEADER);
+                    let Some(bytes) = window.bytes(read) else { return Ok(Read::Needs(read)) };
                     self.streams = Some(streams(&bytes, at));
                 }
                 _ => {}

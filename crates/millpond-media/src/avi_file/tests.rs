@@ -289,6 +289,16 @@ fn time_passes_for_chunks_that_are_too_large() {
 }
 
 #[test]
+fn headers_with_much_padding_are_read() {
+    let padding = chunk(b"JUNK", &vec![0; 5 << 20]);
+    let media = media();
+    let object = file(&[pictures(b"VP80", 0, &[]), sound(1, 4, &[]), padding], &media, &index(&media, 0));
+    let (movie, read) = indexed(&object).unwrap();
+    assert_media(&object, &movie);
+    assert!(read < 5 << 20, "{read} bytes were read");
+}
+
+#[test]
 fn files_that_end_early_are_cut_short() {
     let object = file(&[pictures(b"VP80", 0, &[]), sound(1, 4, &[])], &media(), &[]);
     let cut = index_bytes(&object[..object.len() - 200]).unwrap();

@@ -6,9 +6,14 @@ use super::{
 };
 use crate::{boxes::FourCc, units::ByteRange, window::Window};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 
 /// Most bytes between two chunks that are searched for the next chunk. After these bytes the walk ends.
 const MOST_LOST: u64 = 16 << 20;
+/// Chunks of one unknown type that count as damage. Further ones belong to the file: damage gives other types each time.
+const MOST_OF_TYPE: u32 = 8;
+/// Most unknown types whose chunks are counted.
+const MOST_TYPES: usize = 64;
 
 /// Result of a step of the walk.
 #[derive(Debug)]
@@ -43,6 +48,8 @@ pub(super) struct Walk {
     pub(super) passed: u64,
     /// Damaged places so far: bytes without chunks, and chunks of unknown types.
     pub(super) damages: u64,
+    /// Chunks of unknown types that count as damage, by type.
+    unknown: BTreeMap<FourCc, u32>,
     /// Whether the file ends within a chunk that no other chunk follows.
     pub(super) is_cut_short: bool,
 }
@@ -58,7 +65,8 @@ impl Walk {
         }
         let window = Window::new(range.start, range.end, 0);
         let (next, lost, passed, damages) = (range.start, 0, 0, 0);
-        Self { window, next, played, is_lost: false, lost, passed, damages, is_cut_short: false }
+        let unknown = BTreeMap::new();
+        Self { window, next, played, is_lost: false, lost, passed, damages, unknown, is_cut_short: false }
     }
 
     /// Offset of the next chunk.
@@ -139,7 +147,8 @@ impl Walk {
                     self.lose();
                     continue;
                 }
-                None => self.damages += u64::from(!is_usual(kind)),
+                None if !is_usual(kind) => self.doubt(kind),
+                None => {}
             }
             self.window.advance(CHUNK_HEADER + chunk::padded(size));
         }
@@ -155,6 +164,18 @@ impl Walk {
         self.is_lost = true;
         self.damages += 1;
         self.pass(1);
+    }
+
+    /// Counts a chunk of an unknown type as damage, unless there were many of the type.
+    fn doubt(&mut self, kind: FourCc) {
+        if self.unknown.len() < MOST_TYPES || self.unknown.contains_key(&kind) {
+            let count = self.unknown.entry(kind).or_default();
+            if *count == MOST_OF_TYPE {
+                return;
+            }
+            *count += 1;
+        }
+        self.damages += 1;
     }
 
     fn pass(&mut self, bytes: u64) {
@@ -231,6 +252,16 @@ mod tests {
         for piece in [1, 7, 64, 1000] {
             assert_eq!(walked(&parts.concat(), piece), (expected.clone(), 0, false), "pieces of {piece}");
         }
+    }
+
+    #[test]
+    fn a_type_that_occurs_often_is_no_damage() {
+        let bytes = [chunk(b"note", b"abc"), chunk(b"00dc", b"abcd")].concat().repeat(1000);
+        let bytes = [bytes, chunk(b"once", b"abc")].concat();
+        let mut walk = Walk::new(ByteRange::at(0, bytes.len() as u64), [0]);
+        walk.push(&Bytes::from(bytes));
+        let chunks = std::iter::from_fn(|| matches!(walk.next(), Walked::Chunk(..)).then_some(())).count();
+        assert_eq!((chunks, walk.damages), (1000, u64::from(MOST_OF_TYPE) + 1));
     }
 
     #[test]

@@ -269,11 +269,11 @@ pub(crate) fn parse_sample_entry(
     let node = protection::clear_format(node)?;
     let video = |parse: fn(&Visual<'_, '_>) -> Result<SampleEntry, MediaError>| {
         expect_handler(&node, handler, &[*b"vide"])?;
-        parse(&Visual::parse(&node)?).map_err(|error| unsupported::codec_of(error, Medium::Video, node.kind))
+        parse(&Visual::parse(&node)?).map_err(|error| unsupported::form_of(error, Medium::Video))
     };
     let audio = |parse: fn(&Sound<'_, '_>) -> Result<SampleEntry, MediaError>| {
         expect_handler(&node, handler, &[*b"soun"])?;
-        parse(&Sound::parse(&node)?).map_err(|error| unsupported::codec_of(error, Medium::Audio, node.kind))
+        parse(&Sound::parse(&node)?).map_err(|error| unsupported::form_of(error, Medium::Audio))
     };
     let text = |parse: fn(&Node<'_>) -> Result<SampleEntry, MediaError>| {
         expect_handler(&node, handler, &[*b"text", *b"subt", *b"sbtl"])?;

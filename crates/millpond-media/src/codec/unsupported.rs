@@ -47,8 +47,17 @@ pub(super) fn unknown(node: &Node<'_>, handler: FourCc) -> MediaError {
     }
 }
 
-/// Returns the error with the codec of the sample entry as its reason, unless it names one.
-pub(super) fn codec_of(error: MediaError, medium: Medium, kind: FourCc) -> MediaError {
+/// Returns the error of a codec that is read, but not in the form of the track: the form is the reason, unless the error names a codec.
+pub(super) fn form_of(error: MediaError, medium: Medium) -> MediaError {
+    let form = match &error {
+        MediaError::Unsupported { found, .. } => found.clone(),
+        _ => return error,
+    };
+    error.of_codec(medium, form)
+}
+
+/// Returns the error with the codec of the sample entry as its reason.
+fn codec_of(error: MediaError, medium: Medium, kind: FourCc) -> MediaError {
     error.of_codec(medium, name(kind).map_or_else(|| show(kind), str::to_owned))
 }
 

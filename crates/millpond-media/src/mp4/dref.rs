@@ -58,8 +58,8 @@ type Reference<'a> = (&'a FourCc, &'a [u8]);
 
 fn file(movie: &Movie, kind: &FourCc, reference: &[u8]) -> Result<Vec<u8>, MediaError> {
     if movie.extraction.is_some() {
-        let found = "samples within packets or chunks, or without their beginning: no range of the file is a sample";
-        return Err(MediaError::invalid("the file", 0, found, "samples that lie in the file as they are"));
+        let found = "samples in pieces, or without their beginning";
+        return Err(MediaError::invalid("media", 0, found, "samples that are ranges of the file"));
     }
     if movie.tracks.iter().all(|track| !has_entry(track)) {
         let found = format!("{} tracks without a sample entry", movie.tracks.len());

@@ -7,13 +7,14 @@ use super::{gapless::Gapless, id3_text, nothing, tags};
 use crate::{
     codec::make::Made,
     error::MediaError,
+    lost::Lost,
     movie::{
         Movie, Track,
         sample_table::{SampleTable, SampleTableBuilder},
         tags::Tags,
     },
     scan::{FileReader, Progress},
-    units::Timescale,
+    units::{ByteRange, Timescale},
     window::Window,
     work::Work,
 };
@@ -114,6 +115,8 @@ pub(super) struct FrameReader<C> {
     follows: bool,
     /// Bytes since the last frame.
     passed: u64,
+    /// Places between frames that have none.
+    lost: Lost,
     /// Why frames behind the last one are left out.
     left_out: Option<String>,
     /// Texts of the tag behind the frames.
@@ -131,6 +134,7 @@ impl<C> Default for FrameReader<C> {
             length: 0,
             follows: false,
             passed: 0,
+            lost: Lost::default(),
             left_out: None,
             tags: Tags::default(),
             is_cut_short: false,
@@ -204,6 +208,12 @@ impl<C: FrameCode> FileReader for FrameReader<C> {
 impl<C: FrameCode> FrameReader<C> {
     /// Adds the frame at offset `at`, with which `bytes` begin.
     fn take(&mut self, frame: Frame, bytes: &[u8], at: u64) -> Result<(), MediaError> {
+        if let Some((_, rate, _)) = &self.track
+            && self.passed > 0
+        {
+            let seconds = rate.seconds(self.table.next_dts());
+            self.lost.push(ByteRange::new(at.saturating_sub(self.passed), at), Some(seconds));
+        }
         (self.follows, self.passed) = (true, 0);
         if self.track.is_none() {
             let whole = bytes.get(..frame.length as usize).unwrap_or(bytes);
@@ -238,7 +248,11 @@ impl<C: FrameCode> FrameReader<C> {
         };
         let shown = self.gapless.and_then(|gapless| gapless.shown(table.len(), self.length));
         let track = Track { samples: table, ..Track::live(1, made, rate, "und") };
-        let movie = super::movie(track, shown, self.left_out.take().into_iter().collect());
+        let lost = self
+            .lost
+            .places()
+            .map(|places| format!("{}: {} bytes that are no frames were passed {places}", C::NAME, self.lost.bytes()));
+        let movie = super::movie(track, shown, self.left_out.take().into_iter().chain(lost).collect());
         let tags = std::mem::take(&mut self.tags);
         Ok(Progress::Done(Box::new(Movie { cut_short: self.is_cut_short, tags, ..movie })))
     }

@@ -1,5 +1,6 @@
 //! Tags of ID3v2 (id3.org): pictures (`APIC`, in 2.2 `PIC`), and the texts of [`id3_text`]. Other frames are not read. Tags and frames
-//! that are unsynchronised, compressed or encrypted are ignored: their pictures are no ranges of the file.
+//! that are compressed or encrypted are ignored. Of unsynchronised tags (2.4.0 section 6.1) the texts are read: their pictures are no
+//! ranges of the file.
 
 use super::id3_text;
 use crate::{
@@ -20,6 +21,11 @@ const EXTENDED: u8 = 0x40;
 const LOOKED: u64 = 4096;
 /// Bytes of a text's frame that are read.
 const LOOKED_TEXT: u64 = 1024;
+/// Bytes of an unsynchronised tag that are read.
+const LOOKED_UNSYNCHRONISED: u64 = 64 << 10;
+/// Forms of a frame of 2.4: the length of its data precedes them; the frame is unsynchronised.
+const HAS_LENGTH: u8 = 0x01;
+const FRAME_UNSYNCHRONISED: u8 = 0x02;
 /// Most frames of a tag.
 const MOST_FRAMES: u32 = 256;
 /// Most requests for bytes of a tag.
@@ -34,6 +40,7 @@ pub(super) struct Id3Search {
     /// Offset behind the frames.
     end: u64,
     has_extended_header: bool,
+    is_unsynchronised: bool,
     frames: u32,
     reads: u32,
     found: Option<TaggedPicture>,
@@ -57,14 +64,22 @@ impl TaggedPicture {
 
 impl Id3Search {
     /// Creates a search in the tag at `at`, whose first bytes are `head` and whose size with its header is `size`. `None` if the tag
-    /// is no ID3v2 tag, or its pictures are no ranges of the file.
+    /// is no ID3v2 tag, or is compressed.
     pub(super) fn of(head: &[u8], at: u64, size: u64) -> Option<Self> {
         let [b'I', b'D', b'3', version @ 2..=4, _, flags, ..] = *head else { return None };
-        let is_coded = flags & UNSYNCHRONISED != 0 || (version == 2 && flags & EXTENDED != 0);
-        let has_extended_header = flags & EXTENDED != 0;
-        let end = at.saturating_add(size);
-        let tags = Tags::default();
-        (!is_coded).then_some(Self { version, end, has_extended_header, frames: 0, reads: 0, found: None, tags })
+        if version == 2 && flags & EXTENDED != 0 {
+            return None;
+        }
+        Some(Self {
+            version,
+            end: at.saturating_add(size),
+            has_extended_header: flags & EXTENDED != 0,
+            is_unsynchronised: flags & UNSYNCHRONISED != 0,
+            frames: 0,
+            reads: 0,
+            found: None,
+            tags: Tags::default(),
+        })
     }
 
     /// Passes the header of the tag.
@@ -91,6 +106,12 @@ impl Id3Search {
     pub(super) fn step(&mut self, window: &mut Window) -> Option<u64> {
         loop {
             let room = self.end.saturating_sub(window.at());
+            if self.is_unsynchronised {
+                let looked = room.min(LOOKED_UNSYNCHRONISED);
+                let Some(bytes) = window.bytes(looked) else { return self.needs(looked) };
+                self.take_unsynchronised(&bytes);
+                return None;
+            }
             if self.has_extended_header {
                 let Some(bytes) = window.bytes(4_u64.min(room)) else { return self.needs(4_u64.min(room)) };
                 let size = self.extended_size(&bytes).filter(|size| *size <= room)?;
@@ -98,12 +119,12 @@ impl Id3Search {
                 window.advance(size);
                 continue;
             }
-            let header = if self.version == 2 { 6 } else { 10 };
+            let header = frame_header(self.version);
             if room <= header || self.frames >= MOST_FRAMES {
                 return None;
             }
             let Some(bytes) = window.bytes(header) else { return self.needs(header) };
-            let frame = Frame::read(self.version, &bytes)?;
+            let frame = Frame::read(self.version, &bytes, 0)?;
             let whole = header + frame.size;
             if whole > room {
                 return None;
@@ -137,6 +158,29 @@ impl Id3Search {
         }
     }
 
+    /// Takes the texts of an unsynchronised tag, whose bytes behind its header begin with `bytes`. Before version 2.4, the whole tag is
+    /// unsynchronised, else the body of each frame.
+    fn take_unsynchronised(&mut self, bytes: &[u8]) {
+        let whole = if self.version < 4 { synchronised(bytes) } else { bytes.to_vec() };
+        let before = if self.has_extended_header { self.extended_size(&whole) } else { Some(0) };
+        let before = before.and_then(|size| usize::try_from(size).ok());
+        let mut rest = before.and_then(|size| whole.get(size..)).unwrap_or_default();
+        for _ in 0..MOST_FRAMES {
+            let Some((header, behind)) = rest.split_at_checked(frame_header(self.version) as usize) else { return };
+            let Some(frame) = Frame::read(self.version, header, HAS_LENGTH | FRAME_UNSYNCHRONISED) else { return };
+            let size = usize::try_from(frame.size).unwrap_or(usize::MAX);
+            if let FrameContent::Text(name) = frame.content {
+                let looked = size.min(LOOKED_TEXT as usize);
+                let body = behind.get(..looked).unwrap_or(behind);
+                let before = if frame.has_length { 4 } else { 0 };
+                let body = body.get(before..).unwrap_or_default();
+                let body = if self.version < 4 { body.to_vec() } else { synchronised(body) };
+                id3_text::add(&mut self.tags, name, &body);
+            }
+            rest = behind.get(size..).unwrap_or_default();
+        }
+    }
+
     fn needs(&mut self, size: u64) -> Option<u64> {
         self.reads += 1;
         (self.reads <= MOST_READS).then_some(size)
@@ -154,6 +198,8 @@ struct Frame {
     /// Bytes behind the header.
     size: u64,
     content: FrameContent,
+    /// Whether the body begins with the length of its data.
+    has_length: bool,
 }
 
 /// Content of a frame that is neither compressed nor encrypted.
@@ -174,21 +220,39 @@ impl FrameContent {
 }
 
 impl Frame {
-    /// Reads a header; `None` where padding begins.
-    fn read(version: u8, bytes: &[u8]) -> Option<Self> {
+    /// Reads a header; `None` where padding begins. The content of frames of other forms than those of `forms` is not read.
+    fn read(version: u8, bytes: &[u8], forms: u8) -> Option<Self> {
         if version == 2 {
             let [a, b, c, size @ ..] = bytes else { return None };
             let size = size.iter().fold(0, |size, byte| size << 8 | u64::from(*byte));
-            return (size > 0 && *a != 0).then_some(Self { size, content: FrameContent::named(&[*a, *b, *c]) });
+            let content = FrameContent::named(&[*a, *b, *c]);
+            return (size > 0 && *a != 0).then_some(Self { size, content, has_length: false });
         }
         let (name, rest) = bytes.split_first_chunk::<4>()?;
         let (size, flags) = rest.split_first_chunk::<4>()?;
         let size = if version == 4 { synchsafe(*size)? } else { u64::from(u32::from_be_bytes(*size)) };
         // The second byte of the flags states compression, encryption and the like.
-        let is_plain = flags.get(1).is_some_and(|form| *form == 0);
-        let content = if is_plain { FrameContent::named(name) } else { FrameContent::Other };
-        (size > 0 && name[0] != 0).then_some(Self { size, content })
+        let form = flags.get(1).copied()?;
+        let forms = if version == 4 { forms } else { 0 };
+        let content = if form & !forms == 0 { FrameContent::named(name) } else { FrameContent::Other };
+        (size > 0 && name[0] != 0).then_some(Self { size, content, has_length: form & forms & HAS_LENGTH != 0 })
     }
+}
+
+/// Bytes of a frame's header.
+const fn frame_header(version: u8) -> u64 {
+    if version == 2 { 6 } else { 10 }
+}
+
+/// Returns bytes without the zeros that unsynchronisation has inserted behind bytes of all ones.
+fn synchronised(bytes: &[u8]) -> Vec<u8> {
+    let mut before = 0;
+    let is_own = |byte: &u8| {
+        let is_inserted = before == 0xff && *byte == 0;
+        before = *byte;
+        !is_inserted
+    };
+    bytes.iter().copied().filter(is_own).collect()
 }
 
 /// Reads a number whose bytes have seven bits each.
@@ -303,6 +367,38 @@ mod tests {
         assert!(search.artwork().is_some());
         let tags = search.take_tags();
         assert_eq!([tags.title, tags.album, tags.artist], ["one", "two", "three"].map(|text| Some(text.to_owned())));
+    }
+
+    fn unsynchronised(bytes: &[u8]) -> Vec<u8> {
+        let mut coded = Vec::new();
+        for (place, byte) in bytes.iter().enumerate() {
+            coded.push(*byte);
+            if *byte == 0xff && bytes.get(place + 1).is_none_or(|next| *next == 0 || *next >= 0xe0) {
+                coded.push(0);
+            }
+        }
+        coded
+    }
+
+    #[test]
+    fn texts_of_unsynchronised_tags_are_read() {
+        let (title, artist) = (b"\x01\xff\xfeo\0n\0e\0", b"\0t\xff\0");
+        let of_form = |name: &str, body: &[u8], form: u8| {
+            let mut frame = frame(4, name, body);
+            frame[9] = form;
+            frame
+        };
+        let long = unsynchronised(artist);
+        let long = [&size(4, artist.len())[..], &long].concat();
+        for (version, frames) in [
+            (2, unsynchronised(&[frame(2, "TT2", title), frame(2, "TP1", artist)].concat())),
+            (3, unsynchronised(&[frame(3, "TIT2", title), frame(3, "TPE1", artist)].concat())),
+            (4, [frame(4, "TIT2", &unsynchronised(title)), of_form("TPE1", &long, 3)].concat()),
+        ] {
+            let tag = tag(version, UNSYNCHRONISED, &[&frames[..], &[0; 40]].concat());
+            let tags = searched(&tag, 16).unwrap().take_tags();
+            assert_eq!([tags.title, tags.artist], ["one", "t\u{ff}"].map(|text| Some(text.to_owned())), "2.{version}");
+        }
     }
 
     #[test]

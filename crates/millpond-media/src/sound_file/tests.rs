@@ -154,6 +154,17 @@ fn sync_words_alone_are_no_frames() {
 }
 
 #[test]
+fn bytes_between_frames_are_named() {
+    let object = [vec![0x11; 100], mp3(5), vec![0; 300], mp3(5), vec![0; 200], mp3(5), vec![0; 400]].concat();
+    let movie = index_bytes(&object).unwrap();
+    assert_eq!(movie.tracks[0].samples.len(), 15);
+    let reasons: Vec<_> = movie.skipped.iter().map(|skipped| &skipped.reason[..]).collect();
+    let places = "in 2 places: byte 2185 (0.131 s), byte 4570 (0.261 s)";
+    assert_eq!(reasons, [format!("MPEG audio: 500 bytes that are no frames were passed {places}")]);
+    assert_eq!(index_bytes(&mp3(20)).unwrap().skipped, []);
+}
+
+#[test]
 fn files_that_end_within_a_frame_are_cut_short() {
     let object = mp3(5);
     let movie = index_bytes(&object[..2000]).unwrap();

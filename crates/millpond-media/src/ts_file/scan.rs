@@ -9,14 +9,15 @@ use super::{
 use crate::{
     budget::MOST_SKIPPED,
     error::MediaError,
+    lost::Lost,
     movie::{
         Movie, SkippedTrack, Track, TrackKind,
         extraction::{Extraction, PacketForm},
         programme::FileProgramme,
         tags::Tags,
     },
-    ts::{Demultiplexer, ProgrammeStreams, StreamCoding, TsEvent, TsFaultKind, TsLimits, TsStream},
-    units::Timescale,
+    ts::{Demultiplexer, ProgrammeStreams, StreamCoding, TsEvent, TsFault, TsFaultKind, TsLimits, TsStream},
+    units::{ByteRange, Timescale},
     work::Work,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,12 @@ pub(super) struct Scan {
     clock_pid: u16,
     /// Offset of the last packet.
     at: u64,
+    /// Offset at which the next packet should begin.
+    next: u64,
+    /// Places without packets.
+    lost: Lost,
+    /// Places before which packets of a stream are missing, by PID.
+    missing: BTreeMap<u16, Lost>,
     lanes: Vec<Lane>,
     /// Streams without frames that can be read, by PID, with their codings.
     others: BTreeMap<u16, StreamCoding>,
@@ -82,6 +89,9 @@ impl Scan {
             programme,
             clock_pid: map.clock_pid,
             at: offset,
+            next: offset,
+            lost: Lost::default(),
+            missing: BTreeMap::new(),
             lanes: Vec::new(),
             others: BTreeMap::new(),
             left,
@@ -110,7 +120,10 @@ impl Scan {
             let before = self.steps();
             self.packets.append(chunk);
             while let Some((packet, at)) = self.packets.next() {
-                self.at = at;
+                if at > self.next {
+                    self.lost.push(ByteRange::new(self.next, at), None);
+                }
+                (self.at, self.next) = (at, at.saturating_add(self.form.stride()));
                 while self.joints.pop_if(|joint| *joint <= at).is_some() {
                     self.demultiplexer.begin_anew(&mut self.events);
                 }
@@ -139,6 +152,7 @@ impl Scan {
             lane.end(self.at, &mut self.timeline, &mut self.extracted);
         }
         self.name_others();
+        self.name_lost();
         let mut read = Vec::new();
         for lane in std::mem::take(&mut self.lanes) {
             let id = lane.id();
@@ -248,6 +262,11 @@ impl Scan {
                     let lane = self.lanes.iter_mut().find(|lane| Some(lane.pid()) == fault.pid);
                     lane.into_iter().for_each(|lane| lane.is_scrambled = true);
                 }
+                TsEvent::Fault(TsFault { offset, pid: Some(pid), kind: TsFaultKind::PacketsMissing { .. } }) => {
+                    if self.lanes.iter().any(|lane| lane.pid() == pid) {
+                        self.missing.entry(pid).or_default().push(ByteRange::at(offset, 0), None);
+                    }
+                }
                 TsEvent::Clock { .. } | TsEvent::Cue { .. } | TsEvent::Fault(_) => {}
             }
         }
@@ -298,6 +317,20 @@ impl Scan {
                 None => error,
             };
             self.leave(left_out(pid.into(), &error));
+        }
+    }
+
+    /// Names the places where packets are missing.
+    fn name_lost(&mut self) {
+        if let Some(places) = self.lost.places() {
+            let reason =
+                format!("the transport stream: {} bytes that are no packets were passed {places}", self.lost.bytes());
+            self.leave(SkippedTrack::new(0, reason));
+        }
+        for (pid, missing) in std::mem::take(&mut self.missing) {
+            if let Some(places) = missing.places() {
+                self.leave(SkippedTrack::new(pid.into(), format!("PID {pid:#06x}: packets are missing {places}")));
+            }
         }
     }
 

@@ -187,6 +187,31 @@ fn counters_begin_anew_where_files_are_joined() {
 }
 
 #[test]
+fn missing_packets_and_bytes_between_packets_are_named() {
+    let whole = usual().mux.bytes;
+    let packets: Vec<&[u8]> = whole.chunks(188).collect();
+    let is_picture = |place: &usize| u16::from_be_bytes([packets[*place][1] & 0x1f, packets[*place][2]]) == PICTURES;
+    let pictures: Vec<usize> = (0..packets.len()).filter(is_picture).collect();
+    let (garbage, missing, next) = (pictures[5], pictures[pictures.len() - 3], pictures[pictures.len() - 2]);
+    let mut object = Vec::new();
+    for (place, packet) in packets.iter().enumerate() {
+        if place == garbage {
+            object.extend([0x11; 100]);
+        }
+        if place != missing {
+            object.extend_from_slice(packet);
+        }
+    }
+    let skipped = scanned(&object).unwrap().movie.skipped;
+    let found: Vec<_> = skipped.iter().map(|skipped| (skipped.id, &skipped.reason[..])).collect();
+    let [passed, lost] = [
+        format!("the transport stream: 100 bytes that are no packets were passed in 1 place: byte {}", garbage * 188),
+        format!("PID 0x0100: packets are missing in 1 place: byte {}", (next - 1) * 188 + 100),
+    ];
+    assert_eq!(found, [(0, &passed[..]), (u32::from(PICTURES), &lost[..])]);
+}
+
+#[test]
 fn frames_are_samples_of_the_extracted_object() {
     let object = usual().mux.bytes;
     let found = scanned(&object).unwrap();
@@ -385,6 +410,22 @@ fn the_first_programme_with_pictures_is_read_and_others_are_named() {
     let codec = |id: u32| movie.skipped.iter().find(|skipped| skipped.id == id).unwrap().codec.as_ref();
     assert_eq!(codec(0x301), Some(&UnreadCodec { medium: Medium::Text, name: "teletext".to_owned() }));
     assert_eq!((codec(0x101), codec(0x1002)), (None, None), "their codecs can be read");
+}
+
+#[test]
+fn a_form_of_a_codec_that_is_not_read_is_named() {
+    let mut file = File::new();
+    file.pictures(SPS, 90_000);
+    let unnumbered = |fill: u8| {
+        let mut frame = adts(fill, 40);
+        frame[3] &= 0x3f;
+        frame
+    };
+    file.mux.unit(SOUND, Some(90_000), &(0..10).flat_map(unnumbered).collect::<Vec<u8>>());
+    let skipped = scanned(&file.mux.bytes).unwrap().movie.skipped;
+    let name = "AAC in ADTS (ADTS without a channel configuration)".to_owned();
+    let codecs: Vec<_> = skipped.iter().map(|skipped| (skipped.id, skipped.codec.clone())).collect();
+    assert_eq!(codecs, [(u32::from(SOUND), Some(UnreadCodec { medium: Medium::Audio, name }))]);
 }
 
 /// An element of LATM with LOAS sync. With `config`, it has `StreamMuxConfig` of AAC-LC, 48 kHz, stereo: the six bytes that ffmpeg

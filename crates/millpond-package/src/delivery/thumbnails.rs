@@ -207,6 +207,13 @@ pub struct KeyFrame<'a> {
     pub codec: &'a Codec,
 }
 
+/// Returns the number of pictures for trick play of a track.
+#[must_use]
+pub fn key_frames(track: &PresentedTrack) -> usize {
+    let media = track.media().filter(|_| track.kind() == MediaKind::Video);
+    media.map_or(0, |media| media.iframes(track.segments().end()).durations().len())
+}
+
 /// Returns picture `number` (from 1) for trick play of a track.
 #[must_use]
 pub fn key_frame(track: &PresentedTrack, number: u32) -> Option<KeyFrame<'_>> {

@@ -7,6 +7,7 @@
 
 use crate::{
     PackageError, Plan,
+    delivery::text_track::is_webvtt,
     presentation::{
         Presentation,
         budget::MOST_SEGMENT_SAMPLES,
@@ -68,6 +69,22 @@ fn muxed(presentation: &Presentation) -> Option<&MuxedAudio> {
 #[must_use]
 pub fn is_carried(presentation: &Presentation, track: &PresentedTrack) -> bool {
     (presentation.stitched().is_none() || is_alike(presentation)) && carries(presentation, track)
+}
+
+/// Returns why transport streams do not have a track, as the end of a sentence about it; `None` where they have it, in segments of
+/// its own or muxed.
+pub(crate) fn absence(presentation: &Presentation, track: &PresentedTrack) -> Option<&'static str> {
+    if track.kind == MediaKind::Text {
+        return (!is_webvtt(track)).then_some("is not listed beside MPEG-2 TS: its subtitles can't become WebVTT");
+    }
+    if track.protection().is_some() {
+        return Some("is not in MPEG-2 TS: it is encrypted");
+    }
+    if !fits(track) {
+        return Some("is not in MPEG-2 TS, which has H.264, HEVC, AAC, MPEG audio, AC-3 and E-AC-3");
+    }
+    let is_whole = presentation.stitched().is_none() || is_alike(presentation);
+    (!is_whole).then_some("is not in MPEG-2 TS: an item of the stitched title has tracks that MPEG-2 TS lacks")
 }
 
 /// Whether the track has segments of its own, if its tracks are carried in the same way in all periods.

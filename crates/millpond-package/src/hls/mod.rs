@@ -17,4 +17,4 @@ mod tests;
 /// The container whose segments a playlist lists.
 pub use crate::delivery::container::Container;
 pub use media::{iframes, media};
-pub use multivariant::{filtered_multivariant, ladder_multivariant, live_multivariant, multivariant};
+pub use multivariant::{absence, filtered_multivariant, ladder_multivariant, live_multivariant, multivariant};

@@ -6,7 +6,10 @@ use crate::{
     delivery::{text_track::is_webvtt, thumbnails::Thumbnails, transport},
     live::{Rung, Tracks, Window},
     manifest::{captions::CaptionListing, filter::TrackFilter, track_listing::TrackListing},
-    presentation::{Presentation, track::MediaKind},
+    presentation::{
+        Presentation,
+        track::{MediaKind, PresentedTrack},
+    },
     timeline::bandwidth::Bandwidth,
     writing::digits,
 };
@@ -85,6 +88,17 @@ pub fn filtered_multivariant(
         thumbnails.stream(&mut out, &presentation.base);
     }
     Ok(out)
+}
+
+/// Returns why the playlists of a container do not have a track, as the end of a sentence about it; `None` where they have it, be it
+/// muxed into the segments of video. An alternative video has only its own URL.
+#[must_use]
+pub fn absence(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<&'static str> {
+    match container {
+        Container::Fmp4 if track.kind == MediaKind::Text => None,
+        Container::Fmp4 => presentation.absence(track),
+        Container::Ts => transport::absence(presentation, track),
+    }
 }
 
 /// Returns the error for a container that can carry no video and no audio of the asset.

@@ -288,7 +288,8 @@ fn g711_beside_other_sound_is_presented_and_not_packaged() {
     let mut tracks = with_pcm(*b"ulaw", PcmCoding::MuLaw);
     let p = presentation(vec![movie(tracks.clone())]);
     assert_eq!(p.tracks().iter().map(|t| t.name()).collect::<Vec<_>>(), ["v1", "a1", "a2"]);
-    let warning = "film.mp4: track 2: 'ulaw' (G.711 μ-law) is sent by RTSP only: HLS and DASH can't carry it";
+    let warning = "film.mp4: track 2: 'ulaw' (G.711 μ-law) is not listed in HLS with fMP4 and DASH: \
+                   it becomes FLAC for them only where all sound of the title is PCM or G.711";
     assert_eq!(p.warnings(), [warning]);
     for container in [Container::Fmp4, Container::Ts] {
         let list = multivariant(&p, container).unwrap();
@@ -392,7 +393,7 @@ fn pcm_that_flac_lacks_stays_as_it_is() {
     // FLAC has eight at most.
     config.channels = 9;
     let film = presentation(vec![movie(tracks.clone())]);
-    let reason = "is not listed in HLS and DASH next to video: browsers can't decode it";
+    let reason = "is not listed in HLS with fMP4 and DASH: FLAC, which it would become, has at most 8 channels and no encryption";
     assert_eq!(film.warnings(), [format!("film.mp4: track 2: 'fpcm' (PCM) {reason}")]);
     assert!(!multivariant(&film, Container::Fmp4).unwrap().contains("TYPE=AUDIO"));
     let sound = presentation(vec![movie(tracks.split_off(1))]);
@@ -403,7 +404,7 @@ fn pcm_that_flac_lacks_stays_as_it_is() {
 fn pcm_beside_other_sound_is_packaged_and_listed_where_there_are_no_pictures() {
     let tracks = with_pcm(*b"sowt", PcmCoding::Signed16(ByteOrder::Little));
     let film = presentation(vec![movie(tracks.clone())]);
-    let reason = "is not listed in HLS and DASH next to video: browsers can't decode it";
+    let reason = "is not listed in HLS with fMP4 and DASH: it becomes FLAC for them only where all sound of the title is PCM or G.711";
     assert_eq!(film.warnings(), [format!("film.mp4: track 2: 'ipcm' (PCM) {reason}")]);
     for text in [multivariant(&film, Container::Fmp4).unwrap(), crate::dash::mpd(&film).unwrap()] {
         assert!(!text.contains("ipcm") && text.contains("mp4a.40.2"), "{text}");

@@ -76,19 +76,42 @@ pub trait Rewrite: Send {
     /// Returns the least offset in an object that may still be read, the range of the last `next_read` included.
     /// Earlier bytes can be released.
     fn floor(&self, object: ObjectIndex) -> u64;
-    /// Takes all bytes of the last `next_read` and appends output to `out`.
+    /// Takes all bytes of the last `next_read` and appends output to `out`. Parts of media samples that are damaged are left out,
+    /// and the body keeps its [length](Self::len).
     ///
     /// # Errors
-    /// The sample's bytes contradict the index.
+    /// Other bytes than those of the last `next_read`, or bytes from which nothing can be made.
     fn push(&mut self, sample: &[u8], out: &mut Vec<u8>) -> Result<(), PackageError>;
     /// Appends the rest of the output.
     ///
     /// # Errors
     /// As `push`.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), PackageError>;
+    /// Returns the samples pushed so far of which parts are left out; `None` where all were whole.
+    fn damage(&self) -> Option<&Damage> {
+        None
+    }
     /// Returns the job of a body that takes a processor milliseconds to make, for [`made`].
     fn job(&self) -> Option<RewriteJob> {
         None
+    }
+}
+
+/// Damaged samples of a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Object of the first one.
+    pub object: ObjectIndex,
+    /// The fault of the first one.
+    pub first: PackageError,
+    /// Number of damaged samples.
+    pub samples: u64,
+}
+
+impl Damage {
+    /// Counts a sample. The first fault is kept.
+    pub(crate) fn count(damage: &mut Option<Self>, object: ObjectIndex, fault: PackageError) {
+        damage.get_or_insert(Self { object, first: fault, samples: 0 }).samples += 1;
     }
 }
 

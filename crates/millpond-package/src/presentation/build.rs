@@ -10,6 +10,7 @@ use crate::{
         flac_track::{FlacCut, FlacForm, FlacSegments, FlacTrack},
         selection::{Picked, Selection, family},
         track::{Content, MediaKind, MediaTrack, PresentedTrack, StreamAccess},
+        unlisted::Unlisted,
     },
     timeline::{
         bandwidth::Bandwidth,
@@ -43,7 +44,8 @@ pub(crate) fn presentation(
     }
     let mut warnings = skipped;
     let as_stored = audio.iter().filter(|picked| !picked.becomes_flac);
-    warnings.extend(as_stored.filter_map(|picked| unlisted(picked, !video.is_empty())));
+    let has_other_sound = !audio.iter().all(Picked::is_pcm);
+    warnings.extend(as_stored.filter_map(|picked| unlisted(picked, !video.is_empty(), has_other_sound)));
     warnings.extend(audio.iter().filter_map(rounded));
     let mut scanned = scan(video, &mut budget)?;
     scanned.sort_by_key(|(p, facts)| (p.ladder, p.bandwidth.unwrap_or_else(|| average(p, facts))));
@@ -95,17 +97,11 @@ fn end_of(picked: &Picked) -> f64 {
     track.timescale.seconds(end)
 }
 
-/// Warns about audio that HLS and DASH don't list.
-fn unlisted(picked: &Picked, beside_video: bool) -> Option<String> {
+/// Warns about audio that HLS with fMP4 and DASH don't list.
+fn unlisted(picked: &Picked, beside_video: bool, has_other_sound: bool) -> Option<String> {
     let (track, codec) = (picked.track(), &picked.track().codec);
     let (parameter, name) = (codec.parameter(), codec.name());
-    let why = match codec {
-        codec if !codec.fits_fmp4() => "is sent by RTSP only: HLS and DASH can't carry it",
-        codec if beside_video && !codec.fits_beside_video() => {
-            "is not listed in HLS and DASH next to video: browsers can't decode it"
-        }
-        _ => return None,
-    };
+    let why = Unlisted::of(codec, beside_video)?.words(codec, has_other_sound);
     Some(format!("{}: track {}: '{parameter}' ({name}) {why}", picked.label, track.id))
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod period;
 pub(crate) mod selection;
 mod so_far;
 pub(crate) mod track;
+pub(crate) mod unlisted;
 
 use crate::{
     PackageError,
@@ -27,11 +28,13 @@ use crate::{
         period::Period,
         so_far::SoFar,
         track::{Content, MediaKind, PresentedTrack},
+        unlisted::Unlisted,
     },
     text::Cue,
 };
 use millpond_media::{
     Chapter, Tags, Work,
+    codec::Codec,
     movie::{Movie, Stitched},
 };
 use std::{
@@ -255,9 +258,20 @@ impl Presentation {
     /// not fit beside video.
     #[must_use]
     pub fn lists(&self, track: &PresentedTrack) -> bool {
+        self.unlisted(track).is_none()
+    }
+
+    fn unlisted(&self, track: &PresentedTrack) -> Option<Unlisted> {
         // Video comes first.
         let is_film = self.tracks.first().is_some_and(|first| first.kind == MediaKind::Video);
-        track.is_packaged() && (!is_film || track.fits_beside_video())
+        Unlisted::of(track.delivered_codec()?, is_film)
+    }
+
+    /// Returns why HLS with fMP4 and DASH do not [list](Self::lists) a track, as the end of a sentence about it.
+    pub(crate) fn absence(&self, track: &PresentedTrack) -> Option<&'static str> {
+        let mut sound = self.all_tracks().filter(|track| track.kind == MediaKind::Audio);
+        let has_other_sound = sound.any(|track| !matches!(track.codec(), Some(Codec::Pcm(_))));
+        Some(self.unlisted(track)?.words(track.codec()?, has_other_sound))
     }
 
     /// Whether all tracks are text.

@@ -62,6 +62,11 @@ impl Picked {
         std::iter::once(self.track()).chain(clips)
     }
 
+    /// Whether all its samples are PCM or G.711.
+    pub(crate) fn is_pcm(&self) -> bool {
+        self.parts().all(|track| matches!(track.codec, Codec::Pcm(_)))
+    }
+
     /// Returns the form in which the sound becomes FLAC; `None` where samples stay as they are.
     pub(crate) fn flac(&self) -> Option<FlacForm> {
         let form = || FlacForm::of(self.track(), self.numbering());
@@ -206,8 +211,7 @@ impl Selection {
     /// Chooses the sound that becomes FLAC, in assets whose sound is all PCM or G.711. Players of other assets have sound that browsers
     /// decode.
     fn choose_flac(&mut self) {
-        let is_pcm = |picked: &Picked| picked.parts().all(|track| matches!(track.codec, Codec::Pcm(_)));
-        if !self.audio.iter().all(is_pcm) {
+        if !self.audio.iter().all(Picked::is_pcm) {
             return;
         }
         for picked in &mut self.audio {

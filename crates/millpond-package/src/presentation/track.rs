@@ -477,11 +477,6 @@ impl PresentedTrack {
         self.delivered_codec().is_none_or(Codec::fits_fmp4)
     }
 
-    /// Whether HLS and DASH list it beside video.
-    pub(crate) fn fits_beside_video(&self) -> bool {
-        self.delivered_codec().is_none_or(Codec::fits_beside_video)
-    }
-
     /// Returns the media track, if it can be packaged.
     pub(crate) fn packaged(&self) -> Option<&MediaTrack> {
         self.media().filter(|media| media.delivered().codec.fits_fmp4())

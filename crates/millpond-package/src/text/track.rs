@@ -1,7 +1,10 @@
 //! Text tracks inside the film: samples to WebVTT.
 
 use super::{Cue, matroska::BlockReader, tx3g, webvtt, wvtt};
-use crate::{ObjectIndex, ObjectRange, PackageError, Plan, Rewrite, plan::reads};
+use crate::{
+    ObjectIndex, ObjectRange, PackageError, Plan, Rewrite,
+    plan::{Damage, reads},
+};
 use millpond_media::{Codec, Movie, units::ByteRange};
 use std::{ops::Range, sync::Arc};
 
@@ -55,7 +58,7 @@ pub fn segment(
         }
     };
     let floors = reads::floors(units.iter().map(|unit| unit.range));
-    Ok(Plan::Rewrite(Box::new(Rewriter { object, units, floors, window, form, at: 0, pending: None })))
+    Ok(Plan::Rewrite(Box::new(Rewriter { object, units, floors, window, form, at: 0, pending: None, damage: None })))
 }
 
 enum Form {
@@ -75,6 +78,7 @@ struct Rewriter {
     at: usize,
     /// The last read, and the number of units it covers.
     pending: Option<(usize, ObjectRange)>,
+    damage: Option<Damage>,
 }
 
 impl Rewriter {
@@ -82,7 +86,14 @@ impl Rewriter {
         self.units.iter().map(|unit| ObjectRange { object: self.object, range: unit.range })
     }
 
-    fn take(&mut self, unit: TextUnit, sample: &[u8]) -> Result<(), PackageError> {
+    /// Takes the cues of a sample. Those of a damaged one are left out.
+    fn take(&mut self, unit: TextUnit, sample: &[u8]) {
+        if let Err(fault) = self.read(unit, sample) {
+            Damage::count(&mut self.damage, self.object, fault);
+        }
+    }
+
+    fn read(&mut self, unit: TextUnit, sample: &[u8]) -> Result<(), PackageError> {
         let (object, range) = (self.object, unit.range);
         let TextUnit { start_ms, end_ms, .. } = unit;
         match &mut self.form {
@@ -147,7 +158,7 @@ impl Rewrite for Rewriter {
             let Some(&unit) = self.units.get(self.at) else { break };
             self.at += 1;
             let (bytes, later) = rest.split_at((unit.range.len() as usize).min(rest.len()));
-            self.take(unit, bytes)?;
+            self.take(unit, bytes);
             rest = later;
         }
         Ok(())
@@ -166,5 +177,43 @@ impl Rewrite for Rewriter {
         };
         out.extend_from_slice(text.as_bytes());
         Ok(())
+    }
+
+    fn damage(&self) -> Option<&Damage> {
+        self.damage.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use millpond_media::Track;
+
+    #[test]
+    fn a_damaged_text_is_left_out_alone() {
+        let sound = testing::audio(testing::table(&testing::frames(1), 0, 0), "eng", Vec::new());
+        let movie = testing::movie(vec![Track { codec: Codec::Tx3g, ..sound }]);
+        // The second one states more bytes than it has.
+        let samples: [&[u8]; 3] = [b"\0\x03one", b"\x40\x03two", b"\0\x05three"];
+        let mut at = 100;
+        let mut units = Vec::new();
+        for (n, sample) in (0..).zip(samples) {
+            let range = ByteRange::at(at, sample.len() as u64);
+            units.push(TextUnit { range, start_ms: n * 1000, end_ms: n * 1000 + 500 });
+            at = range.end;
+        }
+        let plan = segment(&movie, 0, ObjectIndex(2), units, Window::Whole).unwrap();
+        let Plan::Rewrite(mut rewrite) = plan else { panic!("text is rewritten") };
+        let mut out = Vec::new();
+        while rewrite.next_read().is_some() {
+            rewrite.push(&samples.concat(), &mut out).unwrap();
+        }
+        rewrite.finish(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("one") && text.contains("three") && !text.contains("two"), "{text}");
+        let damage = rewrite.damage().unwrap();
+        assert_eq!((damage.object, damage.samples), (ObjectIndex(2), 1));
+        assert!(damage.first.to_string().contains("text length 16387"), "{}", damage.first);
     }
 }

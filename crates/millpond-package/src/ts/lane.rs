@@ -8,7 +8,10 @@ use super::{
     pes, psi,
     sizes::Planned,
 };
-use crate::{ObjectIndex, ObjectRange, PackageError, language, plan::reads};
+use crate::{
+    ObjectIndex, ObjectRange, PackageError, language,
+    plan::{Damage, reads},
+};
 use millpond_media::{AacConfig, Codec, Track};
 
 /// PID of the first stream; the PIDs of other streams follow it.
@@ -19,6 +22,9 @@ pub(super) const CLOCK_DELAY: i64 = 9_000;
 const MOST_ADTS: u64 = 0x1fff - AacConfig::ADTS_HEADER as u64;
 /// The same limit as text for errors.
 const ADTS_LIMIT: &str = "an AAC frame of at most 8184 bytes (the limit of ADTS)";
+
+/// Zeros in place of damaged bytes: `trailing_zero_8bits` of the last unit (H.264 and H.265, Annex B.1.1).
+const ZEROS: [u8; 1024] = [0; 1024];
 
 /// A stream that is being written.
 pub(super) struct Lane {
@@ -99,25 +105,29 @@ impl Lane {
         self.units.get(unit).map(|u| ObjectRange { object: self.object, range: u.range })
     }
 
-    /// Writes a unit. `first` is the PES packet that begins with the unit, if any.
+    /// Writes a unit. `first` is the PES packet that begins with the unit, if any. Zeros replace the rest of a picture after a NAL
+    /// unit length that does not fit, which `damage` counts: packet counts are known before.
     pub(super) fn write(
         &mut self,
         unit: usize,
         first: Option<&Planned>,
         sample: &[u8],
-        out: &mut Vec<u8>,
+        (out, damage): (&mut Vec<u8>, &mut Option<Damage>),
     ) -> Result<(), PackageError> {
         self.written = unit + 1;
         let Some(&unit) = self.units.get(unit) else { return Ok(()) };
         if let Form::Nal { kind, length_size, .. } = self.form {
-            let malformed = |e: nal::Malformed| PackageError::Sample {
-                object: self.object,
-                range: unit.range,
-                offset: e.offset as u64,
-                found: e.found,
-                expected: "NAL units whose length fields fill the sample exactly",
-            };
-            let units = nal::Checked::new(kind, length_size, sample).map_err(malformed)?;
+            let mut units = nal::Checked::new(kind, length_size, sample);
+            if let Some(malformed) = units.take_malformed() {
+                let fault = PackageError::Sample {
+                    object: self.object,
+                    range: unit.range,
+                    offset: malformed.offset as u64,
+                    found: malformed.found,
+                    expected: "NAL units whose length fields fill the sample exactly",
+                };
+                Damage::count(damage, self.object, fault);
+            }
             self.write_picture(&unit, kind, units, first, out);
             return Ok(());
         }
@@ -158,8 +168,10 @@ impl Lane {
             _ => (&[], &[]),
         };
         let head = [&header[..], delimiter[0], delimiter[1], sets];
-        let len = head.iter().map(|piece| piece.len()).sum::<usize>() + orientation.len() + units.len();
-        let planned = size.filter(|_| self.form.exact()).map(|s| s.packets);
+        let exact = self.form.exact();
+        let mut zeros = if exact { units.left_out() } else { 0 };
+        let len = head.iter().map(|piece| piece.len()).sum::<usize>() + orientation.len() + units.len() + zeros;
+        let planned = size.filter(|_| exact).map(|s| s.packets);
         self.writer.begin(len, planned.unwrap_or_else(|| packet::count(len as u64)), start, out);
         for piece in head {
             self.writer.write(piece, out);
@@ -174,6 +186,11 @@ impl Lane {
             self.writer.write(unit, out);
         }
         self.writer.write(message, out);
+        while zeros > 0 {
+            let piece = ZEROS.get(..zeros).unwrap_or(&ZEROS);
+            self.writer.write(piece, out);
+            zeros -= piece.len();
+        }
     }
 
     /// Writes a packet with only a PCR, for a unit that is decoded at `dts`.

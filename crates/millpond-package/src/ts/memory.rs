@@ -93,7 +93,7 @@ pub(crate) fn units(samples: &[Sample]) -> Vec<Unit> {
 /// PMT. `clock` is the place of the stream with the clock.
 ///
 /// # Errors
-/// As [`super::segment`], and samples that are no sequence of NAL units. `out` then has some of the packets.
+/// As [`super::segment`], and a sound frame that is too long. `out` then has some of the packets.
 pub(crate) fn write(
     movie: &Arc<Movie>,
     streams: &[MemoryStream<'_>],

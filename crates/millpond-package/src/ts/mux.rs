@@ -7,7 +7,10 @@ use super::{
     psi::{self, TableNumbers},
     sizes::{Planned, Sizes},
 };
-use crate::{ObjectIndex, ObjectRange, PackageError, Rewrite, plan::reads};
+use crate::{
+    ObjectIndex, ObjectRange, PackageError, Rewrite,
+    plan::{Damage, reads},
+};
 use std::collections::VecDeque;
 
 /// More streams than a program map table of one packet can list.
@@ -31,6 +34,7 @@ pub(super) struct Muxer {
     begun: bool,
     /// The last read, and the number of units it covers.
     pending: Option<(usize, ObjectRange)>,
+    damage: Option<Damage>,
 }
 
 impl Muxer {
@@ -67,7 +71,7 @@ impl Muxer {
         let packets = tables.map_or(0, |tables| tables.len()) as u64
             + queue.iter().map(|pes| u64::from(pes.planned.packets)).sum::<u64>();
         let len = lanes.iter().all(Lane::exact).then_some(packets * SIZE as u64);
-        Ok(Self { lanes, tables, len, queue, begun: false, pending: None })
+        Ok(Self { lanes, tables, len, queue, begun: false, pending: None, damage: None })
     }
 
     /// Returns the time of the last PCR of a lane that carries the clock.
@@ -96,7 +100,7 @@ impl Muxer {
             self.queue.pop_front();
         }
         if let Some(lane) = self.lanes.get_mut(lane) {
-            lane.write(unit, first.as_ref(), sample, out)?;
+            lane.write(unit, first.as_ref(), sample, (&mut *out, &mut self.damage))?;
         }
         self.write_clocks(out);
         Ok(())
@@ -157,6 +161,10 @@ impl Rewrite for Muxer {
         reads::check_finished(self.units().count())?;
         self.write_tables(out);
         Ok(())
+    }
+
+    fn damage(&self) -> Option<&Damage> {
+        self.damage.as_ref()
     }
 }
 

@@ -53,29 +53,49 @@ pub(super) struct Malformed {
     pub(super) found: String,
 }
 
-/// A sample whose NAL unit lengths are valid up to its end.
-#[derive(Clone, Copy, Debug)]
+/// The NAL units of a sample, up to the first length that does not fit.
+#[derive(Clone, Debug)]
 pub(super) struct Checked<'a> {
+    /// Length fields and units.
     sample: &'a [u8],
     length_size: usize,
     /// Length with start codes instead of length fields, in bytes.
     len: usize,
     /// Whether the first unit is an access unit delimiter.
     delimited: bool,
+    /// Bytes of the sample after the units.
+    left_out: usize,
+    malformed: Option<Malformed>,
 }
 
 impl<'a> Checked<'a> {
     /// Checks the length fields, of `length_size` bytes each.
-    pub(super) fn new(kind: NalCodec, length_size: u8, sample: &'a [u8]) -> Result<Self, Malformed> {
+    pub(super) fn new(kind: NalCodec, length_size: u8, sample: &'a [u8]) -> Self {
         let length_size = usize::from(length_size).clamp(1, 4);
         let first = Units { rest: sample, length_size }.next();
         let mut units = Units { rest: sample, length_size };
-        let mut len = 0;
-        while !units.rest.is_empty() {
-            let Some(unit) = units.next() else { return Err(units.malformed(sample.len())) };
-            len += unit.len() + START_CODE.len();
+        let len = units.by_ref().map(|unit| unit.len() + START_CODE.len()).sum();
+        let left_out = units.rest.len();
+        let malformed = (left_out > 0).then(|| units.malformed(sample.len()));
+        let sample = sample.get(..sample.len() - left_out).unwrap_or_default();
+        Self {
+            sample,
+            length_size,
+            len,
+            delimited: first.is_some_and(|unit| kind.is_delimiter(unit)),
+            left_out,
+            malformed,
         }
-        Ok(Self { sample, length_size, len, delimited: first.is_some_and(|unit| kind.is_delimiter(unit)) })
+    }
+
+    /// Returns the number of bytes of the sample after the units.
+    pub(super) fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Removes and returns the reason why the units don't fill the sample.
+    pub(super) fn take_malformed(&mut self) -> Option<Malformed> {
+        self.malformed.take()
     }
 
     /// Length in bytes of the output of [`pieces`](Self::pieces).
@@ -142,31 +162,32 @@ fn big_endian(field: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    fn annex_b(kind: NalCodec, length_size: u8, sample: &[u8]) -> Result<Vec<u8>, Malformed> {
-        let checked = Checked::new(kind, length_size, sample)?;
+    fn annex_b(kind: NalCodec, length_size: u8, sample: &[u8]) -> Vec<u8> {
+        let mut checked = Checked::new(kind, length_size, sample);
+        assert_eq!((checked.left_out(), checked.take_malformed()), (0, None));
         let bytes = checked.pieces().flatten().flatten().copied().collect::<Vec<_>>();
         assert_eq!(bytes.len(), checked.len());
-        Ok(bytes)
+        bytes
     }
 
     #[test]
     fn lengths_become_start_codes() {
         let expected = [0, 0, 0, 1, 0x65, 7, 0, 0, 0, 1, 0x41];
-        assert_eq!(annex_b(NalCodec::Avc, 4, &[0, 0, 0, 2, 0x65, 7, 0, 0, 0, 1, 0x41]).unwrap(), expected);
-        assert_eq!(annex_b(NalCodec::Avc, 2, &[0, 2, 0x65, 7, 0, 1, 0x41]).unwrap(), expected);
-        assert_eq!(annex_b(NalCodec::Avc, 1, &[2, 0x65, 7, 1, 0x41]).unwrap(), expected);
+        assert_eq!(annex_b(NalCodec::Avc, 4, &[0, 0, 0, 2, 0x65, 7, 0, 0, 0, 1, 0x41]), expected);
+        assert_eq!(annex_b(NalCodec::Avc, 2, &[0, 2, 0x65, 7, 0, 1, 0x41]), expected);
+        assert_eq!(annex_b(NalCodec::Avc, 1, &[2, 0x65, 7, 1, 0x41]), expected);
     }
 
     #[test]
     fn an_empty_unit_becomes_trailing_zeros() {
-        assert_eq!(annex_b(NalCodec::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0, 0, 0]).unwrap(), [0, 0, 0, 1, 0x65, 0, 0, 0, 0]);
+        assert_eq!(annex_b(NalCodec::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0, 0, 0]), [0, 0, 0, 1, 0x65, 0, 0, 0, 0]);
     }
 
     #[test]
     fn a_leading_delimiter_is_taken_off_once() {
         for (kind, header) in [(NalCodec::Avc, 0x09), (NalCodec::Hevc, 0x46)] {
             let sample = [0, 0, 0, 2, header, 0x10, 0, 0, 0, 1, 0x02];
-            let mut checked = Checked::new(kind, 4, &sample).unwrap();
+            let mut checked = Checked::new(kind, 4, &sample);
             assert_eq!(checked.take_delimiter(), Some(&[header, 0x10][..]));
             assert_eq!(checked.take_delimiter(), None);
             assert_eq!(checked.len(), 5);
@@ -175,16 +196,22 @@ mod tests {
     }
 
     #[test]
-    fn malformed_lengths_name_their_offset() {
-        let error = annex_b(NalCodec::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0, 0, 9, 1]).unwrap_err();
-        assert_eq!(error, Malformed { offset: 5, found: "NAL unit length 9 with 1 bytes left".into() });
-        let error = annex_b(NalCodec::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0]).unwrap_err();
-        assert_eq!(error, Malformed { offset: 5, found: "2 bytes of a NAL unit length".into() });
-        assert!(annex_b(NalCodec::Avc, 4, &[0xff; 9]).is_err());
+    fn units_end_before_a_malformed_length_which_is_named() {
+        for (sample, found, left_out) in [
+            (&[0, 0, 0, 1, 0x65, 0, 0, 0, 9, 1][..], "NAL unit length 9 with 1 bytes left", 5),
+            (&[0, 0, 0, 1, 0x65, 0, 0], "2 bytes of a NAL unit length", 2),
+        ] {
+            let mut checked = Checked::new(NalCodec::Avc, 4, sample);
+            assert_eq!(checked.take_malformed(), Some(Malformed { offset: 5, found: found.to_owned() }));
+            assert_eq!((checked.len(), checked.left_out()), (5, left_out));
+            assert_eq!(checked.pieces().collect::<Vec<_>>(), [[&START_CODE[..], &[0x65]]]);
+        }
+        let checked = Checked::new(NalCodec::Avc, 4, &[0xff; 9]);
+        assert_eq!((checked.pieces().count(), checked.len(), checked.left_out()), (0, 0, 9));
     }
 
     #[test]
     fn an_empty_sample_has_no_units() {
-        assert_eq!(annex_b(NalCodec::Hevc, 4, &[]).unwrap(), []);
+        assert_eq!(annex_b(NalCodec::Hevc, 4, &[]), []);
     }
 }

@@ -402,15 +402,54 @@ fn a_segment_without_media_has_its_tables() {
     assert_eq!(run(&[], &[], &[], 5).unwrap().len(), 2 * 188);
 }
 
+/// Writes a segment of pictures, and returns it with its damaged samples.
+fn written(codec: Codec, input: &Input) -> (Vec<u8>, Option<crate::plan::Damage>) {
+    let mut rewrite = plan(&[codec], std::slice::from_ref(input), &[0], 0).unwrap();
+    let mut out = Vec::new();
+    while let Some(read) = rewrite.next_read() {
+        rewrite.push(&input.read(read.range), &mut out).unwrap();
+    }
+    rewrite.finish(&mut out).unwrap();
+    assert!(rewrite.len().is_none_or(|len| len == out.len() as u64), "the length that was promised");
+    (out, rewrite.damage().cloned())
+}
+
 #[test]
-fn a_malformed_sample_is_named() {
-    let input = Input::new(vec![sample(&[&[0x65, 1]]), vec![0, 0, 0, 9, 0x65]], 900_000, 3600, 1);
-    let error = run(&[avc(4)], &[input], &[0], 0).unwrap_err();
+fn zeros_replace_the_damaged_end_of_a_picture_which_is_named() {
+    let whole = sample(&[&[0x41, 1], &nal(0x41, 4000)]);
+    let damaged = |at: usize| {
+        let mut sample = whole.clone();
+        sample[at] = 9;
+        sample
+    };
+    // The length of the second unit, and that of the first one.
+    let input = Input::new(vec![whole.clone(), damaged(6), damaged(0), whole.clone()], 900_000, 3600, 100);
+    let (out, damage) = written(avc(4), &input);
+    let found = demultiplex(&out, &mut BTreeMap::new());
+    assert_eq!(found[&0x100].packets, packets(&avc(4), &input.units));
+    let pictures: Vec<_> = found[&0x100].pes.iter().map(|(_, pes)| open(pes).2).collect();
+    let delimiter: [u8; 6] = [0, 0, 0, 1, 9, 0xf0];
+    assert_eq!(pictures[1], [&delimiter[..], &[0, 0, 0, 1, 0x41, 1], &[0; 4004]].concat());
+    assert_eq!(pictures[2], [&delimiter[..], &[0; 4010]].concat());
+    assert_eq!(pictures[3], [&delimiter[..], &[0, 0, 0, 1, 0x41, 1, 0, 0, 0, 1], &nal(0x41, 4000)].concat());
+    let damage = damage.unwrap();
+    assert_eq!((damage.object, damage.samples), (ObjectIndex(0), 2));
     assert_eq!(
-        error.to_string(),
-        "object 0, sample at bytes 1006..1011: found NAL unit length 9 with 1 bytes left at byte 0 of the sample, \
-         expected NAL units whose length fields fill the sample exactly"
+        damage.first.to_string(),
+        "object 0, sample at bytes 5010..9020: found NAL unit length 150998944 with 4000 bytes left at byte 6 of the \
+         sample, expected NAL units whose length fields fill the sample exactly"
     );
+    let (_, damage) = written(avc(4), &Input::new(vec![whole], 900_000, 3600, 1));
+    assert_eq!(damage, None);
+}
+
+#[test]
+fn a_damaged_picture_with_short_lengths_ends_where_it_is_damaged() {
+    let samples = vec![[&[0, 200][..], &nal(0x65, 200), &[9, 0, 1, 2]].concat(); 3];
+    let (out, damage) = written(avc(2), &Input::new(samples, 900_000, 3600, 9));
+    let found = demultiplex(&out, &mut BTreeMap::from([(0x100, 0)]));
+    assert!(found[&0x100].pes.iter().all(|(_, pes)| open(pes).2.ends_with(&nal(0x65, 200))));
+    assert_eq!(damage.map(|damage| damage.samples), Some(3));
 }
 
 #[test]
@@ -575,7 +614,7 @@ proptest! {
             (unit.dts, unit.pts) = times;
         }
         for codec in [avc(length_size), hevc(), aac(), mp3()] {
-            let _ = run(&[codec], std::slice::from_ref(&input), &[0], 0);
+            prop_assert!(run(&[codec], std::slice::from_ref(&input), &[0], 0).is_ok());
         }
     }
 }

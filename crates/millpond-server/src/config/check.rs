@@ -3,7 +3,7 @@
 use super::{
     AccessSettings, BadValue, Config, ConfigError, ConfigErrors, Declaration, Form, Given, GivenKey, Host, PlaceConfig,
     PlaceOptions, Source, Stated, file,
-    found::{found_text, without_secrets},
+    found::{explained, found_text, without_secrets},
     machine::Machine,
     show::{place_text, toml_literal},
     value::list,
@@ -156,7 +156,7 @@ fn apply(setting: Declaration, text: &str, at: Source, config: &mut Config, give
             None
         }
         Err(bad) => {
-            let BadValue { expected, nearest } = bad.for_text(setting.form, text);
+            let BadValue { expected, nearest } = explained(&setting, bad, text).for_text(setting.form, text);
             let (key, found) = (setting.name.to_owned(), found_text(text));
             Some(ConfigError::Value { at, key, expected, found, nearest })
         }

@@ -6,12 +6,18 @@ use millpond_place::{SEVERAL, several};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::found::found;
+use super::found::{explained, found};
 use super::{
     BadValue, Config, ConfigError, Declaration, Form, Given, GivenKey, OwnSettings, PLACE_SETTINGS, PlaceOptions,
     PlaceSetting, Source,
 };
 use millpond_settings::nearest;
+
+/// Where an option of places belongs.
+const OF_PLACE: &str = "is an option of a place: write it below [places.NAME]";
+/// Where a setting of the server belongs. In TOML all keys behind a section belong to it.
+const OF_SERVER: &str =
+    "is a setting of the server, not of a place: move it to the top of the file, before the first section";
 
 /// Reads the text of a configuration file into `config` and `given`; returns all that is wrong with it.
 ///
@@ -47,6 +53,12 @@ impl Reader<'_> {
             match Config::find(name) {
                 Some(setting) => self.setting(setting, value, at),
                 None if name == "places" => self.places(value, at),
+                None if is_of_places(name) => self.misplaced(at, name, OF_PLACE),
+                None if value.get_ref().as_table().is_some_and(has_settings) => {
+                    let cure =
+                        "is no section: settings of the server stand at the top of the file, before the first section";
+                    self.misplaced(at, name, cure);
+                }
                 None => self.unknown(at, name, Config::settings().iter().map(|s| s.name).chain(["places"])),
             }
         }
@@ -61,7 +73,9 @@ impl Reader<'_> {
             return;
         };
         match self.config.apply(setting.name, &text) {
-            Some(Err(bad)) => self.bad_value((setting.name, setting.form), bad, value, at),
+            Some(Err(bad)) => {
+                self.bad_value((setting.name, setting.form), explained(&setting, bad, &text), value, at);
+            }
             Some(Ok(())) => self.given.sources.insert(setting.name, at),
             None => {}
         }
@@ -125,6 +139,8 @@ impl Reader<'_> {
                 self.place_setting(setting, &mut place, value, at);
             } else if let Some(setting) = OwnSettings::find(key) {
                 self.own_setting(setting, &mut place, value, at);
+            } else if Config::find(key).is_some() || key == "places" {
+                self.misplaced(at, key, OF_SERVER);
             } else {
                 let own = Config::settings().into_iter().filter(|setting| setting.is_of_places).map(|s| s.name);
                 self.unknown(at, key, PLACE_SETTINGS.iter().map(|s| s.name).chain(own).chain(["url"]));
@@ -200,7 +216,7 @@ impl Reader<'_> {
                 let items: Option<Vec<&str>> = items.iter().map(|item| item.get_ref().as_str()).collect();
                 items.map(|items| items.join(","))
             }
-            (Form::Switch | Form::Output, DeValue::Boolean(value)) => Some(value.to_string()),
+            (Form::Switch | Form::Output | Form::Address, DeValue::Boolean(value)) => Some(value.to_string()),
             (Form::Switch | Form::Count, DeValue::String(_)) => None,
             (_, DeValue::String(text)) => Some(text.to_string()),
             (Form::Count | Form::Size | Form::Duration | Form::Address, DeValue::Integer(number)) => {
@@ -221,6 +237,10 @@ impl Reader<'_> {
         text
     }
 
+    fn misplaced(&mut self, at: Source, key: &str, cure: &str) {
+        self.errors.push(ConfigError::Misplaced { at, key: key.to_owned(), cure: cure.to_owned() });
+    }
+
     fn unknown<'k>(&mut self, at: Source, key: &str, known: impl Iterator<Item = &'k str>) {
         self.errors.push(ConfigError::UnknownKey { at, key: key.to_owned(), nearest: nearest(key, known) });
     }
@@ -235,6 +255,16 @@ impl Reader<'_> {
             column: before[line_start..].chars().count() + 1,
         }
     }
+}
+
+/// Whether a key is an option of places only.
+fn is_of_places(key: &str) -> bool {
+    key == "url" || PlaceSetting::find(key).is_some()
+}
+
+/// Whether a table has settings of the server.
+fn has_settings(table: &DeTable<'_>) -> bool {
+    table.iter().any(|(key, _)| Config::find(key.get_ref()).is_some())
 }
 
 /// The entries of a table as they stand in the file, so that errors come in the order of reading.

@@ -1,6 +1,8 @@
 //! Values that are wrong, as errors show them.
 
+use super::{BadValue, Declaration, Form, value};
 use millpond_logging::escape::without_user;
+use std::net::{Ipv4Addr, SocketAddr};
 use toml::de::DeValue;
 
 /// Most characters of a text.
@@ -52,6 +54,25 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
         let (part, next) = rest.split_at(end);
         rest = next;
         (!part.is_empty()).then_some(part)
+    })
+}
+
+/// The reason for a bad value. Words such as "off" for a listener get that of their own.
+pub(super) fn explained(setting: &Declaration, bad: BadValue, text: &str) -> BadValue {
+    if setting.form != Form::Address || value::switch(text) != Ok(false) {
+        return bad;
+    }
+    // The default of some listeners depends on TLS: `0.0.0.0:8443 with TLS on, else off`.
+    let default = setting.default.split(' ').next().and_then(|address| address.parse::<SocketAddr>().ok());
+    BadValue::new(match default {
+        Some(default) => {
+            let local = SocketAddr::from((Ipv4Addr::LOCALHOST, default.port()));
+            let when = if setting.default.contains("TLS") { " while TLS is on" } else { "" };
+            format!(
+                "an address and port: this listener can't be switched off{when}; with \"{local}\" only this machine reaches it"
+            )
+        }
+        None => "an address and port: this listener is off where the setting is left out".to_owned(),
     })
 }
 

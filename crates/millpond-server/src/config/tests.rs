@@ -133,6 +133,47 @@ fn unknown_keys_are_refused_with_the_nearest_known_one() {
 }
 
 #[test]
+fn keys_of_other_sections_are_named_with_their_place() {
+    let case = Case::new().file(
+        "titles = \"file\"\n[server]\nhttp = \":80\"\n[places.films]\nurl = \"/f\"\nmemory = \"1GiB\"\ntitels = \"file\"\n",
+    );
+    assert_eq!(
+        case.errors(),
+        [
+            "millpond.toml:1:1: \"titles\" is an option of a place: write it below [places.NAME]",
+            "millpond.toml:2:2: \"server\" is no section: settings of the server stand at the top of the file, before the \
+             first section",
+            "millpond.toml:6:1: \"memory\" is a setting of the server, not of a place: move it to the top of the file, \
+             before the first section",
+            "millpond.toml:7:1: unknown key \"titels\"; did you mean \"titles\"?",
+        ]
+    );
+}
+
+#[test]
+fn a_listener_that_somebody_wants_off_is_explained() {
+    let case = Case::new().file("rtsp = \"off\"\nhttp = false\nhttps = \"no\"\nrtmp = \"off\"\n").flag("admin", "off");
+    let expected = |port: u16, when: &str| {
+        format!(
+            "expected an address and port: this listener can't be switched off{when}; with \"127.0.0.1:{port}\" only this \
+             machine reaches it, found"
+        )
+    };
+    assert_eq!(
+        case.errors(),
+        [
+            format!("millpond.toml:1:1: rtsp: {} \"off\"", expected(8554, "")),
+            format!("millpond.toml:2:1: http: {} false", expected(8080, "")),
+            format!("millpond.toml:3:1: https: {} \"no\"", expected(8443, " while TLS is on")),
+            "millpond.toml:4:1: rtmp: expected an address and port: this listener is off where the setting is left out, \
+             found \"off\""
+                .to_owned(),
+            format!("--admin: {} \"off\"", expected(8380, "")),
+        ]
+    );
+}
+
+#[test]
 fn nearest_names() {
     let near = |name: &str| nearest(name, Config::settings().into_iter().map(|setting| setting.name).chain(["places"]));
     for (name, meant) in [

@@ -7,6 +7,7 @@ mod disk;
 mod etcd;
 mod finding;
 mod limits;
+mod links;
 mod lock;
 mod origins;
 mod ports;

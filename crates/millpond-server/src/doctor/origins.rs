@@ -1,6 +1,6 @@
 //! Origins: whether they can be reached and read by ranges, and how fast they are.
 
-use super::{Finding, PATIENCE, Probe};
+use super::{Finding, PATIENCE, Probe, links};
 use crate::{
     config::{Config, PlaceConfig},
     library::is_media,
@@ -36,7 +36,8 @@ pub(super) async fn findings(config: &Config, probe: &Probe) -> Vec<Finding> {
         let Some(live) = place.spec.live() else {
             let keys = place.spec.credentials(&place.options.remote.bucket);
             let keys = keys.map(|text| Finding::fine(area, text));
-            return keys.into_iter().chain(objects(area, place, probe).await).collect();
+            let links = place.spec.folder().and_then(|folder| links::finding(area, folder));
+            return keys.into_iter().chain(links).chain(objects(area, place, probe).await).collect();
         };
         match live.kind().reach {
             LiveReach::Connects(_) => stream::iter(live.servers()).then(|server| connect(area, server)).collect().await,

@@ -1,5 +1,6 @@
 //! Findings about a configuration that holds, here and now: parts of it that will not work.
 
+mod lone_file;
 mod useless;
 
 use crate::{
@@ -15,7 +16,7 @@ use millpond_stream::modules::TEE;
 use rustix::fs::{Access, access};
 use std::{path::Path, time::SystemTime};
 
-/// Returns warnings of channels that no place has, of modules that will not run, of a folder of recordings that can't be written,
+/// Returns warnings of places of one file that is no media, of channels that no place has, of modules that will not run, of a folder of recordings that can't be written,
 /// of a certificate that is not valid now, and of settings without effect. Origins are not asked.
 pub fn doubts(loaded: &Loaded) -> Vec<String> {
     let config = &loaded.config;
@@ -30,7 +31,9 @@ pub fn doubts(loaded: &Loaded) -> Vec<String> {
             .to_owned()
     });
     let certificate = config.tls.source().and_then(|source| certificate_doubt(&source));
-    channels
+    let lone_files = config.places.iter().filter_map(lone_file::doubt);
+    lone_files
+        .chain(channels)
         .chain(hiding)
         .chain(modules)
         .chain(folder)

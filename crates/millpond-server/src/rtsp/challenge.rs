@@ -39,12 +39,13 @@ pub(super) fn check(
     let Err(why) = passwords.check_digest(&asked, client, now) else { return Ok(()) };
     let reply = match &why {
         Unproved::Guesses(many) => {
-            let reply = Reply::new(StatusCode::ServiceUnavailable);
-            reply.with(RETRY_AFTER, many.retry_after().to_string()).because(many)
+            Reply::refusal(StatusCode::ServiceUnavailable, many).with(RETRY_AFTER, many.retry_after().to_string())
         }
         // A client that tries another scheme gets a challenge, which names the supported one.
-        Unproved::Digest(DigestRefusal::Malformed(error)) if !matches!(error, AuthorizationError::Scheme(_)) => {
-            Reply::new(StatusCode::BadRequest)
+        Unproved::Digest(digest @ DigestRefusal::Malformed(error))
+            if !matches!(error, AuthorizationError::Scheme(_)) =>
+        {
+            Reply::refusal(StatusCode::BadRequest, digest)
         }
         Unproved::Digest(why) => Reply::challenge(passwords.challenges(now, why.is_stale())),
     };

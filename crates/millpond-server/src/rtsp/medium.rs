@@ -41,6 +41,18 @@ pub(super) enum NoMedium {
     Other,
 }
 
+impl NoMedium {
+    /// Describes for viewers why a path has no medium. Addresses of sources and origins are for operators.
+    pub(super) fn for_viewers(&self, path: &str) -> String {
+        let words = match self {
+            Self::Library(error) => error.for_viewers(),
+            Self::Source(error) => error.for_viewers(),
+            error => error.to_string(),
+        };
+        if words.contains(path) { words } else { format!("{path}: {words}") }
+    }
+}
+
 impl From<NoTitle> for NoMedium {
     fn from(error: NoTitle) -> Self {
         match error {

@@ -2,8 +2,9 @@
 
 use millpond_rtp::message::{
     HeaderName, Method, Request, Response, StatusCode, Version,
-    headers::{CSEQ, SERVER, WWW_AUTHENTICATE},
+    headers::{CONTENT_TYPE, CSEQ, SERVER, WWW_AUTHENTICATE},
 };
+use std::fmt::Display;
 
 /// A reply to an RTSP request.
 #[derive(Debug)]
@@ -16,11 +17,13 @@ pub(super) struct Reply {
     pub(super) body: Vec<u8>,
     /// Reason of a refusal, for the log.
     pub(super) why: Option<String>,
+    /// Reason of a refusal, for the client.
+    told: Option<String>,
 }
 
 impl Reply {
     pub(super) fn new(status: StatusCode) -> Self {
-        Self { status, headers: Vec::new(), challenges: Vec::new(), body: Vec::new(), why: None }
+        Self { status, headers: Vec::new(), challenges: Vec::new(), body: Vec::new(), why: None, told: None }
     }
 
     pub(super) fn ok() -> Self {
@@ -32,9 +35,15 @@ impl Reply {
         Self { challenges, ..Self::new(StatusCode::Unauthorized) }
     }
 
-    /// Adds the reason of a refusal, which appears in the log only.
-    pub(super) fn because(self, why: impl std::fmt::Display) -> Self {
-        Self { why: Some(why.to_string()), ..self }
+    /// Creates a reply that refuses a request, with the reason for the log and the client.
+    pub(super) fn refusal(status: StatusCode, why: impl Display) -> Self {
+        let why = why.to_string();
+        Self { told: Some(why.clone()), why: Some(why), ..Self::new(status) }
+    }
+
+    /// Tells the client other words than the log has.
+    pub(super) fn telling(self, words: impl Into<String>) -> Self {
+        Self { told: Some(words.into()), ..self }
     }
 
     pub(super) fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
@@ -56,8 +65,14 @@ impl Reply {
         for (name, value) in &self.headers {
             builder = builder.header(name.clone(), value.as_str());
         }
-        let response = builder.build(self.body.as_slice());
-        let mut bytes = Vec::with_capacity(512 + self.body.len());
+        // The reason phrase stays that of the standard. As in HTTP, a body explains an error (RFC 2326 11.3, RFC 7826 17.4).
+        let told = self.told.as_ref().map(|told| format!("{told}\r\n"));
+        if told.is_some() {
+            builder = builder.header(CONTENT_TYPE, "text/plain; charset=utf-8");
+        }
+        let body = told.as_ref().map_or(self.body.as_slice(), String::as_bytes);
+        let response = builder.build(body);
+        let mut bytes = Vec::with_capacity(512 + body.len());
         // A write into memory cannot fail.
         let _ = response.write(&mut bytes);
         let first = bytes.windows(2).position(|two| two == b"\r\n").map_or(bytes.len(), |at| at + 2);
@@ -103,5 +118,19 @@ mod tests {
         let start = "RTSP/1.0 401 Unauthorized\r\nWWW-Authenticate: Digest a=1\r\nWWW-Authenticate: Digest b=2\r\n";
         assert!(text.starts_with(start) && text.contains("CSeq: 3\r\n") && text.ends_with("\r\n\r\n"), "{text}");
         assert!(!String::from_utf8(Reply::ok().to_bytes(&request)).unwrap().contains("WWW"));
+    }
+
+    #[test]
+    fn a_refusal_tells_its_reason_in_a_body() {
+        let request = Request::builder(Method::Setup, Version::V1_0).header(CSEQ, "4").build(Vec::new());
+        let text = |reply: &Reply| String::from_utf8(reply.to_bytes(&request)).unwrap();
+        let reply = Reply::refusal(StatusCode::NotFound, "no track \"é1\"");
+        let told = text(&reply);
+        assert!(told.starts_with("RTSP/1.0 404 Not Found\r\n"), "{told}");
+        assert!(told.contains("Content-Type: text/plain; charset=utf-8\r\n"), "{told}");
+        assert!(told.contains("Content-Length: 16\r\n") && told.ends_with("\r\n\r\nno track \"é1\"\r\n"), "{told}");
+        let reply = Reply::refusal(StatusCode::BadGateway, "http://origin/ failed").telling("the storage failed");
+        assert_eq!(reply.why.as_deref(), Some("http://origin/ failed"));
+        assert!(!text(&reply).contains("origin") && text(&reply).ends_with("\r\n\r\nthe storage failed\r\n"));
     }
 }

@@ -16,6 +16,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
+use crate::origin::links::{FoldersAbove, LeftOutLinks};
 use crate::origin::odd_keys::OddKeys;
 use crate::origin::resolve::{ResolveError, Root};
 use crate::origin::{
@@ -27,7 +28,8 @@ use crate::version::Version;
 /// Bytes of one read of a file.
 const CHUNK: u64 = 256 * 1024;
 
-/// A folder and its contents. Only regular files are objects. Symbolic links are followed while they stay inside.
+/// A folder and its contents. Only regular files are objects. Symbolic links are followed while they stay inside. Lists leave out links
+/// that lead out of the folder, and those that lead to a folder above them: whatever links there are, a walk over all lists ends.
 ///
 /// System calls run on the runtime's blocking threads, so a slow disk delays only its own readers.
 #[derive(Debug, Clone)]
@@ -35,6 +37,7 @@ pub struct DiskOrigin {
     root: Arc<Root>,
     name: Arc<str>,
     odd_names: OddKeys,
+    left_out: LeftOutLinks,
 }
 
 impl DiskOrigin {
@@ -46,7 +49,7 @@ impl DiskOrigin {
     pub fn new(folder: &Path) -> io::Result<Self> {
         let root = Root::new(folder)?;
         let name = Arc::from(root.path().display().to_string());
-        Ok(Self { root: Arc::new(root), name, odd_names: OddKeys::default() })
+        Ok(Self { root: Arc::new(root), name, odd_names: OddKeys::default(), left_out: LeftOutLinks::default() })
     }
 
     /// Returns the real path of the folder.
@@ -96,18 +99,18 @@ impl DiskOrigin {
             return Err(self.not_a(folder, "a folder", kind));
         }
         let dir = Dir::read_from(&fd).map_err(|errno| self.error(folder, errno.into()))?;
-        let (mut entries, mut odd) = (Vec::new(), Vec::new());
+        let (mut entries, mut odd, mut above) = (Vec::new(), Vec::new(), None);
         for entry in dir {
             let entry = entry.map_err(|errno| self.error(folder, errno.into()))?;
             // No URL path has a name that is not UTF-8.
             let Ok(name) = entry.file_name().to_str() else {
-                odd.push(entry.file_name().to_string_lossy().into_owned());
+                odd.push(within(folder, &entry.file_name().to_string_lossy()));
                 continue;
             };
             if ObjectPath::parse(name).is_err() && !matches!(name, "." | "..") {
-                odd.push(name.to_owned());
+                odd.push(within(folder, name));
             } else if !name.starts_with('.') {
-                entries.extend(self.entry(&fd, folder, name));
+                entries.extend(self.entry(&fd, folder, name, &mut above));
             }
         }
         self.odd_names.tell(&self.name, &odd);
@@ -115,12 +118,19 @@ impl DiskOrigin {
         Ok(entries)
     }
 
-    /// Returns the entry of a name in a folder; `None` where it is no file or folder, or has been removed meanwhile.
-    fn entry(&self, fd: &OwnedFd, folder: &ObjectPath, name: &str) -> Option<Entry> {
+    /// Returns the entry of a name in a folder; `None` where it is no file or folder, a link that is left out, or has been removed
+    /// meanwhile. `above` are the folder and those above it, once a link to a folder was found.
+    fn entry(&self, fd: &OwnedFd, folder: &ObjectPath, name: &str, above: &mut Option<FoldersAbove>) -> Option<Entry> {
         let mut stat = statat(fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
-            let target = self.root.open(&folder.join(name).ok()?, OFlags::empty()).ok()?;
-            stat = fstat(&target).ok()?;
+            stat = self.target(&folder.join(name).ok()?)?;
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                let above = above.get_or_insert_with(|| FoldersAbove::of(self.root.path(), folder));
+                if above.contain(&stat) {
+                    self.left_out.tell_back(&self.name, folder.join(name).ok()?.as_str());
+                    return None;
+                }
+            }
         }
         let (folder, len, modified) = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => (true, 0, None),
@@ -129,6 +139,18 @@ impl DiskOrigin {
         };
         let name = name.to_owned();
         Some(Entry { name, folder, len, modified })
+    }
+
+    /// Returns what a link leads to; `None` where that is nothing, or outside.
+    fn target(&self, link: &ObjectPath) -> Option<Stat> {
+        match self.root.open(link, OFlags::empty()) {
+            Ok(target) => fstat(&target).ok(),
+            Err(ResolveError::Outside) => {
+                self.left_out.tell_outside(&self.name, link.as_str());
+                None
+            }
+            Err(ResolveError::Io(_)) => None,
+        }
     }
 
     fn not_a(&self, path: &ObjectPath, expected: &'static str, kind: FileType) -> OriginError {
@@ -175,6 +197,11 @@ impl DiskOrigin {
         let body = file_body(self.clone(), path.clone(), file, range.clone());
         Ok(Fetched { meta, range, body, sender: SentBy::Origin })
     }
+}
+
+/// Returns the path of a name in a folder, which may be no path of an object.
+fn within(folder: &ObjectPath, name: &str) -> String {
+    if folder.is_root() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
 /// Checks version and bounds, for origins that know the metadata before they read.
@@ -367,6 +394,8 @@ mod tests {
         let entries = DiskOrigin::new(dir.path()).unwrap().list(&ObjectPath::root()).await.unwrap().entries;
         let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["c.mp4"]);
+        // The log names them with their folder.
+        assert_eq!([path("tv/one"), ObjectPath::root()].map(|folder| within(&folder, "a\\b")), ["tv/one/a\\b", "a\\b"]);
     }
 
     #[tokio::test]
@@ -385,6 +414,45 @@ mod tests {
         let entries = origin.list(&ObjectPath::root()).await.unwrap().entries;
         let names: Vec<_> = entries.iter().map(|e| (e.name.as_str(), e.len)).collect();
         assert_eq!(names, [("file", 5), ("in", 5)]);
+    }
+
+    /// Paths of all folders and files that a walk over lists finds, sorted.
+    async fn walked(origin: &DiskOrigin) -> Vec<String> {
+        let (mut found, mut folders) = (Vec::new(), vec![ObjectPath::root()]);
+        while let Some(folder) = folders.pop() {
+            for entry in origin.list(&folder).await.unwrap().entries {
+                let path = folder.join(&entry.name).unwrap();
+                found.push(path.as_str().to_owned());
+                assert!(found.len() < 100, "no end: {path:?}");
+                folders.extend(entry.folder.then_some(path));
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[tokio::test]
+    async fn a_link_to_a_folder_above_it_is_not_listed() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        std::fs::create_dir_all(root.join("c/d")).unwrap();
+        std::fs::write(root.join("a/film"), "1").unwrap();
+        symlink("..", root.join("a/b/up")).unwrap();
+        symlink(".", root.join("a/b/same")).unwrap();
+        symlink("../..", root.join("a/b/top")).unwrap();
+        symlink(&root, root.join("whole")).unwrap();
+        // Two folders with links to each other, and a link to a folder whose real place is below another one.
+        symlink("../c", root.join("a/c")).unwrap();
+        symlink("../a", root.join("c/a")).unwrap();
+        symlink("c/d", root.join("d")).unwrap();
+        symlink("..", root.join("c/d/back")).unwrap();
+        let origin = DiskOrigin::new(&root).unwrap();
+        let expected = ["a", "a/b", "a/c", "a/c/d", "a/film", "c", "c/a", "c/a/b", "c/a/film", "c/d", "d"];
+        assert_eq!(walked(&origin).await, expected);
+        // A path through the links still opens.
+        assert!(origin.head(&path("a/b/up/film")).await.is_ok());
     }
 
     #[tokio::test]

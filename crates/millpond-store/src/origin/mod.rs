@@ -28,6 +28,7 @@ mod exact;
 mod facts;
 pub(crate) mod homes;
 pub(crate) mod http;
+mod links;
 pub(crate) mod memory;
 pub(crate) mod neighbours;
 pub(crate) mod odd_keys;

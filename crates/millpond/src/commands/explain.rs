@@ -6,10 +6,12 @@ use super::{
     cluster,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use millpond_access::token;
+use millpond_library::uri::decode_path;
 use millpond_terminal::{out, say};
 use reqwest::Method;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 pub(crate) fn command() -> Command {
     Command::new("explain")
@@ -18,8 +20,8 @@ pub(crate) fn command() -> Command {
                 the origin would get",
         )
         .arg(Arg::new("url").required(true).value_name("URL|PATH").help(
-            "URL or path of the request, such as \
-                                                                         films/a.mp4/v1/3.m4s",
+            "URL or path of the request, percent-encoded as in a browser, such as films/a.mp4/v1/3.m4s or \
+                'http://edge:8080/films/a.mp4/index.m3u8?max-height=720'",
         ))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
         .args(admin::address())
@@ -85,13 +87,39 @@ fn totals(parts: &[Part]) -> BTreeMap<&str, u64> {
     totals
 }
 
+/// The target of a request.
+#[derive(Debug, PartialEq, Eq)]
+struct RequestTarget<'a> {
+    /// Decoded path, without a slash and a token before it.
+    path: Cow<'a, str>,
+    query: &'a str,
+}
+
+impl<'a> RequestTarget<'a> {
+    /// Splits a URL or the path of one (RFC 3986 3). Without a path, a URL is that of the gallery.
+    fn of(url: &'a str) -> Result<Self, String> {
+        let plain = url.split_once('#').map_or(url, |(plain, _)| plain);
+        let (path, query) = plain.split_once('?').unwrap_or((plain, ""));
+        let path = match path.split_once("://") {
+            Some((_, rest)) => rest.find('/').map_or("", |slash| &rest[slash..]),
+            None => path,
+        };
+        let path = token::split(path).map_or(path, |(_, rest)| rest).trim_start_matches('/');
+        let expected = "expected the path of a file, playlist or segment, such as films/a.mp4/index.m3u8";
+        if path.is_empty() {
+            return Err(format!("{url}: has no path, {expected}"));
+        }
+        let path = decode_path(path).ok_or_else(|| format!("{url}: its path is not UTF-8, {expected}"))?;
+        Ok(Self { path, query })
+    }
+}
+
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let url = matches.get_one::<String>("url").map(String::as_str).unwrap_or_default();
-    let path = match url.split_once("://") {
-        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
-        None => url,
-    };
-    let text = Admin::of(matches).send(Method::GET, "explain", (&[("url", path)], None))?;
+    let RequestTarget { path, query } = RequestTarget::of(url)?;
+    let query = Some(("query", query)).filter(|(_, query)| !query.is_empty());
+    let parameters: Vec<_> = [("url", &*path)].into_iter().chain(query).collect();
+    let text = Admin::of(matches).send(Method::GET, "explain", (&parameters[..], None))?;
     if matches.get_flag("json") {
         return out::json(&text);
     }
@@ -135,6 +163,25 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn targets_are_those_of_browsers() {
+        for (url, path, query) in [
+            ("films/a.mp4/v1/3.m4s", "films/a.mp4/v1/3.m4s", ""),
+            ("/films/my%20film.mp4", "films/my film.mp4", ""),
+            ("films/100 %.mp4", "films/100 %.mp4", ""),
+            ("http://edge:8080/films/%C3%A9t%C3%A9%3F.mp4/index.m3u8", "films/été?.mp4/index.m3u8", ""),
+            ("https://[::1]/a/index.m3u8?max-height=720&audio=de#t=9", "a/index.m3u8", "max-height=720&audio=de"),
+            ("http://edge/~eyJ0.a.b/a.mp4", "a.mp4", ""),
+            ("a/index.mpd?url=http://b/", "a/index.mpd", "url=http://b/"),
+        ] {
+            assert_eq!(RequestTarget::of(url), Ok(RequestTarget { path: path.into(), query }), "{url}");
+        }
+        for url in ["", "/", "http://edge:8080", "http://edge:8080/#play=a.mp4", "http://edge/~eyJ0.a.b", "%ff"] {
+            let error = RequestTarget::of(url).unwrap_err();
+            assert!(error.contains("such as films/a.mp4/index.m3u8"), "{error}");
+        }
+    }
 
     #[test]
     fn slices_in_a_row_are_one_run() {

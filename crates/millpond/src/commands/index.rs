@@ -4,14 +4,19 @@ use super::{Outcome, runtime};
 use crate::target::{self, Opened};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_library::is_media;
-use millpond_media::dref;
+use millpond_media::{Movie, dref, foreign::copying_command};
 use millpond_store::ObjectPath;
 use millpond_terminal::{
     note,
     out::{OutputClosed, progress, progress_of},
     say,
 };
-use std::{error::Error, io::IsTerminal as _, path::PathBuf};
+use std::{
+    collections::HashMap,
+    error::Error,
+    io::IsTerminal as _,
+    path::{Path, PathBuf},
+};
 
 pub(crate) fn command() -> Command {
     Command::new("index")
@@ -61,8 +66,15 @@ async fn write_all(matches: &ArgMatches) -> Outcome {
     if paths.is_empty() {
         return Err(format!("{target}: no media file there (MP4, MOV, MKV, WebM ...)").into());
     }
-    if let [only] = paths.as_slice() {
-        return write_one(&opened, only, &output, text("location").unwrap_or(""), matches.get_flag("url")).await;
+    let names: Vec<&str> = paths.iter().map(ObjectPath::file_name).collect();
+    let indexing = Indexing {
+        opened: &opened,
+        outputs: index_names(&names).into_iter().map(|name| output.join(name)).collect(),
+        prefix: text("location").unwrap_or(""),
+        is_url: matches.get_flag("url"),
+    };
+    if paths.len() == 1 {
+        return indexing.write_one(0, &paths[0]).await;
     }
     let mut failed = 0;
     // On a terminal the lines of the files are the progress.
@@ -71,8 +83,7 @@ async fn write_all(matches: &ArgMatches) -> Outcome {
         if is_told {
             progress_of(number as u64, paths.len() as u64, path.file_name());
         }
-        let written = write_one(&opened, path, &output, text("location").unwrap_or(""), matches.get_flag("url")).await;
-        match written {
+        match indexing.write_one(number, path).await {
             Err(error) if !error.is::<OutputClosed>() => {
                 note!("millpond: {error}");
                 failed += 1;
@@ -96,20 +107,103 @@ async fn media(opened: &Opened) -> Result<Vec<ObjectPath>, Box<dyn Error>> {
     names.map(|e| Ok(ObjectPath::parse(&e.name)?)).collect()
 }
 
-async fn write_one(opened: &Opened, path: &ObjectPath, output: &std::path::Path, prefix: &str, url: bool) -> Outcome {
-    let object = opened.store.open("", path).await?;
-    let movie = target::index(&opened.store, &object).await?.movie;
-    let name = path.file_name();
-    let location = format!("{prefix}{name}");
-    let written = if url { dref::write(&movie, &location) } else { dref::write_alias(&movie, &location) };
-    let bytes = written.map_err(|e| format!("{name}: {e}"))?;
-    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let file = output.join(format!("{stem}.dref.mp4"));
-    std::fs::write(&file, &bytes).map_err(|e| format!("{}: {e}", file.display()))?;
-    // Tracks that only end early are written.
-    let skipped = movie.skipped.iter().filter(|skipped| movie.tracks.iter().all(|track| track.id != skipped.id));
-    for track in skipped.chain(&dref::left_out(&movie)) {
-        note!("{name}: track {} left out: {}", track.id, track.reason);
+/// Returns the names of the index files of media files: without their extensions, unless another one would have the same name.
+fn index_names(names: &[&str]) -> Vec<String> {
+    let mut wanted: HashMap<&str, usize> = HashMap::new();
+    for name in names {
+        *wanted.entry(stem(name)).or_default() += 1;
+        // `film.mkv` may need its whole name, which is the stem of `film.mkv.mp4`.
+        *wanted.entry(name).or_default() += 1;
     }
-    say!("{}: {} bytes for {} bytes of media", file.display(), bytes.len(), object.meta().len)
+    let is_alone = |stem: &str| wanted.get(stem) == Some(&1);
+    let kept = names.iter().map(|name| if is_alone(stem(name)) { stem(name) } else { *name });
+    kept.map(|name| format!("{name}.dref.mp4")).collect()
+}
+
+fn stem(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
+/// Returns why no index file can stand for a file: its samples are no ranges of it.
+fn refusal(name: &str, movie: &Movie) -> Option<String> {
+    if let Some(media) = &movie.external_media {
+        return Some(format!("{name}: is an index file itself, of {media}, expected a media file: index that one"));
+    }
+    movie.extraction.is_some().then(|| {
+        let command = copying_command(name);
+        format!(
+            "{name}: its samples lie in pieces, or without their beginning, as in transport streams, AVI and Matroska with header \
+             stripping. An index file needs samples that are ranges of the file; to make such a file without encoding: {command}"
+        )
+    })
+}
+
+/// The writing of index files.
+struct Indexing<'a> {
+    opened: &'a Opened,
+    /// Files to write, in the order of the media files.
+    outputs: Vec<PathBuf>,
+    /// Text before the name of a media file in references.
+    prefix: &'a str,
+    is_url: bool,
+}
+
+impl Indexing<'_> {
+    /// Writes the index file of the media file `number`.
+    async fn write_one(&self, number: usize, path: &ObjectPath) -> Outcome {
+        let store = &self.opened.store;
+        let object = store.open("", path).await?;
+        let movie = target::index(store, &object).await?.movie;
+        let name = path.file_name();
+        if let Some(why) = refusal(name, &movie) {
+            return Err(why.into());
+        }
+        let location = format!("{}{name}", self.prefix);
+        let written = if self.is_url { dref::write(&movie, &location) } else { dref::write_alias(&movie, &location) };
+        let bytes = written.map_err(|e| format!("{name}: {e}"))?;
+        let file = &self.outputs[number];
+        may_replace(file, name).await?;
+        std::fs::write(file, &bytes).map_err(|e| format!("{}: {e}", file.display()))?;
+        // Tracks that only end early are written.
+        let skipped = movie.skipped.iter().filter(|skipped| movie.tracks.iter().all(|track| track.id != skipped.id));
+        for track in skipped.chain(&dref::left_out(&movie)) {
+            note!("{name}: track {} left out: {}", track.id, track.reason);
+        }
+        say!("{}: {} bytes for {} bytes of media", file.display(), bytes.len(), object.meta().len)
+    }
+}
+
+/// Refuses to overwrite all but an index file of the media file `name`.
+async fn may_replace(file: &Path, name: &str) -> Outcome {
+    if !file.exists() {
+        return Ok(());
+    }
+    let cure = "it is kept as it is: rename or remove it, or choose another folder with --output";
+    let shown = file.display();
+    match referenced(file).await {
+        Some(media) if media.rsplit('/').next() == Some(name) => Ok(()),
+        Some(media) => Err(format!("{shown}: is the index file of {media}, not of {name}; {cure}").into()),
+        None => Err(format!("{shown}: exists, and is no index file of {name}; {cure}").into()),
+    }
+}
+
+/// Returns the media that an index file refers to; `None` for other files.
+async fn referenced(file: &Path) -> Option<String> {
+    let opened = target::open(file.to_str()?).ok()?;
+    let object = opened.store.open("", &opened.path).await.ok()?;
+    target::index(&opened.store, &object).await.ok()?.movie.external_media
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_media_file_has_an_index_file_of_its_own() {
+        let of = |names: &[&str]| index_names(names).iter().map(|n| n.replace(".dref.mp4", "")).collect::<Vec<_>>();
+        assert_eq!(of(&["a.mp4"]), ["a"]);
+        assert_eq!(of(&["a.mkv", "a.mp4", "b.mp4", "c"]), ["a.mkv", "a.mp4", "b", "c"]);
+        assert_eq!(of(&["a.mkv", "a.mkv.mp4", "a.mp4"]), ["a.mkv", "a.mkv.mp4", "a.mp4"]);
+        assert_eq!(of(&["a", "a.mp4"]), ["a", "a.mp4"]);
+    }
 }

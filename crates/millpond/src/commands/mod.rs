@@ -90,6 +90,11 @@ pub(crate) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> 
     serve::with_joined_switches(given)
 }
 
+/// Returns what to write in place of an unknown argument, where that is known.
+pub(crate) fn tip(argument: &str) -> Option<String> {
+    serve::option_of_places(argument)
+}
+
 /// Runs the subcommand that was asked for.
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     match matches.subcommand() {

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 const NAME: &str = "millpond-lab";
 
 fn main() -> ExitCode {
-    program::run(cli(), std::env::args_os().collect(), run)
+    program::run(cli(), std::env::args_os().collect(), |_| None, run)
 }
 
 /// The whole command line.

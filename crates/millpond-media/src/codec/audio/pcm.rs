@@ -3,7 +3,7 @@
 
 use crate::{
     boxes::show,
-    codec::{Codec, Medium, SampleEntry, TrackKind, audio::sound::Sound, fields::FieldReader},
+    codec::{Codec, SampleEntry, TrackKind, audio::sound::Sound, fields::FieldReader},
     error::MediaError,
     units::Timescale,
 };
@@ -135,10 +135,6 @@ impl SampleEntry {
 
 /// Reads a sample entry.
 pub(in crate::codec) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
-    coded(sound).map_err(|error| error.of_codec(Medium::Audio, "PCM"))
-}
-
-fn coded(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let fourcc = sound.node.kind;
     let bits = u32::from(sound.bits);
     let coding = match &fourcc {

@@ -52,6 +52,9 @@ fn pcm_of_all_kinds() {
         let error = of(kind, 16, &boxes).unwrap_err();
         assert!(error.ends_with(expected), "{error}");
     }
+    let error = parse_sample_entry(&sound(b"ipcm", &pcmc(0, 20)), *b"soun", PATH, 0).unwrap_err();
+    let form = error.unread_codec().map(|codec| (codec.medium, &codec.name[..]));
+    assert_eq!(form, Some((Medium::Audio, "'ipcm' (PCM of 20 bits)")), "PCM is read in other forms");
     assert_eq!(pcm(&bytes(e::PCM_IN24)), (PcmCoding::Signed24(Little), 2, 48_000));
     let error = parse_sample_entry(&sound(b"raw ", &[]), *b"vide", PATH, 0).unwrap_err();
     assert!(error.to_string().contains("'raw ' (uncompressed video) is not supported"), "{error}");

@@ -96,7 +96,7 @@ async fn get(context: &Context<'_>, info: &mut ReplyInfo) -> Reply {
     if !is_of_node {
         match client::admit(context).await {
             Ok(pass) => info.pass = pass,
-            Err(refused) => return client::turned_away(info.id, target.path(), &refused),
+            Err(refused) => return client::turned_away(context, info.id, &refused),
         }
         match client::count(context, &info.pass) {
             Ok(hold) => info.hold = hold,
@@ -163,6 +163,6 @@ async fn page_or_failure(context: &Context<'_>, info: &mut ReplyInfo, error: &An
             info.kind = Kind::Page;
             page
         }
-        None => failure(info.id, context.target.path(), error),
+        None => failure(info.id, context.target.subject().unwrap_or(context.target.path()), error),
     }
 }

@@ -1,7 +1,7 @@
 //! Why a resource or file can't be the answer to a request.
 
 use crate::{
-    library::{IndexError, LibraryError},
+    library::{IndexError, LibraryError, Unplayable},
     live::NoTitle,
     problem,
 };
@@ -148,6 +148,14 @@ impl AnswerError {
             Self::Library(error) => error.for_viewers(),
             Self::Source { error, .. } => error.for_viewers(),
             error => error.to_string(),
+        }
+    }
+
+    /// Returns why the title can't be played at all, for programs. `None` for other errors.
+    pub(crate) fn unplayable(&self) -> Option<Unplayable> {
+        match self {
+            Self::Library(error) => error.unplayable(),
+            _ => None,
         }
     }
 

@@ -9,13 +9,13 @@ use super::{
 };
 use crate::{
     library::{Asset, Library, LibraryError, Resource},
-    work::PoolError,
+    work::{MemoryShare, PoolError},
 };
 use bytes::Bytes;
 use millpond_http::body::{Body, BodyError};
 use millpond_media::Work;
 use millpond_package::{
-    TrackFilter,
+    PackageError, TrackFilter,
     plan::{self, Plan, PlanItem, Rewrite, RewriteJob},
 };
 use millpond_store::{Cache, SingleFlight, Store};
@@ -24,8 +24,8 @@ use std::{path::PathBuf, sync::Arc};
 
 /// Longest text or segment that is made in memory to learn its length, in bytes.
 const COLLECTED_MOST: u64 = 64 << 20;
-/// The same as a divisor of the memory budget.
-const COLLECTED_SHARE: u64 = 8;
+/// The same as a share of the memory budget.
+const COLLECTED_SHARE: MemoryShare = MemoryShare::Eighth;
 
 /// Memory of a FLAC encoder, in bytes: for the values of a read and the values of a frame, in 32 bits each.
 const ENCODER: u64 = 2 << 20;
@@ -137,15 +137,16 @@ impl Renderer {
         Ok(Body::bytes(bytes))
     }
 
-    /// Makes a resource. Bypasses the caches.
-    ///
-    /// # Errors
-    /// As [`body`](Self::body).
-    pub(crate) async fn make(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Body, AnswerError> {
+    /// Makes a resource.
+    async fn make(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Body, AnswerError> {
         self.make_filtered(asset, resource, &TrackFilter::ALL).await
     }
 
-    async fn make_filtered(
+    /// Makes a resource whose manifests list the tracks that a filter keeps. Bypasses the caches.
+    ///
+    /// # Errors
+    /// As [`filtered`](Self::filtered).
+    pub(crate) async fn make_filtered(
         &self,
         asset: &Arc<Asset>,
         resource: &Resource,
@@ -211,10 +212,8 @@ impl Renderer {
         rewrite: Box<dyn Rewrite>,
         RewriteJob { reads, most_bytes }: RewriteJob,
     ) -> Result<Body, AnswerError> {
-        let limit = self.most_in_memory();
-        if most_bytes > limit {
-            let what = format!("the segment may have {most_bytes} bytes, expected at most {limit}");
-            return Err(resource::no_resource(asset, what).into());
+        if most_bytes > self.most_in_memory() {
+            return Err(self.too_large(asset, most_bytes));
         }
         let read = reads.iter().map(|read| read.range.len()).fold(0, u64::saturating_add);
         let refused = |error| refused(asset, error);
@@ -226,7 +225,7 @@ impl Renderer {
         let counts = input.read_counts();
         let of_body = |error| AnswerError::of_body(&asset.path, error);
         let Some(bytes) = input.collect(read as usize).await.map_err(of_body)? else {
-            return Err(too_long(asset, read));
+            return Err(too_long(asset, read.saturating_add(1), read));
         };
         let job = move || plan::made(rewrite, &bytes);
         let made = self.library.pool().run(&Work::unlimited(), job).await.map_err(refused)?;
@@ -234,34 +233,41 @@ impl Renderer {
         Ok(Body::bytes(made.into()).with_counts(counts).laborious())
     }
 
-    /// Returns the most bytes of a body that is made in memory from `reads` bytes.
-    fn most_collected(&self, resource: &Resource, reads: u64) -> u64 {
-        let grown = reads.saturating_mul(resource::profile(resource).growth()).saturating_add(64 << 10);
-        grown.min(self.most_in_memory())
-    }
-
     /// Returns the most bytes of any body that is made in memory.
     fn most_in_memory(&self) -> u64 {
-        COLLECTED_MOST.min(self.store.memory().budget() / COLLECTED_SHARE)
+        COLLECTED_MOST.min(COLLECTED_SHARE.of(self.store.memory().budget()))
+    }
+
+    /// Returns the error of a body that may have `wanted` bytes, more than are made in memory.
+    fn too_large(&self, asset: &Asset, wanted: u64) -> AnswerError {
+        let budget = self.store.memory().budget();
+        let most = COLLECTED_SHARE.of(budget);
+        if most >= COLLECTED_MOST {
+            return too_long(asset, wanted, COLLECTED_MOST);
+        }
+        refused(asset, PoolError::TooLarge { wanted, most, share: COLLECTED_SHARE, budget }).into()
     }
 
     /// Makes a whole body in memory, to learn its length.
     async fn collect(&self, asset: &Arc<Asset>, resource: &Resource, body: Body) -> Result<Body, AnswerError> {
         let reads: u64 = body.inputs().ranges.iter().map(|(_, range)| range.end - range.start).sum();
-        let limit = self.most_collected(resource, reads);
+        let grown = reads.saturating_mul(resource::profile(resource).growth()).saturating_add(64 << 10);
+        let limit = grown.min(self.most_in_memory());
         let _charge = self.library.pool().charge(limit).await.map_err(|error| refused(asset, error))?;
         let counts = body.read_counts();
         match body.collect(limit as usize).await {
             Ok(Some(bytes)) => Ok(Body::bytes(bytes).with_counts(counts).laborious()),
-            Ok(None) => Err(too_long(asset, limit)),
+            Ok(None) if limit < grown => Err(self.too_large(asset, grown)),
+            Ok(None) => Err(too_long(asset, limit.saturating_add(1), limit)),
             Err(error) => Err(AnswerError::of_body(&asset.path, error)),
         }
     }
 }
 
-/// Returns the error of a body of more than `limit` bytes.
-fn too_long(asset: &Asset, limit: u64) -> AnswerError {
-    resource::no_resource(asset, format!("the segment has more than {limit} bytes")).into()
+/// Returns the error of a body of `found` bytes or more, which is too long whatever the memory is.
+fn too_long(asset: &Asset, found: u64, limit: u64) -> AnswerError {
+    let error = PackageError::TooMany { what: "bytes of a segment", found, limit };
+    LibraryError::Package { asset: asset.path.clone(), error: error.into() }.into()
 }
 
 /// Returns the error of work that the worker pool refuses.

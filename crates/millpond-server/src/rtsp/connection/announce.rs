@@ -1,12 +1,11 @@
 //! ANNOUNCE, SETUP and RECORD of publishers (RFC 2326 10.3, 10.4, 10.11).
 
-use super::{Connection, Named, failed, refused};
+use super::{Connection, Named, describe::NO_RANDOM, failed, refused};
 use crate::rtsp::{
     medium::NoMedium,
     party::Party,
     publisher::{NoRecord, Publisher},
     record::{About, Record},
-    reply::Reply,
     signalling::{Announce, Outcome, SetUp},
 };
 use millpond_access::{Publishers, random};
@@ -21,14 +20,13 @@ use millpond_stream::{
 };
 use std::{sync::Arc, time::SystemTime};
 
+/// Why a session that receives a medium publishes none.
+const PLAYS: &str = "the session plays a medium";
+
 /// A stream that was announced and not set up yet.
 pub(super) struct Announced {
     stream: LiveRequest,
     media: Box<AnnouncedMedia>,
-}
-
-fn because(status: StatusCode, why: impl std::fmt::Display) -> Outcome<'static> {
-    Outcome::Refused(Reply::new(status).because(why))
 }
 
 impl Connection<'_> {
@@ -37,19 +35,19 @@ impl Connection<'_> {
         self.announced = None;
         let stream = match self.rtsp.sources.live(&self.rtsp.sources.find(&path)) {
             Ok(Some(stream)) if stream.source == Source::Published => stream,
-            Ok(_) => return because(StatusCode::MethodNotAllowed, "a place whose streams are not pushed"),
-            Err(error) => return failed(&NoMedium::Library(error)),
+            Ok(_) => return refused(StatusCode::MethodNotAllowed, "a place whose streams are not pushed"),
+            Err(error) => return failed(&path, &NoMedium::Library(error)),
         };
         if self.rtsp.manager.is_taken(&stream.path, self.conflict()) {
-            return because(StatusCode::MethodNotValidInThisState, PublishRefused::Taken);
+            return refused(StatusCode::MethodNotValidInThisState, PublishRefused::Taken);
         }
         let description = match SessionDescription::read(&description, &url) {
             Ok(description) => description,
-            Err(error) => return because(StatusCode::BadRequest, error),
+            Err(error) => return refused(StatusCode::BadRequest, error),
         };
         match AnnouncedMedia::new(description) {
             Ok(media) => self.announced = Some(Announced { stream, media: Box::new(media) }),
-            Err(error) => return because(StatusCode::UnsupportedMediaType, error),
+            Err(error) => return refused(StatusCode::UnsupportedMediaType, error),
         }
         Outcome::Done
     }
@@ -64,7 +62,7 @@ impl Connection<'_> {
         let (publisher, name, is_new) = match session {
             Some(Named { name, session }) => match session.publisher() {
                 Some(publisher) => (publisher, name, false),
-                None => return refused(StatusCode::AggregateOperationNotAllowed),
+                None => return refused(StatusCode::AggregateOperationNotAllowed, PLAYS),
             },
             None => match self.add_publisher(agent) {
                 Ok((publisher, name)) => (publisher, name, true),
@@ -82,12 +80,15 @@ impl Connection<'_> {
     /// Makes the session of the announced stream.
     fn add_publisher(&mut self, agent: Option<String>) -> Result<(Arc<Publisher>, String), Outcome<'static>> {
         let Some(Announced { stream, media, .. }) = self.announced.take() else {
-            return Err(refused(StatusCode::MethodNotValidInThisState));
+            return Err(refused(
+                StatusCode::MethodNotValidInThisState,
+                "no stream is announced: ANNOUNCE comes before SETUP",
+            ));
         };
         let client = self.peer.ip();
         let admitted = self.rtsp.manager.admission().admit(client, &self.waiting);
         let admitted = admitted.map_err(|full: Full| self.full(full))?;
-        let random = random::bytes().map_err(|_| refused(StatusCode::InternalServerError))?;
+        let random = random::bytes().map_err(|_| refused(StatusCode::InternalServerError, NO_RANDOM))?;
         let name = format!("{:032x}", u128::from_ne_bytes(random));
         let about = About {
             began: SystemTime::now(),
@@ -112,8 +113,12 @@ impl Connection<'_> {
     ) -> Outcome<'static> {
         let fits = |control: &str| url_path(control).is_some_and(|control| control == path);
         let stream = publisher.set_up("udp", |media| Some(media.stream(fits))).await;
-        let Some(stream) = stream else { return refused(StatusCode::MethodNotValidInThisState) };
-        let Some(stream) = stream else { return refused(StatusCode::NotFound) };
+        let Some(stream) = stream else {
+            return refused(StatusCode::MethodNotValidInThisState, NoRecord::State);
+        };
+        let Some(stream) = stream else {
+            return refused(StatusCode::NotFound, format!("{path}: the announced description has no such stream"));
+        };
         for (_, offer) in offers.iter().filter(|(profile, _)| *profile == RtpProfile::Avp) {
             let transport = match *offer {
                 Offer::Interleaved(channels) => self.agree_on_channels(publisher, name, (stream, channels)).await,
@@ -132,7 +137,8 @@ impl Connection<'_> {
                 return Outcome::SetUp { name: name.to_owned(), transport: format!("{transport};mode=record") };
             }
         }
-        refused(StatusCode::UnsupportedTransport)
+        let why = "Transport: none of the offers is possible here. Streams are pushed by RTP/AVP or RTP/AVP/TCP";
+        refused(StatusCode::UnsupportedTransport, why)
     }
 
     async fn agree_on_channels(
@@ -155,7 +161,9 @@ impl Connection<'_> {
     }
 
     pub(super) async fn record(&mut self, Named { name, session }: Named<Party>) -> Outcome<'static> {
-        let Some(publisher) = session.publisher() else { return refused(StatusCode::MethodNotValidInThisState) };
+        let Some(publisher) = session.publisher() else {
+            return refused(StatusCode::MethodNotValidInThisState, PLAYS);
+        };
         let error = match publisher.record(&self.rtsp.manager, self.conflict()).await {
             Ok(()) => return Outcome::Done,
             Err(error) => error,
@@ -165,10 +173,10 @@ impl Connection<'_> {
         }
         match error {
             NoRecord::Refused(PublishRefused::Streams(_) | PublishRefused::Source(_) | PublishRefused::HandedOver) => {
-                because(StatusCode::ServiceUnavailable, error)
+                refused(StatusCode::ServiceUnavailable, error)
             }
             NoRecord::State | NoRecord::Refused(PublishRefused::Taken | PublishRefused::NotPublished) => {
-                because(StatusCode::MethodNotValidInThisState, error)
+                refused(StatusCode::MethodNotValidInThisState, error)
             }
         }
     }

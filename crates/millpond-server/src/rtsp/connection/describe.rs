@@ -5,13 +5,12 @@ use crate::{
     live::PhasedTitle,
     rtsp::{
         medium::Medium,
-        reply::Reply,
         signalling::{Outcome, clock},
         srtp::Promises,
     },
 };
 use millpond_rtp::{
-    message::{StatusCode, headers::CONTENT_TYPE},
+    message::StatusCode,
     sdp_writer::{self, Repeats, SessionTimes},
     setup::RtpProfile,
 };
@@ -25,12 +24,15 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+/// Why a session has no keys or no name.
+pub(super) const NO_RANDOM: &str = "the system has no random numbers";
+
 /// The reply for a medium of which no track can be sent, with the reason of each.
 fn unsupported(medium: &Medium) -> Outcome<'static> {
-    let mut reply = Reply::new(StatusCode::UnsupportedMediaType).with(CONTENT_TYPE, "text/plain");
     let (path, found) = (medium.feed().path(), medium.codecs().join(", "));
-    reply.body = format!("{path}: no track can be sent by RTP: {found}\r\n").into_bytes();
-    Outcome::Refused(reply)
+    let why = format!("{path}: no track can be sent by RTP: {found}");
+    tracing::warn!(path, why, "RTSP request failed");
+    refused(StatusCode::UnsupportedMediaType, why)
 }
 
 /// Describes the phase that a viewer who begins now may join: its path, the wall time at which its lap began, and the seconds of the
@@ -61,7 +63,7 @@ impl Connection<'_> {
     ) -> Outcome<'static> {
         let (medium, rendition) = match self.medium(path, query).await {
             Ok(found) => found,
-            Err(error) => return failed(&error),
+            Err(error) => return failed(path, &error),
         };
         // A live stream stays open until the client has set it up.
         let runs = medium.program().is_some() || medium.phased().is_some();
@@ -83,7 +85,7 @@ impl Connection<'_> {
             Ok(keys) => keys,
             Err(error) => {
                 tracing::error!(%error, "no keys for SRTP");
-                return refused(StatusCode::InternalServerError);
+                return refused(StatusCode::InternalServerError, NO_RANDOM);
             }
         };
         all.iter_mut().zip(&keys).for_each(|(described, key)| described.keys = Some(key));

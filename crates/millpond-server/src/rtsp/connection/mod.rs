@@ -26,12 +26,13 @@ use millpond_access::Gates;
 use millpond_rtp::{
     message::{
         StatusCode,
-        headers::{CONTENT_TYPE, LOCATION, RETRY_AFTER},
+        headers::{LOCATION, RETRY_AFTER},
     },
     setup::Mode,
 };
 use millpond_stream::{Full, reception::SourceErrorKind};
 use std::{
+    fmt::Display,
     io,
     net::SocketAddr,
     sync::{Arc, atomic::AtomicUsize},
@@ -41,6 +42,9 @@ use tokio::{
     task::{consume_budget, yield_now},
     time::timeout_at,
 };
+
+/// Why a session that sends a stream does not play.
+const PUBLISHES: &str = "the session publishes a stream";
 
 /// Serves a connection until it ends. Sessions whose packets go over it end with it, and those that never played. `input` has the
 /// bytes that came already. Where the connection is for a shared stream, it is for nothing else, and admits everyone.
@@ -225,14 +229,14 @@ impl Connection<'_> {
             Action::Record(named) => self.record(named).await,
             Action::Play(Named { session, .. }, asked) => match session.viewer() {
                 Some(viewer) => return self.play(&viewer, asked).await,
-                None => refused(StatusCode::MethodNotValidInThisState),
+                None => refused(StatusCode::MethodNotValidInThisState, PUBLISHES),
             },
             Action::Pause(Named { session, .. }) => match session.viewer() {
                 Some(viewer) => {
                     viewer.session.lock().await.pause().await;
                     Outcome::Done
                 }
-                None => refused(StatusCode::MethodNotValidInThisState),
+                None => refused(StatusCode::MethodNotValidInThisState, PUBLISHES),
             },
             Action::TearDown(Named { name, session }) => {
                 session.ends(End::Teardown);
@@ -268,12 +272,13 @@ fn found(location: String) -> Outcome<'static> {
     Outcome::Refused(Reply::new(StatusCode::Found).with(LOCATION, location))
 }
 
-/// The outcome of a request that is refused with a status.
-fn refused(status: StatusCode) -> Outcome<'static> {
-    Outcome::Refused(Reply::new(status))
+/// The outcome of a request that is refused with a status, and the reason.
+fn refused(status: StatusCode, why: impl Display) -> Outcome<'static> {
+    Outcome::Refused(Reply::refusal(status, why))
 }
 
-fn failed(error: &NoMedium) -> Outcome<'static> {
+/// The outcome of a request for a medium that can't be had. The log has all of the error, the client what one of HTTP is told.
+fn failed(path: &str, error: &NoMedium) -> Outcome<'static> {
     let status = match error {
         NoMedium::Library(error) => of_library(error),
         NoMedium::Stream(_) => StatusCode::ServiceUnavailable,
@@ -286,12 +291,18 @@ fn failed(error: &NoMedium) -> Outcome<'static> {
             _ => StatusCode::BadGateway,
         },
     };
-    let mut reply = Reply::new(status).because(error);
+    match status {
+        StatusCode::UnsupportedMediaType => tracing::warn!(path, %error, "RTSP request failed"),
+        StatusCode::InternalServerError | StatusCode::BadGateway | StatusCode::GatewayTimeout => {
+            tracing::error!(path, %error, "RTSP request failed");
+        }
+        _ => tracing::debug!(path, %error, "RTSP request failed"),
+    }
+    let mut reply = Reply::refusal(status, error).telling(error.for_viewers(path));
     if let NoMedium::Source(error) = error
         && let Some(seconds) = error.kind.retry_after(Instant::now())
     {
-        reply = reply.with(RETRY_AFTER, seconds.to_string()).with(CONTENT_TYPE, "text/plain");
-        reply.body = format!("{}\r\n", error.for_viewers()).into_bytes();
+        reply = reply.with(RETRY_AFTER, seconds.to_string());
     }
     Outcome::Refused(reply)
 }

@@ -10,24 +10,22 @@ use crate::{
         signalling::{Asked, Outcome, clock},
     },
 };
-use millpond_rtp::message::{
-    StatusCode,
-    headers::{CONTENT_TYPE, RANGE},
-};
+use millpond_rtp::message::{StatusCode, headers::RANGE};
 use millpond_stream::{CannotOpen, Full};
 
 impl Connection<'_> {
     pub(super) async fn play(&mut self, session: &Shared, asked: Asked) {
         let mut session = session.session.lock().await;
         if !session.is_set_up() {
-            return self.finish(refused(StatusCode::MethodNotValidInThisState));
+            return self
+                .finish(refused(StatusCode::MethodNotValidInThisState, "no track is set up: SETUP comes before PLAY"));
         }
         if let Some(cluster) = &self.rtsp.cluster {
             let place = self.rtsp.sources.place(&session.path);
             if let Err(shortage) = session.book(cluster, place).await {
                 self.rtsp.manager.counters().refuse(Full::Bandwidth);
                 let why = format!("{} is reached: {shortage}", limit_of(&shortage));
-                return self.finish(Outcome::Refused(Reply::new(StatusCode::NotEnoughBandwidth).because(why)));
+                return self.finish(refused(StatusCode::NotEnoughBandwidth, why));
             }
         }
         match session.open(&self.rtsp.manager, asked).await {
@@ -46,17 +44,15 @@ impl Connection<'_> {
 
     fn cannot(&self, error: CannotPlay) -> Outcome<'static> {
         match error {
-            CannotPlay::Open(CannotOpen::OutOfRange) => refused(StatusCode::InvalidRange),
+            CannotPlay::Open(error @ CannotOpen::OutOfRange) => refused(StatusCode::InvalidRange, error),
             CannotPlay::Open(CannotOpen::Full(full)) => self.full(full),
-            CannotPlay::Open(CannotOpen::Ended | CannotOpen::Streams | CannotOpen::NoTracks) => {
-                refused(StatusCode::ServiceUnavailable)
+            CannotPlay::Open(error @ (CannotOpen::Ended | CannotOpen::Streams | CannotOpen::NoTracks)) => {
+                refused(StatusCode::ServiceUnavailable, error)
             }
-            CannotPlay::Units => Outcome::Refused(Reply::new(StatusCode::NotImplemented).because(error)),
+            CannotPlay::Units => refused(StatusCode::NotImplemented, error),
             CannotPlay::NotKept { from, to } => {
                 let kept = clock(from, Some(to));
-                let mut reply = Reply::new(StatusCode::InvalidRange).because(error);
-                reply.body = format!("kept is {kept}\r\n").into_bytes();
-                Outcome::Refused(reply.with(RANGE, kept).with(CONTENT_TYPE, "text/plain"))
+                Outcome::Refused(Reply::refusal(StatusCode::InvalidRange, error).with(RANGE, kept))
             }
         }
     }

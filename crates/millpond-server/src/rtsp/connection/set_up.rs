@@ -1,8 +1,9 @@
 //! SETUP: the transport of a track (RFC 2326 10.4).
 
-use super::{Connection, failed, refused};
+use super::{Connection, PUBLISHES, describe::NO_RANDOM, failed, refused};
 use crate::rtsp::{
     interleaved::Interleaved,
+    medium::Medium,
     party::Party,
     record::About,
     reply::Reply,
@@ -26,23 +27,34 @@ use std::{
 /// Lowest UDP port that media is sent to: lower ones are system ports (RFC 6335 6).
 const FIRST_PORT: u16 = 1024;
 
+/// Why none of the offered transports is taken.
+const NO_TRANSPORT: &str = "Transport: none of the offers is possible here. Media is sent to the client's own address, to ports from \
+                            1024 on, or over the RTSP connection (RTP/AVP/TCP)";
+
+/// Says which tracks a medium has.
+fn no_track(medium: &Medium, track: &str) -> String {
+    let (path, tracks) = (medium.feed().path(), medium.codecs().join(", "));
+    format!("{path}: no track {track:?}. Its tracks are: {tracks}")
+}
+
 impl Connection<'_> {
     pub(super) async fn set_up(&mut self, request: SetUp<Party>) -> Outcome<'static> {
         let SetUp { path, query, track, session, offers, key, agent, pass, .. } = request;
         let medium = match self.medium(&path, &query).await {
             Ok((medium, _)) => medium,
-            Err(error) => return failed(&error),
+            Err(error) => return failed(&path, &error),
         };
         let Some(number) = medium.track(&track) else {
-            return refused(StatusCode::NotFound);
+            return refused(StatusCode::NotFound, no_track(&medium, &track));
         };
         let described = medium.feed().format(number as u16).and_then(|format| format.described(number));
         let Some(described) = described else {
-            return refused(StatusCode::UnsupportedMediaType);
+            let why = format!("{path}: the track {track:?} can't be sent by RTP");
+            return refused(StatusCode::UnsupportedMediaType, why);
         };
         let client = self.peer.ip();
         if matches!(&session, Some(Named { session: Party::Publisher(_), .. })) {
-            return refused(StatusCode::AggregateOperationNotAllowed);
+            return refused(StatusCode::AggregateOperationNotAllowed, PUBLISHES);
         }
         let find = |known: Named<Party>| Some((self.rtsp.sessions.find(&known.name, client)?.viewer()?, known.name));
         let known = session.and_then(find);
@@ -61,7 +73,7 @@ impl Connection<'_> {
                     agent,
                     _open: self.rtsp.records.clone(),
                 };
-                let Ok(random) = random::bytes() else { return refused(StatusCode::InternalServerError) };
+                let Ok(random) = random::bytes() else { return refused(StatusCode::InternalServerError, NO_RANDOM) };
                 let name = format!("{:032x}", u128::from_ne_bytes(random));
                 let of = (&*path, medium.clone());
                 let on = (&self.wire, client, &self.waiting);
@@ -75,10 +87,11 @@ impl Connection<'_> {
         let mut session = shared.session.lock().await;
         // A file that was replaced since the first SETUP is another presentation.
         if session.path != path || session.medium.feed().id() != medium.feed().id() {
-            return refused(StatusCode::AggregateOperationNotAllowed);
+            let why = "the session is for another path, or for the file before it was replaced";
+            return refused(StatusCode::AggregateOperationNotAllowed, why);
         }
         if session.is_playing() {
-            return refused(StatusCode::MethodNotValidInThisState);
+            return refused(StatusCode::MethodNotValidInThisState, "the session plays: PAUSE comes before SETUP");
         }
         let mut accept = |offer: &(RtpProfile, Offer)| {
             let taken = self.accept(*offer, (&mut session, &name), (number, &described), key.as_deref())?;
@@ -92,10 +105,12 @@ impl Connection<'_> {
                 if is_new {
                     self.rtsp.sessions.remove(&name);
                 }
-                let Some(Err(error)) = other else { return refused(StatusCode::UnsupportedTransport) };
+                let Some(Err(error)) = other else {
+                    return refused(StatusCode::UnsupportedTransport, NO_TRANSPORT);
+                };
                 tracing::debug!(path, %error, "no key of the client's");
                 // 463: key management failure (RFC 4567 3.2), which has another name in RTSP 2.0.
-                return refused(StatusCode::DestinationProhibited);
+                return refused(StatusCode::DestinationProhibited, format!("KeyMgmt: {error}"));
             }
         };
         shared.is_set_up(&session);
@@ -113,8 +128,8 @@ impl Connection<'_> {
             return Ok(ClientHold::default());
         }
         self.rtsp.gates.hold(client, pass).map_err(|limited| {
-            let reply = Reply::new(StatusCode::NotEnoughBandwidth).with(RETRY_AFTER, limited.retry_after().to_string());
-            Outcome::Refused(reply.because(limited))
+            let reply = Reply::refusal(StatusCode::NotEnoughBandwidth, limited);
+            Outcome::Refused(reply.with(RETRY_AFTER, limited.retry_after().to_string()))
         })
     }
 

@@ -42,7 +42,7 @@ pub(super) fn reply(
         }
         Outcome::Plays(played, range) => plays(request, (played, range), token),
         Outcome::Done => Reply::ok(),
-        Outcome::Full(full) => Reply::new(StatusCode::NotEnoughBandwidth).because(setting(full)),
+        Outcome::Full(full) => Reply::refusal(StatusCode::NotEnoughBandwidth, setting(full)),
         Outcome::Refused(reply) => reply,
     }
 }
@@ -65,7 +65,7 @@ fn plays(request: &Request<Vec<u8>>, (played, range): (&Played, String), token: 
     reply
 }
 
-/// The setting that limits a session, for the log.
+/// The limit that a session meets.
 fn setting(full: Full) -> &'static str {
     match full {
         Full::Sessions => "rtsp-sessions is reached",

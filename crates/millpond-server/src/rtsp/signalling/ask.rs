@@ -35,7 +35,7 @@ fn header<'a>(request: &'a Request<Vec<u8>>, name: &HeaderName) -> Option<&'a st
 pub(super) fn unfit(request: &Request<Vec<u8>>) -> Option<Reply> {
     let number = header(request, &CSEQ).unwrap_or("");
     if number.is_empty() || number.parse::<u64>().is_err() || number.starts_with('+') {
-        return Some(Reply::new(StatusCode::BadRequest));
+        return Some(Reply::refusal(StatusCode::BadRequest, "CSeq: expected one whole number"));
     }
     let options = [&REQUIRE, &PROXY_REQUIRE].map(|name| header(request, name).unwrap_or(""));
     let mut named: Vec<&str> = options.iter().flat_map(|list| list.split(',')).map(str::trim).collect();
@@ -46,7 +46,8 @@ pub(super) fn unfit(request: &Request<Vec<u8>>) -> Option<Reply> {
     let mut unsupported = named.join(", ");
     unsupported.retain(|character| character.is_ascii_graphic() || character == ' ');
     unsupported.truncate(OPTIONS);
-    Some(Reply::new(StatusCode::OptionNotSupported).with(UNSUPPORTED, unsupported))
+    let why = format!("required options are not supported: {unsupported}");
+    Some(Reply::refusal(StatusCode::OptionNotSupported, why).with(UNSUPPORTED, unsupported))
 }
 
 /// The name of a request's session, without its parameters.
@@ -141,6 +142,11 @@ pub(super) fn states_mode(request: &Request<Vec<u8>>) -> bool {
     header(request, &TRANSPORT).unwrap_or("").to_ascii_lowercase().contains("mode=")
 }
 
+/// The reply to a request whose URL has no path of text.
+pub(super) fn no_path() -> Reply {
+    Reply::refusal(StatusCode::BadRequest, "the URL has no path of UTF-8 text")
+}
+
 /// The action of an ANNOUNCE.
 ///
 /// # Errors
@@ -148,9 +154,10 @@ pub(super) fn states_mode(request: &Request<Vec<u8>>) -> bool {
 pub(super) fn announce(request: &Request<Vec<u8>>) -> Result<Announce, Reply> {
     let is_other = |kind: &str| !kind.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case("application/sdp");
     if header(request, &CONTENT_TYPE).is_some_and(is_other) {
-        return Err(Reply::new(StatusCode::UnsupportedMediaType));
+        let why = "Content-Type: expected application/sdp";
+        return Err(Reply::refusal(StatusCode::UnsupportedMediaType, why));
     }
-    let bad = || Reply::new(StatusCode::BadRequest);
+    let bad = no_path;
     let url = request.request_uri().ok_or_else(bad)?.as_str().to_owned();
     Ok(Announce { path: path(request).ok_or_else(bad)?, url, description: request.body().clone() })
 }
@@ -160,8 +167,9 @@ pub(super) fn announce(request: &Request<Vec<u8>>) -> Result<Announce, Reply> {
 /// # Errors
 /// The reply to one that has none.
 pub(super) fn set_up<T>(request: &Request<Vec<u8>>, session: Option<Named<T>>) -> Result<SetUp<T>, Reply> {
-    let path = path(request).ok_or_else(|| Reply::new(StatusCode::BadRequest))?;
-    let (path, track) = path.rsplit_once('/').ok_or_else(|| Reply::new(StatusCode::NotFound))?;
+    let path = path(request).ok_or_else(no_path)?;
+    let no_track = || Reply::refusal(StatusCode::NotFound, "SETUP: the URL names no track");
+    let (path, track) = path.rsplit_once('/').ok_or_else(no_track)?;
     let transport = header(request, &TRANSPORT).unwrap_or("");
     let mode = setup::mode(transport);
     let offers = setup::offers(transport, mode);
@@ -178,13 +186,15 @@ pub(super) fn set_up<T>(request: &Request<Vec<u8>>, session: Option<Named<T>>) -
 /// The reply to one that has none.
 pub(super) fn play(request: &Request<Vec<u8>>) -> Result<Asked, Reply> {
     let range = header(request, &RANGE).map_or(Ok(TimeRange::Unstated), TimeRange::parse).map_err(|error| {
-        Reply::new(match error {
+        let status = match error {
             play::PlayError::Units(_) => StatusCode::NotImplemented,
             play::PlayError::Malformed { .. } => StatusCode::InvalidRange,
-        })
+        };
+        Reply::refusal(status, error)
     })?;
     let rate = |name, text: Option<&str>| {
-        text.map_or(Ok(1.0), |text| play::rate(name, text)).map_err(|_| Reply::new(StatusCode::BadRequest))
+        text.map_or(Ok(1.0), |text| play::rate(name, text))
+            .map_err(|error| Reply::refusal(StatusCode::BadRequest, error))
     };
     let speed = rate("Speed", header(request, &SPEED))?.clamp(*SPEEDS.start(), *SPEEDS.end());
     let scale = rate("Scale", header(request, &SCALE))?;

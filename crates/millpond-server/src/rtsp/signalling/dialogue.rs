@@ -274,7 +274,7 @@ impl Dialogue {
             Err(refusal) => {
                 let is_guess = ask::authorization(&request).is_some() || ask::token(&request).is_some();
                 self.wrong += usize::from(is_guess && refusal != AccessRefusal::NoAnswer);
-                let reply = self.turned_away(&refusal);
+                let reply = self.turned_away(&request, &refusal);
                 Step::Send(self.write(&request, &reply))
             }
         }
@@ -313,17 +313,24 @@ impl Dialogue {
     }
 
     /// The reply to a request that rules of access refuse.
-    fn turned_away(&self, refusal: &AccessRefusal) -> Reply {
-        let (peer, why) = (self.terms.peer, refusal.to_string());
-        tracing::debug!(%peer, why, "RTSP request refused");
+    fn turned_away(&self, request: &Request<Vec<u8>>, refusal: &AccessRefusal) -> Reply {
+        let (peer, why, rule) = (self.terms.peer, refusal.to_string(), refusal.rule());
+        let path = ask::path(request).unwrap_or_default();
         match refusal {
-            AccessRefusal::Credentials(challenges) if !challenges.is_empty() => Reply::challenge(challenges.clone()),
+            AccessRefusal::Credentials(challenges) if !challenges.is_empty() => {
+                tracing::debug!(%peer, path, rule, why, "RTSP request not admitted");
+                Reply::challenge(challenges.clone())
+            }
             // The keys of tokens, or the other server, may be there soon.
             AccessRefusal::NoKeys | AccessRefusal::NoAnswer => {
-                Reply::new(StatusCode::ServiceUnavailable).with(RETRY_AFTER, "5").because(why)
+                tracing::debug!(%peer, path, rule, why, "RTSP request not admitted");
+                Reply::refusal(StatusCode::ServiceUnavailable, why).with(RETRY_AFTER, "5")
             }
             // 401 asks for a scheme of RTSP, of which tokens are none.
-            _ => Reply::new(StatusCode::Forbidden).because(why),
+            _ => {
+                tracing::info!(%peer, path, rule, why, "RTSP request not admitted");
+                Reply::refusal(StatusCode::Forbidden, why).telling(refusal.for_viewers())
+            }
         }
     }
 
@@ -391,7 +398,7 @@ impl Dialogue {
         if let RtspDecision::Refused(refusal) = ruled {
             // A client without credentials may get a token from its user. Each wrong one counts.
             self.wrong += usize::from(matches!(refusal, AccessRefusal::Token(_)));
-            return Some(self.turned_away(refusal));
+            return Some(self.turned_away(request, refusal));
         }
         let admission = match (&self.terms.publishers, &self.terms.passwords, ruled) {
             (Some(publishers), ..) if is_publishers => publishers.admission(self.terms.peer.ip()),
@@ -405,7 +412,7 @@ impl Dialogue {
             PublisherAdmission::Users(passwords) => challenge::check(passwords, request, self.terms.peer.ip(), now),
             PublisherAdmission::Forbidden => {
                 let why = "without publish-users only clients of this machine may publish";
-                return Some(Reply::new(StatusCode::Forbidden).because(why));
+                return Some(Reply::refusal(StatusCode::Forbidden, why));
             }
         };
         if refused.is_ok() {
@@ -490,14 +497,14 @@ impl Dialogue {
         let named = ask::session(request);
         let known = named.clone().and_then(|name| self.find(name, sessions, now));
         if named.is_some() && known.is_none() {
-            return Err(Reply::new(StatusCode::SessionNotFound));
+            return Err(no_session("no session of this name and client"));
         }
-        let known_or = |known: Option<_>| known.ok_or_else(|| Reply::new(StatusCode::SessionNotFound));
+        let known_or = |known: Option<_>| known.ok_or_else(|| no_session("the request names no session"));
         Ok(match request.method() {
             Method::Options => return Err(Reply::ok().with(PUBLIC_HEADER, self.public())),
             Method::GetParameter | Method::SetParameter => return Err(parameter(request, named)),
             Method::Describe => {
-                let path = ask::path(request).ok_or_else(|| Reply::new(StatusCode::BadRequest))?;
+                let path = ask::path(request).ok_or_else(ask::no_path)?;
                 let elsewhere = ask::elsewhere(request, self.terms.overflow.as_ref(), self.terms.is_secure);
                 let (most, agent) = (ask::bandwidth(request), ask::agent(request));
                 Action::Describe { path, query: ask::query(request), most, elsewhere, agent }
@@ -512,7 +519,10 @@ impl Dialogue {
             Method::Record if self.terms.publishers.is_some() => Action::Record(known_or(known)?),
             Method::Pause => Action::Pause(known_or(known)?),
             Method::Teardown => Action::TearDown(known_or(known)?),
-            _ => return Err(Reply::new(StatusCode::NotImplemented).with(PUBLIC_HEADER, self.public())),
+            method => {
+                let why = format!("{} is not supported here", reply::name(method));
+                return Err(Reply::refusal(StatusCode::NotImplemented, why).with(PUBLIC_HEADER, self.public()));
+            }
         })
     }
 
@@ -535,7 +545,9 @@ impl Dialogue {
         if self.terms.access_log {
             tracing::info!(target: millpond_logging::ACCESS, peer = %self.terms.peer, status, why = %error, "RTSP request refused");
         }
-        Step::Refuse { reply: format!("RTSP/1.0 {status}\r\nServer: millpond\r\n\r\n"), error }
+        let body = format!("{error}\r\n");
+        let head = format!("Server: millpond\r\nContent-Type: text/plain\r\nContent-Length: {}", body.len());
+        Step::Refuse { reply: format!("RTSP/1.0 {status}\r\n{head}\r\n\r\n{body}"), error }
     }
 
     /// Logs a reply, and writes it.
@@ -563,15 +575,18 @@ enum Check {
 
 /// The reply to a request of a client or token that has reached a limit (RFC 2326 11.3 has no other status for it).
 fn too_many(limited: Limited) -> Reply {
-    let reply = Reply::new(StatusCode::ServiceUnavailable).with(RETRY_AFTER, limited.retry_after().to_string());
-    reply.because(limited)
+    Reply::refusal(StatusCode::ServiceUnavailable, limited).with(RETRY_AFTER, limited.retry_after().to_string())
+}
+
+fn no_session(why: &str) -> Reply {
+    Reply::refusal(StatusCode::SessionNotFound, why)
 }
 
 /// The reply to GET_PARAMETER and SET_PARAMETER, which keep sessions alive. There are no parameters (RFC 2326 10.8).
 fn parameter(request: &Request<Vec<u8>>, session: Option<String>) -> Reply {
     let reply = match request.body().is_empty() {
         true => Reply::ok(),
-        false => Reply::new(StatusCode::ParameterNotUnderstood),
+        false => Reply::refusal(StatusCode::ParameterNotUnderstood, "there are no parameters"),
     };
     session.into_iter().fold(reply, |reply, name| reply.with(SESSION, name))
 }

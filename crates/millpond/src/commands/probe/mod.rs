@@ -1,16 +1,20 @@
 //! `millpond probe`: the tracks of a file, their segments, and the outputs that can carry them; the titles of a folder.
 
 mod folder;
+mod outputs;
 
 use super::{Outcome, runtime};
-use crate::target;
+use crate::target::{self, Opened};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use millpond_library::programme_of;
-use millpond_media::{Chapter, FileProgramme, Movie, Orientation, Track, TrackKind, Work, spans};
-use millpond_package::{Presentation, PresentationOptions, PresentedTrack, SourceObject, TrackCoding, dash, hls};
+use millpond_library::{
+    Asset, Detail, Library, LibraryOptions, Purpose, is_manifest, is_playlist, programme_of,
+    work::{PoolOptions, WorkPool},
+};
+use millpond_media::{Chapter, FileProgramme, Movie, Orientation, Track, TrackKind, spans};
+use millpond_package::{PresentedTrack, TrackCoding};
 use millpond_terminal::{out, say};
 use serde_json::{Value, json};
-use std::{ops::RangeInclusive, sync::Arc};
+use std::{collections::HashMap, error::Error, ops::RangeInclusive, sync::Arc, time::Duration};
 
 /// Bounds of the duration of segments, in seconds.
 const SEGMENT: RangeInclusive<f64> = 0.5..=60.0;
@@ -18,8 +22,8 @@ const SEGMENT: RangeInclusive<f64> = 0.5..=60.0;
 pub(crate) fn command() -> Command {
     Command::new("probe")
         .about(
-            "Shows the tracks of a media file and the outputs that can carry them. For a folder it shows which \
-                files are one title",
+            "Shows the tracks of a media file, playlist or server manifest, and the outputs that carry them. For a folder it \
+                shows which files are one title",
         )
         .arg(
             Arg::new("target").value_name("FILE|FOLDER|URL").required(true).help(
@@ -45,7 +49,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     if report["folder"].is_string() { folder::print_text(&report) } else { print_text(&report) }
 }
 
-async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error>> {
+async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn Error>> {
     let name = matches.get_one::<String>("target").map(String::as_str).unwrap_or_default();
     let target_duration = matches.get_one::<f64>("segment-duration").copied().unwrap_or(4.0);
     if !SEGMENT.contains(&target_duration) {
@@ -59,12 +63,25 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error
     if opened.path.is_root() {
         return folder::report(name, &opened).await;
     }
+    if is_playlist(opened.path.file_name()) || is_manifest(opened.path.file_name()) {
+        let asset = ProbedAsset::open(&opened, programme, target_duration).await?;
+        return Ok(json!({
+            "file": name,
+            "objects": asset.outlined.objects.len(),
+            "chapters": asset.outlined.presentation.chapters().iter().map(chapter).collect::<Vec<_>>(),
+            "presentation": asset.presentation(),
+            "outputs": asset.outputs(),
+        }));
+    }
     let object = opened.store.open("", &opened.path).await?;
     let indexed = target::index_of_programme(&opened.store, &object, programme).await?;
-    let movie = Arc::new(indexed.movie);
-    let source = SourceObject::new(movie.clone(), opened.path.file_name().to_owned());
-    let presentation =
-        Presentation::build(vec![source], Vec::new(), &PresentationOptions { target_duration }, &Work::unlimited())?;
+    let movie = indexed.movie;
+    // The media of an index file may be elsewhere.
+    let asset = match ProbedAsset::open(&opened, programme, target_duration).await {
+        Err(error) if movie.external_media.is_some() => Err(error.to_string()),
+        asset => Ok(asset?),
+    };
+    let absent = |error: &String| json!({ "duration": null, "tracks": [], "warnings": [error] });
     Ok(json!({
         "file": name,
         "bytes": object.meta().len,
@@ -81,21 +98,50 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error
         "chapters": movie.chapters.iter().map(chapter).collect::<Vec<_>>(),
         "programmes": movie.programmes.iter().map(programme_of_file).collect::<Vec<_>>(),
         "left-out": movie.skipped.iter().map(|s| json!({ "id": s.id, "reason": s.reason })).collect::<Vec<_>>(),
-        "presentation": {
-            "duration": presentation.duration(),
-            "tracks": presentation.tracks().iter().map(|t| presented(t, presentation.coding(t))).collect::<Vec<_>>(),
-            "warnings": presentation.warnings(),
-        },
-        "outputs": {
-            "hls-fmp4": output(hls::multivariant(&presentation, hls::Container::Fmp4)),
-            "hls-ts": output(hls::multivariant(&presentation, hls::Container::Ts)),
-            "dash": output(dash::mpd(&presentation)),
-        },
+        "presentation": asset.as_ref().map_or_else(absent, ProbedAsset::presentation),
+        "outputs": asset.as_ref().map_or_else(|error| outputs::none(error), ProbedAsset::outputs),
     }))
 }
 
-fn output(made: Result<String, millpond_package::PackageError>) -> String {
-    made.map_or_else(|error| format!("no: {error}"), |_| "yes".to_owned())
+/// An asset as a server opens it.
+struct ProbedAsset {
+    /// With the index for manifests and fragmented MP4.
+    outlined: Arc<Asset>,
+    /// With the index for all other outputs.
+    whole: Arc<Asset>,
+}
+
+impl ProbedAsset {
+    async fn open(opened: &Opened, programme: Option<u16>, target_duration: f64) -> Result<Self, Box<dyn Error>> {
+        let options = LibraryOptions {
+            segment_duration: Duration::from_secs_f64(target_duration),
+            index_folder: None,
+            cache_size: 0,
+            lists_thumbnails: false,
+            places: HashMap::new(),
+        };
+        let pool = Arc::new(WorkPool::new(PoolOptions { threads: 2 }, opened.store.memory())?);
+        let library = Arc::new(Library::new(opened.store.clone(), pool, options));
+        let path = programme.map_or_else(|| opened.path.to_string(), |number| format!("{}/{number}", opened.path));
+        let place = "".into();
+        let outlined = library.open_for(&place, &path, Purpose::Playback, Detail::Outline).await?;
+        let whole = library.open(&place, &path).await?;
+        Ok(Self { outlined, whole })
+    }
+
+    fn presentation(&self) -> Value {
+        let presentation = &self.outlined.presentation;
+        let tracks = presentation.tracks().iter().map(|track| presented(track, presentation.coding(track)));
+        json!({
+            "duration": presentation.duration(),
+            "tracks": tracks.collect::<Vec<_>>(),
+            "warnings": presentation.warnings().iter().chain(&self.outlined.left_out).collect::<Vec<_>>(),
+        })
+    }
+
+    fn outputs(&self) -> Value {
+        outputs::report(&self.outlined, &self.whole)
+    }
 }
 
 fn chapter(chapter: &Chapter) -> Value {
@@ -193,6 +239,10 @@ fn delivery(track: &Value) -> String {
 
 fn print_text(report: &Value) -> Outcome {
     let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    if let Some(objects) = report["objects"].as_u64() {
+        say!("{}: refers to media, as {objects} objects", text(&report["file"]))?;
+        return print_presentation(report);
+    }
     say!("{}: {} bytes, {}", text(&report["file"]), report["bytes"], text(&report["layout"]))?;
     if let Some(location) = report["external-media"].as_str() {
         say!("  media in {location}")?;
@@ -235,15 +285,20 @@ fn print_text(report: &Value) -> Outcome {
             say!("  {name}: {tag}")?;
         }
     }
-    for c in report["chapters"].as_array().into_iter().flatten() {
-        say!("  chapter at {:.3} s: {}", c["start"].as_f64().unwrap_or(0.0), text(&c["title"]))?;
-    }
     let programmes = report["programmes"].as_array().filter(|all| all.len() > 1);
     for p in programmes.into_iter().flatten() {
         say!("  {}", programme_line(p))?;
     }
     for s in report["left-out"].as_array().into_iter().flatten() {
         say!("  track {} left out: {}", s["id"], text(&s["reason"]))?;
+    }
+    print_presentation(report)
+}
+
+fn print_presentation(report: &Value) -> Outcome {
+    let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    for c in report["chapters"].as_array().into_iter().flatten() {
+        say!("  chapter at {:.3} s: {}", c["start"].as_f64().unwrap_or(0.0), text(&c["title"]))?;
     }
     for t in report["presentation"]["tracks"].as_array().into_iter().flatten() {
         say!(
@@ -263,8 +318,5 @@ fn print_text(report: &Value) -> Outcome {
             say!("  warning: {warning}")?;
         }
     }
-    for (name, key) in [("HLS fMP4", "hls-fmp4"), ("HLS TS", "hls-ts"), ("DASH", "dash")] {
-        say!("  {name}: {}", text(&report["outputs"][key]))?;
-    }
-    Ok(())
+    outputs::print_text(&report["outputs"])
 }

@@ -65,6 +65,16 @@ fn place_options() -> String {
     lines.join("\n")
 }
 
+/// Tells how to set an option of places, which is no argument.
+pub(super) fn option_of_places(argument: &str) -> Option<String> {
+    let option = PlaceSetting::find(argument.strip_prefix("--")?)?;
+    let (name, expected) = (option.name, option.form.expected());
+    Some(format!(
+        "{name} is an option of one place. Write it below [places.NAME], beside the url of the place, in the file of --config: \
+         expected {expected}"
+    ))
+}
+
 /// The arguments that make up a configuration, made from the table of settings.
 pub(super) fn settings(command: Command) -> Command {
     let command = command

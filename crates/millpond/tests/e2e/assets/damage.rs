@@ -99,3 +99,40 @@ fn a_local_file_that_gets_shorter_is_a_failure_of_its_origin() {
     assert!(server.log_text().contains("broken off"), "{}", server.log_text());
     assert_eq!(get(server.port, "/big.bin", &[]).body.len(), 1 << 20, "the next reply is of what is there");
 }
+
+/// Hashes of the packets of a stream that ffmpeg copies.
+fn packets(input: &str, map: &str) -> Vec<String> {
+    let args = ["-v", "error", "-nostdin", "-i", input, "-map", map, "-c", "copy", "-f", "framemd5", "-"];
+    let output = Command::new("ffmpeg").args(args).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let packets = text.lines().filter(|line| !line.starts_with('#'));
+    packets.filter_map(|line| line.split(',').nth(5)).map(|hash| hash.trim().to_owned()).collect()
+}
+
+#[test]
+fn a_picture_with_a_damaged_byte_costs_a_transport_stream_no_other_frame() {
+    if !have("ffmpeg") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole.mp4");
+    std::fs::copy(clips::folder().join("h264_aac.mp4"), &whole).unwrap();
+    let args = ["-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pos", "-of", "csv=p=0"];
+    let places = Command::new("ffprobe").args(args).arg(&whole).output().unwrap();
+    let places = String::from_utf8(places.stdout).unwrap();
+    // The length of the only NAL unit of a picture between key frames.
+    let place: usize = places.lines().nth(20).unwrap().trim_end_matches(',').parse().unwrap();
+    let mut damaged = std::fs::read(&whole).unwrap();
+    damaged[place] ^= 0x40;
+    std::fs::write(folder.path().join("damaged.mp4"), &damaged).unwrap();
+    let server = Server::start(&[folder.path().to_str().unwrap()]);
+    let outputs = ["whole.mp4", "damaged.mp4"].map(|name| server.url(&format!("{name}/ts/index.m3u8")));
+    let [sound, heard] = outputs.each_ref().map(|url| packets(url, "0:a"));
+    assert!(!sound.is_empty() && heard == sound, "{} frames of {}", heard.len(), sound.len());
+    let [pictures, shown] = outputs.each_ref().map(|url| packets(url, "0:v"));
+    let lost = pictures.iter().filter(|picture| !shown.contains(picture)).count();
+    // ffmpeg joins a picture without slices to the next one.
+    assert!((1..=2).contains(&lost), "{lost} of {} pictures", pictures.len());
+    assert_eq!(server.metric("millpond_responses_broken_total", ""), 0.0);
+    assert!(server.log_text().contains("damaged parts of samples were left out"), "{}", server.log_text());
+}

@@ -98,6 +98,29 @@ fn a_query_chooses_the_tracks_of_manifests() {
     }
 }
 
+/// The length that the command tells is that of the server's reply to the same URL.
+#[test]
+fn a_url_with_a_filter_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("my film")).unwrap();
+    for entry in std::fs::read_dir(Path::new(place()).join("a")).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), folder.path().join("my film").join(entry.file_name())).unwrap();
+    }
+    let server = &Server::start(&[folder.path().to_str().unwrap()]);
+    for query in ["", "?max-height=480", "?max-height=240&text=none"] {
+        let path = format!("my%20film/index.m3u8{query}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
+        let admin = format!("127.0.0.1:{}", server.admin);
+        let output = command.args(["explain", &server.url(&path), "--admin", &admin]).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let expected = format!("my film/index.m3u8: {} bytes,", text(server, &path).len());
+        assert!(told.starts_with(&expected), "{query}: {told}{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let reply = support::get(server.admin, "/api/v1/explain?url=my+film/index.m3u8&query=max-height%3Dtall", &[]);
+    assert_eq!(reply.status, 400, "{}", reply.text());
+}
+
 #[test]
 fn manifests_of_other_filters_are_other_representations() {
     let server = &Server::start(&[place()]);

@@ -151,6 +151,83 @@ fn films_of_one_name_in_two_containers_are_two_titles() {
     assert_eq!(server.get("film.,mp4,mkv,.urlset/index.m3u8").status, 200, "an operator's list");
 }
 
+/// Runs `millpond index`. Returns whether it succeeded, and its errors.
+fn index(arguments: &[&Path]) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_millpond")).arg("index").args(arguments).output().unwrap();
+    (output.status.success(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn index_files_of_one_stem_are_two_and_others_stay() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    clips::make(&at("film.mkv"), "V S -t 2 -c:v libx264 -preset ultrafast -g 25 -c:a aac");
+    clips::make(&at("film.mp4"), "V S -t 3 -c:v libx264 -preset ultrafast -g 25 -c:a aac");
+    assert_eq!(index(&[root.path()]), (true, String::new()));
+    assert!(!at("film.dref.mp4").exists());
+    for name in ["film.mkv", "film.mp4"] {
+        let index = at(&format!("{name}.dref.mp4"));
+        let by_ffmpeg = ["-enable_drefs", "1", "-use_absolute_path", "1", "-i", index.to_str().unwrap()];
+        let reference = decode::video(&["-i", at(name).to_str().unwrap()], "0:v:0").unwrap();
+        decode::same_video(&decode::video(&by_ffmpeg, "0:v:0").unwrap(), &reference, 0.0, 2e-3).unwrap();
+    }
+    let server = &Server::start(&[root.path().to_str().unwrap()]);
+    let list = server.get(".millpond/all.m3u").text();
+    assert!(list.contains("/film.mkv.dref.mp4/") && list.contains("/film.mp4.dref.mp4/"), "{list}");
+    assert!(!list.contains("/film.mkv/") && !list.contains("/film.mp4/"), "{list}");
+
+    // Alone, each would take the name of the stem.
+    for _ in 0..2 {
+        assert_eq!(index(&[&at("film.mp4")]), (true, String::new()), "its own index file is written again");
+    }
+    let before = std::fs::read(at("film.dref.mp4")).unwrap();
+    let (is_written, error) = index(&[&at("film.mkv")]);
+    let told = "film.dref.mp4: is the index file of film.mp4, not of film.mkv; it is kept as it is: rename";
+    assert!(!is_written && error.contains(told), "{error}");
+    assert!(std::fs::read(at("film.dref.mp4")).unwrap() == before);
+    std::fs::rename(at("film.mp4"), at("film.dref.mp4")).unwrap();
+    let (is_written, error) = index(&[&at("film.mkv")]);
+    assert!(!is_written && error.contains("film.dref.mp4: exists, and is no index file of film.mkv;"), "{error}");
+}
+
+/// A file that can have no index file is refused with the reason, and a command after which it can.
+#[test]
+fn each_container_has_an_index_file_or_a_cure() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    for (name, arguments, is_indexed) in [
+        ("a.avi", "V S -t 2 -c:v libx264 -bf 0 -c:a mp3", false),
+        ("b.ts", "V S -t 2 -c:v libx264 -c:a aac", false),
+        ("c.flv", "V S -t 2 -c:v libx264 -c:a aac", true),
+        ("d.mp3", "S -t 2", true),
+        ("e.flac", "S -t 2", true),
+        ("f.ogg", "S -t 2 -c:a libopus", true),
+        ("g.wav", "S -t 2", true),
+        ("h.webm", "V -t 1 -c:v libvpx -deadline realtime", true),
+        ("i.ac3", "S -t 2 -c:a ac3", false),
+    ] {
+        let file = root.path().join(name);
+        clips::make(&file, arguments);
+        let (is_written, error) = index(&[&file]);
+        assert_eq!((is_written, error.is_empty()), (is_indexed, is_indexed), "{name}: {error}");
+        if is_indexed {
+            continue;
+        }
+        assert!(error.starts_with(&format!("millpond: {name}: ")) && !error.contains("at byte"), "{error}");
+        let command = error.trim_end().split("ffmpeg -i ").nth(1).unwrap_or_else(|| panic!("no command: {error}"));
+        let shell = format!("ffmpeg -v error -nostdin -y -i {command}");
+        let made = Command::new("sh").args(["-c", &shell]).current_dir(root.path()).status().unwrap();
+        assert!(made.success(), "{shell}");
+        let made = file.with_extension("mp4");
+        assert_eq!(index(&[&made]), (true, String::new()), "{name}");
+    }
+}
+
 fn an_index_file_stands_for_its_media_and_ffmpeg_reads_it_too(kind: Kind) {
     if !support::have("ffmpeg") {
         return;

@@ -227,12 +227,6 @@ fn hostile_and_other_playlists_are_refused_by_name() {
             "line 3: \"../v.m3u8\": found a path above the top of the place",
         ),
         (
-            "angles.m3u8",
-            "#EXTM3U\n#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID=\"v\",NAME=\"2\",URI=\"2.m3u8\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\n1.m3u8\n"
-                .to_owned(),
-            "line 2: found EXT-X-MEDIA with TYPE=VIDEO (2.m3u8), expected sound or subtitles",
-        ),
-        (
             "session.m3u8",
             "#EXTM3U\n#EXT-X-SESSION-KEY:METHOD=AES-128,URI=\"k\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\n1.m3u8\n".to_owned(),
             "line 2: found encryption with \"AES-128\", expected segments that are not",

@@ -65,6 +65,10 @@ fn problem(reply: &Response) -> (u16, String) {
     (reply.status, body["detail"].as_str().unwrap_or_default().to_owned())
 }
 
+fn detail_of(problem: &Value) -> &str {
+    problem["detail"].as_str().unwrap_or_default()
+}
+
 fn json(reply: &Response) -> Value {
     serde_json::from_slice(&reply.body).unwrap_or_else(|error| panic!("{error}: {reply:?}"))
 }
@@ -326,6 +330,21 @@ fn a_file_of_another_length_is_no_rendition() {
 }
 
 #[test]
+fn a_film_plays_with_some_of_too_many_subtitles() {
+    let root = folder(&[("film.mp4", "180p.mp4")]);
+    for number in 0..300 {
+        let text = "1\n00:00:01,000 --> 00:00:02,000\nwords\n";
+        std::fs::write(root.path().join(format!("film.en.{number}.srt")), text).unwrap();
+    }
+    let server = Server::start(&[root.path().to_str().unwrap()]);
+    let playlist = server.get("film.mp4/index.m3u8");
+    assert!(playlist.status == 200 && playlist.text().contains("TYPE=SUBTITLES"), "{}", playlist.text());
+    let warnings = json(&server.get(".millpond/asset?path=film.mp4"))["warnings"].to_string();
+    assert!(warnings.contains("found 300 subtitle files, expected at most 256: 44 are left out"), "{warnings}");
+    assert!(server.log_text().contains("44 are left out"), "{}", server.log_text());
+}
+
+#[test]
 fn a_motion_photo_plays_its_film() {
     if !support::have("ffmpeg") {
         return;
@@ -416,6 +435,12 @@ fn codecs_that_are_not_read_are_described() {
         let asset = json(&server.get(&format!(".millpond/asset?path={name}")));
         assert_eq!(asset["left-out"], Value::from(expected), "{name}: {asset}");
     }
+    clips::make(&root.path().join("old.mkv"), "V -t 2 -c:v mpeg2video");
+    let brief = json(&server.get(".millpond/brief?path=old.mkv"));
+    let expected = (Value::from("codec"), serde_json::json!(["MPEG-2 video (V_MPEG2)"]));
+    assert_eq!((brief["code"].clone(), brief["media"].clone()), expected, "{brief}");
+    assert!(brief["command"].as_str().unwrap().starts_with("ffmpeg -i old.mkv "), "{brief}");
+    assert_eq!(brief["asset"], "old.mkv", "{brief}");
 }
 
 fn what_probe_accepts_is_served(kind: Kind) {
@@ -481,6 +506,9 @@ fn other_formats_are_named_with_the_command_that_helps(kind: Kind) {
             let told = format!("{name}: is {format}, expected MP4, MOV");
             assert!(detail.contains(&told) && detail.contains("ffmpeg -i "), "{detail}");
         }
+        let brief = json(&server.get(&format!(".millpond/brief?path=films/{name}")));
+        assert_eq!((&brief["code"], &brief["media"]), (&"format".into(), &serde_json::json!([format])), "{brief}");
+        assert!(detail_of(&brief).ends_with(brief["command"].as_str().unwrap()), "{brief}");
         let (code, _, err) = millpond(&["probe", root.path().join(name).to_str().unwrap()]);
         assert!(code == 1 && err.contains(&format!("{name}: is {format}, ")) && err.contains("ffmpeg -i "), "{err}");
     }

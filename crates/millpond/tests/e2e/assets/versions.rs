@@ -311,3 +311,45 @@ fn viewers_of_a_growing_file_keep_their_version() {
     changed(port, "a.mp4", &current);
     assert!(held.iter().all(|(path, _)| get(port, path, &[]).status == 404));
 }
+
+/// The path of the pictures' playlist that a multivariant playlist names, and the playlist.
+fn pictures(port: u16, asset: &str, multivariant: &Response) -> (String, String) {
+    let uri = uris(&multivariant.text()).into_iter().find(|uri| uri.ends_with("v1/index.m3u8")).unwrap();
+    let path = join(&format!("/{asset}/index.m3u8"), &uri);
+    let reply = get(port, &path, &[]);
+    assert_eq!(reply.status, 200, "{path}");
+    (path, reply.text())
+}
+
+#[test]
+fn a_growing_transport_stream_is_served_as_far_as_it_reaches() {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, path) = (folder.path().join("whole"), folder.path().join("a.ts"));
+    clips::make(&whole, "V S -c:v libx264 -g 25 -bf 2 -c:a aac -f mpegts");
+    let whole = std::fs::read(whole).unwrap();
+    // Recorders write in pieces, which end anywhere within packets.
+    let (begins, ends) = whole.split_at(whole.len() / 2 + 77);
+    let mut file = std::fs::File::create(path).unwrap();
+    file.write_all(begins).unwrap();
+    let server = Server::start(&[folder.path().to_str().unwrap(), "--segment-duration", "1"]);
+    let port = server.port;
+    let seconds = |playlist: &str| -> f64 {
+        let duration = |line: &str| line.strip_prefix("#EXTINF:")?.strip_suffix(',')?.parse::<f64>().ok();
+        playlist.lines().filter_map(duration).sum()
+    };
+    let current = get(port, "/a.ts/index.m3u8", &[]);
+    let (former, playlist) = pictures(port, "a.ts", &current);
+    assert!(playlist.ends_with("#EXT-X-ENDLIST\n") && (3.0..7.0).contains(&seconds(&playlist)), "{playlist}");
+    file.write_all(ends).unwrap();
+    let grew = Instant::now();
+    let (now, longer) = pictures(port, "a.ts", &changed(port, "a.ts", &current));
+    assert!(grew.elapsed() < Duration::from_secs(10), "{:?}", grew.elapsed());
+    assert!(longer.ends_with("#EXT-X-ENDLIST\n") && (seconds(&longer) - 9.0).abs() < 0.3, "{longer}");
+    assert_ne!(former, now);
+    // The last frames of the former version may have been cut: no cache mixes both.
+    assert_eq!(get(port, &former, &[]).status, 404, "{former}");
+    assert_eq!(get(port, &former.replace("index.m3u8", "1.m4s"), &[]).status, 404, "{former}");
+}

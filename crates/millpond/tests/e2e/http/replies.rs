@@ -94,44 +94,6 @@ fn a_cache_behind_keeps_each_coding() {
     }
 }
 
-/// A film whose first sample says of its first NAL unit that it is longer than the file.
-fn lying() -> Vec<u8> {
-    let mut film = std::fs::read(clips::folder().join("h264_moov_first.mp4")).unwrap();
-    let mdat = film.windows(4).position(|kind| kind == b"mdat").unwrap() + 4;
-    film[mdat..mdat + 4].copy_from_slice(&[0x7f; 4]);
-    film
-}
-
-#[test]
-fn what_fails_before_its_first_byte_has_a_status_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("a.mp4"), lying()).unwrap();
-    let server = Server::start(&[folder.path().to_str().unwrap()]);
-    let mut reader = BufReader::new(TcpStream::connect(("127.0.0.1", server.port)).unwrap());
-    // The connection stays: the reply says all there is to say.
-    for _ in 0..4 {
-        write!(reader.get_mut(), "GET /a.mp4/ts/v1/1.ts HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-        let reply = read_response(&mut reader, false);
-        assert_eq!((reply.status, reply.header("content-type")), (422, Some("application/problem+json")));
-        let problem: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
-        assert_eq!(problem["status"], 422, "{problem}");
-        assert_eq!(problem["asset"], "a.mp4/ts/v1/1.ts", "{problem}");
-        assert_eq!(problem["request-id"].as_str(), reply.header("x-request-id"));
-        assert_eq!(reply.header("cache-control"), Some("no-store"));
-        assert_eq!(reply.header("etag"), None);
-    }
-    assert_eq!(server.get("a.mp4/v1/1.m4s").status, 200, "its samples go out as they are");
-    assert_eq!(server.metric("millpond_responses_broken_total", ""), 0.0);
-    let log = server.log_text();
-    assert!(log.contains("request refused") && !log.contains("request failed"), "the file is at fault: {log}");
-    if support::have("curl") {
-        let url = server.url("a.mp4/ts/v1/1.ts");
-        let args = ["-sS", "--http2-prior-knowledge", "-o", "/dev/null", "-w", "%{http_code} %{content_type}", &url];
-        let curl = Command::new("curl").args(args).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&curl.stdout), "422 application/problem+json");
-    }
-}
-
 #[test]
 fn storage_that_fails_before_the_first_byte_is_a_bad_gateway() {
     if !support::have("ffmpeg") {
@@ -154,4 +116,25 @@ fn storage_that_fails_before_the_first_byte_is_a_bad_gateway() {
     }
     let part = get(server.port, "/a.mp4", &[("Range", "bytes=-100")]);
     assert_eq!((part.status, part.header("content-range")), (502, None));
+    let path = "a.mp4/ts/v1/5.ts";
+    let mut reader = BufReader::new(TcpStream::connect(("127.0.0.1", server.port)).unwrap());
+    // The connection stays: the reply says all there is to say.
+    for _ in 0..4 {
+        write!(reader.get_mut(), "GET /{path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let reply = read_response(&mut reader, false);
+        assert_eq!((reply.status, reply.header("content-type")), (502, Some("application/problem+json")));
+        let problem: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
+        assert_eq!(problem["status"], 502, "{problem}");
+        assert_eq!(problem["asset"], path, "{problem}");
+        assert_eq!(problem["request-id"].as_str(), reply.header("x-request-id"));
+        assert_eq!(reply.header("cache-control"), Some("no-store"));
+        assert_eq!(reply.header("etag"), None);
+    }
+    assert_eq!(server.metric("millpond_responses_broken_total", ""), 0.0);
+    if support::have("curl") {
+        let url = server.url(path);
+        let args = ["-sS", "--http2-prior-knowledge", "-o", "/dev/null", "-w", "%{http_code} %{content_type}", &url];
+        let curl = Command::new("curl").args(args).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&curl.stdout), "502 application/problem+json");
+    }
 }

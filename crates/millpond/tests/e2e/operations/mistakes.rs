@@ -42,6 +42,7 @@ impl Bench {
         fs::create_dir_all(path("films")).unwrap();
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../millpond-server/sample/180p.mp4");
         fs::copy(sample, path("films/a.mp4")).unwrap();
+        fs::write(path("films/notes.txt"), "Films to see").unwrap();
         fs::write(path("films/a.wmv"), [b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", &[0; 400][..]].concat()).unwrap();
         fs::write(path("key"), [b'k'; 32]).unwrap();
         certificates(folder.path());

@@ -8,6 +8,7 @@ mod intercept;
 pub(crate) mod limits;
 mod load;
 mod phases;
+mod refusals;
 mod retransmission;
 mod secure;
 pub(crate) mod sessions;

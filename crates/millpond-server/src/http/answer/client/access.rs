@@ -80,8 +80,7 @@ pub(in crate::http::answer) fn sights(context: &Context<'_>) -> Vec<Option<Sight
 }
 
 /// Answers a request that is not admitted. The reply is the same whether there is such an asset or not.
-pub(in crate::http::answer) fn turned_away(id: RequestId, path: &str, refused: &AccessRefusal) -> Reply {
-    tracing::debug!(%id, path, why = %refused, "request not admitted");
+pub(in crate::http::answer) fn turned_away(context: &Context<'_>, id: RequestId, refused: &AccessRefusal) -> Reply {
     let status = match refused {
         AccessRefusal::Network | AccessRefusal::Dots | AccessRefusal::Denied => StatusCode::FORBIDDEN,
         AccessRefusal::Token(error) if error.is_of_another() => StatusCode::FORBIDDEN,
@@ -91,7 +90,15 @@ pub(in crate::http::answer) fn turned_away(id: RequestId, path: &str, refused: &
         AccessRefusal::Guesses(_) => StatusCode::TOO_MANY_REQUESTS,
         AccessRefusal::NoKeys | AccessRefusal::NoAnswer => StatusCode::SERVICE_UNAVAILABLE,
     };
-    let mut reply = problem(id, Problem::new(status).detail(refused.to_string()));
+    let path = context.target.subject().unwrap_or(context.target.path());
+    let (client, rule) = (context.client(), refused.rule());
+    // A challenge is no refusal yet.
+    if status == StatusCode::FORBIDDEN {
+        tracing::info!(%id, path, %client, rule, why = %refused, "request not admitted");
+    } else {
+        tracing::debug!(%id, path, %client, rule, why = %refused, "request not admitted");
+    }
+    let mut reply = problem(id, Problem::new(status).detail(refused.for_viewers()));
     match refused {
         AccessRefusal::Credentials(challenges) => {
             for value in challenges.iter().filter_map(|challenge| HeaderValue::from_str(challenge).ok()) {

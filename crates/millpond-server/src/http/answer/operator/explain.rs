@@ -6,10 +6,11 @@ use super::{
 };
 use crate::{
     cluster::Explained,
-    http::render::AnswerError,
+    http::render::{AnswerError, Role, profile},
     library::{Asset, LibraryError, PlacePath, Resource},
 };
 use millpond_http::body::{Body, Inputs};
+use millpond_package::TrackFilter;
 use millpond_store::{Object, ObjectPath, OriginLink, Whence};
 use serde::Serialize;
 use std::{ops::Range, sync::Arc};
@@ -74,11 +75,12 @@ struct LocatedRange {
     from: &'static str,
 }
 
-/// Explains a request for stored media. This reads the index of its asset if that is not cached.
+/// Explains a request for stored media. This reads the index of its asset if that is not cached. Manifests list the tracks that the
+/// filters of the query and the place keep, as in replies.
 ///
 /// # Errors
 /// Those of the request.
-pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Explanation, AnswerError> {
+pub(crate) async fn explanation_of(front: &Front, target: &Target, query: &str) -> Result<Explanation, AnswerError> {
     let place = front.place_of(target).ok_or_else(|| front.without_place(target.path()))?;
     streams::refuse(front, target.path()).await?;
     let body = match target.route() {
@@ -88,7 +90,13 @@ pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Exp
             match fragments(&asset, &route.resource) {
                 // To plan the segment would read its bytes.
                 Some((object, range)) => Body::object(&front.store, &object, range),
-                None => front.lasting.renderer.make(&asset, &route.resource).await?,
+                None => {
+                    let filter = match profile(&route.resource).role() {
+                        Role::Start => filter_of(query, &asset)?.and(front.filter(place.index)),
+                        _ => TrackFilter::ALL,
+                    };
+                    front.lasting.renderer.make_filtered(&asset, &route.resource, &filter).await?
+                }
             }
         }
         None => {
@@ -135,6 +143,12 @@ pub(crate) async fn explanation_of(front: &Front, target: &Target) -> Result<Exp
         origin,
         cluster: None,
     })
+}
+
+/// Returns the filter of a query.
+fn filter_of(query: &str, asset: &Asset) -> Result<TrackFilter, AnswerError> {
+    let bad = |error| AnswerError::Filter { asset: asset.path.clone(), place: "query", error: Box::new(error) };
+    TrackFilter::parse(query).map_err(bad)
 }
 
 /// Returns the bytes of the fragments of which a segment is made, where they are not indexed.

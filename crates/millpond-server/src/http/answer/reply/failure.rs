@@ -8,6 +8,7 @@ use crate::{
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use millpond_http::body::Body;
 use millpond_logging::RequestId;
+use millpond_settings::nearest;
 use std::{
     net::SocketAddr,
     time::{Duration, Instant},
@@ -42,7 +43,8 @@ pub(in crate::http::answer) fn failure(id: RequestId, path: &str, error: &Answer
         || error.for_viewers(),
         |meant| format!("{}. An address with {meant} at its end may be meant", error.for_viewers()),
     );
-    let document = Problem::new(status).detail(detail).asset(path.trim_start_matches('/'));
+    let document =
+        Problem::new(status).detail(detail).asset(path.trim_start_matches('/')).unplayable(error.unplayable());
     let mut reply = problem(id, document);
     if let Some(seconds) = error.retry_after(Instant::now()) {
         reply.headers.insert(header::RETRY_AFTER, seconds.into());
@@ -60,9 +62,25 @@ pub(in crate::http::answer) fn problem(id: RequestId, problem: Problem) -> Reply
     Reply { status: problem.status, headers, body, is_last: false, problem: Some(Box::new(problem)) }
 }
 
-/// Returns the name of the manifest that the end of a path resembles. `None` for the name itself, and for names unlike it.
+/// Names of the resources of a track.
+const OF_TRACK: [&str; 7] =
+    ["index.m3u8", "init.mp4", "iframes.m3u8", "thumbnails.vtt", "images.m3u8", "poster.jpg", "all.vtt"];
+
+/// Whether a component of a path has the form of a track's name.
+fn is_track(component: &str) -> bool {
+    let number = component.strip_prefix(['v', 'a', 's']);
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Returns the name of the resource that the end of a path resembles. `None` for the name itself, and for names unlike it.
 fn misspelt(path: &str) -> Option<&'static str> {
-    let name = path.rsplit('/').next()?.to_ascii_lowercase();
+    let mut components = path.rsplit('/');
+    let name = components.next()?.to_ascii_lowercase();
+    if components.next().is_some_and(is_track)
+        && let Some(near) = nearest(&name, OF_TRACK.into_iter())
+    {
+        return OF_TRACK.into_iter().find(|known| *known == near && *known != name);
+    }
     let (stem, extension) = name.rsplit_once('.')?;
     let meant = match extension {
         "mpd" | "mdp" | "dpm" | "pmd" | "dash" => "index.mpd",
@@ -85,6 +103,12 @@ mod tests {
             ("/films/a.mp4/manifest.mpd", Some("index.mpd")),
             ("/films/a.mp4/Index.M3U", Some("index.m3u8")),
             ("/films/a.mp4/master.m3u8", Some("index.m3u8")),
+            ("/films/a.mp4/v1/inti.mp4", Some("init.mp4")),
+            ("/films/a.mp4/s1/al.vtt", Some("all.vtt")),
+            ("/films/a.mp4/v1/init.mp4", None),
+            ("/films/a.mp4/v1/12.m4s", None),
+            ("/films/a.mp4/v1/i12.mp4", None),
+            ("/films/video/inti.mp4", None),
             ("/films/a.mp4/index.mpd", None),
             ("/films/a.mp4/index.m3u8", None),
             ("/films/film.mpd", None),

@@ -215,7 +215,10 @@ const SEGMENT: Form = Form {
 };
 
 const IFRAME: Form = Form::of_key_frame(MediaType::Mp4, |asset, of| {
-    segment(asset, of, fmp4::iframe(&asset.presentation, track(asset, of)?, of.number))
+    match fmp4::iframe(&asset.presentation, track(asset, of)?, of.number) {
+        Some(plan) => Ok(Output::Plan(plan)),
+        None => Err(no_picture(asset, of)),
+    }
 });
 
 const STILL: Form = Form::of_key_frame(MediaType::Mp4, |asset, of| {
@@ -249,9 +252,10 @@ const POSTER: Form = Form {
 /// The image itself is made as for [`THUMBNAIL`].
 const SHEET: Form = Form {
     image: Some(Image::Sheet),
-    ..Form::of_key_frame(JPEG, |asset, of| match of_track(asset, of.track)?.pictures(of.number) {
-        Some(_) => Ok(Output::Bytes(Bytes::new())),
-        None => Err(no_resource(asset, format!("no sheet {} of thumbnails", of.number))),
+    ..Form::of_key_frame(JPEG, |asset, of| {
+        let made = of_track(asset, of.track)?;
+        let none = || no_resource(asset, format!("no sheet {} of thumbnails: there are {}", of.number, made.sheets()));
+        made.pictures(of.number).map(|_| Output::Bytes(Bytes::new())).ok_or_else(none)
     })
 };
 
@@ -342,7 +346,8 @@ fn segment(asset: &Asset, of: &ResourceProfile<'_>, plan: Option<Plan>) -> Resul
 }
 
 fn no_picture(asset: &Asset, of: &ResourceProfile<'_>) -> LibraryError {
-    no_resource(asset, format!("no picture {} in track {}", of.number, of.track))
+    let count = asset.presentation.track(of.track).map_or(0, thumbnails::key_frames);
+    no_resource(asset, format!("no picture {} in track {}: it has {count}", of.number, of.track))
 }
 
 /// Returns the bytes of the picture that the file of an asset has beside its media, if the picture has this format.
