@@ -26,8 +26,8 @@ import servers
 from compare import TARGET, TOP
 
 # Bounds in milliseconds. Shaka must play; its delay is its own choice.
-BOUNDS = {"mse": 700, "hls": 2000, "dash": 2500, "shaka": None, "shaka-hls": None}
-NAMES = {"mse": "stream.mp4, page", "hls": "LL-HLS, hls.js", "dash": "DASH, dash.js", "shaka": "DASH, Shaka", "shaka-hls": "LL-HLS, Shaka"}
+BOUNDS = {"webrtc": 250, "mse": 700, "hls": 2000, "dash": 2500, "shaka": None, "shaka-hls": None}
+NAMES = {"webrtc": "WebRTC, page", "mse": "stream.mp4, page", "hls": "LL-HLS, hls.js", "dash": "DASH, dash.js", "shaka": "DASH, Shaka", "shaka-hls": "LL-HLS, Shaka"}
 
 
 def verdict(name: str, found: dict, delays: list) -> str:
@@ -90,7 +90,7 @@ def main():
     options = parser.parse_args()
     work = TARGET / "bench/live-delay"
     shutil.rmtree(work, ignore_errors=True)
-    with servers.Edge(options.bin, "live=publish:", work) as server:
+    with servers.Edge(options.bin, "live=publish:", work, "--webrtc", f"127.0.0.1:{servers.free_port()}") as server:
         with live_clock.Publisher(f"rtsp://127.0.0.1:{server.rtsp}/live/clock", work / "ffmpeg.log", options.keys) as publisher:
             time.sleep(2)
             script = TOP / "tests/players/delay.mjs"

@@ -4,7 +4,8 @@ import { chromium } from 'playwright-core';
 
 // Script and address of each player. `mse` is the page's own player of one long response.
 export const engines = {
-  mse: { script: 'live.js', list: 'stream.mp4' },
+  webrtc: { script: 'player.js', list: 'whep' },
+  mse: { script: 'player.js', list: 'stream.mp4' },
   hls: { script: 'vendor/hls.min.js', list: 'index.m3u8' },
   'hls-ts': { script: 'vendor/hls.min.js', list: 'ts/index.m3u8' },
   dash: { script: 'vendor/dash.all.min.js', list: 'index.mpd' },
@@ -45,6 +46,9 @@ async function start([engine, url]) {
   if (engine === 'mse') {
     player = new LongResponse(video, url, words => { if (words) faults.push(words); });
     latency = () => player.delay();
+  } else if (engine === 'webrtc') {
+    player = new WebRtcPlayer(video, url, words => { if (words) faults.push(words); });
+    latency = () => null;
   } else if (engine.startsWith('hls')) {
     player = new Hls({ lowLatencyMode: true });
     player.on(Hls.Events.ERROR, (_, data) => {

@@ -49,7 +49,7 @@ function dropProgrammes(path) {
 }
 
 // The output that each player plays.
-const OUTPUTS = { stream: 'stream', hls: 'hls', 'hls-ts': 'hls-ts', dash: 'dash', shaka: 'dash', 'shaka-hls': 'hls', native: 'file' };
+const OUTPUTS = { webrtc: 'whep', stream: 'stream', hls: 'hls', 'hls-ts': 'hls-ts', dash: 'dash', shaka: 'dash', 'shaka-hls': 'hls', native: 'file' };
 
 // The player to begin with: the chosen one, unless it plays nothing of this asset.
 function usable(engine) {

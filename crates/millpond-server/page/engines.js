@@ -4,6 +4,7 @@
 
 const engines = {
   stream: longResponse,
+  webrtc: webRtc,
   hls: hlsJs,
   'hls-ts': hlsJs,
   dash: dashJs,
@@ -59,6 +60,26 @@ async function longResponse(url) {
   return {
     destroy: async () => player.destroy(),
     delay: () => player.delay(),
+    renditions: () => [], rendition: () => null, setRendition: () => {},
+    audios: () => [], setAudio: () => {}, texts: () => [], setText: () => {},
+  };
+}
+
+async function webRtc(url) {
+  const player = new WebRtcPlayer(video, url, (words, isFinal) => {
+    if (!words) noProblem();
+    // Another player has the stream, a little later.
+    else if (isFinal && state.asset.outputs.stream) play('stream');
+    else state.fail(words);
+  });
+  let delay = null;
+  const measuring = setInterval(async () => { delay = await player.delay(); }, 1000);
+  return {
+    destroy: async () => {
+      clearInterval(measuring);
+      player.destroy();
+    },
+    delay: () => delay,
     renditions: () => [], rendition: () => null, setRendition: () => {},
     audios: () => [], setAudio: () => {}, texts: () => [], setText: () => {},
   };

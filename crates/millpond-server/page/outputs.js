@@ -3,7 +3,7 @@
 // The addresses and tracks of an asset, for those who want to know.
 
 const NAMES = {
-  hls: 'HLS, fMP4', 'hls-ts': 'HLS, TS', dash: 'DASH', stream: 'MP4, live', 'hls-live': 'HLS, live', 'dash-live': 'DASH, live',
+  hls: 'HLS, fMP4', 'hls-ts': 'HLS, TS', dash: 'DASH', stream: 'MP4, live', whep: 'WebRTC (WHEP)', 'hls-live': 'HLS, live', 'dash-live': 'DASH, live',
   rtsp: 'RTSP', rtsps: 'RTSP, TLS', file: 'File', poster: 'Poster', thumbnails: 'Thumbnails',
 };
 

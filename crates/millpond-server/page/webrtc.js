@@ -44,7 +44,9 @@ class WebRtcPlayer {
       if ('jitterBufferTarget' in receiver) receiver.jitterBufferTarget = 0;
     }
     connection.addEventListener('track', ({ track }) => stream.addTrack(track));
-    await connection.setLocalDescription(await connection.createOffer());
+    const { sdp } = await connection.createOffer();
+    // Browsers take two channels of Opus only if the offer says so (RFC 7587 6.1).
+    await connection.setLocalDescription({ type: 'offer', sdp: sdp.replace(/useinbandfec=1/g, '$&;stereo=1') });
     const reply = await fetch(this.url, {
       method: 'POST', headers: { 'Content-Type': 'application/sdp' }, body: connection.localDescription.sdp, signal: this.ends.signal,
     });

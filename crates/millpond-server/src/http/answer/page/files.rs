@@ -25,6 +25,7 @@ const SCRIPT: &str = concat!(
 /// Script of the parts that follow when the gallery is shown.
 const PLAYER: &str = concat!(
     include_str!("../../../../page/live.js"),
+    include_str!("../../../../page/webrtc.js"),
     include_str!("../../../../page/qr.js"),
     include_str!("../../../../page/pictures.js"),
     include_str!("../../../../page/chapters.js"),

@@ -94,6 +94,7 @@ fn outputs(front: &Front, path: &str) -> Value {
         "hls": below(path, "index.m3u8"),
         "dash": below(path, "index.mpd"),
         "stream": below(path, "stream.mp4"),
+        "whep": front.webrtc().map(|_| below(path, "whep")),
         "rtsp": rtsp("rtsp", Some(front.rtsp_ports().0), &encoded),
         "rtsps": rtsp("rtsps", front.rtsp_ports().1, &encoded),
     })

@@ -1,6 +1,6 @@
 //! Why a request of WHEP is refused, and what its client is told.
 
-use super::super::{Reply, Target, client, reply::failure, reply::problem};
+use super::super::{Context, Reply, client, reply::failure, reply::problem};
 use crate::{http::AnswerError, problem::Problem, webrtc::CannotBegin};
 use http::{HeaderValue, StatusCode, header};
 use millpond_access::{AccessRefusal, Limited};
@@ -70,11 +70,12 @@ impl WhepError {
         }
     }
 
-    /// Returns the reply to a request of a target.
-    pub(super) fn reply(self, id: RequestId, target: &Target) -> Reply {
+    /// Returns the reply to a request.
+    pub(super) fn reply(self, context: &Context<'_>, id: RequestId) -> Reply {
+        let target = context.target;
         let path = target.path();
         let error = match self {
-            Self::Access(refused) => return client::turned_away(id, path, &refused),
+            Self::Access(refused) => return client::turned_away(context, id, &refused),
             Self::Limited(limited) => return client::limited(id, limited),
             Self::Answer(error) => return failure(id, path, &error),
             error => error,

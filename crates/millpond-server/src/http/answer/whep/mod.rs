@@ -64,14 +64,14 @@ pub(super) fn takes_body(request: &Request, target: &Target) -> bool {
 
 /// Answers a request with a body.
 pub(super) async fn answer(context: &Context<'_>, upload: &mut impl Upload) -> (Reply, ReplyInfo) {
-    let Context { front, request, target, .. } = *context;
+    let Context { front, request, .. } = *context;
     let mut info = front.info(Kind::Stream);
     let began = Instant::now();
     let result = match front.gates().count_request(context.client(), front.now()) {
         Err(limited) => Ok(client::limited(info.id, limited)),
         Ok(()) => of_subject(context, upload, &mut info).await,
     };
-    let mut reply = result.unwrap_or_else(|error| error.reply(info.id, target));
+    let mut reply = result.unwrap_or_else(|error| error.reply(context, info.id));
     // The time in which a live source begins is not the server's.
     info.waited = began.elapsed();
     put_page(request, &mut reply);
@@ -103,7 +103,7 @@ pub(super) fn without_body(context: &Context<'_>, info: &ReplyInfo) -> Reply {
         (_, &Method::GET | &Method::HEAD) => front.webrtc().map(|_| found()).ok_or(WhepError::Off),
         _ => Err(WhepError::Method),
     };
-    result.unwrap_or_else(|error| error.reply(info.id, target))
+    result.unwrap_or_else(|error| error.reply(context, info.id))
 }
 
 /// Answers a look: there is WHEP (draft-ietf-wish-whep 4.1 and 4.2).
