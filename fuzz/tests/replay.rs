@@ -86,6 +86,8 @@ targets! {
     "../fuzz_targets/ts_demultiplexer.rs" ts_demultiplexer
     "../fuzz_targets/tunnel.rs" tunnel
     "../fuzz_targets/urls.rs" urls
+    "../fuzz_targets/webrtc_offer.rs" webrtc_offer
+    "../fuzz_targets/webrtc_peer.rs" webrtc_peer
 }
 
 /// Returns the files of a folder, of none if it is missing.

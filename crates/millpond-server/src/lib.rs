@@ -8,6 +8,7 @@
 mod admin;
 mod announce;
 mod audience;
+mod bit_rate;
 mod cluster;
 pub mod config;
 pub mod doctor;

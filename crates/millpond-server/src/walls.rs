@@ -19,7 +19,7 @@ const ROWS: &[&[&str]] = &[
     &["problem"],
     &["storage", "audience"],
     &["announce", "limits", "priority"],
-    &["interfaces"],
+    &["bit_rate", "interfaces"],
     &["lab"],
 ];
 

@@ -1,5 +1,6 @@
 //! Log lines of a session: one when it first plays, and one at its end.
 
+use crate::bit_rate::BitRate;
 use millpond_stream::{Observer, SentTotals};
 use std::{
     net::SocketAddr,
@@ -7,11 +8,8 @@ use std::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant, SystemTime},
+    time::{Instant, SystemTime},
 };
-
-/// Least time between two looks at a rate.
-const LOOK: Duration = Duration::from_secs(2);
 
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +59,7 @@ pub(super) struct Record {
     /// Begin of PLAY or RECORD.
     played: OnceLock<Played>,
     /// Rate of the session. A lock: taken when an operator looks.
-    rate: Mutex<Rate>,
+    rate: Mutex<BitRate>,
     ended: OnceLock<End>,
     packets: AtomicU64,
     bytes: AtomicU64,
@@ -76,14 +74,6 @@ struct Played {
     transport: &'static str,
     /// `PLAY` or `RECORD`.
     method: &'static str,
-}
-
-/// Bits a second of a session, between two looks.
-#[derive(Debug, Default)]
-struct Rate {
-    at: Option<Instant>,
-    bytes: u64,
-    bps: u64,
 }
 
 /// The session that a record describes.
@@ -130,13 +120,7 @@ impl Record {
     /// each other give the same rate.
     pub(super) fn rate(&self, bytes: u64) -> Option<u64> {
         let began = self.played.get()?.at;
-        let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
-        let elapsed = rate.at.unwrap_or(began).elapsed();
-        if rate.at.is_none() || elapsed >= LOOK {
-            let bits = bytes.saturating_sub(rate.bytes) as f64 * 8.0;
-            *rate = Rate { at: Some(Instant::now()), bytes, bps: (bits / elapsed.as_secs_f64().max(1.0)) as u64 };
-        }
-        Some(rate.bps)
+        Some(self.rate.lock().unwrap_or_else(PoisonError::into_inner).look(began, bytes))
     }
 
     /// Logs that the session plays over `transport`.

@@ -7,11 +7,13 @@
 mod negotiation;
 mod port;
 mod record;
+mod report;
 mod sessions;
 mod settings;
 mod viewer;
 
 pub(crate) use negotiation::NoAnswer;
+pub(crate) use report::SessionReport;
 pub use settings::WebRtcSettings;
 
 use crate::interfaces;
@@ -142,19 +144,19 @@ impl WebRtc {
         let answer =
             negotiation::answer(&sections, (&local, self.identity.fingerprint(), &candidates), note.as_deref());
         let admitted = self.manager.admission().admit(client.address.ip(), &Arc::default())?;
+        let new = |number| Record::new((number, program.path()), (client.address, client.agent), self.access_log);
         let mut record = None;
         let subscriber = self.manager.subscribe(|number| {
-            let agent = client.agent.clone();
-            let new = Arc::new(Record::new(number, client.address, program.path(), agent, self.access_log));
-            record = Some(new.clone());
-            Some(new)
+            let new = record.insert(Arc::new(new(number)));
+            Some(new.clone())
         });
+        let Some(record) = record else { return Err(Full::Sending.into()) };
         let peer = Peer::new(
             (local.clone(), &self.identity),
             (offer.remote.clone(), offer.fingerprint.clone()),
             Instant::now(),
         );
-        let entry = self.sessions.add(&id, &local.ufrag);
+        let entry = self.sessions.add((&id, &local.ufrag), record.clone(), subscriber.progress().clone());
         let viewer = Viewer {
             manager: self.manager.clone(),
             socket: self.socket.clone(),
@@ -164,7 +166,7 @@ impl WebRtc {
             subscriber,
             admitted,
             entry,
-            record: record.unwrap_or_default(),
+            record,
             rights: (client.pass, client.hold),
         };
         tokio::spawn(viewer.run(self.stop.subscribe()));

@@ -1,46 +1,62 @@
-//! Lines of sessions in the access log.
+//! Sessions as the access log and operators see them.
 
+use crate::bit_rate::BitRate;
 use millpond_stream::{Observer, SentTotals};
 use std::{
     net::SocketAddr,
     sync::{
-        Mutex, PoisonError,
+        Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Instant, SystemTime},
 };
 
-/// A session as the access log tells it.
-#[derive(Debug, Default)]
+/// The record of one session.
+#[derive(Debug)]
 pub(super) struct Record {
-    about: Option<About>,
+    /// Number of the session's module in the graph of the admin API.
+    pub(super) number: u64,
+    pub(super) client: SocketAddr,
+    pub(super) asset: String,
+    pub(super) agent: Option<String>,
+    pub(super) began: SystemTime,
+    /// Whether lines are logged.
+    is_logged: bool,
+    played: OnceLock<Instant>,
+    /// A lock: taken when an operator looks.
+    rate: Mutex<BitRate>,
     packets: AtomicU64,
     bytes: AtomicU64,
     lost: AtomicU64,
 }
 
-#[derive(Debug)]
-struct About {
-    number: u64,
-    client: SocketAddr,
-    asset: String,
-    agent: Option<String>,
-    /// When it began to play. A lock: taken when it begins and when it ends.
-    began: Mutex<Option<Instant>>,
-}
-
 impl Record {
-    /// Creates the record of a session. `is_logged` tells whether it writes lines.
-    pub(super) fn new(number: u64, client: SocketAddr, asset: &str, agent: Option<String>, is_logged: bool) -> Self {
-        let about = About { number, client, asset: asset.to_owned(), agent, began: Mutex::default() };
-        Self { about: is_logged.then_some(about), ..Self::default() }
+    /// Creates the record of a session that begins now.
+    pub(super) fn new(
+        (number, asset): (u64, &str),
+        (client, agent): (SocketAddr, Option<String>),
+        is_logged: bool,
+    ) -> Self {
+        let [packets, bytes, lost] = [0; 3].map(AtomicU64::new);
+        let (asset, began, played) = (asset.to_owned(), SystemTime::now(), OnceLock::new());
+        Self { number, client, asset, agent, began, is_logged, played, rate: Mutex::default(), packets, bytes, lost }
+    }
+
+    /// Whether the session has played.
+    pub(super) fn has_played(&self) -> bool {
+        self.played.get().is_some()
+    }
+
+    /// Bits a second of a session that has sent `bytes`; `None` before it plays.
+    pub(super) fn rate(&self, bytes: u64) -> Option<u64> {
+        let began = *self.played.get()?;
+        Some(self.rate.lock().unwrap_or_else(PoisonError::into_inner).look(began, bytes))
     }
 
     /// Logs that the session plays, the first time.
     pub(super) fn plays(&self) {
-        let Some(About { number, client, asset, agent, began }) = &self.about else { return };
-        let is_first = began.lock().unwrap_or_else(PoisonError::into_inner).replace(Instant::now()).is_none();
-        if is_first {
+        let Self { number, client, asset, agent, .. } = self;
+        if self.played.set(Instant::now()).is_ok() && self.is_logged {
             let session = format_args!("{number:x}");
             tracing::info!(target: millpond_logging::ACCESS, %session, peer = %client, asset, transport = "udp", agent,
                 "WebRTC session plays");
@@ -49,11 +65,13 @@ impl Record {
 
     /// Logs that the session has ended.
     pub(super) fn ends(&self, why: &dyn std::fmt::Display) {
-        let Some(About { number, client, asset, agent, began }) = &self.about else { return };
-        let began = *began.lock().unwrap_or_else(PoisonError::into_inner);
-        let ms = began.map(|began| began.elapsed().as_millis() as u64);
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (packets, bytes, lost) = (count(&self.packets), count(&self.bytes), count(&self.lost));
+        if !self.is_logged {
+            return;
+        }
+        let Self { number, client, asset, agent, .. } = self;
+        let ms = self.played.get().map(|began| began.elapsed().as_millis() as u64);
+        let [packets, bytes, lost] =
+            [&self.packets, &self.bytes, &self.lost].map(|counter| counter.load(Ordering::Relaxed));
         let (session, protocol) = (format_args!("{number:x}"), "WebRTC");
         tracing::info!(target: millpond_logging::ACCESS, %session, peer = %client, client = %client.ip(), method = "PLAY", asset,
             protocol, status = 200_u16, transport = "udp", agent, packets, bytes, lost, ms, ended = %why, "WebRTC session ended");

@@ -1,6 +1,8 @@
 //! The sessions of a port, by their names and addresses.
 
+use super::record::Record;
 use bytes::Bytes;
+use millpond_stream::Progress;
 use std::{
     collections::HashMap,
     net::SocketAddr,
@@ -22,12 +24,30 @@ pub(super) struct Sessions(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Whether a session has to end, by its name.
-    ends: HashMap<String, watch::Sender<bool>>,
+    /// Sessions by their names.
+    sessions: HashMap<String, Known>,
     /// Inboxes by the user fragments of ICE.
     checks: HashMap<String, mpsc::Sender<Received>>,
     /// Inboxes by the addresses that sessions have checked.
     addresses: HashMap<SocketAddr, mpsc::Sender<Received>>,
+}
+
+/// A session, as others see and end it.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) record: Arc<Record>,
+    pub(super) progress: Arc<Progress>,
+    /// Tells the session why it has to end.
+    end: watch::Sender<Option<EndedBy>>,
+}
+
+/// Somebody else who ends a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndedBy {
+    /// Its client, by DELETE.
+    Client,
+    /// An operator.
+    Operator,
 }
 
 /// A session's entry in the table. Dropping it removes the session.
@@ -40,8 +60,8 @@ pub(super) struct Entry {
     outbox: mpsc::Sender<Received>,
     /// Datagrams of the session.
     pub(super) inbox: mpsc::Receiver<Received>,
-    /// Turns true when the session has to end.
-    pub(super) end: watch::Receiver<bool>,
+    /// Tells who ends the session.
+    pub(super) end: watch::Receiver<Option<EndedBy>>,
 }
 
 impl Sessions {
@@ -49,25 +69,42 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a session with the user fragment of its answer.
-    pub(super) fn add(self: &Arc<Self>, id: &str, fragment: &str) -> Entry {
-        let ((outbox, inbox), (ends, end)) = (mpsc::channel(WAITING), watch::channel(false));
+    /// Adds a session with its names: the one in its address, and the user fragment of its answer.
+    pub(super) fn add(
+        self: &Arc<Self>,
+        (id, fragment): (&str, &str),
+        record: Arc<Record>,
+        progress: Arc<Progress>,
+    ) -> Entry {
+        let ((outbox, inbox), (ends, end)) = (mpsc::channel(WAITING), watch::channel(None));
         let mut table = self.table();
-        table.ends.insert(id.to_owned(), ends);
+        table.sessions.insert(id.to_owned(), Known { record, progress, end: ends });
         table.checks.insert(fragment.to_owned(), outbox.clone());
         drop(table);
         let (id, fragment) = (id.to_owned(), fragment.to_owned());
         Entry { sessions: self.clone(), id, fragment, addresses: Vec::new(), outbox, inbox, end }
     }
 
-    /// Ends a session. Returns whether there is one.
+    /// Ends the session of a name, because its client asks for it. Returns whether there is one.
     pub(super) fn end(&self, id: &str) -> bool {
-        self.table().ends.get(id).is_some_and(|end| !end.send_replace(true))
+        self.table().sessions.get(id).is_some_and(|known| known.end(EndedBy::Client))
+    }
+
+    /// Ends the session of a number, because an operator asks for it. Returns whether there is one.
+    pub(super) fn kick(&self, number: u64) -> bool {
+        let table = self.table();
+        let known = table.sessions.values().find(|known| known.record.number == number);
+        known.is_some_and(|known| known.end(EndedBy::Operator))
     }
 
     /// Whether there is a session that has not ended.
     pub(super) fn has(&self, id: &str) -> bool {
-        self.table().ends.get(id).is_some_and(|end| !*end.borrow())
+        self.table().sessions.get(id).is_some_and(|known| known.end.borrow().is_none())
+    }
+
+    /// Calls a function with each session.
+    pub(super) fn each<T>(&self, of: impl Fn(&Known) -> T) -> Vec<T> {
+        self.table().sessions.values().map(of).collect()
     }
 
     /// Gives a check of ICE to the session of a user fragment.
@@ -82,6 +119,13 @@ impl Sessions {
         if let Some(inbox) = self.table().addresses.get(&from) {
             let _ = inbox.try_send((from, datagram));
         }
+    }
+}
+
+impl Known {
+    /// Ends the session. Returns whether it had not ended.
+    fn end(&self, by: EndedBy) -> bool {
+        self.end.send_replace(Some(by)).is_none()
     }
 }
 
@@ -114,7 +158,7 @@ impl Table {
 impl Drop for Entry {
     fn drop(&mut self) {
         let mut table = self.sessions.table();
-        table.ends.remove(&self.id);
+        table.sessions.remove(&self.id);
         table.checks.remove(&self.fragment);
         for address in &self.addresses {
             table.remove(*address, &self.outbox);

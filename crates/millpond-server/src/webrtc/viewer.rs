@@ -3,7 +3,7 @@
 use super::{
     negotiation::SentTrack,
     record::Record,
-    sessions::{Entry, Received},
+    sessions::{EndedBy, Entry, Received},
 };
 use bytes::BytesMut;
 use millpond_access::{ClientHold, Pass};
@@ -51,6 +51,8 @@ pub(super) struct Viewer {
 enum End {
     #[error("its client ended it")]
     Deleted,
+    #[error("an operator ended it")]
+    Kicked,
     #[error("{0}")]
     Connection(#[from] Ended),
     #[error("the stream can't be played: {0}")]
@@ -74,9 +76,18 @@ struct Playback {
     began: Instant,
 }
 
-/// Waits until a flag turns true, or is gone.
-async fn turned(flag: &mut watch::Receiver<bool>) {
-    let _ = flag.wait_for(|is_set| *is_set).await;
+impl From<EndedBy> for End {
+    fn from(by: EndedBy) -> Self {
+        match by {
+            EndedBy::Client => Self::Deleted,
+            EndedBy::Operator => Self::Kicked,
+        }
+    }
+}
+
+/// Waits until something other than its default is told. `None` where nobody can tell it any more.
+async fn told<T: Copy + Default + PartialEq>(word: &mut watch::Receiver<T>) -> Option<T> {
+    word.wait_for(|word| *word != T::default()).await.ok().map(|word| *word)
 }
 
 impl Viewer {
@@ -102,8 +113,8 @@ impl Viewer {
                     None => Err(End::Deleted),
                 },
                 () = tokio::time::sleep_until(next.into()) => self.tick(playback.as_ref()),
-                () = turned(&mut end) => Err(End::Deleted),
-                () = turned(stop) => Err(End::Stop),
+                by = told(&mut end) => Err(by.flatten().map_or(End::Stop, End::from)),
+                _ = told(stop) => Err(End::Stop),
             };
             if let Err(end) = result {
                 return end;
@@ -179,7 +190,7 @@ impl Viewer {
                 self.subscriber.keep_encrypted_packets(number, *payload_type, (*ssrc, protection()));
             }
         }
-        self.subscriber.bound_packets(SHARED_PACKET);
+        self.subscriber.play_in_real_time(SHARED_PACKET);
         let playing = Some(self.play().await?);
         self.admitted.play();
         self.record.plays();

@@ -94,10 +94,10 @@ impl Subscriber {
     }
 
     /// Sends its packets as players of WebRTC take them: of at most so many bytes, and pictures in the order in which they show.
-    pub fn bound_packets(&mut self, most: usize) {
+    pub fn play_in_real_time(&mut self, most: usize) {
         for track in &mut self.tracks {
             track.bound_packets(most);
-            track.keep_display_order();
+            track.play_in_real_time();
         }
     }
 

@@ -49,9 +49,14 @@ impl Arrival {
         self.behind.map_or(now, |last| last + step.min(STEP).div_f64(self.speed))
     }
 
+    /// Whether frames from before it joined are sent.
+    fn is_behind(&self) -> bool {
+        !self.has_begun || self.behind.is_some()
+    }
+
     /// Notes that a frame was sent, which was ready at a time.
     fn sent(&mut self, ready: Instant) {
-        if !self.has_begun || self.behind.is_some() {
+        if self.is_behind() {
             self.behind = Some(ready);
         }
         self.has_begun = true;
@@ -88,7 +93,7 @@ impl Sending {
                 self.adopt(position, now, packets);
                 continue;
             }
-            if !self.has_track() {
+            if !self.has_track() || self.is_sound_of_before() {
                 self.transmission.frames.advance();
                 continue;
             }
@@ -136,6 +141,17 @@ impl Sending {
     fn has_track(&mut self) -> bool {
         let Transmission { frames, tracks, .. } = &mut self.transmission;
         matches!(frames.peek(), Ok(Some(frame)) if tracks.iter().any(|track| track.track == frame.track))
+    }
+
+    /// Whether the next frame is sound from before it joined, and its receiver plays such sound late: it would hold the sound back to
+    /// its end. Pictures from before it joined are decoded, and shown faster.
+    fn is_sound_of_before(&mut self) -> bool {
+        let Transmission { arrival: Some(arrival), frames, tracks, .. } = &mut self.transmission else { return false };
+        if !arrival.is_behind() || tracks.iter().all(|track| track.is_sound) {
+            return false;
+        }
+        let Ok(Some(frame)) = frames.peek() else { return false };
+        tracks.iter().any(|track| track.track == frame.track && track.is_sound && track.is_real_time)
     }
 
     /// Returns the next visit if the next frame waits for the pace of a burst or for its outlet.

@@ -7,6 +7,7 @@ use crate::{
     stored::seconds,
 };
 use bytes::Bytes;
+use millpond_media::movie::TrackKind;
 use millpond_rtp::{
     packet::{HEADER, Header},
     payload::{self, Packetizer, Piece},
@@ -42,8 +43,9 @@ pub struct TrackSender {
     pub(crate) ssrc: u32,
     /// Most bytes of a packet.
     packet: usize,
-    /// Whether frames that show before one that was sent are left out.
-    is_in_display_order: bool,
+    pub(super) is_sound: bool,
+    /// Whether its receiver is one of WebRTC: frames that show before one that was sent are left out, and sound from before it joined.
+    pub(super) is_real_time: bool,
     /// The latest presentation time of the frames that were sent, in ticks of the track.
     shown: Option<i64>,
     /// Keys, where packets are encrypted.
@@ -101,7 +103,8 @@ impl TrackSender {
             payload_type,
             ssrc,
             packet: PACKET,
-            is_in_display_order: false,
+            is_sound: matches!(source.kind, TrackKind::Audio { .. }),
+            is_real_time: false,
             shown: None,
             clock: packetizer.clock_rate(source),
             timescale: source.timescale.get(),
@@ -145,14 +148,14 @@ impl TrackSender {
         self.packet = most;
     }
 
-    /// Leaves out frames that show before one that was sent, from now on: B-frames.
-    pub(crate) fn keep_display_order(&mut self) {
-        self.is_in_display_order = true;
+    /// Sends as receivers of WebRTC play, from now on. They decode no B-frames, and keep the delay of the first sound.
+    pub(crate) fn play_in_real_time(&mut self) {
+        self.is_real_time = true;
     }
 
     /// Whether a frame is left out, because it shows before one that was sent.
     pub(super) fn is_out_of_order(&mut self, frame: &Frame) -> bool {
-        if !self.is_in_display_order {
+        if !self.is_real_time {
             return false;
         }
         let is_late = !frame.is_sync && self.shown.is_some_and(|shown| frame.pts < shown);

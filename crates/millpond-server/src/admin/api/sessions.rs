@@ -11,6 +11,7 @@ use crate::{
     audience::{BlockReport, ViewerReport},
     problem::Problem,
     rtsp::{SessionKind, SessionReport},
+    webrtc,
 };
 use millpond_settings::value;
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,7 @@ const DEFAULT_BLOCK: Duration = Duration::from_secs(60);
 pub(super) struct Session {
     /// Its id.
     id: String,
-    /// `http`, `long`, `rtsp` or `publish`.
+    /// `http`, `long`, `rtsp`, `webrtc` or `publish`.
     kind: &'static str,
     /// Address of the client, with the port of RTSP.
     client: String,
@@ -93,7 +94,7 @@ pub(super) struct EndedBlock {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct SessionQuery {
-    /// `http`, `long`, `rtsp` or `publish`.
+    /// `http`, `long`, `rtsp`, `webrtc` or `publish`.
     kind: Option<String>,
     /// Name of a place.
     place: Option<String>,
@@ -156,6 +157,24 @@ impl Session {
         }
     }
 
+    fn of_webrtc(report: webrtc::SessionReport) -> Self {
+        Self {
+            id: report.id(),
+            kind: "webrtc",
+            client: report.client.ip().to_string(),
+            started: report.started(),
+            agent: report.agent,
+            subject: None,
+            asset: report.asset,
+            state: report.state,
+            transport: report.transport,
+            last: None,
+            requests: None,
+            bytes: report.bytes,
+            bps: report.bps,
+        }
+    }
+
     fn texts(&self) -> impl Iterator<Item = &str> {
         let optional = [&self.agent, &self.subject].into_iter().filter_map(|text| text.as_deref());
         [&*self.id, &*self.client, &*self.asset].into_iter().chain(optional)
@@ -170,16 +189,18 @@ impl Session {
 fn all(state: &AdminState) -> impl Iterator<Item = Session> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let viewers = state.front.audience().reports().into_iter().map(Session::of_viewer);
-    viewers.chain(state.rtsp.reports().into_iter().map(move |report| Session::of_rtsp(report, now)))
+    let rtsp = state.rtsp.reports().into_iter().map(move |report| Session::of_rtsp(report, now));
+    let webrtc = state.front.webrtc().map(|webrtc| webrtc.reports()).unwrap_or_default();
+    viewers.chain(rtsp).chain(webrtc.into_iter().map(Session::of_webrtc))
 }
 
-/// Lists HTTP viewers, long responses and RTSP sessions.
+/// Lists HTTP viewers, long responses, and sessions of RTSP and WebRTC.
 #[utoipa::path(get, path = "/api/v1/sessions", tag = "sessions", params(SessionQuery),
     responses((status = 200, body = Page<Session>)))]
 pub(super) fn list_sessions(request: &ApiRequest, state: &AdminState) -> Outcome {
     let SessionQuery { kind, place, q, limit, cursor } = request.query()?;
-    if let Some(kind) = kind.as_deref().filter(|kind| !["http", "long", "rtsp", "publish"].contains(kind)) {
-        return Err(bad(format!("kind: {kind:?} is none of http, long, rtsp and publish")));
+    if let Some(kind) = kind.as_deref().filter(|kind| !["http", "long", "rtsp", "webrtc", "publish"].contains(kind)) {
+        return Err(bad(format!("kind: {kind:?} is none of http, long, rtsp, webrtc and publish")));
     }
     let is_wanted = |session: &Session| {
         kind.as_deref().is_none_or(|kind| session.kind == kind)
@@ -215,7 +236,7 @@ pub(super) fn end_session(request: &ApiRequest, state: &AdminState) -> Outcome {
     };
     let blocked_until = match state.front.audience().kick(id, block) {
         Some(kicked) => Some(kicked.until.as_secs_f64()),
-        None if state.rtsp.kick(id) => None,
+        None if state.rtsp.kick(id) || state.front.webrtc().is_some_and(|webrtc| webrtc.kick(id)) => None,
         None => return Err(no_session(id)),
     };
     tracing::info!(id, blocked_seconds = blocked_until.map(|_| block.as_secs()), "session ended by an operator");

@@ -169,7 +169,7 @@ impl Front {
     }
 
     /// Returns WebRTC; `None` where it is off.
-    pub(super) fn webrtc(&self) -> Option<&Arc<WebRtc>> {
+    pub(crate) fn webrtc(&self) -> Option<&Arc<WebRtc>> {
         self.options.webrtc.as_ref()
     }
 
