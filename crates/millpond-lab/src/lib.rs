@@ -1,5 +1,5 @@
-//! The load generators: players in numbers, against any HLS or DASH server, and against any RTSP server ([`rtsp`]); and the
-//! cache simulator ([`simulate`]).
+//! The load generators: players in numbers, against any HLS or DASH server, any RTSP server ([`rtsp`]) and any server of WebRTC
+//! ([`whep`]); and the cache simulator ([`simulate`]).
 //!
 //! A load run plays the request sequence of real players: the manifest, the media playlists of video and audio
 //! where there are such, the init segments, then segments at the pace of playback or as fast as they come. It
@@ -53,6 +53,7 @@ pub mod simulate;
 mod tally;
 mod title;
 mod viewer;
+pub mod whep;
 mod xml;
 
 pub use load::{LoadError, run, run_until};

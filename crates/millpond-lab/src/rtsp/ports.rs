@@ -25,13 +25,8 @@ impl Ports {
     /// Binds a free pair at a local address. Each packet has the time at which the kernel received it.
     pub(crate) fn open(address: IpAddr) -> io::Result<Self> {
         let (rtp, rtcp, numbers) = pair(address)?;
-        for socket in [&rtp, &rtcp] {
-            setsockopt(socket, sockopt::ReceiveTimestampns, &true)?;
-        }
-        // Beyond the system's limit only with privileges.
-        if setsockopt(&rtp, sockopt::RcvBufForce, &HELD).is_err() {
-            setsockopt(&rtp, sockopt::RcvBuf, &HELD)?;
-        }
+        prepare(&rtp)?;
+        setsockopt(&rtcp, sockopt::ReceiveTimestampns, &true)?;
         Ok(Self { rtp, rtcp, numbers })
     }
 
@@ -43,6 +38,16 @@ impl Ports {
         }
         Ok(Self { rtp, rtcp, numbers })
     }
+}
+
+/// Prepares a socket for media: each packet has the time at which the kernel received it, and many may wait.
+pub(crate) fn prepare(socket: &UdpSocket) -> io::Result<()> {
+    setsockopt(socket, sockopt::ReceiveTimestampns, &true)?;
+    // Beyond the system's limit only with privileges.
+    if setsockopt(socket, sockopt::RcvBufForce, &HELD).is_err() {
+        setsockopt(socket, sockopt::RcvBuf, &HELD)?;
+    }
+    Ok(())
 }
 
 /// A socket to be kept open while others are received from: the kernel notes times only while there is one that asks for

@@ -266,7 +266,7 @@ impl Report {
 }
 
 impl MediaReport {
-    fn new(figures: &MediaFigures, seconds: f64) -> Self {
+    pub(crate) fn new(figures: &MediaFigures, seconds: f64) -> Self {
         let counts = figures.counts;
         let lost = u64::try_from(counts.lost).unwrap_or(0);
         Self {
@@ -365,7 +365,7 @@ impl fmt::Display for MediaReport {
     }
 }
 
-fn row(f: &mut fmt::Formatter<'_>, name: &str, latency: &Latency) -> fmt::Result {
+pub(crate) fn row(f: &mut fmt::Formatter<'_>, name: &str, latency: &Latency) -> fmt::Result {
     let Latency { count, p50, p95, p99, max, .. } = latency;
     writeln!(f, "{name:<14}{count:>9}  {p50:>9.2}{p95:>9.2}{p99:>9.2}{max:>9.2}")
 }

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
 fn cli() -> Command {
     program::with_negative_numbers(
         Command::new(NAME)
-            .about("Load generators for HLS, DASH and RTSP servers, and simulators of caches and clusters")
+            .about("Load generators for HLS, DASH, RTSP and WebRTC servers, and simulators of caches and clusters")
             .version(env!("CARGO_PKG_VERSION"))
             .subcommand_required(true)
             .arg_required_else_help(true)

@@ -3,6 +3,7 @@
 mod http;
 mod rtsp;
 mod trace;
+mod whep;
 
 use super::{Outcome, runtime};
 use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource, value_parser};
@@ -35,6 +36,8 @@ pub(crate) fn command() -> Command {
              URLs: rtsp://h/{1..9}.mp4",
         ),
     );
+    let command =
+        command.args_conflicts_with_subcommands(true).subcommand_negates_reqs(true).subcommand(whep::command());
     [http_options(), rtsp_options()]
         .into_iter()
         .zip(["HTTP", "RTSP"])
@@ -153,6 +156,9 @@ fn rtsp_options() -> Vec<Arg> {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    if let Some(("whep", matches)) = matches.subcommand() {
+        return whep::run(&Given(matches));
+    }
     let given = Given(matches);
     let is_rtsp = |url: &&str| url.split_once("://").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("rtsp"));
     let urls = given.urls();
@@ -272,6 +278,11 @@ mod tests {
             ("rtsp://h/{a..b}", "expected numbers in braces"),
             ("rtsp://h/a --mute --transport tcp", "use UDP"),
             ("rtsp://h/a --watch soon", "--watch soon: expected"),
+            ("whep rtsp://h/a", "expected a URL of http, https"),
+            ("whep http://h/a/whep --viewers 0", "viewers must be 1 or more"),
+            ("whep http://h/a/whep --reports soon", "--reports soon: expected"),
+            ("whep http://h/a/whep --abr lowest", "--abr"),
+            ("whep", "<URL>"),
         ] {
             let problem = problem(line);
             assert!(problem.contains(expected), "{line}: {problem}");
