@@ -22,6 +22,8 @@ pub(super) struct Rewriting {
     out: Vec<u8>,
     /// Length from which the next chunk is handed on.
     chunk_length: usize,
+    /// Bytes that were handed on.
+    made: u64,
     is_done: bool,
     /// Bytes read through the cache.
     pub(super) counts: Arc<ReadCounts>,
@@ -37,6 +39,7 @@ impl Rewriting {
             objects: objects.to_vec(),
             out: Vec::new(),
             chunk_length: FIRST_LENGTH,
+            made: 0,
             is_done: false,
             counts: Arc::default(),
         }
@@ -87,6 +90,11 @@ impl Rewriting {
             };
             let sample = reader.read(read.range.start..read.range.end, floor).await?;
             self.rewrite.push(sample, &mut out)?;
+        }
+        self.made += out.len() as u64;
+        // The last bytes leave only if all bytes are of one version.
+        if self.rewrite.len() == Some(self.made) {
+            self.check()?;
         }
         Ok(if out.is_empty() { None } else { Some(Chunk::Owned(out)) })
     }
