@@ -164,6 +164,14 @@ impl Lane {
         }
     }
 
+    /// Whether its sound ends further from `time` than this part of a second. `time` is in ticks of the segment.
+    pub(super) fn is_sound_off(&self, time: i64, part: i64) -> bool {
+        let (EntryKind::Audio(_), State::Read(parts)) = (&self.entry.kind, &self.state) else { return false };
+        let clock = parts.samples.clock();
+        let most = i64::from(clock.timescale.get()) / part;
+        parts.samples.end().abs_diff(clock.ticks(time)) > most.unsigned_abs()
+    }
+
     /// Bytes of heap that its samples and frames hold.
     pub(super) fn heap_bytes(&self) -> usize {
         let samples = match &self.state {

@@ -18,6 +18,7 @@ mod joined_periods;
 mod library;
 mod lossless;
 mod made_anew;
+mod pauses;
 mod quicktime;
 mod random_access;
 mod scanned;
