@@ -112,6 +112,16 @@ impl Outline {
         self.tracks.get(place)
     }
 
+    /// Whether the track at `place` may begin late in a fragment, or have no samples there. The times of Matroska's cues are those of one
+    /// track, and others may pause.
+    #[must_use]
+    pub fn may_pause(&self, place: usize) -> bool {
+        match &self.form {
+            Form::Boxes(_) => false,
+            Form::Clusters(clusters) => clusters.tracks.get(place).is_some_and(|(number, _)| *number != clusters.track),
+        }
+    }
+
     /// Bytes of heap held.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
