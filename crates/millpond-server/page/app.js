@@ -23,9 +23,7 @@ function parseView() {
   const path = told.get('path') || '';
   // A link to an asset alone shows the folder that it lies in.
   const folder = told.has('folder') ? told.get('folder') : folderOf(path);
-  const known = [...$('engine').options].map(option => option.value);
-  const engine = known.includes(told.get('engine')) ? told.get('engine') : 'hls';
-  return { folder, q: told.get('q') || '', path, engine };
+  return { folder, q: told.get('q') || '', path, engine: told.get('engine') || 'hls' };
 }
 
 // The view of a folder or stream whose address was opened. The page's own address takes its place.
