@@ -8,7 +8,6 @@ use super::{
     stretch::{Marks, Stretch},
 };
 use crate::{
-    codec::TrackKind,
     error::MediaError,
     movie::{
         Movie, Track,
@@ -62,10 +61,7 @@ impl BlockLoader {
         let stretch = stretch(movie, fragments, &work)?;
         let lane = |(place, (track, (number, frame))): (usize, (&Track, &(u64, Option<u64>)))| {
             let samples = || lane::samples(&track.codec, &track.kind, *frame, clusters.scale);
-            let times = outline.times(place).filter(|_| outline.may_pause(place));
-            // Decoding of pictures begins at the key frames of their track.
-            let times = times.filter(|_| !matches!(track.kind, TrackKind::Video { .. }));
-            let borders = times.map(|times| {
+            let borders = outline.times(place).filter(|_| outline.may_pause(place)).map(|times| {
                 let at = |fragment: u32| times.times.get(fragment as usize).copied();
                 let start = at(fragments.start).filter(|_| fragments.start > 0);
                 Borders::new(start, at(fragments.end).filter(|_| fragments.end < outline.len()), times.tolerance)

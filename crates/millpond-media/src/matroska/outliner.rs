@@ -335,7 +335,7 @@ impl Outliner {
         let times: Vec<i64> = std::iter::once(first).chain(later).chain([end]).collect();
         let stated = *times.get(times.len().checked_sub(2)?)?;
         // Sound may pause at any border.
-        let may_pause = *number != self.fragments.track;
+        let may_pause = *number != self.fragments.track && !is_video;
         let fits = may_pause || last_start.is_none_or(|start| stated.abs_diff(start) <= tolerance.unsigned_abs());
         let own = track.samples.total_bytes().saturating_add(last.total_bytes());
         // Pictures count all bytes, so that no stated rate is below the true one.
@@ -344,6 +344,7 @@ impl Outliner {
             times,
             no_entries: Vec::new(),
             is_open,
+            is_borrowed: may_pause,
             tolerance,
             share,
         })
