@@ -1,7 +1,7 @@
 //! Errors of media files, with the place, the found value and the expected value.
 
 use crate::{
-    movie::programme::{self, FileProgramme},
+    programme::{self, FileProgramme},
     unread::{Medium, UnreadCodec},
     work::WorkError,
 };

@@ -3,11 +3,8 @@
 use super::packets::Packets;
 use crate::{
     error::MediaError,
-    movie::{
-        SkippedTrack,
-        extraction::PacketForm,
-        programme::{self, FileProgramme},
-    },
+    movie::{SkippedTrack, extraction::PacketForm},
+    programme::{self, FileProgramme},
     ts::{Demultiplexer, Programme, ProgrammeStreams, ServiceNames, TsEvent, TsLimits, TsStream},
 };
 use bytes::Bytes;
