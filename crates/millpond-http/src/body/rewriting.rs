@@ -108,10 +108,11 @@ impl Rewriting {
         read.into_iter().try_for_each(|(_, object)| object.check())
     }
 
-    /// Logs that parts of samples are not in the body.
+    /// Logs that parts of samples are not in the body, the first time for a version of an object.
     fn log(&self, Damage { object, first, samples }: &Damage) {
-        let path = self.objects.get(usize::from(object.0)).map_or("", |object| object.path().as_str());
-        tracing::warn!(object = path, samples, error = %first, "damaged parts of samples were left out");
+        if let Some(object) = self.objects.get(usize::from(object.0)).filter(|object| object.note_damage()) {
+            tracing::warn!(object = %object.path(), samples, error = %first, "damaged parts of samples were left out");
+        }
     }
 
     /// Opens the reader of an object, over all samples that will be read of it.

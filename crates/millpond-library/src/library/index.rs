@@ -189,7 +189,9 @@ impl Indexes {
         if let Some(movie) = self.memory.get(&key).or_else(whole) {
             return Ok(movie);
         }
-        if let Some(error) = self.unplayable.get(&key.whole()) {
+        // No number makes media of another format.
+        let foreign = || self.unplayable.get(&key.of_object()).filter(|error| matches!(error, IndexError::Foreign { .. }));
+        if let Some(error) = self.unplayable.get(&key.whole()).or_else(foreign) {
             return Err(error);
         }
         let job = || {
@@ -284,7 +286,9 @@ impl Indexes {
             }
             IndexError::Media { .. } | IndexError::Foreign { .. } => {
                 let weight = error.to_string().len() as u64 + 1024;
-                self.unplayable.insert(key.clone(), error.clone(), weight);
+                let is_foreign = matches!(error, IndexError::Foreign { .. });
+                let key = if is_foreign { key.of_object() } else { key.clone() };
+                self.unplayable.insert(key, error.clone(), weight);
             }
             _ => {}
         }
