@@ -1,9 +1,11 @@
 //! Errors of media files, with the place, the found value and the expected value.
 
 use crate::{
+    programme::{self, FileProgramme},
     unread::{Medium, UnreadCodec},
     work::WorkError,
 };
+use std::sync::Arc;
 
 /// The reason why an object has no index, or a track is missing from it.
 ///
@@ -83,6 +85,14 @@ pub enum MediaError {
         /// Whether the object ends before the first sample of some track.
         cut_short: bool,
     },
+    /// The file is a transport stream without the programme that was chosen.
+    #[error("the transport stream at byte 0: found no programme {wanted}, expected {}", programme::choices(programmes))]
+    NoProgramme {
+        /// Number of the programme.
+        wanted: u16,
+        /// The programmes that there are.
+        programmes: Arc<[FileProgramme]>,
+    },
     /// No box of the file is a movie box, or the file is empty.
     #[error("{}", no_movie_box(*offset))]
     NoMovieBox {
@@ -150,6 +160,7 @@ impl MediaError {
             | Self::TooLarge { path, .. }
             | Self::Work { path, .. }
             | Self::NoPlayableTrack { path, .. } => path,
+            Self::NoProgramme { .. } => "the transport stream",
             Self::NoMovieBox { .. } => "the file",
         }
     }
@@ -165,6 +176,7 @@ impl MediaError {
             | Self::Work { offset, .. }
             | Self::NoPlayableTrack { offset, .. }
             | Self::NoMovieBox { offset } => *offset,
+            Self::NoProgramme { .. } => 0,
         }
     }
 
@@ -176,7 +188,11 @@ impl MediaError {
             Self::Truncated { offset, expected, .. } => offset.saturating_add(*expected) > object_len,
             Self::NoPlayableTrack { cut_short, .. } => *cut_short,
             Self::NoMovieBox { .. } => true,
-            Self::Invalid { .. } | Self::Unsupported { .. } | Self::TooLarge { .. } | Self::Work { .. } => false,
+            Self::Invalid { .. }
+            | Self::Unsupported { .. }
+            | Self::TooLarge { .. }
+            | Self::Work { .. }
+            | Self::NoProgramme { .. } => false,
         }
     }
 }

@@ -25,6 +25,7 @@ mod lost;
 mod matroska;
 pub mod movie;
 mod mp4;
+mod programme;
 pub mod protection;
 mod scan;
 mod sound_file;
@@ -66,13 +67,13 @@ pub use movie::{
     extraction::{Extraction, PacketForm},
     image_text::{ImageDecoder, ImageText},
     outline::{FragmentTimes, Outline},
-    programme::FileProgramme,
     purpose::{Purpose, Purposes},
     sample_table::{Sample, SampleTable, SampleTableBuilder, Samples},
     stitched::Stitched,
     tags::Tags,
 };
 pub use mp4::{dref, fragment_stream};
+pub use programme::FileProgramme;
 pub use protection::{Protection, Scheme, SystemHeader, Uuid};
 pub use sound_file::flac_crc;
 pub use ts_file::Extractor;

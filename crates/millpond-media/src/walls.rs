@@ -15,7 +15,7 @@ const ROWS: Rows = &[
     &["budget"],
     &["boxes"],
     &["error", "lost", "window"],
-    &["bits", "extensions", "foreign", "units", "unread", "work"],
+    &["bits", "extensions", "foreign", "programme", "units", "unread", "work"],
 ];
 
 fn walls() -> Walls {

@@ -23,15 +23,13 @@ function parseView() {
   const path = told.get('path') || '';
   // A link to an asset alone shows the folder that it lies in.
   const folder = told.has('folder') ? told.get('folder') : folderOf(path);
-  const known = [...$('engine').options].map(option => option.value);
-  const engine = known.includes(told.get('engine')) ? told.get('engine') : 'hls';
-  return { folder, q: told.get('q') || '', path, engine };
+  return { folder, q: told.get('q') || '', path, engine: told.get('engine') || 'hls' };
 }
 
 // The view of a folder or stream whose address was opened. The page's own address takes its place.
 function opened() {
   const { folder, stream } = site;
-  const first = stream ? { folder: folderOf(stream), q: '', path: stream, engine: 'stream' } : { folder, q: '', path: '', engine: 'hls' };
+  const first = stream ? { folder: folderOf(stream), q: '', path: stream, engine: 'live' } : { folder, q: '', path: '', engine: 'hls' };
   Object.assign(site, { folder: '', stream: '' });
   history.replaceState(null, '', `${site.root}${hashOf(first)}`);
   return first;
@@ -100,7 +98,7 @@ function titleOf(path) {
 
 // Shows the place for an asset at once, and plays it when all that plays is there.
 async function choose(next) {
-  $('title').textContent = next.path && (next.engine === 'stream' ? nameOf(next.path) : titleOf(next.path));
+  $('title').textContent = next.path && (['live', 'stream'].includes(next.engine) ? nameOf(next.path) : titleOf(next.path));
   try {
     await playerReady();
   } catch (error) {
@@ -152,7 +150,7 @@ setInterval(() => { if (isLive && !document.hidden && !view.q) list(); }, 3000);
 $('open-stream').onsubmit = event => {
   event.preventDefault();
   const name = $('stream-name').value.trim().replace(/^\/+|\/+$/g, '');
-  if (name) go({ path: view.folder + name, engine: 'stream' });
+  if (name) go({ path: view.folder + name, engine: 'live' });
 };
 
 window.millpond = {

@@ -51,10 +51,19 @@ function dropProgrammes(path) {
 // The output that each player plays.
 const OUTPUTS = { webrtc: 'whep', stream: 'stream', hls: 'hls', 'hls-ts': 'hls-ts', dash: 'dash', shaka: 'dash', 'shaka-hls': 'hls', native: 'file' };
 
-// The player to begin with: the chosen one, unless it plays nothing of this asset.
-function usable(engine) {
+// Their names in the choice of players.
+const ENGINE_NAMES = {
+  webrtc: 'WebRTC', stream: 'live MP4', hls: 'hls.js, fMP4', 'hls-ts': 'hls.js, TS', dash: 'dash.js', shaka: 'Shaka, DASH', 'shaka-hls': 'Shaka, HLS', native: 'browser, file',
+};
+$('engine').replaceChildren(...Object.entries(ENGINE_NAMES).map(([engine, name]) => new Option(name, engine)));
+
+// The player to begin with: the chosen one, unless there is none of that name, or it plays nothing of this asset.
+function usable(wanted) {
   const { outputs, live, tracks } = state.asset;
   const has = name => Boolean(outputs[OUTPUTS[name]]);
+  // The least delay, where nothing is lost by it.
+  if (wanted === 'live' && has('webrtc') && webRtcPlays(tracks)) return 'webrtc';
+  const engine = wanted === 'live' ? 'stream' : Object.hasOwn(OUTPUTS, wanted) ? wanted : 'hls';
   // One response has all tracks. Playlists leave out sound that no browser decodes, so that the pictures play.
   const isSilent = live && tracks.some(t => t.kind === 'video') && undecodable(tracks, 'audio', 'sound is');
   if (isSilent && engine === 'stream' && has('hls')) return 'hls';

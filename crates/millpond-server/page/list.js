@@ -126,7 +126,7 @@ function streamRow(stream, isMatch = false) {
   const { path, state: name, since } = stream;
   const inside = path.startsWith(view.folder) ? path.slice(view.folder.length) : path;
   const side = name === 'lost' && since ? `lost since ${sinceText(since)}` : name;
-  return { path, kind: 'stream', title: isMatch || !inside ? nameOf(path) : inside, year: '', below: isMatch ? path : '', side, hint: stateText(stream), stream: name, act: () => go({ path, engine: 'stream' }) };
+  return { path, kind: 'stream', title: isMatch || !inside ? nameOf(path) : inside, year: '', below: isMatch ? path : '', side, hint: stateText(stream), stream: name, act: () => go({ path, engine: 'live' }) };
 }
 
 function crumbs() {

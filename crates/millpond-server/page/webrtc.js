@@ -2,6 +2,25 @@
 
 // Plays a running stream by WebRTC: signalling by WHEP.
 
+// Codecs that WebRTC carries, by the forms of their names in tracks.
+const RTC_CODECS = [
+  [/^avc/, 'video/h264'], [/^(hvc|hev)/, 'video/h265'], [/^av01/, 'video/av1'], [/^vp0?9/, 'video/vp9'], [/^vp0?8/, 'video/vp8'],
+  [/^opus/i, 'audio/opus'], [/^ulaw/, 'audio/pcmu'], [/^alaw/, 'audio/pcma'],
+];
+
+// Whether this browser plays pictures and sound of a stream by WebRTC, as far as the stream has them.
+function webRtcPlays(tracks) {
+  if (!window.RTCRtpReceiver) return false;
+  const takes = (kind, codec) => {
+    const names = RTC_CODECS.filter(([form]) => form.test(codec)).map(([, name]) => name);
+    return RTCRtpReceiver.getCapabilities(kind)?.codecs.some(({ mimeType }) => names.includes(mimeType.toLowerCase()));
+  };
+  return ['video', 'audio'].every(kind => {
+    const all = tracks.filter(t => t.kind === kind);
+    return !all.length || all.some(({ codec }) => takes(kind, codec));
+  });
+}
+
 // Milliseconds until a connection must have its first picture or sound.
 const CONNECTED_AFTER = 8000;
 

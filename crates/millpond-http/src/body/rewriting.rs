@@ -22,6 +22,8 @@ pub(super) struct Rewriting {
     out: Vec<u8>,
     /// Length from which the next chunk is handed on.
     chunk_length: usize,
+    /// Bytes that were handed on.
+    made: u64,
     is_done: bool,
     /// Bytes read through the cache.
     pub(super) counts: Arc<ReadCounts>,
@@ -37,6 +39,7 @@ impl Rewriting {
             objects: objects.to_vec(),
             out: Vec::new(),
             chunk_length: FIRST_LENGTH,
+            made: 0,
             is_done: false,
             counts: Arc::default(),
         }
@@ -88,6 +91,11 @@ impl Rewriting {
             let sample = reader.read(read.range.start..read.range.end, floor).await?;
             self.rewrite.push(sample, &mut out)?;
         }
+        self.made += out.len() as u64;
+        // The last bytes leave only if all bytes are of one version.
+        if self.rewrite.len() == Some(self.made) {
+            self.check()?;
+        }
         Ok(if out.is_empty() { None } else { Some(Chunk::Owned(out)) })
     }
 
@@ -100,10 +108,11 @@ impl Rewriting {
         read.into_iter().try_for_each(|(_, object)| object.check())
     }
 
-    /// Logs that parts of samples are not in the body.
+    /// Logs that parts of samples are not in the body, the first time for a version of an object.
     fn log(&self, Damage { object, first, samples }: &Damage) {
-        let path = self.objects.get(usize::from(object.0)).map_or("", |object| object.path().as_str());
-        tracing::warn!(object = path, samples, error = %first, "damaged parts of samples were left out");
+        if let Some(object) = self.objects.get(usize::from(object.0)).filter(|object| object.note_damage()) {
+            tracing::warn!(object = %object.path(), samples, error = %first, "damaged parts of samples were left out");
+        }
     }
 
     /// Opens the reader of an object, over all samples that will be read of it.

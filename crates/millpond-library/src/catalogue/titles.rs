@@ -3,7 +3,7 @@
 use super::names::{NameRow, Names};
 use crate::{
     folder::{OWN_MANIFESTS, listed::RowKind},
-    names::stem,
+    names::title_stem,
     url_list::UrlList,
 };
 use millpond_media::{Work, WorkError};
@@ -91,7 +91,7 @@ fn name(folder: &str, row: &NameRow) -> String {
     let last = match (&row.list, row.kind) {
         (Some((_, title)), _) => &**title,
         (None, RowKind::Whole) => last,
-        (None, _) => stem(last),
+        (None, _) => title_stem(last),
     };
     let below = parent.strip_prefix(folder).unwrap_or_default().trim_matches('/');
     if below.is_empty() { last.to_owned() } else { format!("{below}/{last}") }

@@ -1,13 +1,13 @@
 //! A folder as its viewers see it: what can be played, what can be opened, and what is left out.
 
 use crate::{
-    folder::{FolderContent, LeftOut, artwork::FolderArtwork, has_playlist, is_title},
+    folder::{FolderContent, LeftOut, artwork::FolderArtwork, media},
     names::{is_manifest, is_playlist, stem},
     options::Titles,
     url_list::shared,
 };
 use millpond_store::Entry;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Content of a folder, with paths that viewers can open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -119,10 +119,11 @@ impl ListedFolder {
             let (bytes, files) = (sum(&title.files), title.files.clone());
             rows.push(ListedRow { path, kind, bytes, files, title: name, artwork });
         }
-        let has_playlist = has_playlist(entries);
+        // A file that an index file replaces has no row.
+        let shown: HashSet<&str> = media(entries).into_iter().collect();
         rows.extend(entries.iter().filter(|entry| !entry.folder).filter_map(|entry| {
             let kind = match &entry.name {
-                name if is_title(name, has_playlist) => RowKind::File,
+                name if shown.contains(name.as_str()) => RowKind::File,
                 name if is_manifest(name) || is_playlist(name) => RowKind::Manifest,
                 _ => return None,
             };

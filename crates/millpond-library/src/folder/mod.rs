@@ -162,7 +162,7 @@ mod tests {
         assert_eq!((paths(&film), film.titles[0].files.len(), film.others), (vec![""], 3, 1));
         assert_eq!((film.subtitles, film.folders), (vec!["en.vtt".to_owned()], vec!["extras".to_owned()]));
         let of_two = content(&["film.mkv", "film.mp4", "film.mkv.dref.mp4", "other.avi", "other.dref.mp4"]);
-        assert_eq!(paths(&of_two), ["film.mkv.dref.mp4", "film.mp4", "other.dref.mp4"]);
+        assert_eq!(paths(&of_two), ["film.mp4", "film.mkv.dref.mp4", "other.dref.mp4"]);
         assert_eq!(paths(&content(&["film.mkv", "film.mp4", "film.dref.mp4"])).len(), 3, "its name tells no file");
         let season = content(&["E01_360p.mp4", "E01_720p.mp4", "E02.mp4", "E03,.mp4", "E03, 240p.mp4"]);
         assert!(!season.is_asset);

@@ -3,7 +3,7 @@
 use crate::{
     asset::{Asset, AssetKey, Beginning, Detail, JoinedSegments},
     copying::may_grow,
-    error::LibraryError,
+    error::{IndexError, LibraryError},
     folder::grouping::{Member, Recipe, RecipeItem, cure},
     index_files::{SEED, fnv},
     library::{
@@ -20,7 +20,7 @@ use crate::{
     work::{Charge, PoolError, WorkPool},
 };
 use futures_util::stream::{self, StreamExt as _};
-use millpond_media::{Extraction, Movie, Work, stitch::StitchClip};
+use millpond_media::{Extraction, MediaError, Movie, Work, stitch::StitchClip};
 use millpond_package::{
     CaptionRule, KeyAddress, Presentation, PresentationOptions, SourceObject, building_bytes, common_clock,
     ladder::{self, Shape},
@@ -350,7 +350,12 @@ impl Library {
         if cut_short && may_grow(object) {
             return Err(LibraryError::BeingCopied { path: object.path().to_string(), len: meta.len });
         }
-        Ok(movie?)
+        movie.map_err(|error| match error {
+            IndexError::Media { object, error: error @ MediaError::NoProgramme { .. } } => {
+                LibraryError::NoResource { asset: object, what: error.to_string() }
+            }
+            other => other.into(),
+        })
     }
 
     /// Whether the file at `path` is still being copied into its place.

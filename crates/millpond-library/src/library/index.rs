@@ -20,8 +20,10 @@ use crate::{
     },
     work::{Charge, PoolError, WorkPool},
 };
-use futures_util::FutureExt as _;
-use millpond_media::{ByteRange, Foreign, IndexLimits, Indexer, MediaError, Movie, Step, Work, WorkError};
+use futures_util::{FutureExt as _, future::BoxFuture};
+use millpond_media::{
+    ByteRange, FileProgramme, Foreign, IndexLimits, Indexer, MediaError, Movie, Step, Work, WorkError,
+};
 use millpond_store::{Cache, Object, SingleFlight, Store, trace};
 use std::{sync::Arc, time::Instant};
 use tracing::Instrument as _;
@@ -83,10 +85,16 @@ impl Key {
         Self { detail: Detail::Samples, ..self.clone() }
     }
 
-    /// Returns the name of an index of the same object.
+    /// Returns the name of an index of the same object. Media without programmes has one index, whatever number was asked for.
     fn of_movie(&self, movie: &Movie) -> Self {
         let detail = if movie.outline.is_some() { Detail::Outline } else { Detail::Samples };
-        Self { detail, ..self.clone() }
+        let programme = self.programme.filter(|_| !movie.programmes.is_empty());
+        Self { detail, programme, ..self.clone() }
+    }
+
+    /// Returns the name of the index of the whole object, whatever programme was chosen.
+    fn of_object(&self) -> Self {
+        Self { programme: None, ..self.whole() }
     }
 
     fn file_name(&self) -> String {
@@ -110,6 +118,8 @@ pub(crate) struct Indexes {
     memory: Cache<Key, Arc<Movie>>,
     /// Faults of objects that have no index, so that the same bytes are not read again.
     unplayable: Cache<Key, IndexError>,
+    /// The programmes of each transport stream that was read, so that other numbers are refused without a read.
+    programmes: Cache<Key, Arc<[FileProgramme]>>,
     under_way: SingleFlight<Key, Result<Arc<Movie>, IndexError>>,
     scans: Scans,
     files: Option<Arc<IndexFiles>>,
@@ -125,6 +135,7 @@ impl Indexes {
     ) -> Arc<Self> {
         let memory = Cache::of(store.memory(), "indexes");
         let unplayable = Cache::of(store.memory(), "unplayable");
+        let programmes = Cache::of(store.memory(), "unplayable");
         let files = files.map(Arc::new);
         if let Some(files) = files.clone() {
             let scan = std::thread::Builder::new().name("index-files".to_owned()).spawn(move || files.scan());
@@ -137,6 +148,7 @@ impl Indexes {
             pool,
             memory,
             unplayable,
+            programmes,
             under_way: SingleFlight::new(),
             scans: Scans::new(),
             files,
@@ -168,27 +180,77 @@ impl Indexes {
         part: MemberPart,
     ) -> Result<Arc<Movie>, IndexError> {
         let key = Key::of(object, detail, part.programme);
+        if let Some(known) = self.without_programme(&key) {
+            return known;
+        }
         // The index of a scanned file has all samples in any detail, so one scan makes it.
         let key = self.scans.flight(&key).unwrap_or(key);
         let whole = || self.memory.get(&key.whole()).filter(|movie| movie.is_indivisible);
         if let Some(movie) = self.memory.get(&key).or_else(whole) {
             return Ok(movie);
         }
-        if let Some(error) = self.unplayable.get(&key.whole()) {
+        // No number makes media of another format.
+        let foreign = || self.unplayable.get(&key.of_object()).filter(|error| matches!(error, IndexError::Foreign { .. }));
+        if let Some(error) = self.unplayable.get(&key.whole()).or_else(foreign) {
             return Err(error);
         }
         let job = || {
-            let (indexes, object, key, joints) = (self.clone(), object.clone(), key.clone(), part.joints.clone());
+            let (indexes, object, key) = (self.clone(), object.clone(), key.clone());
             async move {
-                let movie = indexes.load_or_build(&key, &object, (purpose, &joints[..])).await;
-                let movie = movie.inspect_err(|error| indexes.remember(&key.whole(), error))?;
-                Ok(indexes.keep(&key, movie))
+                let made = indexes.load_or_build(&key, &object, (purpose, &part.joints[..])).await;
+                match made.inspect_err(|error| indexes.remember(&key.whole(), error))? {
+                    Made::Index(movie) => Ok(indexes.keep(&key, *movie)),
+                    Made::Scanned(flight) => {
+                        let movie = indexes.again(object, (purpose, flight.detail), part).await?;
+                        // Whoever wants an outline scans only what has none.
+                        match key.detail {
+                            Detail::Outline if !movie.is_indivisible => {
+                                Ok(indexes.keep(&key, Movie { is_indivisible: true, ..(*movie).clone() }))
+                            }
+                            _ => Ok(movie),
+                        }
+                    }
+                }
             }
         };
         self.under_way.run(&key, job).await.0
     }
 
+    /// As [`get_part`](Self::get_part), from within another flight.
+    fn again(
+        self: &Arc<Self>,
+        object: Arc<Object>,
+        need: (Purpose, Detail),
+        part: MemberPart,
+    ) -> BoxFuture<'static, Result<Arc<Movie>, IndexError>> {
+        let indexes = self.clone();
+        async move { indexes.get_part(&object, need, part).await }.boxed()
+    }
+
+    /// Answers for a programme that the object is known not to have: an error, or the index of media that has no programmes at all.
+    fn without_programme(&self, key: &Key) -> Option<Result<Arc<Movie>, IndexError>> {
+        let wanted = key.programme?;
+        let whole = key.of_object();
+        let movie = self.memory.get(&Key { detail: key.detail, ..whole.clone() }).or_else(|| self.memory.get(&whole));
+        if let Some(movie) = movie.filter(|movie| movie.programmes.is_empty()) {
+            return Some(Ok(movie));
+        }
+        let programmes = self.programmes.get(&whole)?;
+        let is_there = programmes.iter().any(|programme| programme.number == wanted);
+        let error = MediaError::NoProgramme { wanted, programmes };
+        (!is_there).then(|| Err(IndexError::Media { object: key.path.clone(), error }))
+    }
+
+    /// Notes the programmes of a transport stream.
+    fn note_programmes(&self, key: &Key, programmes: Arc<[FileProgramme]>) {
+        let weight = programmes.iter().map(|programme| programme.heap_bytes() as u64).sum::<u64>() + 1024;
+        self.programmes.insert(key.of_object(), programmes, weight);
+    }
+
     fn keep(&self, key: &Key, movie: Movie) -> Arc<Movie> {
+        if !movie.programmes.is_empty() {
+            self.note_programmes(key, Arc::from(&movie.programmes[..]));
+        }
         let movie = Arc::new(movie);
         let weight = movie.heap_bytes() as u64 + 1024;
         self.memory.insert(key.of_movie(&movie), movie.clone(), weight);
@@ -218,9 +280,15 @@ impl Indexes {
     fn remember(&self, key: &Key, error: &IndexError) {
         match error {
             IndexError::Media { error: MediaError::Work { error: WorkError::Cancelled, .. }, .. } => {}
+            // One list serves all numbers that are guessed.
+            IndexError::Media { error: MediaError::NoProgramme { programmes, .. }, .. } => {
+                self.note_programmes(key, programmes.clone());
+            }
             IndexError::Media { .. } | IndexError::Foreign { .. } => {
                 let weight = error.to_string().len() as u64 + 1024;
-                self.unplayable.insert(key.clone(), error.clone(), weight);
+                let is_foreign = matches!(error, IndexError::Foreign { .. });
+                let key = if is_foreign { key.of_object() } else { key.clone() };
+                self.unplayable.insert(key, error.clone(), weight);
             }
             _ => {}
         }
@@ -231,18 +299,21 @@ impl Indexes {
         key: &Key,
         object: &Arc<Object>,
         (purpose, joints): (Purpose, &[u64]),
-    ) -> Result<Movie, IndexError> {
+    ) -> Result<Made, IndexError> {
         // An object that its origin forbids to store reaches no disk.
         let files = self.files.as_ref().filter(|_| object.is_storable());
         if let Some(files) = files
             && let Some(movie) = self.load_fitting(files, key).await
         {
-            return Ok(movie);
+            return Ok(Made::Index(Box::new(movie)));
         }
         let started = Instant::now();
         let span = tracing::info_span!(target: trace::TARGET, "index job", millpond.path = object.path().as_str());
         let built = self.build(object, key, (purpose, joints)).instrument(span).await;
-        let Built { movie, bytes, charges } = built.inspect_err(|_| self.counters.index_failed())?;
+        let Built { movie, bytes, charges } = match built.inspect_err(|_| self.counters.index_failed())? {
+            Ok(built) => built,
+            Err(flight) => return Ok(Made::Scanned(flight)),
+        };
         self.counters.index_built(started.elapsed(), bytes);
         tracing::info!(
             object = %object.path(),
@@ -258,12 +329,12 @@ impl Indexes {
         }
         // A file that is being copied has another version a moment later.
         let passing = movie.cut_short && may_grow(object);
-        let Some(files) = files.cloned().filter(|_| !passing) else { return Ok(movie) };
+        let Some(files) = files.cloned().filter(|_| !passing) else { return Ok(Made::Index(Box::new(movie))) };
         let key = key.of_movie(&movie);
         let (name, key) = (key.file_name(), key.bytes());
         let save = move || {
             files.save(&name, &key, &movie);
-            movie
+            Made::Index(Box::new(movie))
         };
         let saved = self.pool.run(&Work::unlimited(), save).await;
         drop(charges);
@@ -307,13 +378,13 @@ impl Indexes {
     }
 
     /// Drives the indexer over the store. What it reads is charged before it is read, and each step of the indexer is a
-    /// job of the pool.
+    /// job of the pool. The result is another flight where that one scans the object already.
     async fn build(
         &self,
         object: &Arc<Object>,
         key: &Key,
         (purpose, joints): (Purpose, &[u64]),
-    ) -> Result<Built, IndexError> {
+    ) -> Result<Result<Built, Key>, IndexError> {
         let mut reads = self.store.scattered(object);
         let work = Work::new(MOST_STEPS);
         let limits = IndexLimits::default();
@@ -327,6 +398,7 @@ impl Indexes {
         let mut bytes = 0;
         let (mut read_for, mut tables) = (ReadCharges::default(), TableCharges::default());
         let mut scan: Option<Scan<'_>> = None;
+        let mut has_scanned = false;
         loop {
             let publishes = scan.as_ref().is_some_and(|scan| scan.is_due(bytes));
             let step = move || {
@@ -339,7 +411,7 @@ impl Indexes {
             let ranges = match step {
                 Ok(Step::Done(movie)) => {
                     read_for.charges.append(&mut tables.charges);
-                    return Ok(Built { movie, bytes, charges: read_for.charges });
+                    return Ok(Ok(Built { movie, bytes, charges: read_for.charges }));
                 }
                 Ok(Step::Need(ranges)) => ranges,
                 Err(error) => return Err(self.unreadable(object, error).await),
@@ -354,9 +426,17 @@ impl Indexes {
             let wanted = ranges.iter().map(|range| range.len()).sum::<u64>().saturating_mul(MEMORY_A_BYTE);
             // A scan does not hold the bytes that it was given, but the tables that it makes of them.
             if indexer.is_scanning() {
-                // The stretches of a playlist share its path, so none has a beginning.
-                if scan.is_none() && joints.is_empty() {
+                // The stretches of a playlist share its path, so none has a beginning. Who reads two fragments for an outline scans nothing.
+                if scan.is_none() && joints.is_empty() && !indexer.is_at_frames() {
                     scan = self.scans.begin(key);
+                    // Two flights in different details may have begun before either of them was known to scan.
+                    if scan.is_none()
+                        && !has_scanned
+                        && let Some(flight) = self.scans.flight(key).filter(|flight| flight != key)
+                    {
+                        return Ok(Err(flight));
+                    }
+                    has_scanned = true;
                 }
                 read_for.end_of_scanned();
                 let held = indexer.scanned_bytes() as u64;
@@ -387,6 +467,13 @@ impl Indexes {
             }
         }
     }
+}
+
+/// Result of a flight.
+enum Made {
+    Index(Box<Movie>),
+    /// This other flight scans the object already.
+    Scanned(Key),
 }
 
 /// An index, and the memory that is still charged for it.
@@ -479,6 +566,41 @@ mod tests {
             text.repeat(count as usize),
         ];
         parts.concat()
+    }
+
+    #[tokio::test]
+    async fn two_details_at_once_share_a_scan() {
+        for details in [[Detail::Outline, Detail::Samples], [Detail::Samples, Detail::Outline]] {
+            let (indexes, object) = indexes(64 << 20, "a.mkv", &many_texts(200_000)).await;
+            let [first, second] = details.map(|detail| indexes.get(&object, Purpose::Playback, detail));
+            let (first, second) = tokio::join!(first, second);
+            assert_eq!(first.unwrap().tracks, second.unwrap().tracks);
+            assert_eq!(indexes.counters.snapshot(PoolStats::default()).indexes_built, 1, "{details:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn guessed_programmes_cost_one_read() {
+        let null = [&[0x47, 0x1f, 0xff, 0x10][..], &[0; 184]].concat().repeat(100);
+        let (indexes, object) = indexes(64 << 20, "mux.ts", &null).await;
+        for number in 1..100 {
+            let part = MemberPart { programme: Some(number), ..MemberPart::default() };
+            let error = indexes.get_part(&object, (Purpose::Playback, Detail::Samples), part).await.unwrap_err();
+            assert!(error.to_string().contains(&format!("found no programme {number}, expected")), "{error}");
+        }
+        assert_eq!(indexes.counters.snapshot(PoolStats::default()).indexes_failed, 1);
+        assert_eq!((indexes.programmes.len(), indexes.unplayable.len()), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn media_without_programmes_is_indexed_once() {
+        let (indexes, object) = indexes(64 << 20, "a.ts", SAMPLE).await;
+        for number in 1..10 {
+            let part = MemberPart { programme: Some(number), ..MemberPart::default() };
+            let movie = indexes.get_part(&object, (Purpose::Playback, Detail::Samples), part).await.unwrap();
+            assert!(movie.programmes.is_empty());
+        }
+        assert_eq!(indexes.counters.snapshot(PoolStats::default()).indexes_built, 1);
     }
 
     #[tokio::test]

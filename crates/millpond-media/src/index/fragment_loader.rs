@@ -11,7 +11,12 @@ use crate::{
         span_walk::SpanWalk,
     },
     matroska::BlockLoader,
-    movie::{Movie, Track, outline::Form, sample_table::Sample, tags::Tags},
+    movie::{
+        Movie, Track,
+        outline::Form,
+        sample_table::{Sample, SampleTable},
+        tags::Tags,
+    },
     mp4::moov::MovieDraft,
     units::ByteRange,
     work::Work,
@@ -25,7 +30,8 @@ const MOST_METADATA: u64 = 16 << 20;
 /// Result of one poll of a [`FragmentLoader`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadStep {
-    /// The bytes of this range are needed. It lies behind all earlier ones, except for the first bytes of samples.
+    /// The bytes of this range are needed. It lies behind all earlier ones, except for the first bytes of samples, and for the fragments
+    /// before.
     Need(ByteRange),
     /// The movie with the samples of the fragments only.
     Done(Box<Movie>),
@@ -34,7 +40,8 @@ pub enum LoadStep {
 /// Reads the samples of consecutive fragments of an outlined movie from the bytes of these fragments.
 ///
 /// Call [`poll`](Self::poll). For [`LoadStep::Need`] pass the bytes to [`supply`](Self::supply), and poll again. All ranges
-/// lie within [`Outline::range`](crate::Outline::range). An error tells that the fragments are not as the index of fragments says.
+/// lie within [`Outline::range`](crate::Outline::range), but for those of neighbouring fragments in which Matroska files have sound of
+/// these fragments. An error tells that the fragments are not as the index of fragments says.
 #[derive(Debug)]
 pub struct FragmentLoader {
     movie: Arc<Movie>,
@@ -179,13 +186,22 @@ fn parsed(
     let draft = MovieDraft::parse(&node, boxes.object_len, work)?;
     let keeps = fragments.start == 0 && boxes.has_header_samples;
     let draft = with_fragments(if keeps { draft } else { draft.without_samples() }, moofs)?;
-    if !draft.is_regular() {
+    // A pause of sound may be longer than a fragment.
+    let pauses = |(place, track): (usize, &Track)| {
+        let may_pause = movie.outline.as_ref().is_some_and(|outline| outline.may_pause(place));
+        (may_pause && track.protection.is_none()).then_some(track.id)
+    };
+    let pausing: Vec<u32> = movie.tracks.iter().enumerate().filter_map(pauses).collect();
+    if !draft.is_regular(|id| pausing.contains(&id)) {
         let found = "fragments without samples of a track, or with irregular ones";
         return Err(MediaError::invalid("moof", at, found, "samples of each track"));
     }
     let loaded = draft.finish()?;
     let with_samples = |track: &Track| {
-        let now = loaded.tracks.iter().find(|now| now.id == track.id)?;
+        let Some(now) = loaded.tracks.iter().find(|now| now.id == track.id) else {
+            let silent = Track { samples: SampleTable::default(), ..track.clone() };
+            return pausing.contains(&track.id).then(|| (silent, track.codec.clone()));
+        };
         let (samples, protection) = (now.samples.clone(), now.protection.clone());
         let has_groups = protection.as_ref().is_some_and(|protection| !protection.groups.is_empty());
         let is_alike = protection.is_some() == track.protection.is_some() && !has_groups;

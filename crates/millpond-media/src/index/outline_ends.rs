@@ -147,7 +147,7 @@ impl Ends {
         let mut draft = MovieDraft::parse(&node, self.plan.object_len, self.work.clone())?;
         draft.open_all_edits();
         let draft = with_fragments(if keeps { draft } else { draft.without_samples() }, walk.moofs())?;
-        if !draft.is_regular() {
+        if !draft.is_regular(|_| false) {
             return Ok(None);
         }
         let count = draft.tracks.len();
@@ -189,9 +189,10 @@ impl Ends {
             let no_entries = (0_u32..).zip(&stated.starts).skip(1).filter_map(no_entry).filter(|_| is_video).collect();
             let is_open = is_video && (end.is_open || stated.starts.iter().any(|start| start.is_open));
             // Pictures count all bytes, so that no stated rate is below the true one.
+            let is_borrowed = own.is_none() && !is_video;
             let own = if is_video { all } else { both(track)? };
             let share = share(own, all);
-            let times = FragmentTimes { times, no_entries, is_open, tolerance, share };
+            let times = FragmentTimes { times, no_entries, is_open, is_borrowed, tolerance, share };
             is_shown_whole(track, head.timescale, &times).then_some(times)
         };
         head.tracks.iter().map(times).collect()

@@ -1,7 +1,8 @@
 //! Reads the samples of some fragments of an outlined Matroska file.
 
 use super::{
-    clusters::{Event, Mark},
+    borders::{Borders, Side},
+    clusters::{Block, Event, Mark},
     lane,
     samples::Samples,
     stretch::{Marks, Stretch},
@@ -11,6 +12,7 @@ use crate::{
     movie::{
         Movie, Track,
         outline::{Clusters, Form},
+        sample_table::SampleTable,
     },
     units::ByteRange,
     work::Work,
@@ -18,30 +20,59 @@ use crate::{
 use bytes::Bytes;
 use std::{ops::Range, sync::Arc};
 
+/// Most fragments before and behind in which sound of the same time is searched.
+const MOST_BESIDE: u32 = 4;
+/// Most bytes of these that are read, on either side.
+const MOST_BYTES_BESIDE: u64 = 8 << 20;
+/// Most late blocks of a track that are kept until it is known where they belong: half a second of frames of a millisecond.
+const MOST_LATE: usize = 1024;
+
 /// Reads the samples of consecutive fragments.
 #[derive(Debug)]
 pub(crate) struct BlockLoader {
     movie: Arc<Movie>,
+    fragments: Range<u32>,
+    zone: Zone,
     stretch: Stretch,
-    /// Number and samples of each track.
-    lanes: Vec<(u64, Samples)>,
+    /// Bytes that were requested on this side of the fragments.
+    beside: u64,
+    lanes: Vec<Lane>,
     /// Time of the frame behind the fragments, in ticks of the segment.
     end: Option<i64>,
+    work: Work,
+}
+
+/// The part of the file that is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Zone {
+    /// The fragments.
+    Own,
+    /// This fragment before them.
+    Earlier(u32),
+    /// This fragment behind them.
+    Later(u32),
 }
 
 impl BlockLoader {
     /// Creates a loader; `None` where the movie has no such fragments.
     pub(crate) fn new(movie: &Arc<Movie>, fragments: &Range<u32>, work: Work) -> Option<Self> {
         let outline = movie.outline.as_ref()?;
-        let (Form::Clusters(clusters), range) = (&outline.form, outline.range(fragments)?) else { return None };
-        let begin = mark(clusters, fragments.start).filter(|_| fragments.start > 0);
-        let marks = Marks { begin, until: mark(clusters, fragments.end) };
-        let samples = |(track, (number, frame)): (&Track, &(u64, Option<u64>))| {
-            (*number, lane::samples(&track.codec, &track.kind, *frame, clusters.scale))
+        let Form::Clusters(clusters) = &outline.form else { return None };
+        let stretch = stretch(movie, fragments, &work)?;
+        let lane = |(place, (track, (number, frame))): (usize, (&Track, &(u64, Option<u64>)))| {
+            let samples = || lane::samples(&track.codec, &track.kind, *frame, clusters.scale);
+            let borders = outline.times(place).filter(|_| outline.may_pause(place)).map(|times| {
+                let at = |fragment: u32| times.times.get(fragment as usize).copied();
+                let start = at(fragments.start).filter(|_| fragments.start > 0);
+                Borders::new(start, at(fragments.end).filter(|_| fragments.end < outline.len()), times.tolerance)
+            });
+            let (late, earlier) = (Vec::new(), SampleTable::default());
+            Lane { number: *number, samples: samples(), borders, late, ahead: samples(), earlier }
         };
-        let lanes = movie.tracks.iter().zip(&clusters.tracks).map(samples).collect();
-        let stretch = Stretch::new(range, marks, clusters.end, work);
-        Some(Self { movie: movie.clone(), stretch, lanes, end: marks.until.map(|mark| mark.time) })
+        let lanes = movie.tracks.iter().zip(&clusters.tracks).enumerate().map(lane).collect();
+        let end = mark(clusters, fragments.end).map(|mark| mark.time);
+        let (movie, fragments) = (movie.clone(), fragments.clone());
+        Some(Self { movie, fragments, zone: Zone::Own, stretch, beside: 0, lanes, end, work })
     }
 
     /// Takes the bytes of the range that was needed.
@@ -55,27 +86,80 @@ impl BlockLoader {
     /// A frame is not where the cues say, or the job has ended.
     pub(crate) fn step(&mut self) -> Result<Option<ByteRange>, MediaError> {
         loop {
-            match self.stretch.next()? {
-                Event::Needs(range) => return Ok(Some(range)),
-                Event::End => return Ok(None),
+            let event = match self.stretch.next() {
+                Ok(event) => event,
+                Err(error) if self.zone == Zone::Own || matches!(error, MediaError::Work { .. }) => return Err(error),
+                // The fragments themselves are read. Others are read as far as they can be.
+                Err(_) => Event::End,
+            };
+            let is_over = match event {
+                Event::Needs(range) if self.affords(range) => return Ok(Some(range)),
+                Event::Needs(_) | Event::End => true,
                 Event::Block(block) => {
-                    if let Some((_, samples)) = self.lanes.iter_mut().find(|(number, _)| *number == block.track) {
-                        samples.push(&block, self.stretch.frames());
+                    if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.number == block.track) {
+                        lane.take(self.zone, block, self.stretch.frames());
                     }
+                    matches!(self.zone, Zone::Later(_)) && !self.lanes.iter().any(Lane::lacks_end)
                 }
+            };
+            if is_over && !self.next_zone() {
+                return Ok(None);
             }
         }
+    }
+
+    /// Whether a range is read: fragments before and behind are read in part.
+    fn affords(&mut self, range: ByteRange) -> bool {
+        if self.zone == Zone::Own {
+            return true;
+        }
+        self.beside = self.beside.saturating_add(range.len());
+        self.beside <= MOST_BYTES_BESIDE
+    }
+
+    /// Goes on with a fragment before or behind in which sound may lie; `false` if there is none.
+    fn next_zone(&mut self) -> bool {
+        let (before, behind) = match self.zone {
+            Zone::Own => (Some(self.fragments.start), self.fragments.end),
+            Zone::Earlier(fragment) => (Some(fragment), self.fragments.end),
+            Zone::Later(fragment) => (None, fragment.saturating_add(1)),
+        };
+        self.lanes.iter_mut().for_each(|lane| lane.end(self.zone));
+        let is_near = |fragment: &u32| {
+            let range =
+                self.fragments.start.saturating_sub(MOST_BESIDE)..self.fragments.end.saturating_add(MOST_BESIDE);
+            range.contains(fragment)
+        };
+        let lacks_beginning = self.lanes.iter().any(Lane::lacks_beginning);
+        let earlier = before.and_then(|first| first.checked_sub(1)).filter(|_| lacks_beginning).filter(is_near);
+        let later = Some(behind).filter(|_| self.lanes.iter().any(Lane::lacks_end)).filter(is_near);
+        let (zone, fragment) = match (earlier, later) {
+            (Some(earlier), _) => (Zone::Earlier(earlier), earlier),
+            (None, Some(later)) => (Zone::Later(later), later),
+            (None, None) => return false,
+        };
+        let Some(stretch) = stretch(&self.movie, &(fragment..fragment.saturating_add(1)), &self.work) else {
+            return false;
+        };
+        if before.is_some() && matches!(zone, Zone::Later(_)) {
+            self.beside = 0;
+        }
+        (self.zone, self.stretch) = (zone, stretch);
+        true
     }
 
     /// Returns the tracks with the samples that were read.
     pub(crate) fn finish(self) -> Vec<Track> {
         let closed: Vec<bool> = (0..self.movie.tracks.len()).map(|place| self.is_closed(place)).collect();
         let tracks = self.movie.tracks.iter().zip(self.lanes).zip(closed);
-        let finished = |((track, (_, mut samples)), is_closed): ((&Track, (u64, Samples)), bool)| {
+        let finished = |((track, lane), is_closed): ((&Track, Lane), bool)| {
+            let Lane { mut samples, earlier, .. } = lane;
             if let Some(end) = self.end.filter(|_| is_closed) {
                 samples.end_at(samples.clock().ticks(end));
             }
-            Track { samples: samples.finish(), ..track.clone() }
+            let samples = samples.finish();
+            let samples = if earlier.is_empty() { samples } else { joined(&earlier, &samples) };
+            Track { samples, ..track.clone() }
         };
         tracks.map(finished).collect()
     }
@@ -89,6 +173,92 @@ impl BlockLoader {
         });
         is_first && times.is_some_and(|times| !times.is_open())
     }
+}
+
+/// A track whose blocks are read.
+#[derive(Debug)]
+struct Lane {
+    number: u64,
+    samples: Samples,
+    /// `None` where the fragments have the frames that lie in them.
+    borders: Option<Borders>,
+    late: Vec<(Block, Vec<ByteRange>)>,
+    /// Frames of the fragment before that is being read.
+    ahead: Samples,
+    /// Samples of fragments before.
+    earlier: SampleTable,
+}
+
+impl Lane {
+    /// Adds the frames of a block, if they belong to the fragments.
+    fn take(&mut self, zone: Zone, block: Block, frames: &[ByteRange]) {
+        let time = self.samples.clock().ticks(block.time);
+        let Some(borders) = &mut self.borders else {
+            if zone == Zone::Own {
+                self.samples.push(&block, frames);
+            }
+            return;
+        };
+        match zone {
+            Zone::Own => match borders.own(time) {
+                Side::These => self.samples.push(&block, frames),
+                Side::Late if self.late.len() < MOST_LATE => self.late.push((block, frames.to_vec())),
+                Side::Late | Side::Others => {}
+            },
+            Zone::Earlier(_) if borders.lacks_beginning() && borders.earlier(time) => self.ahead.push(&block, frames),
+            Zone::Later(_) if borders.lacks_end() && borders.later(time) => self.samples.push(&block, frames),
+            Zone::Earlier(_) | Zone::Later(_) => {}
+        }
+    }
+
+    /// Ends a part of the file.
+    fn end(&mut self, zone: Zone) {
+        let Some(borders) = &mut self.borders else { return };
+        match zone {
+            Zone::Own => {
+                let late = std::mem::take(&mut self.late);
+                for (block, frames) in late.iter().filter(|_| borders.keeps_late()) {
+                    self.samples.push(block, frames);
+                }
+            }
+            Zone::Earlier(_) => {
+                let next = self.samples.anew();
+                let ahead = std::mem::replace(&mut self.ahead, next).finish();
+                if borders.end_earlier() {
+                    self.earlier = joined(&ahead, &self.earlier);
+                }
+            }
+            Zone::Later(_) => {}
+        }
+    }
+
+    fn lacks_beginning(&self) -> bool {
+        self.borders.as_ref().is_some_and(Borders::lacks_beginning)
+    }
+
+    fn lacks_end(&self) -> bool {
+        self.borders.as_ref().is_some_and(Borders::lacks_end)
+    }
+}
+
+/// Returns the samples of two tables of sound, one after the other.
+fn joined(first: &SampleTable, second: &SampleTable) -> SampleTable {
+    let mut table = SampleTable::builder();
+    for sample in first.iter().chain(second) {
+        table.set_start_dts(sample.dts);
+        let size = u32::try_from(sample.range.len()).unwrap_or(u32::MAX);
+        table.push(sample.range.start, size, sample.duration, sample.composition, sample.sync);
+    }
+    table.finish()
+}
+
+/// Returns a reader of consecutive fragments; `None` where there are none.
+fn stretch(movie: &Movie, fragments: &Range<u32>, work: &Work) -> Option<Stretch> {
+    let outline = movie.outline.as_ref()?;
+    let (Form::Clusters(clusters), range) = (&outline.form, outline.range(fragments)?) else { return None };
+    let begin = mark(clusters, fragments.start).filter(|_| fragments.start > 0);
+    let marks = Marks { begin, until: mark(clusters, fragments.end) };
+    Some(Stretch::new(range, marks, clusters.end, work.clone()))
 }
 
 /// Returns the first frame of a fragment; `None` behind the last.

@@ -25,6 +25,8 @@ const NANOSECONDS: u64 = 1_000_000_000;
 const USUAL: u64 = 41_708_333;
 /// Pictures that H.264 may present later than it decodes them, where the parameter sets state no number.
 const USUAL_DEPTH: u8 = 2;
+/// Longest delay of pictures, in ticks: half of what a composition offset can hold, as groups of pictures take the rest.
+const MOST_DELAY: i64 = (i32::MAX / 2) as i64;
 /// Ticks by which rounded times of pictures may differ.
 const ROUNDED: i64 = 2;
 /// `alternate_group` of tracks of pictures, of sound and of text.
@@ -164,6 +166,14 @@ impl Lane {
         }
     }
 
+    /// Whether its sound ends further from `time` than this part of a second. `time` is in ticks of the segment.
+    pub(super) fn is_sound_off(&self, time: i64, part: i64) -> bool {
+        let (EntryKind::Audio(_), State::Read(parts)) = (&self.entry.kind, &self.state) else { return false };
+        let clock = parts.samples.clock();
+        let most = i64::from(clock.timescale.get()) / part;
+        parts.samples.end().abs_diff(clock.ticks(time)) > most.unsigned_abs()
+    }
+
     /// Bytes of heap that its samples and frames hold.
     pub(super) fn heap_bytes(&self) -> usize {
         let samples = match &self.state {
@@ -286,7 +296,7 @@ fn course(codec: &Codec, kind: &TrackKind, frame: i64, clock: Clock) -> Course {
                 return Course::Pictures { delay: 0 };
             }
             let delay = Timescale::NANOS.convert(frame.saturating_mul(i64::from(depth)), clock.timescale);
-            Course::Pictures { delay: delay.saturating_add(clock.ticks(ROUNDED)) }
+            Course::Pictures { delay: delay.saturating_add(clock.ticks(ROUNDED)).min(MOST_DELAY) }
         }
         _ if matches!(kind, TrackKind::Video { .. }) => Course::Pictures { delay: 0 },
         (Codec::Pcm(config), _) => Course::Pcm { bytes: config.frame_bytes(), most: config.frames_per_unit() },

@@ -9,7 +9,7 @@ use super::{
     samples::Course,
     segment::Info,
     stretch::Stretch,
-    track_entry::TrackEntry,
+    track_entry::{EntryKind, TrackEntry},
 };
 use crate::{
     error::MediaError,
@@ -77,6 +77,11 @@ impl Outliner {
     pub(super) fn new(found: &Found, work: &Work) -> Option<Self> {
         let all = lanes(&found.tracks, &found.info);
         let plays = |number: u64| all.iter().any(|lane| lane.entry.number == number && lane.plays());
+        // Cues tell the key frames of one track of pictures.
+        let is_video = |lane: &&Lane| lane.plays() && matches!(lane.entry.kind, EntryKind::Video(_));
+        if all.iter().filter(is_video).count() > 1 {
+            return None;
+        }
         // The samples of the file would be no ranges of it.
         if all.iter().any(Lane::is_stripped) {
             return None;
@@ -139,21 +144,32 @@ impl Outliner {
                 Err(error @ MediaError::Work { .. }) => return Err(error),
                 Err(_) => return Ok(Step::Refused),
             }
-            if let Some(is_last) = self.missing() {
-                let mut fragments = self.fragments.clone();
-                if !fragments.join(is_last) {
-                    return Ok(Step::Refused);
-                }
-                let none = Facts { entries: Vec::new(), texts: Vec::new(), ends: Vec::new(), ..self.facts };
-                let facts = std::mem::replace(&mut self.facts, none);
-                match Self::over(facts, fragments, self.joined + 1, &self.work) {
-                    None => return Ok(Step::Refused),
-                    Some(next) => *self = next,
-                }
-                continue;
+            let missing = self.missing();
+            if missing.is_none() && !self.needs_last() {
+                return Ok(self.outlined().unwrap_or(Step::Refused));
             }
-            return Ok(self.outlined().unwrap_or(Step::Refused));
+            let mut fragments = self.fragments.clone();
+            if missing.is_some_and(|is_last| !fragments.join(is_last)) {
+                return Ok(Step::Refused);
+            }
+            let none = Facts { entries: Vec::new(), texts: Vec::new(), ends: Vec::new(), ..self.facts };
+            let mut facts = std::mem::replace(&mut self.facts, none);
+            if missing.is_none() {
+                facts.ends.clear();
+            }
+            match Self::over(facts, fragments, self.joined + u32::from(missing.is_some()), &self.work) {
+                None => return Ok(Step::Refused),
+                Some(next) => *self = next,
+            }
         }
+    }
+
+    /// Whether the last fragment must be read, though the ends of tracks are known: sound that ends far from the first border pauses
+    /// there, or lies apart from the pictures in the whole file.
+    fn needs_last(&self) -> bool {
+        let border = self.fragments.all.get(1).map(|fragment| fragment.time);
+        self.last.is_none()
+            && border.is_some_and(|time| self.lanes.iter().any(|lane| lane.is_sound_off(time, BORROWED)))
     }
 
     /// Reads both fragments. Returns the ranges that are needed.
@@ -290,15 +306,26 @@ impl Outliner {
                     frame.map(|_| i64::from(track.samples.iter().map(|sample| sample.duration).min().unwrap_or(1)));
                 let latest = track.samples.iter().map(|sample| sample.pts()).max()?;
                 let gap = second.saturating_add(*delay).saturating_sub(latest);
-                // Pictures between the last one of the first fragment and the next key frame belong to the next fragment.
-                let leading = usual.filter(|_| *delay > 0).map_or(0, |usual| (gap + usual / 2) / usual.max(1) - 1);
-                let leading = leading.clamp(0, MOST_LEADING);
+                // Pictures between the last one of the first fragment and the next key frame belong to the next fragment. A longer
+                // gap is a pause.
+                let leading =
+                    usual.filter(|_| *delay > 0).map_or(0, |usual| gap.saturating_add(usual / 2) / usual.max(1) - 1);
+                let leading = if leading > MOST_LEADING { 0 } else { leading.max(0) };
                 let is_open = leading > 0 || is_last_open;
                 let usual = usual.unwrap_or(rounding);
                 let tolerance = if is_open { usual.saturating_mul(MOST_LEADING) } else { rounding.max(usual / 2) };
                 (delay.saturating_sub(leading.saturating_mul(usual)), tolerance, is_open)
             }
-            _ => (media_end(&track.samples).saturating_sub(second), i64::from(track.timescale.get()) / BORROWED, false),
+            _ => {
+                let tolerance = i64::from(track.timescale.get()) / BORROWED;
+                let at_first = media_end(&track.samples).saturating_sub(second);
+                let last_cue = clock.ticks(self.fragments.all.last()?.time);
+                let at_last = last_start.map_or(at_first, |start| start.saturating_sub(last_cue));
+                // Where both borders differ, there is a pause at the one with the larger difference.
+                let pauses = at_first.abs_diff(at_last) > tolerance.unsigned_abs();
+                let shift = if pauses && at_last.unsigned_abs() < at_first.unsigned_abs() { at_last } else { at_first };
+                (shift, tolerance, false)
+            }
         };
         let first = track.samples.iter().map(|sample| sample.pts()).min()?;
         let later = cues.skip(1).map(|cue| cue.saturating_add(shift));
@@ -307,7 +334,9 @@ impl Outliner {
         let end = known.map_or_else(|| media_end(last), |end| end.saturating_add(delay));
         let times: Vec<i64> = std::iter::once(first).chain(later).chain([end]).collect();
         let stated = *times.get(times.len().checked_sub(2)?)?;
-        let fits = last_start.is_none_or(|start| stated.abs_diff(start) <= tolerance.unsigned_abs());
+        // Sound may pause at any border.
+        let may_pause = *number != self.fragments.track && !is_video;
+        let fits = may_pause || last_start.is_none_or(|start| stated.abs_diff(start) <= tolerance.unsigned_abs());
         let own = track.samples.total_bytes().saturating_add(last.total_bytes());
         // Pictures count all bytes, so that no stated rate is below the true one.
         let share = share(if is_video { all } else { own }, all);
@@ -315,6 +344,7 @@ impl Outliner {
             times,
             no_entries: Vec::new(),
             is_open,
+            is_borrowed: may_pause,
             tolerance,
             share,
         })

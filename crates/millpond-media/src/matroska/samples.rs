@@ -185,6 +185,16 @@ impl Samples {
         }
     }
 
+    /// Returns an empty table of the same track.
+    pub(super) fn anew(&self) -> Self {
+        Self::new(self.clock, self.course, self.usual)
+    }
+
+    /// End of the last frame of sound, in ticks of the track.
+    pub(super) fn end(&self) -> i64 {
+        self.table.next_dts()
+    }
+
     pub(super) fn course(&self) -> Course {
         self.course
     }

@@ -6,6 +6,7 @@ use crate::{
     error::MediaError,
     movie::purpose::{Purpose, Purposes},
 };
+use std::ops::RangeInclusive;
 
 /// Values of `TrackType` (5.1.4.1.3).
 const VIDEO: u64 = 1;
@@ -16,6 +17,11 @@ const ZLIB: u64 = 0;
 const HEADER_STRIPPING: u64 = 3;
 /// Most records of block additions that are kept.
 const MOST_ADDITIONS: usize = 16;
+/// Durations of a frame that are believed, in nanoseconds: from a tick of the finest clock of pictures up to an hour. An hour fits into the 32
+/// bits of a sample's duration on that clock. Others, such as 2^62, are as good as none.
+const FRAMES: RangeInclusive<u64> = 1_000..=3_600_000_000_000;
+/// Longest delay of a codec that is believed, in nanoseconds. Delays are a few frames, and a longer one would hide all sound.
+const MOST_DELAY: u64 = 10_000_000_000;
 /// Language of a track that states none (5.1.4.1.19).
 const DEFAULT_LANGUAGE: &str = "eng";
 
@@ -32,7 +38,7 @@ pub(super) struct TrackEntry {
     pub(super) enabled: bool,
     pub(super) is_default: bool,
     pub(super) purposes: Purposes,
-    /// Nanoseconds of a frame, where all frames last equally long.
+    /// Nanoseconds of a frame, where all frames last equally long; `None` for values that no frame can have.
     pub(super) default_duration: Option<u64>,
     /// Nanoseconds by which frames are decoded before they are heard.
     pub(super) codec_delay: u64,
@@ -120,8 +126,12 @@ impl TrackEntry {
                 ids::NAME => track.name = Some(element.text()).filter(|name| !name.trim().is_empty()),
                 ids::FLAG_ENABLED => track.enabled = element.unsigned()? != 0,
                 ids::FLAG_DEFAULT => track.is_default = element.unsigned()? != 0,
-                ids::DEFAULT_DURATION => track.default_duration = Some(element.unsigned()?).filter(|time| *time > 0),
-                ids::CODEC_DELAY => track.codec_delay = element.unsigned()?,
+                ids::DEFAULT_DURATION => {
+                    track.default_duration = Some(element.unsigned()?).filter(|time| FRAMES.contains(time));
+                }
+                ids::CODEC_DELAY => {
+                    track.codec_delay = Some(element.unsigned()?).filter(|delay| *delay <= MOST_DELAY).unwrap_or(0);
+                }
                 ids::VIDEO => picture = Picture::read(&element)?,
                 ids::AUDIO => sound = Sound::read(&element)?,
                 ids::BLOCK_ADDITION_MAPPING if track.additions.len() < MOST_ADDITIONS => {
@@ -285,4 +295,32 @@ fn greatest_divisor(mut a: u64, mut b: u64) -> u64 {
         (a, b) = (b, a % b);
     }
     a.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The entry of a track with one field of eight bytes.
+    fn entry(id: &[u8], value: u64) -> TrackEntry {
+        let body = [&[0xd7, 0x81, 1][..], id, &[0x88], &value.to_be_bytes()].concat();
+        TrackEntry::read(&Element { id: ids::TRACK_ENTRY, body: &body, offset: 0 }).unwrap()
+    }
+
+    #[test]
+    fn absurd_durations_of_frames_are_unknown() {
+        let duration = |value: u64| entry(&[0x23, 0xe3, 0x83], value).default_duration;
+        for known in [1_000, 833_333, 40_000_000, 3_600_000_000_000] {
+            assert_eq!(duration(known), Some(known));
+        }
+        for absurd in [0, 1, 999, 3_600_000_000_001, 1 << 62, u64::MAX] {
+            assert_eq!(duration(absurd), None, "{absurd}");
+        }
+    }
+
+    #[test]
+    fn absurd_delays_are_none() {
+        let delay = |value: u64| entry(&[0x56, 0xaa], value).codec_delay;
+        assert_eq!([delay(6_500_000), delay(1 << 62), delay(u64::MAX)], [6_500_000, 0, 0]);
+    }
 }

@@ -7,7 +7,6 @@ pub(crate) mod edits;
 pub(crate) mod extraction;
 pub(crate) mod image_text;
 pub(crate) mod outline;
-pub(crate) mod programme;
 pub(crate) mod purpose;
 pub(crate) mod sample_table;
 pub(crate) mod stitched;
@@ -24,8 +23,9 @@ use crate::{
     error::MediaError,
     movie::{
         artwork::Artwork, chapter::Chapter, descriptions::Descriptions, extraction::Extraction, outline::Outline,
-        programme::FileProgramme, purpose::Purposes, sample_table::SampleTable, tags::Tags,
+        purpose::Purposes, sample_table::SampleTable, tags::Tags,
     },
+    programme::FileProgramme,
     protection::{Protection, SystemHeader},
     units::Timescale,
 };

@@ -65,6 +65,8 @@ pub struct FragmentTimes {
     pub(crate) no_entries: Vec<u32>,
     /// Whether pictures of a fragment may need pictures of the fragment before.
     pub(crate) is_open: bool,
+    /// Whether the track is one of sound, and its times are made of those of another track.
+    pub(crate) is_borrowed: bool,
     /// Largest difference between a stated time and that of the samples.
     pub(crate) tolerance: i64,
     /// The track's part of the bytes of fragments, in parts of [`WHOLE`].
@@ -110,6 +112,13 @@ impl Outline {
     #[must_use]
     pub fn times(&self, place: usize) -> Option<&FragmentTimes> {
         self.tracks.get(place)
+    }
+
+    /// Whether the track at `place` may begin late in a fragment, or have no samples there: the stated times are those of another track,
+    /// and sound may pause.
+    #[must_use]
+    pub fn may_pause(&self, place: usize) -> bool {
+        self.tracks.get(place).is_some_and(|track| track.is_borrowed)
     }
 
     /// Bytes of heap held.
@@ -174,7 +183,8 @@ mod tests {
     use super::*;
 
     fn times(share: u64) -> FragmentTimes {
-        FragmentTimes { times: vec![0, 10, 20], no_entries: vec![1], is_open: false, tolerance: 1, share }
+        let (is_open, is_borrowed) = (false, false);
+        FragmentTimes { times: vec![0, 10, 20], no_entries: vec![1], is_open, is_borrowed, tolerance: 1, share }
     }
 
     #[test]

@@ -35,10 +35,10 @@ impl MovieDraft {
         }
     }
 
-    /// Whether each track has samples, and no sample of one was left out or moved.
-    pub(crate) fn is_regular(&self) -> bool {
+    /// Whether each track has samples, unless it may lack them, and no sample of one was left out or moved.
+    pub(crate) fn is_regular(&self, may_lack: impl Fn(u32) -> bool) -> bool {
         let is_regular = |track: &TrackDraft| {
-            !track.samples.is_empty()
+            (!track.samples.is_empty() || may_lack(track.header.id))
                 && track.cut.is_none()
                 && track.overlap.is_none()
                 && track.header.entries.is_single()

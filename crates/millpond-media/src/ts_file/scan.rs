@@ -13,9 +13,9 @@ use crate::{
     movie::{
         Movie, SkippedTrack, Track, TrackKind,
         extraction::{Extraction, PacketForm},
-        programme::FileProgramme,
         tags::Tags,
     },
+    programme::FileProgramme,
     ts::{Demultiplexer, ProgrammeStreams, StreamCoding, TsEvent, TsFault, TsFaultKind, TsLimits, TsStream},
     units::{ByteRange, Timescale},
     work::Work,

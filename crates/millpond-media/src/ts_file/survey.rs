@@ -3,7 +3,8 @@
 use super::packets::Packets;
 use crate::{
     error::MediaError,
-    movie::{SkippedTrack, extraction::PacketForm, programme::FileProgramme},
+    movie::{SkippedTrack, extraction::PacketForm},
+    programme::{self, FileProgramme},
     ts::{Demultiplexer, Programme, ProgrammeStreams, ServiceNames, TsEvent, TsLimits, TsStream},
 };
 use bytes::Bytes;
@@ -11,8 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes whose packets are read together.
 const CHUNK: usize = 64 << 10;
-/// Most programmes that an error names.
-const MOST_NAMED: usize = 16;
 
 /// The programmes of a file.
 #[derive(Debug, Default)]
@@ -132,15 +131,14 @@ impl Survey {
 
     fn unplayable(&self, wanted: Option<u16>) -> MediaError {
         let listed = self.listed(None);
-        if let Some(wanted) = wanted.filter(|wanted| listed.iter().any(|p| p.is_playable && p.number != *wanted)) {
-            let of_wanted = listed.iter().find(|programme| programme.number == wanted);
-            let found = match of_wanted {
-                Some(FileProgramme { streams, .. }) => format!("{streams} in programme {wanted}"),
-                None => format!("no programme {wanted}"),
+        if let Some(wanted) = wanted {
+            let Some(of_wanted) = listed.iter().find(|programme| programme.number == wanted) else {
+                return MediaError::NoProgramme { wanted, programmes: listed.into() };
             };
-            let playable = listed.iter().filter(|p| p.is_playable).take(MOST_NAMED);
-            let all: Vec<String> = playable.map(named).collect();
-            return MediaError::invalid("the transport stream", 0, found, format!("programme {}", all.join(", ")));
+            if listed.iter().any(|p| p.is_playable && p.number != wanted) {
+                let found = format!("{} in programme {wanted}", of_wanted.streams);
+                return MediaError::invalid("the transport stream", 0, found, programme::choices(&listed));
+            }
         }
         let found = listed.iter().map(|programme| format!("programme {}: {}", programme.number, programme.streams));
         let mut found: Vec<String> = found.collect();
@@ -164,10 +162,4 @@ fn is_media(stream: &TsStream) -> bool {
 fn codings(map: &ProgrammeStreams) -> String {
     let names: Vec<_> = map.streams.iter().map(|stream| stream.coding.name()).collect();
     if names.is_empty() { "no streams".to_owned() } else { names.join(", ") }
-}
-
-/// Returns number and name of a programme.
-fn named(programme: &FileProgramme) -> String {
-    let name = programme.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
-    format!("{}{name}", programme.number)
 }

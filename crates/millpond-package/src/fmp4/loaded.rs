@@ -40,7 +40,7 @@ pub enum LoadedError {
 }
 
 /// Returns segment `number` (from 1) of a track, the samples of whose [fragments](PresentedTrack::fragments) are in `loaded`.
-/// `None` where there is no such segment.
+/// `None` where there is no such segment. In a pause of sound the segment has no samples.
 ///
 /// # Errors
 /// The samples contradict the boundaries in manifests, or are too many for one segment.
@@ -49,7 +49,8 @@ pub fn loaded_segment(track: &PresentedTrack, number: u32, loaded: &Arc<Movie>) 
     let Some(info) = track.segment(number) else { return Ok(None) };
     let mismatch =
         |found: String, expected: String| LoadedError::Mismatch { track: track.name.clone(), number, found, expected };
-    let Some(own) = loaded.tracks.get(media.index).filter(|own| !own.samples.is_empty()) else {
+    let may_pause = media.outlined().is_some_and(|outlined| outlined.may_pause());
+    let Some(own) = loaded.tracks.get(media.index).filter(|own| may_pause || !own.samples.is_empty()) else {
         return Err(mismatch("no samples".to_owned(), "some".to_owned()));
     };
     let timeline = media.timeline.of_fragments(own.samples.len(), info.samples.start == 0);
@@ -57,7 +58,10 @@ pub fn loaded_segment(track: &PresentedTrack, number: u32, loaded: &Arc<Movie>) 
     let facts = Boundary::of(&samples);
     let tolerance = media.outlined().map_or(0, |outlined| outlined.tolerance());
     let start = if info.samples.start == 0 { facts.start.max(0) } else { facts.start };
-    if start.abs_diff(info.start) > tolerance.unsigned_abs() {
+    // Sound that pauses begins late.
+    let latest = info.start.saturating_add(if may_pause { info.duration } else { 0 });
+    let expected = info.start.saturating_sub(tolerance)..=latest.saturating_add(tolerance);
+    if !samples.is_empty() && !expected.contains(&start) {
         return Err(mismatch(format!("a start at {start} ticks"), info.start.to_string()));
     }
     if track.kind == MediaKind::Video && media.access != StreamAccess::Unknown && !facts.begins_sync {
@@ -70,8 +74,8 @@ pub fn loaded_segment(track: &PresentedTrack, number: u32, loaded: &Arc<Movie>) 
     if timeline.squeezed().next().is_some() && facts.largest > largest {
         return Err(mismatch(format!("times {} ticks apart", facts.largest), format!("at most {largest}")));
     }
-    let end = timeline.dts_at(&own.samples, timeline.len());
-    let flac = media.flac.as_deref();
+    let end = if samples.is_empty() { info.start } else { timeline.dts_at(&own.samples, timeline.len()) };
+    let flac = media.flac.as_deref().filter(|_| !samples.is_empty());
     if let Some(form) = flac.map(|flac| &flac.form) {
         let found = form.most_bytes(samples.iter().map(|unit| form.shape.frames_in(unit)).sum());
         if found > MOST_ENCODED {

@@ -43,14 +43,14 @@ pub fn iframe(_presentation: &Presentation, track: &PresentedTrack, number: u32)
     Some(fragment(media, &[sample], sample.dts.saturating_add(duration), number))
 }
 
-/// Returns the fragment of `samples`; the next sample is decoded at `end`.
+/// Returns the fragment of `samples`; the next sample is decoded at `end`. Without samples the fragment is at `end`.
 pub(super) fn fragment(media: &MediaTrack, samples: &[Timed], end: i64, sequence: u32) -> Plan {
     let clock = Clock::of(media);
     let rows = rows(&clock, media.track(), samples, end);
     let items = items(media, samples);
     let bytes: u64 = items.iter().map(PlanItem::len).sum();
     let shift = clock.early().saturating_sub(clock.reorder());
-    let decode_time = samples.first().map_or(0, |s| clock.at(s.dts)).saturating_add(shift);
+    let decode_time = clock.at(samples.first().map_or(end, |s| s.dts)).saturating_add(shift);
     let mut w = BoxWriter::with_capacity(160 + rows.len() * 16);
     segment_type(&mut w);
     let moof = w.out.len();

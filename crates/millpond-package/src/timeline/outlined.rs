@@ -18,13 +18,15 @@ pub(crate) struct Outlined<'a> {
     times: &'a FragmentTimes,
     /// Presentation time minus composition time.
     shift: i64,
+    may_pause: bool,
 }
 
 impl<'a> Outlined<'a> {
     /// Returns the fragments of the track at `place`; `None` where the index has all samples.
     pub(crate) fn of(movie: &'a Movie, place: usize, timeline: &Timeline) -> Option<Self> {
         let outline = movie.outline.as_deref()?;
-        Some(Self { outline, times: outline.times(place)?, shift: timeline.first_shift()? })
+        let may_pause = outline.may_pause(place);
+        Some(Self { outline, times: outline.times(place)?, shift: timeline.first_shift()?, may_pause })
     }
 
     /// Number of fragments.
@@ -35,6 +37,11 @@ impl<'a> Outlined<'a> {
     /// Largest difference between a boundary and the first sample behind it, in ticks.
     pub(crate) fn tolerance(&self) -> i64 {
         self.times.tolerance()
+    }
+
+    /// Whether a segment may begin with a pause, or have no samples.
+    pub(crate) fn may_pause(&self) -> bool {
+        self.may_pause
     }
 
     /// Returns the bytes of consecutive fragments.

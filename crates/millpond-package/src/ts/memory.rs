@@ -93,7 +93,7 @@ pub(crate) fn units(samples: &[Sample]) -> Vec<Unit> {
 /// PMT. `clock` is the place of the stream with the clock.
 ///
 /// # Errors
-/// As [`super::segment`], and a sound frame that is too long. `out` then has some of the packets.
+/// As [`super::segment`], a damaged sample, and a sound frame that is too long. `out` then has some of the packets.
 pub(crate) fn write(
     movie: &Arc<Movie>,
     streams: &[MemoryStream<'_>],
@@ -118,6 +118,10 @@ pub(crate) fn write(
     while let Some(read) = muxer.next_read() {
         let sample = samples.get_mut(usize::from(read.object.0)).and_then(Iterator::next);
         muxer.push(sample.map_or(&[], |sample| &sample.data), out)?;
+        // Samples of live sources are whole: one that is not has other bytes than its source sent.
+        if let Some(damage) = muxer.damage() {
+            return Err(damage.first.clone());
+        }
     }
     muxer.finish(out)?;
     Ok(Written { counters: muxer.counters().collect(), clock })

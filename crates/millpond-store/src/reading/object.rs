@@ -43,6 +43,8 @@ pub struct Object {
     changed: AtomicBool,
     /// Whether the origin must be asked before the metadata is trusted again.
     doubted: AtomicBool,
+    /// Whether the log tells that its bytes are damaged.
+    damage_told: AtomicBool,
     /// Origin requests under way. A lock: readers and flights change it from many tasks.
     flights: Mutex<Vec<Arc<Flight>>>,
     exact: SingleFlight<Range<u64>, Result<Bytes, OriginError>>,
@@ -66,6 +68,7 @@ impl Object {
             file,
             changed: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
+            damage_told: AtomicBool::new(false),
             flights: Mutex::default(),
             exact: SingleFlight::new(),
             usage: Usage::default(),
@@ -210,6 +213,11 @@ impl Object {
         if error.is_changed() || error.is_not_found() {
             self.changed.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Notes that its bytes are damaged. Returns whether that is the first time: one line of the log is enough for a version.
+    pub fn note_damage(&self) -> bool {
+        !self.damage_told.swap(true, Ordering::Relaxed)
     }
 
     /// Returns the counted error for an open file that ends at `offset`, before its expected end.

@@ -94,5 +94,10 @@ fn a_missing_programme_names_those_there_are() {
     let refused = |number| indexed(&multiplex(), Some(number)).unwrap_err().to_string();
     let there = "expected programme 7 (Radio), 8 (Südwest), 9 (Drei)";
     assert_eq!(refused(1), format!("the transport stream at byte 0: found no programme 1, {there}"));
+    let Err(MediaError::NoProgramme { wanted: 1, programmes }) = indexed(&multiplex(), Some(1)) else { panic!() };
+    assert_eq!(programmes.iter().map(|programme| programme.number).collect::<Vec<_>>(), [7, 8, 9, 10, 11]);
+    let null = [&[0x47, 0x1f, 0xff, 0x10][..], &[0; 184]].concat().repeat(10);
+    let error = indexed(&null, Some(3)).unwrap_err().to_string();
+    assert!(error.contains("found no programme 3, expected a programme association table"), "{error}");
     assert_eq!(refused(10), format!("the transport stream at byte 0: found MPEG-2 video in programme 10, {there}"));
 }

@@ -19,6 +19,7 @@ mod library;
 mod links;
 mod lossless;
 mod made_anew;
+mod pauses;
 mod probed_outputs;
 mod quicktime;
 mod random_access;

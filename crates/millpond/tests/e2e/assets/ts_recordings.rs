@@ -75,7 +75,17 @@ fn a_viewer_chooses_a_programme_of_a_multiplex() {
     }
     let missing = server.get("mux.ts/9/index.m3u8");
     let why = missing.text();
-    assert!(missing.status == 422 && why.contains("no programme 9") && why.contains("7 (Eins), 8 ("), "{why}");
+    assert!(missing.status == 404 && why.contains("no programme 9") && why.contains("7 (Eins), 8 ("), "{why}");
+    // Numbers that are guessed cost nothing, also of a file that nobody has opened: its beginning is read once.
+    fs::copy(&file, folder.path().join("new.ts")).unwrap();
+    let failed = || server.metric("millpond_index_builds_total", "outcome=\"failed\"");
+    let before = failed();
+    for number in (100..160).chain([65_535, 99_999]) {
+        for name in ["mux.ts", "new.ts"] {
+            assert_eq!(server.get(&format!("{name}/{number}/index.m3u8")).status, 404, "{name}/{number}");
+        }
+    }
+    assert_eq!(failed() - before, 1.0);
     assert_eq!(server.get("other.ts/7/index.m3u8").status, 404);
     for (target, width) in [("mux.ts", "320x180"), ("mux.ts/8", "192x108")] {
         let report = probed(&folder.path().join(target));

@@ -1,6 +1,9 @@
 //! Limits of one RTSP client, in number and time: plain, over TLS and through tunnels.
 
-use crate::support::{self, Server, clips, have, rtsp::Client};
+use crate::support::{
+    self, Server, clips, have,
+    rtsp::{Client, head},
+};
 use std::{
     collections::BTreeMap,
     io::{ErrorKind, Read, Write},
@@ -201,16 +204,6 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
         (0..4).map(letter).collect::<String>()
     };
     bytes.chunks(3).map(group).collect()
-}
-
-/// Reads the head of a reply, and its body where it has one.
-fn head(stream: &mut (impl Read + ?Sized)) -> String {
-    let mut text = Vec::new();
-    let mut byte = [0];
-    while !text.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() > 0 {
-        text.push(byte[0]);
-    }
-    String::from_utf8(text).unwrap()
 }
 
 /// Status and headers of the reply to a whole request.

@@ -1,6 +1,6 @@
 //! Access to RTSP: passwords, TLS and tunnels through HTTP with real players, and clients that misbehave.
 
-use crate::support::{self, Running, Server, clips, have};
+use crate::support::{self, Running, Server, clips, have, rtsp::head};
 use std::{
     io::{ErrorKind, Read as _, Write as _},
     net::TcpStream,
@@ -123,16 +123,6 @@ fn connect(port: u16) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream
-}
-
-/// Reads the head of a reply. It is empty where the server closes the connection.
-fn head(stream: &mut impl std::io::Read) -> String {
-    let mut text = Vec::new();
-    let mut byte = [0];
-    while !text.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) > 0 {
-        text.push(byte[0]);
-    }
-    String::from_utf8(text).unwrap()
 }
 
 fn ask(stream: &mut TcpStream, method: &str, url: &str, headers: &str) -> String {

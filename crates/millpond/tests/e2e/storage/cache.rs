@@ -230,6 +230,11 @@ fn squid_is_a_sibling_too() {
         assert!(began.elapsed() < Duration::from_secs(60), "squid keeps no copy");
         std::thread::sleep(Duration::from_millis(20));
     }
+    // A busy origin logs a moment later what it has sent.
+    while sent(scratch.path()) < bytes.len() as u64 {
+        assert!(began.elapsed() < Duration::from_secs(60), "the origin has sent nothing");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let asked = sent(scratch.path());
     let config = scratch.path().join("a.toml");
     let text = format!(

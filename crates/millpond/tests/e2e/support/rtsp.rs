@@ -3,7 +3,7 @@
 use super::Server;
 use std::{
     collections::BTreeMap,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read, Write as _},
     net::TcpStream,
     time::{Duration, Instant},
 };
@@ -112,4 +112,17 @@ impl Client {
 pub fn over(packets: &[(u8, Vec<u8>)], channel: u8) -> bool {
     // BYE, after the last report (RFC 3550 6.6).
     packets.iter().any(|(on, packet)| *on == channel && packet.windows(2).any(|two| two == [0x81, 203]))
+}
+
+/// Reads a reply, and returns its head: empty where the server closes the connection.
+pub fn head(stream: &mut (impl Read + ?Sized)) -> String {
+    let mut text = Vec::new();
+    let mut byte = [0];
+    while !text.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) > 0 {
+        text.push(byte[0]);
+    }
+    let text = String::from_utf8(text).unwrap();
+    let length = text.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    stream.read_exact(&mut vec![0; length.unwrap_or(0)]).unwrap();
+    text
 }

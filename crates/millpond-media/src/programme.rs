@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Most programmes that an error names.
+const MOST_NAMED: usize = 16;
+
 /// A programme of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileProgramme {
@@ -19,9 +22,27 @@ pub struct FileProgramme {
     pub is_default: bool,
 }
 
+/// Names the programmes that can be chosen: those that can be played, if there are any.
+pub(crate) fn choices(programmes: &[FileProgramme]) -> String {
+    let can_play = programmes.iter().any(|programme| programme.is_playable);
+    let named = programmes.iter().filter(|programme| programme.is_playable || !can_play).take(MOST_NAMED);
+    let named: Vec<String> = named.map(FileProgramme::named).collect();
+    match named.is_empty() {
+        true => "a programme association table in the first pieces of the file".to_owned(),
+        false => format!("programme {}", named.join(", ")),
+    }
+}
+
 impl FileProgramme {
+    /// Returns number and name.
+    fn named(&self) -> String {
+        let name = self.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+        format!("{}{name}", self.number)
+    }
+
     /// Bytes of heap held.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
         size_of::<Self>() + self.streams.len() + self.name.as_ref().map_or(0, String::len)
     }
 }
