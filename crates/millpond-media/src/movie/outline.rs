@@ -112,8 +112,8 @@ impl Outline {
         self.tracks.get(place)
     }
 
-    /// Whether the track at `place` may begin late in a fragment, or have no samples there. The times of Matroska's cues are those of one
-    /// track, and others may pause.
+    /// Whether the track at `place` may begin late in a fragment, or have no samples there. Matroska's cues have the times of one track,
+    /// and other tracks may pause.
     #[must_use]
     pub fn may_pause(&self, place: usize) -> bool {
         match &self.form {

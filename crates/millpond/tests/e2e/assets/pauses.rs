@@ -1,10 +1,10 @@
-//! Matroska files with cues whose pictures or sound pause, compared packet by packet with what ffmpeg reads.
+//! Matroska files with cues whose pictures or sound pause, compared with the packets that ffmpeg reads.
 
 use crate::support::{self, Server, clips};
 use std::{path::Path, process::Command};
 
-/// Files by their names, and how ffmpeg makes them. An encoder that reorders pictures decodes the one behind a pause before the pause, so
-/// its sound follows that picture in the file.
+/// Names of files, and the arguments by which ffmpeg makes them. Where pictures are reordered, the picture behind a pause is decoded
+/// before the pause. The sound of the pause then follows that picture in the file.
 const FILES: [(&str, &str); 3] = [
     (
         "pictures.mkv",
@@ -19,7 +19,7 @@ const FILES: [(&str, &str); 3] = [
         "-f lavfi -i testsrc2=size=320x180:rate=25:duration=40 -f lavfi -i sine=sample_rate=48000:duration=24 -af asetpts='if(gte(T,9.5),PTS+13/TB,PTS)' -c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac -b:a 64k",
     ),
 ];
-/// Seconds by which a segment may begin before its stated time.
+/// Seconds by which packets may lie outside of the stated times of their segment.
 const TOLERANCE: f64 = 0.6;
 
 /// Decoding time in seconds, size and checksum of each packet of a track.
@@ -55,7 +55,7 @@ fn listed(server: &Server, name: &str, track: &str) -> (String, Vec<(f64, String
     (format!("{base}init.mp4"), segments)
 }
 
-/// Gets what a playlist lists.
+/// Gets a file that a playlist lists.
 fn got(server: &Server, path: &str) -> Vec<u8> {
     let reply = server.get(path);
     assert_eq!(reply.status, 200, "{path}: {}", reply.text());
@@ -85,7 +85,7 @@ fn all_that_the_first_viewer_is_told_is_served() {
             let source = packets(&folder.path().join(name), &[], map);
             let data = |packets: &[(f64, String)]| packets.iter().map(|(_, data)| data.clone()).collect::<Vec<_>>();
             assert!(data(&whole) == data(&source), "{name}, {track}: {} of {} packets", whole.len(), source.len());
-            // Each segment has what is presented between its stated times.
+            // Each segment has the packets between its stated times.
             let (mut start, mut empty) = (0.0, 0);
             for ((duration, path), body) in segments.iter().zip(&bodies) {
                 let end = start + duration;
@@ -99,7 +99,7 @@ fn all_that_the_first_viewer_is_told_is_served() {
                 assert!(times.iter().all(is_within), "{path}: {times:?}, expected {start} to {end}");
                 start = end;
             }
-            // Thirteen seconds without sound have two segments without samples at least.
+            // A pause of thirteen seconds has at least two segments without samples.
             assert_eq!(empty > 1, name == "sound.mkv" && track == "a1", "{name}, {track}: {empty} without samples");
             before.extend(segments.into_iter().map(|(_, path)| path).zip(bodies));
         }
