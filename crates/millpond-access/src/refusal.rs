@@ -47,7 +47,7 @@ impl AccessRefusal {
         }
     }
 
-    /// Name of the rule that refuses, for the log: a setting, or a claim of the token.
+    /// Returns the name of the rule that refused, for the log: a setting, or a claim of the token.
     pub fn rule(&self) -> &'static str {
         match self {
             Self::Network => "access-networks",
@@ -62,7 +62,7 @@ impl AccessRefusal {
         }
     }
 
-    /// Describes the refusal with its cure. It names no network, path or key of the rules.
+    /// Describes the refusal with its cure. The text names no network, path or key of the rules.
     pub fn for_viewers(&self) -> String {
         match self.cure() {
             Some(cure) => format!("{self}. {cure}"),
@@ -70,16 +70,16 @@ impl AccessRefusal {
         }
     }
 
-    /// The act by which a viewer or the operator mends it; `None` where the challenge or `Retry-After` tells it.
+    /// Returns the cure for a viewer or the operator; `None` where the challenge or `Retry-After` states it.
     fn cure(&self) -> Option<&'static str> {
         Some(match self {
             Self::Network => "The operator of this server can add the network to access-networks",
             Self::Dots => "Write the address without the components . and ..",
             Self::Token(TokenError::Path) => "Ask for a link to this title",
             Self::Token(TokenError::Address) => {
-                "Open the link in the network that it was made for, or ask for one for this network"
+                "Open the link in the network that it was made for, or ask for a link for this network"
             }
-            Self::Token(TokenError::Early) => "Open the link later, or ask for another one",
+            Self::Token(TokenError::Early) => "Open the link later, or ask for another link",
             Self::Token(_) => "Ask for a new link",
             Self::Denied => "Ask the operator of this server for access: the server at auth-url decides",
             Self::Credentials(_) | Self::Malformed(_) | Self::Guesses(_) | Self::NoKeys | Self::NoAnswer => {

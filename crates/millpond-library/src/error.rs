@@ -106,12 +106,12 @@ fn name_of(object: &str) -> &str {
     object.rsplit('/').next().unwrap_or(object)
 }
 
-/// Whether ffmpeg makes a track that plays of one that is left out for a reason.
+/// Whether ffmpeg can make a playable track of a track that is left out for this reason.
 fn is_curable(reason: &str) -> bool {
     reason.ends_with(UNSUPPORTED) && !reason.contains("encrypted")
 }
 
-/// Returns the codec that a reason names: what stands between the offset in the file and the end.
+/// Returns the codec that a reason names, between the offset in the file and the end.
 fn codec_of(reason: &str) -> Option<&str> {
     let named = reason.strip_suffix(UNSUPPORTED)?;
     Some(named.rsplit_once(": ").map_or(named, |(_, codec)| codec))

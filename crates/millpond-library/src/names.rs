@@ -75,8 +75,8 @@ pub(crate) fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
-/// The stem of the media file that an index file stands for: `film` of `film.dref.mp4` and `film.mkv.dref.mp4`. Other names
-/// lose their extension.
+/// Returns the stem of the media file that an index file stands for: `film` of `film.dref.mp4` and of `film.mkv.dref.mp4`. Other
+/// names lose their extension.
 pub(crate) fn title_stem(name: &str) -> &str {
     match name.strip_suffix(".dref.mp4") {
         Some(of) if is_media(of) => stem(of),

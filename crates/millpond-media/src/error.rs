@@ -85,12 +85,12 @@ pub enum MediaError {
         /// Whether the object ends before the first sample of some track.
         cut_short: bool,
     },
-    /// The file is a transport stream without the programme that was chosen.
+    /// The file is a transport stream without the chosen programme.
     #[error("the transport stream at byte 0: found no programme {wanted}, expected {}", programme::choices(programmes))]
     NoProgramme {
         /// Number of the programme.
         wanted: u16,
-        /// The programmes that there are.
+        /// Programmes of the file.
         programmes: Arc<[FileProgramme]>,
     },
     /// No box of the file is a movie box, or the file is empty.

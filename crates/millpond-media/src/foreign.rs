@@ -109,7 +109,7 @@ pub fn encoding_command(file: &str) -> String {
     command(file, ENCODED)
 }
 
-/// Returns the command that writes the pictures and the sound of the file `file` into MP4, as they are.
+/// Returns the command that copies the pictures and the sound of the file `file` into MP4 without encoding.
 #[must_use]
 pub fn copying_command(file: &str) -> String {
     command(file, "-map '0:V?' -map '0:a?' -c copy")

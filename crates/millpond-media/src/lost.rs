@@ -1,4 +1,4 @@
-//! Places of a file where a reader finds no media between the media.
+//! Places of a file where media is damaged or missing.
 
 use crate::units::ByteRange;
 use std::fmt::Write as _;
@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 /// Most places that are listed.
 const MOST_LISTED: usize = 8;
 
-/// Places without media, and the bytes there.
+/// Places without media, and the number of bytes in them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lost {
     bytes: u64,
     count: u64,
-    /// Offsets of the first places, and their times in seconds where these are known.
+    /// Offsets of the first places, and their times in seconds where the times are known.
     listed: Vec<(u64, Option<f64>)>,
 }
 
@@ -30,7 +30,7 @@ impl Lost {
         self.bytes
     }
 
-    /// Returns the number of places and the first of them as words; `None` where there is none.
+    /// Returns the number of places and the first places as text; `None` without a place.
     pub(crate) fn places(&self) -> Option<String> {
         let mut words = match self.count {
             0 => return None,

@@ -22,7 +22,7 @@ pub struct FileProgramme {
     pub is_default: bool,
 }
 
-/// Names the programmes that can be chosen: those that can be played, if there are any.
+/// Names the programmes that can be chosen: the playable programmes, or all programmes if none is playable.
 pub(crate) fn choices(programmes: &[FileProgramme]) -> String {
     let can_play = programmes.iter().any(|programme| programme.is_playable);
     let named = programmes.iter().filter(|programme| programme.is_playable || !can_play).take(MOST_NAMED);

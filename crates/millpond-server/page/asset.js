@@ -51,13 +51,13 @@ function dropProgrammes(path) {
 // The output that each player plays.
 const OUTPUTS = { webrtc: 'whep', stream: 'stream', hls: 'hls', 'hls-ts': 'hls-ts', dash: 'dash', shaka: 'dash', 'shaka-hls': 'hls', native: 'file' };
 
-// Their names in the choice of players.
+// The players' names in the list of players.
 const ENGINE_NAMES = {
   webrtc: 'WebRTC', stream: 'live MP4', hls: 'hls.js, fMP4', 'hls-ts': 'hls.js, TS', dash: 'dash.js', shaka: 'Shaka, DASH', 'shaka-hls': 'Shaka, HLS', native: 'browser, file',
 };
 $('engine').replaceChildren(...Object.entries(ENGINE_NAMES).map(([engine, name]) => new Option(name, engine)));
 
-// The player to begin with: the chosen one, unless there is none of that name, or it plays nothing of this asset.
+// The first player: the chosen one, unless no player has that name, or it plays nothing of this asset.
 function usable(wanted) {
   const { outputs, live, tracks } = state.asset;
   const has = name => Boolean(outputs[OUTPUTS[name]]);

@@ -22,7 +22,7 @@ const [username, password] = (({ username: user, password: word }) => [user, wor
   try { return decodeURIComponent(text); } catch { return text; }
 }))(new URL(document.baseURI));
 
-// A failure with the words of the server. A title that can't be played at all has a code, the names of its format or codecs, and a command.
+// An error with the server's words. For a title that can't be played at all it has a code, the names of the format or codecs, and a command.
 function failure(body, status) {
   let told = {};
   try { told = JSON.parse(body) || {}; } catch { /* a proxy's own page */ }

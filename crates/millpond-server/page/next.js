@@ -16,7 +16,7 @@ function nextRow() {
   if (!asset || asset.live) return null;
   const titles = shelf.rows.filter(row => row.kind === 'file' || row.kind === 'manifest');
   const index = titles.findIndex(row => row.path === fileOf(asset.path));
-  // What the server can't read is passed over.
+  // Titles that the server can't read are skipped.
   return index < 0 ? null : titles.slice(index + 1).find(row => !posters.known.get(keyOf(row))?.why) || null;
 }
 

@@ -7,10 +7,10 @@ const OF_PLAYER = /^(hls\.js|dash\.js|Shaka|browser):/;
 
 // Codes of the server for a file whose format is not read, or whose codecs are not played.
 const UNREADABLE = { format: 'is', codec: 'has' };
-// The code of a title whose codecs this browser can't decode.
+// The page's own code for a title whose codecs this browser can't decode.
 const UNDECODABLE = 'browser';
 
-// The words for people. Those of a player stand in the details.
+// The words for viewers. A player's own words stand in the details.
 function plainWords(text, { code, media, command }) {
   const verb = UNREADABLE[code];
   const cure = command ? ` This makes a file that plays:\n${command}` : '';

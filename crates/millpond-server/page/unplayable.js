@@ -5,8 +5,8 @@
 // Status codes of the server for a title whose media it can't read. Other codes may have another cause.
 const UNPLAYABLE = [415, 422];
 
-// The words of a card, with the names of what keeps the title from being played, if the server knows them.
-const notPlayed = media => ['can\'t be played', ...(media.length ? [media.map(name => name.replace(/^an? /, '')).join(', ')] : [])].join(': ');
+// The words of a card, with the names of the format or codecs that can't be played, if the server knows them.
+const notPlayed = media => (media.length ? `can't be played: ${media.map(name => name.replace(/^an? /, '')).join(', ')}` : 'can\'t be played');
 
 // The row of a file in a format that is not read. When it is opened, the server says what can be done.
 function leftOutRow({ path, format }) {

@@ -137,7 +137,7 @@ pub(crate) fn status(error: &LibraryError) -> StatusCode {
         | LibraryError::TooMany { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         LibraryError::BeingCopied { .. } => StatusCode::SERVICE_UNAVAILABLE,
         LibraryError::Index(IndexError::Refused { error, .. }) | LibraryError::Refused { error, .. } => match error {
-            // The server is at fault. Another attempt fails too, so no status that asks for one.
+            // The server is at fault. Another attempt fails too: the status must not ask for one.
             PoolError::Failed | PoolError::TooLarge { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         },

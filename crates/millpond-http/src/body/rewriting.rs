@@ -22,7 +22,7 @@ pub(super) struct Rewriting {
     out: Vec<u8>,
     /// Length from which the next chunk is handed on.
     chunk_length: usize,
-    /// Bytes that were handed on.
+    /// Number of bytes that were handed on.
     made: u64,
     is_done: bool,
     /// Bytes read through the cache.
@@ -108,7 +108,7 @@ impl Rewriting {
         read.into_iter().try_for_each(|(_, object)| object.check())
     }
 
-    /// Logs that parts of samples are not in the body, the first time for a version of an object.
+    /// Logs that parts of samples are missing from the body, the first time for a version of an object.
     fn log(&self, Damage { object, first, samples }: &Damage) {
         if let Some(object) = self.objects.get(usize::from(object.0)).filter(|object| object.note_damage()) {
             tracing::warn!(object = %object.path(), samples, error = %first, "damaged parts of samples were left out");

@@ -29,7 +29,7 @@ pub(crate) struct Recipe {
     pub(crate) keeps_clock: bool,
     /// The items of a stitched title, which play one after the other; none where the members are renditions.
     pub(crate) items: Vec<RecipeItem>,
-    /// Warnings of files beside the title that are left out.
+    /// Warnings about files that are left out.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ fn subtitles(entries: &[Entry]) -> impl Iterator<Item = &str> {
     entries.iter().filter(|entry| !entry.folder && is_subtitle(&entry.name)).map(|entry| entry.name.as_str())
 }
 
-/// Whether media files are few enough for one title, but for sound beside its pictures.
+/// Whether media files are few enough for one title. Surplus sound beside pictures does not count, because it is left out.
 pub(crate) fn is_one_title(media: &[&str]) -> bool {
     media.len() <= MOST_MEMBERS || {
         let pictures = media.iter().filter(|name| !names::is_sound(name)).count();
@@ -176,7 +176,7 @@ pub(crate) fn is_one_title(media: &[&str]) -> bool {
     }
 }
 
-/// Returns the files of one title. Sound beside its pictures that is too much is left out, with a warning.
+/// Returns the files of one title, and a warning about surplus sound files beside its pictures, which are left out.
 fn renditions<'a>(folder: &ObjectPath, media: Vec<&'a str>) -> Result<(Vec<&'a str>, Vec<String>), LibraryError> {
     if !is_one_title(&media) {
         let (what, found) = ("media", media.len());
@@ -192,8 +192,8 @@ fn renditions<'a>(folder: &ObjectPath, media: Vec<&'a str>) -> Result<(Vec<&'a s
     Ok((kept, left_out))
 }
 
-/// Returns the subtitles that fit into a title, and a warning of the others. The first of each language is taken before the second of
-/// any. `title` is the beginning of their names, if they share the name of a file.
+/// Returns the subtitles that fit into a title, and a warning about the others. The first file of each language precedes the second
+/// file of any language. `title` is the beginning of the names, if subtitles share the name of a media file.
 fn nearest<'a>(subtitles: Vec<&'a str>, asset: &str, title: Option<&str>) -> (Vec<&'a str>, Vec<String>) {
     let found = subtitles.len();
     if found <= MOST_MEMBERS {
@@ -219,7 +219,7 @@ fn in_order(mut names: Vec<&str>) -> Vec<&str> {
     names
 }
 
-/// Warns about files beside a title of which it takes the first ones.
+/// Warns that `found` files exceed `most`, if they do. The title takes the first `most` files.
 pub(crate) fn too_many(title: &str, what: &str, found: usize, most: usize) -> Vec<String> {
     let left_out = found.saturating_sub(most);
     if left_out == 0 {

@@ -100,7 +100,7 @@ pub(crate) fn is_title(name: &str, has_playlist: bool) -> bool {
 }
 
 /// Returns the media files of a folder. An index file replaces the file that it was made from: `a.mkv.dref.mp4` replaces `a.mkv`, and
-/// `a.dref.mp4` the only file with the stem `a`. Of several files, its name does not tell which.
+/// `a.dref.mp4` replaces the only file with the stem `a`. If several files have the stem, `a.dref.mp4` replaces none.
 pub(crate) fn media(entries: &[Entry]) -> Vec<&str> {
     let has_playlist = has_playlist(entries);
     let is_file = |entry: &&Entry| !entry.folder && is_title(&entry.name, has_playlist);

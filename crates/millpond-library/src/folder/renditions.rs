@@ -129,7 +129,7 @@ impl Reading<'_> {
         sounds.filter(move |rendition| name == Some(rendition.group.as_str()))
     }
 
-    /// Warns about pictures beside those of the variants; `None` for an entry that stands for the variants' own.
+    /// Warns about pictures that no variant has; `None` for an entry that names the pictures of a variant.
     fn other_pictures(&self, Rendition { line, uri, .. }: &Rendition) -> Option<String> {
         let uri = uri.as_deref().filter(|uri| self.found.variants.iter().all(|variant| variant.uri != *uri))?;
         Some(format!(

@@ -85,14 +85,14 @@ impl Key {
         Self { detail: Detail::Samples, ..self.clone() }
     }
 
-    /// Returns the name of an index of the same object. Media without programmes has one index, whatever number was asked for.
+    /// Returns the name of an index of the same object. Media without programmes has one index for all numbers that are requested.
     fn of_movie(&self, movie: &Movie) -> Self {
         let detail = if movie.outline.is_some() { Detail::Outline } else { Detail::Samples };
         let programme = self.programme.filter(|_| !movie.programmes.is_empty());
         Self { detail, programme, ..self.clone() }
     }
 
-    /// Returns the name of the index of the whole object, whatever programme was chosen.
+    /// Returns the name of the index with all samples, without a chosen programme.
     fn of_object(&self) -> Self {
         Self { programme: None, ..self.whole() }
     }
@@ -118,7 +118,7 @@ pub(crate) struct Indexes {
     memory: Cache<Key, Arc<Movie>>,
     /// Faults of objects that have no index, so that the same bytes are not read again.
     unplayable: Cache<Key, IndexError>,
-    /// The programmes of each transport stream that was read, so that other numbers are refused without a read.
+    /// Programmes of each transport stream that was read, so that numbers without a programme are refused without a read.
     programmes: Cache<Key, Arc<[FileProgramme]>>,
     under_way: SingleFlight<Key, Result<Arc<Movie>, IndexError>>,
     scans: Scans,
@@ -202,7 +202,7 @@ impl Indexes {
                     Made::Index(movie) => Ok(indexes.keep(&key, *movie)),
                     Made::Scanned(flight) => {
                         let movie = indexes.again(object, (purpose, flight.detail), part).await?;
-                        // Whoever wants an outline scans only what has none.
+                        // A flight for an outline scans only files without one.
                         match key.detail {
                             Detail::Outline if !movie.is_indivisible => {
                                 Ok(indexes.keep(&key, Movie { is_indivisible: true, ..(*movie).clone() }))
@@ -227,7 +227,7 @@ impl Indexes {
         async move { indexes.get_part(&object, need, part).await }.boxed()
     }
 
-    /// Answers for a programme that the object is known not to have: an error, or the index of media that has no programmes at all.
+    /// Returns the known result for a programme that the object lacks: an error, or the index of media without any programme.
     fn without_programme(&self, key: &Key) -> Option<Result<Arc<Movie>, IndexError>> {
         let wanted = key.programme?;
         let whole = key.of_object();
@@ -280,7 +280,7 @@ impl Indexes {
     fn remember(&self, key: &Key, error: &IndexError) {
         match error {
             IndexError::Media { error: MediaError::Work { error: WorkError::Cancelled, .. }, .. } => {}
-            // One list serves all numbers that are guessed.
+            // One list of programmes refuses all wrong numbers.
             IndexError::Media { error: MediaError::NoProgramme { programmes, .. }, .. } => {
                 self.note_programmes(key, programmes.clone());
             }
@@ -378,7 +378,7 @@ impl Indexes {
     }
 
     /// Drives the indexer over the store. What it reads is charged before it is read, and each step of the indexer is a
-    /// job of the pool. The result is another flight where that one scans the object already.
+    /// job of the pool. If another flight scans the object already, the result is the key of that flight.
     async fn build(
         &self,
         object: &Arc<Object>,
@@ -426,10 +426,10 @@ impl Indexes {
             let wanted = ranges.iter().map(|range| range.len()).sum::<u64>().saturating_mul(MEMORY_A_BYTE);
             // A scan does not hold the bytes that it was given, but the tables that it makes of them.
             if indexer.is_scanning() {
-                // The stretches of a playlist share its path, so none has a beginning. Who reads two fragments for an outline scans nothing.
+                // The stretches of a playlist share its path, so none has a beginning. Reading two fragments for an outline is no scan.
                 if scan.is_none() && joints.is_empty() && !indexer.is_at_frames() {
                     scan = self.scans.begin(key);
-                    // Two flights in different details may have begun before either of them was known to scan.
+                    // Two flights with different details may have begun before either one began to scan.
                     if scan.is_none()
                         && !has_scanned
                         && let Some(flight) = self.scans.flight(key).filter(|flight| flight != key)
@@ -472,7 +472,7 @@ impl Indexes {
 /// Result of a flight.
 enum Made {
     Index(Box<Movie>),
-    /// This other flight scans the object already.
+    /// Another flight, with this key, scans the object already.
     Scanned(Key),
 }
 

@@ -7,7 +7,7 @@ use tokio::{sync::Notify, time::timeout_at};
 
 /// Longest wait for memory that other jobs hold.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Share of all jobs together: slices being fetched need the rest.
+/// Share of the budget for all jobs together: slices being fetched need the rest.
 const SHARE: MemoryShare = MemoryShare::Half;
 
 /// The part of the memory budget that heavy work uses.

@@ -3,9 +3,9 @@
 /// A share of the memory budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryShare {
-    /// Of all jobs together.
+    /// The limit of all jobs together.
     Half,
-    /// Of one body that is made in memory.
+    /// The limit of one body that is made in memory.
     Eighth,
 }
 
@@ -43,9 +43,9 @@ pub enum PoolError {
     TooLarge {
         /// Bytes that the job needs.
         wanted: u64,
-        /// Bytes that it may have.
+        /// Bytes that the job may have.
         most: u64,
-        /// The same as a share of the budget.
+        /// Share of the budget that `most` is.
         share: MemoryShare,
         /// The memory budget in bytes.
         budget: u64,

@@ -29,7 +29,7 @@ struct Gap {
     has_behind: bool,
     /// Chunks between these two chunks that the current index lists.
     listed: Missing,
-    /// Offset of the last one of them: an index may list a chunk twice.
+    /// Offset of the last listed chunk: an index may list a chunk twice.
     last: u64,
     /// Missing chunks, once they are known.
     missing: Option<Missing>,
@@ -45,7 +45,7 @@ pub(super) struct Missing {
 }
 
 impl Gap {
-    /// Creates a gap of which no index has listed anything. The beginning of a stream counts as listed.
+    /// Creates a gap before an index is read. The beginning of a stream counts as listed.
     fn new(at: i64, before: u64, behind: u64, missing: Option<Missing>) -> Self {
         let (has_before, has_behind, listed) = (before == 0, false, Missing::default());
         Self { at, before, behind, has_before, has_behind, listed, last: 0, missing }

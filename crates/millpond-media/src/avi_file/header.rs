@@ -13,7 +13,7 @@ use crate::{
 };
 use bytes::Bytes;
 
-/// Most bytes of `hdrl` that are read. The super indexes of OpenDML in it have a few KiB for each stream, but padding may follow them.
+/// Most bytes of `hdrl` that are read. Its super indexes (OpenDML) have a few KiB for each stream, but padding may follow the indexes.
 const MOST_HEADER: u64 = 4 << 20;
 /// Most chunks before the media.
 const MOST_CHUNKS: u32 = 1024;

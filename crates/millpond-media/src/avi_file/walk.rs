@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Most bytes between two chunks that are searched for the next chunk. After these bytes the walk ends.
 const MOST_LOST: u64 = 16 << 20;
-/// Chunks of one unknown type that count as damage. Further ones belong to the file: damage gives other types each time.
+/// Chunks of one unknown type that count as damage. More chunks of a type are intact: each damaged place shows another type.
 const MOST_OF_TYPE: u32 = 8;
 /// Most unknown types whose chunks are counted.
 const MOST_TYPES: usize = 64;
@@ -166,7 +166,7 @@ impl Walk {
         self.pass(1);
     }
 
-    /// Counts a chunk of an unknown type as damage, unless there were many of the type.
+    /// Counts a chunk of an unknown type as damage, unless the file has many chunks of the type.
     fn doubt(&mut self, kind: FourCc) {
         if self.unknown.len() < MOST_TYPES || self.unknown.contains_key(&kind) {
             let count = self.unknown.entry(kind).or_default();

@@ -47,7 +47,7 @@ pub(super) fn unknown(node: &Node<'_>, handler: FourCc) -> MediaError {
     }
 }
 
-/// Returns the error of a codec that is read, but not in the form of the track: the form is the reason, unless the error names a codec.
+/// Returns the error of a track whose codec is read, but not in the track's form. The form is its reason, unless the error names a codec.
 pub(super) fn form_of(error: MediaError, medium: Medium) -> MediaError {
     let form = match &error {
         MediaError::Unsupported { found, .. } => found.clone(),

@@ -30,8 +30,8 @@ const MOST_METADATA: u64 = 16 << 20;
 /// Result of one poll of a [`FragmentLoader`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadStep {
-    /// The bytes of this range are needed. It lies behind all earlier ones, except for the first bytes of samples, and for the fragments
-    /// before.
+    /// The bytes of this range are needed. The range lies behind all earlier ranges, with two exceptions: first bytes of samples, and
+    /// neighbouring fragments.
     Need(ByteRange),
     /// The movie with the samples of the fragments only.
     Done(Box<Movie>),
@@ -40,8 +40,8 @@ pub enum LoadStep {
 /// Reads the samples of consecutive fragments of an outlined movie from the bytes of these fragments.
 ///
 /// Call [`poll`](Self::poll). For [`LoadStep::Need`] pass the bytes to [`supply`](Self::supply), and poll again. All ranges
-/// lie within [`Outline::range`](crate::Outline::range), but for those of neighbouring fragments in which Matroska files have sound of
-/// these fragments. An error tells that the fragments are not as the index of fragments says.
+/// lie within [`Outline::range`](crate::Outline::range), except in Matroska files, where neighbouring fragments may contain sound of
+/// these fragments. An error tells that the fragments contradict the index of fragments.
 #[derive(Debug)]
 pub struct FragmentLoader {
     movie: Arc<Movie>,

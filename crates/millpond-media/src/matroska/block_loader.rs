@@ -20,11 +20,11 @@ use crate::{
 use bytes::Bytes;
 use std::{ops::Range, sync::Arc};
 
-/// Most fragments before and behind in which sound of the same time is searched.
+/// Most fragments on either side that are searched for sound of the same time.
 const MOST_BESIDE: u32 = 4;
-/// Most bytes of these that are read, on either side.
+/// Most bytes of neighbouring fragments that are read, on either side.
 const MOST_BYTES_BESIDE: u64 = 8 << 20;
-/// Most late blocks of a track that are kept until it is known where they belong: half a second of frames of a millisecond.
+/// Most late blocks of a track that are kept until the loader knows their fragment: a second of frames of a millisecond.
 const MOST_LATE: usize = 1024;
 
 /// Reads the samples of consecutive fragments.
@@ -34,7 +34,7 @@ pub(crate) struct BlockLoader {
     fragments: Range<u32>,
     zone: Zone,
     stretch: Stretch,
-    /// Bytes that were requested on this side of the fragments.
+    /// Bytes that were requested from fragments on one side.
     beside: u64,
     lanes: Vec<Lane>,
     /// Time of the frame behind the fragments, in ticks of the segment.
@@ -47,9 +47,9 @@ pub(crate) struct BlockLoader {
 enum Zone {
     /// The fragments.
     Own,
-    /// This fragment before them.
+    /// A fragment before them.
     Earlier(u32),
-    /// This fragment behind them.
+    /// A fragment behind them.
     Later(u32),
 }
 
@@ -89,7 +89,7 @@ impl BlockLoader {
             let event = match self.stretch.next() {
                 Ok(event) => event,
                 Err(error) if self.zone == Zone::Own || matches!(error, MediaError::Work { .. }) => return Err(error),
-                // The fragments themselves are read. Others are read as far as they can be.
+                // The samples of the fragments are complete. A neighbouring fragment is read up to its fault.
                 Err(_) => Event::End,
             };
             let is_over = match event {
@@ -108,7 +108,7 @@ impl BlockLoader {
         }
     }
 
-    /// Whether a range is read: fragments before and behind are read in part.
+    /// Counts a range of a neighbouring fragment. Returns whether the range may be read.
     fn affords(&mut self, range: ByteRange) -> bool {
         if self.zone == Zone::Own {
             return true;
@@ -117,7 +117,7 @@ impl BlockLoader {
         self.beside <= MOST_BYTES_BESIDE
     }
 
-    /// Goes on with a fragment before or behind in which sound may lie; `false` if there is none.
+    /// Continues with a neighbouring fragment that may contain sound of the fragments; `false` if there is none.
     fn next_zone(&mut self) -> bool {
         let (before, behind) = match self.zone {
             Zone::Own => (Some(self.fragments.start), self.fragments.end),
@@ -180,12 +180,13 @@ impl BlockLoader {
 struct Lane {
     number: u64,
     samples: Samples,
-    /// `None` where the fragments have the frames that lie in them.
+    /// `None` for a track whose frames belong to the fragment in which they lie.
     borders: Option<Borders>,
+    /// Blocks behind the stated end, which may belong to the next fragments.
     late: Vec<(Block, Vec<ByteRange>)>,
-    /// Frames of the fragment before that is being read.
+    /// Frames of the earlier fragment that is being read.
     ahead: Samples,
-    /// Samples of fragments before.
+    /// Samples of earlier fragments that were read.
     earlier: SampleTable,
 }
 

@@ -1,11 +1,11 @@
-//! Which frames of sound belong to some fragments.
+//! The assignment of sound to fragments.
 //!
-//! Fragments end where the file has a key frame. Sound of the same time lies near that place. But a muxer that writes frames by their
-//! decoding times writes the first key frame behind a pause of the pictures before the sound of the pause. So a border is at its place in the
-//! file, as long as the sound there begins within the tolerance of the stated time. Otherwise each block belongs to the side of its time.
-//! The fragments on either side of a border find the same, each by the blocks that it reads.
+//! Fragments end where the file has a key frame. Sound of the same time lies near this place. But pictures may pause: a muxer that
+//! orders frames by their decoding times then writes the next key frame before the sound of the pause. So sound is divided at the
+//! place of the key frame, if sound there begins within the tolerance of the stated time. Otherwise the time of each block decides.
+//! The fragments on both sides of a border decide alike, each by the blocks that it reads.
 
-/// The borders of the sound of some fragments, and the blocks that were found. Times are in ticks of the track.
+/// The borders of the sound of consecutive fragments, and times of the blocks found. Times are in ticks of the track.
 #[derive(Debug)]
 pub(super) struct Borders {
     /// Stated beginning; `None` at the beginning of the file.
@@ -15,13 +15,15 @@ pub(super) struct Borders {
     tolerance: i64,
     /// Times of the first and the latest block within the fragments.
     own: Option<(i64, i64)>,
-    /// Times of the first and the latest block of the fragment before that is being read.
+    /// Times of the first and the latest block of the earlier fragment that is being read.
     earlier: Option<(i64, i64)>,
-    /// Whether a fragment before has sound that is presented in these fragments.
+    /// Whether an earlier fragment has sound that is presented in these fragments.
     is_ahead: bool,
+    /// Whether the first sound of these fragments was found.
     has_beginning: bool,
-    /// Whether a fragment behind has sound that is presented in these fragments.
+    /// Whether a later fragment was read.
     is_behind: bool,
+    /// Whether the last sound of these fragments was found.
     has_end: bool,
 }
 
@@ -29,7 +31,7 @@ pub(super) struct Borders {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     These,
-    /// Those behind, unless [`Borders::keeps_late`].
+    /// The next fragments, unless [`Borders::keeps_late`].
     Late,
     Others,
 }
@@ -54,25 +56,25 @@ impl Borders {
         }
     }
 
-    /// Whether late blocks belong to these fragments, when all of them are read.
+    /// Whether late blocks belong to these fragments, once all blocks of the fragments were noted.
     pub(super) fn keeps_late(&self) -> bool {
         self.end.zip(self.own).is_none_or(|(end, (_, latest))| latest <= end.saturating_add(self.tolerance))
     }
 
-    /// Whether the first blocks may lie in fragments before.
+    /// Whether the first blocks may lie in earlier fragments.
     pub(super) fn lacks_beginning(&self) -> bool {
         let is_late = |start: i64| self.own.is_none_or(|(first, _)| first > start.saturating_add(self.tolerance));
         !self.has_beginning && self.start.is_some_and(is_late)
     }
 
-    /// Notes a block of a fragment before. Returns whether it belongs to these fragments, if
-    /// [`end_earlier`](Self::end_earlier) says so.
+    /// Notes a block of an earlier fragment. Returns whether the block belongs to these fragments, provided that
+    /// [`end_earlier`](Self::end_earlier) returns true.
     pub(super) fn earlier(&mut self, time: i64) -> bool {
         self.earlier = Some(extended(self.earlier, time));
         self.start.is_some_and(|start| time >= start) && self.end.is_none_or(|end| time < end)
     }
 
-    /// Ends a fragment before. Returns whether blocks of it belong to these fragments.
+    /// Ends an earlier fragment. Returns whether some of its blocks belong to these fragments.
     pub(super) fn end_earlier(&mut self) -> bool {
         let (Some((first, latest)), Some(start)) = (self.earlier.take(), self.start) else { return false };
         self.is_ahead |= latest > start.saturating_add(self.tolerance);
@@ -80,13 +82,13 @@ impl Borders {
         self.is_ahead
     }
 
-    /// Whether the last blocks may lie in fragments behind.
+    /// Whether the last blocks may lie in later fragments.
     pub(super) fn lacks_end(&self) -> bool {
         let is_short = |end: i64| self.own.is_none_or(|(_, latest)| latest < end.saturating_sub(self.tolerance));
         !self.has_end && self.end.is_some_and(is_short)
     }
 
-    /// Notes a block of a fragment behind. Returns whether it belongs to these fragments.
+    /// Notes a block of a later fragment. Returns whether the block belongs to these fragments.
     pub(super) fn later(&mut self, time: i64) -> bool {
         let Some(end) = self.end else { return false };
         let is_within = time < if self.is_behind { end } else { end.saturating_sub(self.tolerance) };
@@ -96,7 +98,7 @@ impl Borders {
     }
 }
 
-/// Returns the first and the latest time of some blocks and another one.
+/// Returns the times of the first and the latest block, with a further block at `time`.
 fn extended(times: Option<(i64, i64)>, time: i64) -> (i64, i64) {
     times.map_or((time, time), |(first, latest)| (first, latest.max(time)))
 }
@@ -107,7 +109,7 @@ mod tests {
 
     const TOLERANCE: i64 = 500;
 
-    /// Returns which of the times of each fragment belong to each fragment, as each one finds it. Stated times are in `borders`.
+    /// Assigns the times of blocks to fragments. Each fragment decides alone. Stated times are in `borders`.
     fn divided(fragments: &[&[i64]], borders: &[i64]) -> Vec<Vec<i64>> {
         let of = |place: usize| {
             let start = place.checked_sub(1).map(|before| borders[before]);

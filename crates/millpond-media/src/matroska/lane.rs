@@ -25,7 +25,7 @@ const NANOSECONDS: u64 = 1_000_000_000;
 const USUAL: u64 = 41_708_333;
 /// Pictures that H.264 may present later than it decodes them, where the parameter sets state no number.
 const USUAL_DEPTH: u8 = 2;
-/// Longest delay of pictures, in ticks: half of what a composition offset can hold, as groups of pictures take the rest.
+/// Longest delay of pictures, in ticks: half of the largest composition offset. Reordered pictures need the other half.
 const MOST_DELAY: i64 = (i32::MAX / 2) as i64;
 /// Ticks by which rounded times of pictures may differ.
 const ROUNDED: i64 = 2;
@@ -166,7 +166,7 @@ impl Lane {
         }
     }
 
-    /// Whether its sound ends further from `time` than this part of a second. `time` is in ticks of the segment.
+    /// Whether its sound ends more than `1 / part` seconds away from `time`, which is in ticks of the segment.
     pub(super) fn is_sound_off(&self, time: i64, part: i64) -> bool {
         let (EntryKind::Audio(_), State::Read(parts)) = (&self.entry.kind, &self.state) else { return false };
         let clock = parts.samples.clock();

@@ -1,9 +1,9 @@
 //! Matroska and WebM (RFC 9559), on EBML (RFC 8794): tracks, cues and blocks become the index of an object.
 //!
 //! [`indexer`] reads an object, [`block_loader`] the samples of some of its fragments. Both drive [`clusters`], which names the bytes
-//! that it needs next. A fragment begins with a key frame that the cues name, and ends where the next one begins; [`borders`] tells which
-//! sound belongs to it. Texts are named by cues of their own, each with its time and place; [`TextBlock`] reads them. Frames that lack their common beginning get it back
-//! in an [extracted object](crate::Extraction).
+//! that it needs next. A fragment begins with a key frame that the cues name, and ends where the next fragment begins; [`borders`]
+//! assigns sound to fragments. Texts are named by cues of their own, each with its time and place; [`TextBlock`] reads them. Frames
+//! that lack their common beginning get it back in an [extracted object](crate::Extraction).
 
 mod attachments;
 mod block;

@@ -77,7 +77,7 @@ impl Outliner {
     pub(super) fn new(found: &Found, work: &Work) -> Option<Self> {
         let all = lanes(&found.tracks, &found.info);
         let plays = |number: u64| all.iter().any(|lane| lane.entry.number == number && lane.plays());
-        // Cues tell the key frames of one track of pictures.
+        // Cues name the key frames of one track of pictures.
         let is_video = |lane: &&Lane| lane.plays() && matches!(lane.entry.kind, EntryKind::Video(_));
         if all.iter().filter(is_video).count() > 1 {
             return None;
@@ -164,8 +164,8 @@ impl Outliner {
         }
     }
 
-    /// Whether the last fragment must be read, though the ends of tracks are known: sound that ends far from the first border pauses
-    /// there, or lies apart from the pictures in the whole file.
+    /// Whether the last fragment must be read, though the ends of tracks are known. Sound that ends far from the first border either
+    /// pauses there, or is offset from the pictures in the whole file.
     fn needs_last(&self) -> bool {
         let border = self.fragments.all.get(1).map(|fragment| fragment.time);
         self.last.is_none()
@@ -306,8 +306,8 @@ impl Outliner {
                     frame.map(|_| i64::from(track.samples.iter().map(|sample| sample.duration).min().unwrap_or(1)));
                 let latest = track.samples.iter().map(|sample| sample.pts()).max()?;
                 let gap = second.saturating_add(*delay).saturating_sub(latest);
-                // Pictures between the last one of the first fragment and the next key frame belong to the next fragment. A longer
-                // gap is a pause.
+                // Pictures between the latest picture of the first fragment and the next key frame belong to the next fragment. A
+                // longer gap is a pause.
                 let leading =
                     usual.filter(|_| *delay > 0).map_or(0, |usual| gap.saturating_add(usual / 2) / usual.max(1) - 1);
                 let leading = if leading > MOST_LEADING { 0 } else { leading.max(0) };
@@ -321,7 +321,7 @@ impl Outliner {
                 let at_first = media_end(&track.samples).saturating_sub(second);
                 let last_cue = clock.ticks(self.fragments.all.last()?.time);
                 let at_last = last_start.map_or(at_first, |start| start.saturating_sub(last_cue));
-                // Where both borders differ, there is a pause at the one with the larger difference.
+                // If the offsets at both borders differ, sound pauses at the border with the larger offset.
                 let pauses = at_first.abs_diff(at_last) > tolerance.unsigned_abs();
                 let shift = if pauses && at_last.unsigned_abs() < at_first.unsigned_abs() { at_last } else { at_first };
                 (shift, tolerance, false)

@@ -17,10 +17,10 @@ const ZLIB: u64 = 0;
 const HEADER_STRIPPING: u64 = 3;
 /// Most records of block additions that are kept.
 const MOST_ADDITIONS: usize = 16;
-/// Durations of a frame that are believed, in nanoseconds: from a tick of the finest clock of pictures up to an hour. An hour fits into the 32
-/// bits of a sample's duration on that clock. Others, such as 2^62, are as good as none.
+/// Plausible durations of a frame, in nanoseconds: from a tick of the finest clock of pictures up to an hour. An hour on this clock fits
+/// into the 32 bits of a sample's duration. Other durations, such as 2^62, count as unknown.
 const FRAMES: RangeInclusive<u64> = 1_000..=3_600_000_000_000;
-/// Longest delay of a codec that is believed, in nanoseconds. Delays are a few frames, and a longer one would hide all sound.
+/// Longest plausible delay of a codec, in nanoseconds. Delays are a few frames long. A delay of the length of the file would hide all sound.
 const MOST_DELAY: u64 = 10_000_000_000;
 /// Language of a track that states none (5.1.4.1.19).
 const DEFAULT_LANGUAGE: &str = "eng";
@@ -38,7 +38,7 @@ pub(super) struct TrackEntry {
     pub(super) enabled: bool,
     pub(super) is_default: bool,
     pub(super) purposes: Purposes,
-    /// Nanoseconds of a frame, where all frames last equally long; `None` for values that no frame can have.
+    /// Nanoseconds of a frame, where all frames last equally long; `None` for implausible values.
     pub(super) default_duration: Option<u64>,
     /// Nanoseconds by which frames are decoded before they are heard.
     pub(super) codec_delay: u64,
@@ -301,7 +301,7 @@ fn greatest_divisor(mut a: u64, mut b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The entry of a track with one field of eight bytes.
+    /// Returns the entry of a track with one field of eight bytes.
     fn entry(id: &[u8], value: u64) -> TrackEntry {
         let body = [&[0xd7, 0x81, 1][..], id, &[0x88], &value.to_be_bytes()].concat();
         TrackEntry::read(&Element { id: ids::TRACK_ENTRY, body: &body, offset: 0 }).unwrap()

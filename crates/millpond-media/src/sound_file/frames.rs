@@ -115,7 +115,7 @@ pub(super) struct FrameReader<C> {
     follows: bool,
     /// Bytes since the last frame.
     passed: u64,
-    /// Places between frames that have none.
+    /// Places between frames whose bytes are no frames.
     lost: Lost,
     /// Why frames behind the last one are left out.
     left_out: Option<String>,

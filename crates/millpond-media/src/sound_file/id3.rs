@@ -1,6 +1,6 @@
 //! Tags of ID3v2 (id3.org): pictures (`APIC`, in 2.2 `PIC`), and the texts of [`id3_text`]. Other frames are not read. Tags and frames
-//! that are compressed or encrypted are ignored. Of unsynchronised tags (2.4.0 section 6.1) the texts are read: their pictures are no
-//! ranges of the file.
+//! that are compressed or encrypted are ignored. Of unsynchronised tags (2.4.0 section 6.1) only the texts are read, because the
+//! pictures are no ranges of the file.
 
 use super::id3_text;
 use crate::{
@@ -23,7 +23,7 @@ const LOOKED: u64 = 4096;
 const LOOKED_TEXT: u64 = 1024;
 /// Bytes of an unsynchronised tag that are read.
 const LOOKED_UNSYNCHRONISED: u64 = 64 << 10;
-/// Forms of a frame of 2.4: the length of its data precedes them; the frame is unsynchronised.
+/// Format flags of a frame in 2.4: the length of the data precedes the data; the frame is unsynchronised.
 const HAS_LENGTH: u8 = 0x01;
 const FRAME_UNSYNCHRONISED: u8 = 0x02;
 /// Most frames of a tag.
@@ -220,7 +220,7 @@ impl FrameContent {
 }
 
 impl Frame {
-    /// Reads a header; `None` where padding begins. The content of frames of other forms than those of `forms` is not read.
+    /// Reads a header; `None` where padding begins. The content of a frame with a format flag outside of `forms` is not read.
     fn read(version: u8, bytes: &[u8], forms: u8) -> Option<Self> {
         if version == 2 {
             let [a, b, c, size @ ..] = bytes else { return None };
@@ -244,7 +244,7 @@ const fn frame_header(version: u8) -> u64 {
     if version == 2 { 6 } else { 10 }
 }
 
-/// Returns bytes without the zeros that unsynchronisation has inserted behind bytes of all ones.
+/// Returns bytes without the zeros that unsynchronisation has inserted behind bytes of 0xff.
 fn synchronised(bytes: &[u8]) -> Vec<u8> {
     let mut before = 0;
     let is_own = |byte: &u8| {

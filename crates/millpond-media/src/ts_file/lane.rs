@@ -249,7 +249,7 @@ impl Lane {
     pub(super) fn finish(mut self) -> Result<Read, MediaError> {
         let why = |found: &str| MediaError::invalid("the stream", 0, found, "frames that can be played");
         let medium = if self.is_video() { Medium::Video } else { Medium::Audio };
-        // The codec is read, but not in this form.
+        // The codec is supported, but not in the form of this stream.
         let form = |what: &str| format!("{} ({what})", self.input.coding().name());
         let unread = |what: &'static str| MediaError::unsupported("the stream", 0, what).of_codec(medium, form(what));
         let unsupported = self.unsupported.map(unread);

@@ -50,7 +50,7 @@ pub(super) struct Scan {
     next: u64,
     /// Places without packets.
     lost: Lost,
-    /// Places before which packets of a stream are missing, by PID.
+    /// Places where packets of a stream are missing, by PID.
     missing: BTreeMap<u16, Lost>,
     lanes: Vec<Lane>,
     /// Streams without frames that can be read, by PID, with their codings.

@@ -71,8 +71,8 @@ pub fn is_carried(presentation: &Presentation, track: &PresentedTrack) -> bool {
     (presentation.stitched().is_none() || is_alike(presentation)) && carries(presentation, track)
 }
 
-/// Returns why transport streams do not have a track, as the end of a sentence about it; `None` where they have it, in segments of
-/// its own or muxed.
+/// Returns why transport streams lack a track, as the end of a sentence about the track; `None` for a track that has segments or is
+/// muxed.
 pub(crate) fn absence(presentation: &Presentation, track: &PresentedTrack) -> Option<&'static str> {
     if track.kind == MediaKind::Text {
         return (!is_webvtt(track)).then_some("is not listed beside MPEG-2 TS: its subtitles can't become WebVTT");

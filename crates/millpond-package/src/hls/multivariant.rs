@@ -90,8 +90,8 @@ pub fn filtered_multivariant(
     Ok(out)
 }
 
-/// Returns why the playlists of a container do not have a track, as the end of a sentence about it; `None` where they have it, be it
-/// muxed into the segments of video. An alternative video has only its own URL.
+/// Returns why the playlists of a container lack a track, as the end of a sentence about the track; `None` for a track that is listed
+/// or muxed into the segments of video. An alternative video has only its own URL.
 #[must_use]
 pub fn absence(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<&'static str> {
     match container {

@@ -76,18 +76,18 @@ pub trait Rewrite: Send {
     /// Returns the least offset in an object that may still be read, the range of the last `next_read` included.
     /// Earlier bytes can be released.
     fn floor(&self, object: ObjectIndex) -> u64;
-    /// Takes all bytes of the last `next_read` and appends output to `out`. Parts of media samples that are damaged are left out,
-    /// and the body keeps its [length](Self::len).
+    /// Takes all bytes of the last `next_read` and appends output to `out`. Damaged parts of media samples are left out, and the body
+    /// keeps its [length](Self::len).
     ///
     /// # Errors
-    /// Other bytes than those of the last `next_read`, or bytes from which nothing can be made.
+    /// The bytes are not the bytes of the last `next_read`, or no output can be made of them.
     fn push(&mut self, sample: &[u8], out: &mut Vec<u8>) -> Result<(), PackageError>;
     /// Appends the rest of the output.
     ///
     /// # Errors
     /// As `push`.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), PackageError>;
-    /// Returns the samples pushed so far of which parts are left out; `None` where all were whole.
+    /// Returns the damage of the samples that were pushed; `None` if all samples were whole.
     fn damage(&self) -> Option<&Damage> {
         None
     }
@@ -100,16 +100,16 @@ pub trait Rewrite: Send {
 /// Damaged samples of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Object of the first one.
+    /// Object of the first damaged sample.
     pub object: ObjectIndex,
-    /// The fault of the first one.
+    /// Fault of the first damaged sample.
     pub first: PackageError,
     /// Number of damaged samples.
     pub samples: u64,
 }
 
 impl Damage {
-    /// Counts a sample. The first fault is kept.
+    /// Counts a damaged sample. The first fault is kept.
     pub(crate) fn count(damage: &mut Option<Self>, object: ObjectIndex, fault: PackageError) {
         damage.get_or_insert(Self { object, first: fault, samples: 0 }).samples += 1;
     }

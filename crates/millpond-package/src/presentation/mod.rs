@@ -267,7 +267,7 @@ impl Presentation {
         Unlisted::of(track.delivered_codec()?, is_film)
     }
 
-    /// Returns why HLS with fMP4 and DASH do not [list](Self::lists) a track, as the end of a sentence about it.
+    /// Returns why HLS with fMP4 and DASH do not [list](Self::lists) a track, as the end of a sentence about the track.
     pub(crate) fn absence(&self, track: &PresentedTrack) -> Option<&'static str> {
         let mut sound = self.all_tracks().filter(|track| track.kind == MediaKind::Audio);
         let has_other_sound = sound.any(|track| !matches!(track.codec(), Some(Codec::Pcm(_))));

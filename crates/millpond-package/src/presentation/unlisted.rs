@@ -2,12 +2,12 @@
 
 use millpond_media::codec::Codec;
 
-/// Why HLS with fMP4 and DASH do not list a track.
+/// The reason why HLS with fMP4 and DASH do not list a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unlisted {
     /// fMP4 has no form of its codec: G.711, and PCM of 8 bits.
     NoForm,
-    /// Browsers can't decode it, and would choose it.
+    /// Browsers can't decode the sound, but would choose it.
     BesideVideo,
 }
 
@@ -21,7 +21,7 @@ impl Unlisted {
         }
     }
 
-    /// Returns the end of a sentence about the track. PCM becomes FLAC, which both have, unless the asset `has_other_sound` than PCM.
+    /// Returns the end of a sentence about the track. PCM becomes FLAC, which both list, unless the asset `has_other_sound` than PCM.
     pub(crate) fn words(self, codec: &Codec, has_other_sound: bool) -> &'static str {
         match (self, codec) {
             (_, Codec::Pcm(_)) if has_other_sound => {

@@ -86,7 +86,7 @@ impl Rewriter {
         self.units.iter().map(|unit| ObjectRange { object: self.object, range: unit.range })
     }
 
-    /// Takes the cues of a sample. Those of a damaged one are left out.
+    /// Takes the cues of a sample. The cues of a damaged sample are left out.
     fn take(&mut self, unit: TextUnit, sample: &[u8]) {
         if let Err(fault) = self.read(unit, sample) {
             Damage::count(&mut self.damage, self.object, fault);
@@ -194,7 +194,7 @@ mod tests {
     fn a_damaged_text_is_left_out_alone() {
         let sound = testing::audio(testing::table(&testing::frames(1), 0, 0), "eng", Vec::new());
         let movie = testing::movie(vec![Track { codec: Codec::Tx3g, ..sound }]);
-        // The second one states more bytes than it has.
+        // The second sample states more bytes than it has.
         let samples: [&[u8]; 3] = [b"\0\x03one", b"\x40\x03two", b"\0\x05three"];
         let mut at = 100;
         let mut units = Vec::new();

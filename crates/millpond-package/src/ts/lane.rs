@@ -105,8 +105,8 @@ impl Lane {
         self.units.get(unit).map(|u| ObjectRange { object: self.object, range: u.range })
     }
 
-    /// Writes a unit. `first` is the PES packet that begins with the unit, if any. Zeros replace the rest of a picture after a NAL
-    /// unit length that does not fit, which `damage` counts: packet counts are known before.
+    /// Writes a unit. `first` is the PES packet that begins with the unit, if any. Zeros replace the rest of a picture from the first NAL
+    /// unit length that does not fit, because the number of packets is fixed. `damage` counts such pictures.
     pub(super) fn write(
         &mut self,
         unit: usize,

@@ -4,7 +4,7 @@
 //! the units as PES packets in the order of their decoding times. The number of packets of a unit follows from its size alone. So
 //! the length of a segment and the continuity counters of the next segment are known before any media is read; see
 //! [`stream_packets`]. Where the media needs less (a sample that already has its access unit delimiter), adaptation fields are
-//! stuffed. The rest of a picture after a damaged NAL unit length is replaced by zeros.
+//! stuffed. From a damaged NAL unit length on, zeros replace the rest of the picture.
 //!
 //! Media bytes are copied once, from the sample into the 188-byte packets of the output.
 

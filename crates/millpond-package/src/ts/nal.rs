@@ -93,7 +93,7 @@ impl<'a> Checked<'a> {
         self.left_out
     }
 
-    /// Removes and returns the reason why the units don't fill the sample.
+    /// Removes and returns the fault behind the units; `None` if the units fill the sample.
     pub(super) fn take_malformed(&mut self) -> Option<Malformed> {
         self.malformed.take()
     }

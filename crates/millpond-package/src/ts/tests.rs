@@ -402,7 +402,7 @@ fn a_segment_without_media_has_its_tables() {
     assert_eq!(run(&[], &[], &[], 5).unwrap().len(), 2 * 188);
 }
 
-/// Writes a segment of pictures, and returns it with its damaged samples.
+/// Writes a segment of pictures. Returns the segment and its damage.
 fn written(codec: Codec, input: &Input) -> (Vec<u8>, Option<crate::plan::Damage>) {
     let mut rewrite = plan(&[codec], std::slice::from_ref(input), &[0], 0).unwrap();
     let mut out = Vec::new();
@@ -422,7 +422,7 @@ fn zeros_replace_the_damaged_end_of_a_picture_which_is_named() {
         sample[at] = 9;
         sample
     };
-    // The length of the second unit, and that of the first one.
+    // The length of the second unit is damaged, then the length of the first unit.
     let input = Input::new(vec![whole.clone(), damaged(6), damaged(0), whole.clone()], 900_000, 3600, 100);
     let (out, damage) = written(avc(4), &input);
     let found = demultiplex(&out, &mut BTreeMap::new());

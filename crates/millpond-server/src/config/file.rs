@@ -13,9 +13,9 @@ use super::{
 };
 use millpond_settings::nearest;
 
-/// Where an option of places belongs.
+/// Cure for an option of places that stands outside of a place.
 const OF_PLACE: &str = "is an option of a place: write it below [places.NAME]";
-/// Where a setting of the server belongs. In TOML all keys behind a section belong to it.
+/// Cure for a setting of the server inside a place. In TOML, all keys below a section's header belong to the section.
 const OF_SERVER: &str =
     "is a setting of the server, not of a place: move it to the top of the file, before the first section";
 

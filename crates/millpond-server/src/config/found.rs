@@ -57,7 +57,7 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The reason for a bad value. Words such as "off" for a listener get that of their own.
+/// Returns the reason for a bad value. For a listener that somebody wants off, it says when the listener is off.
 pub(super) fn explained(setting: &Declaration, bad: BadValue, text: &str) -> BadValue {
     if setting.form != Form::Address || value::switch(text) != Ok(false) {
         return bad;

@@ -171,7 +171,7 @@ pub struct PlaceConfig {
     pub lifetimes: Lifetimes,
     /// Settings of its manifests.
     pub manifests: ManifestSettings,
-    /// Whether the filter of its manifests is its own, not the server's.
+    /// Whether the place has a filter of its own; the server's filter holds otherwise.
     pub has_own_filter: bool,
     /// Who may play.
     pub access: AccessSettings,

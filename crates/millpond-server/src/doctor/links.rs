@@ -3,12 +3,12 @@
 use super::Finding;
 use std::{collections::VecDeque, fs, path::Path};
 
-/// Folders that are searched.
+/// Most folders that are searched.
 const MOST_FOLDERS: usize = 20;
-/// Entries of a folder that are looked at.
+/// Most entries of a folder that are checked.
 const MOST_ENTRIES: usize = 1000;
 
-/// Searches the first folders of a place.
+/// Searches the first folders of a place for links that lead out of it.
 pub(super) fn finding(area: &str, folder: &Path) -> Option<Finding> {
     let top = folder.canonicalize().ok()?;
     let (mut folders, mut outside) = (VecDeque::from([top.clone()]), Vec::new());
@@ -31,6 +31,6 @@ pub(super) fn finding(area: &str, folder: &Path) -> Option<Finding> {
         count => format!("{count} symbolic links lead out of the place and are left out, such as {}", first.display()),
     };
     let advice =
-        "serve the target as a place of its own, or a folder that contains both, or mount it here (mount --bind)";
+        "serve the target as a place of its own, or a folder that contains both, or mount the target (mount --bind)";
     Some(Finding::warning(area, text, advice))
 }

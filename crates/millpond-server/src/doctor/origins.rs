@@ -84,7 +84,7 @@ async fn objects(area: &str, place: &PlaceConfig, probe: &Probe) -> Vec<Finding>
     };
     match timeout(PATIENCE * 2, read(&origin, &path, probe.bytes)).await {
         Ok(Ok(speed)) => vec![speed.finding(area, &path)],
-        // The server reads short files of such a place.
+        // Millpond reads short files of such a place all the same.
         Ok(Err(error @ OriginError::RangeIgnored { start: ..=SKIPPED, .. })) => {
             vec![Finding::warning(area, error.to_string(), advice(&error))]
         }
@@ -158,7 +158,7 @@ async fn first_media(origin: &Arc<dyn Origin>) -> Result<Option<ObjectPath>, Ori
 
 /// Measurements of a read of a part of an object.
 struct Speed {
-    /// Offset of the first byte; ranges that begin at 0 are no test.
+    /// Offset of the first byte. A range that begins at 0 is no test of ranges.
     start: u64,
     bytes: u64,
     first_byte: Duration,

@@ -10,7 +10,7 @@ use std::{fs::File, io::Read as _, path::Path};
 /// Bytes that tell the format of a file.
 const HEAD: u64 = 1024;
 
-/// Returns why nothing of a place plays. Files of unknown formats may be media.
+/// Returns why nothing of a place of one file plays; `None` for folders, and for files that may be media.
 pub(super) fn doubt(place: &PlaceConfig) -> Option<String> {
     let file = place.spec.folder().filter(|path| path.is_file())?;
     let name = file.file_name()?.to_str()?;

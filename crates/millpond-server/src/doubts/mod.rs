@@ -16,8 +16,10 @@ use millpond_stream::modules::TEE;
 use rustix::fs::{Access, access};
 use std::{path::Path, time::SystemTime};
 
-/// Returns warnings of places of one file that is no media, of channels that no place has, of modules that will not run, of a folder of recordings that can't be written,
-/// of a certificate that is not valid now, and of settings without effect. Origins are not asked.
+/// Returns warnings of parts of a configuration that will not work. Origins are not asked.
+///
+/// Such parts are places of one file that is no media, channels that no place has, modules that will not run, a folder of recordings
+/// that can't be written, a certificate that is not valid now, and settings without effect.
 pub fn doubts(loaded: &Loaded) -> Vec<String> {
     let config = &loaded.config;
     let assets = config.rtsp.channels.iter().flat_map(|channel| &channel.assets);

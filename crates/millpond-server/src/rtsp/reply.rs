@@ -41,7 +41,7 @@ impl Reply {
         Self { told: Some(why.clone()), why: Some(why), ..Self::new(status) }
     }
 
-    /// Tells the client other words than the log has.
+    /// Sets words for the client that differ from the log's.
     pub(super) fn telling(self, words: impl Into<String>) -> Self {
         Self { told: Some(words.into()), ..self }
     }
@@ -65,7 +65,7 @@ impl Reply {
         for (name, value) in &self.headers {
             builder = builder.header(name.clone(), value.as_str());
         }
-        // The reason phrase stays that of the standard. As in HTTP, a body explains an error (RFC 2326 11.3, RFC 7826 17.4).
+        // The status line has the standard's reason phrase. As in HTTP, a body explains an error (RFC 2326 11.3, RFC 7826 17.4).
         let told = self.told.as_ref().map(|told| format!("{told}\r\n"));
         if told.is_some() {
             builder = builder.header(CONTENT_TYPE, "text/plain; charset=utf-8");

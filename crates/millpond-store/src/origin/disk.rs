@@ -29,7 +29,7 @@ use crate::version::Version;
 const CHUNK: u64 = 256 * 1024;
 
 /// A folder and its contents. Only regular files are objects. Symbolic links are followed while they stay inside. Lists leave out links
-/// that lead out of the folder, and those that lead to a folder above them: whatever links there are, a walk over all lists ends.
+/// that lead out of the folder, and links that lead to a folder above them. So a walk over all lists ends in spite of links.
 ///
 /// System calls run on the runtime's blocking threads, so a slow disk delays only its own readers.
 #[derive(Debug, Clone)]
@@ -118,8 +118,8 @@ impl DiskOrigin {
         Ok(entries)
     }
 
-    /// Returns the entry of a name in a folder; `None` where it is no file or folder, a link that is left out, or has been removed
-    /// meanwhile. `above` are the folder and those above it, once a link to a folder was found.
+    /// Returns the entry of a name in a folder; `None` where the name is no file or folder, is a link that is left out, or has been
+    /// removed meanwhile. `above` has the folder and all folders above it, once a link to a folder was found.
     fn entry(&self, fd: &OwnedFd, folder: &ObjectPath, name: &str, above: &mut Option<FoldersAbove>) -> Option<Entry> {
         let mut stat = statat(fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
@@ -141,7 +141,7 @@ impl DiskOrigin {
         Some(Entry { name, folder, len, modified })
     }
 
-    /// Returns what a link leads to; `None` where that is nothing, or outside.
+    /// Returns the target of a link; `None` where the target is missing, or outside of the place.
     fn target(&self, link: &ObjectPath) -> Option<Stat> {
         match self.root.open(link, OFlags::empty()) {
             Ok(target) => fstat(&target).ok(),
@@ -199,7 +199,7 @@ impl DiskOrigin {
     }
 }
 
-/// Returns the path of a name in a folder, which may be no path of an object.
+/// Returns the path of a name in a folder. The path may be invalid for objects.
 fn within(folder: &ObjectPath, name: &str) -> String {
     if folder.is_root() { name.to_owned() } else { format!("{folder}/{name}") }
 }
@@ -394,7 +394,7 @@ mod tests {
         let entries = DiskOrigin::new(dir.path()).unwrap().list(&ObjectPath::root()).await.unwrap().entries;
         let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["c.mp4"]);
-        // The log names them with their folder.
+        // The log names the left-out files with their folder.
         assert_eq!([path("tv/one"), ObjectPath::root()].map(|folder| within(&folder, "a\\b")), ["tv/one/a\\b", "a\\b"]);
     }
 
@@ -416,7 +416,7 @@ mod tests {
         assert_eq!(names, [("file", 5), ("in", 5)]);
     }
 
-    /// Paths of all folders and files that a walk over lists finds, sorted.
+    /// Returns the paths of all folders and files that a walk over lists finds, sorted.
     async fn walked(origin: &DiskOrigin) -> Vec<String> {
         let (mut found, mut folders) = (Vec::new(), vec![ObjectPath::root()]);
         while let Some(folder) = folders.pop() {

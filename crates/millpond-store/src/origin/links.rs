@@ -16,7 +16,7 @@ const MOST_TOLD: usize = 256;
 pub(super) struct LeftOutLinks(Arc<Mutex<HashSet<String>>>);
 
 impl LeftOutLinks {
-    /// Logs a link that leads out of the place, once. `folder` is that of the place, and `link` a path in it.
+    /// Logs once that a link leads out of the place. `folder` is the folder of the place, and `link` a path in it.
     pub(super) fn tell_outside(&self, folder: &str, link: &str) {
         if self.is_new(link) {
             tracing::warn!(
@@ -28,7 +28,7 @@ impl LeftOutLinks {
         }
     }
 
-    /// Logs a link that leads to a folder above it, once.
+    /// Logs once that a link leads to a folder above it.
     pub(super) fn tell_back(&self, folder: &str, link: &str) {
         if self.is_new(link) {
             tracing::info!(
@@ -45,12 +45,12 @@ impl LeftOutLinks {
     }
 }
 
-/// A folder and the folders above it, by the path that viewers take and by the real path. Listed links that lead to one of them would
-/// repeat it without end.
+/// A folder and the folders above it, on the path that viewers take and on the real path. A listed link to one of these folders would
+/// repeat the folder without end.
 pub(super) struct FoldersAbove(Vec<Stat>);
 
 impl FoldersAbove {
-    /// Finds those of a folder of the place whose real path is `top`.
+    /// Finds the folders above `folder`, and `folder`. `top` is the real path of the place.
     pub(super) fn of(top: &Path, folder: &ObjectPath) -> Self {
         let taken = top.join(folder.as_str());
         let real = taken.canonicalize().unwrap_or_default();
@@ -58,7 +58,7 @@ impl FoldersAbove {
         Self(all.filter_map(|path| stat(path).ok()).collect())
     }
 
-    /// Whether the target of a link is one of them.
+    /// Whether the target of a link is one of the folders.
     pub(super) fn contain(&self, target: &Stat) -> bool {
         self.0.iter().any(|one| (one.st_dev, one.st_ino) == (target.st_dev, target.st_ino))
     }

@@ -90,13 +90,13 @@ fn totals(parts: &[Part]) -> BTreeMap<&str, u64> {
 /// The target of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct RequestTarget<'a> {
-    /// Decoded path, without a slash and a token before it.
+    /// Decoded path, without a leading slash and token.
     path: Cow<'a, str>,
     query: &'a str,
 }
 
 impl<'a> RequestTarget<'a> {
-    /// Splits a URL or the path of one (RFC 3986 3). Without a path, a URL is that of the gallery.
+    /// Splits a URL, or a path with its query (RFC 3986 3). A URL without a path is refused: it is the gallery's.
     fn of(url: &'a str) -> Result<Self, String> {
         let plain = url.split_once('#').map_or(url, |(plain, _)| plain);
         let (path, query) = plain.split_once('?').unwrap_or((plain, ""));

@@ -107,7 +107,7 @@ async fn media(opened: &Opened) -> Result<Vec<ObjectPath>, Box<dyn Error>> {
     names.map(|e| Ok(ObjectPath::parse(&e.name)?)).collect()
 }
 
-/// Returns the names of the index files of media files: without their extensions, unless another one would have the same name.
+/// Returns the names of the index files of media files. A name has the media file's extension only if two files share a stem.
 fn index_names(names: &[&str]) -> Vec<String> {
     let mut wanted: HashMap<&str, usize> = HashMap::new();
     for name in names {
@@ -124,10 +124,10 @@ fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
-/// Returns why no index file can stand for a file: its samples are no ranges of it.
+/// Returns why a file can't have an index file: it is an index file itself, or its samples are no ranges of it.
 fn refusal(name: &str, movie: &Movie) -> Option<String> {
     if let Some(media) = &movie.external_media {
-        return Some(format!("{name}: is an index file itself, of {media}, expected a media file: index that one"));
+        return Some(format!("{name}: is an index file of {media}, expected a media file"));
     }
     movie.extraction.is_some().then(|| {
         let command = copying_command(name);
@@ -173,7 +173,7 @@ impl Indexing<'_> {
     }
 }
 
-/// Refuses to overwrite all but an index file of the media file `name`.
+/// Refuses to overwrite a file that is no index file of the media file `name`.
 async fn may_replace(file: &Path, name: &str) -> Outcome {
     if !file.exists() {
         return Ok(());

@@ -90,7 +90,7 @@ pub(crate) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> 
     serve::with_joined_switches(given)
 }
 
-/// Returns what to write in place of an unknown argument, where that is known.
+/// Returns advice about an unknown argument, if there is any.
 pub(crate) fn tip(argument: &str) -> Option<String> {
     serve::option_of_places(argument)
 }

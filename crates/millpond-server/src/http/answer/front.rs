@@ -198,7 +198,7 @@ impl Front {
         &self.replies[place].filter.1
     }
 
-    /// Returns the owner of that filter.
+    /// Returns the owner of a place's [filter](Self::filter).
     pub(super) fn filter_source(&self, place: usize) -> FilterSource {
         self.replies[place].filter.0
     }

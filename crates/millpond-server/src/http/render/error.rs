@@ -214,11 +214,11 @@ impl AnswerError {
         }
     }
 
-    /// Returns whether the title can't be played because of what its files hold, or don't hold yet.
+    /// Returns whether the content of the title's files is the reason, such as damage, or a copy that is not complete yet.
     pub(crate) fn is_of_file(&self) -> bool {
         let Self::Library(error) = self else { return false };
         match error {
-            // Work ends for reasons of the server too.
+            // Work may also end for a reason of the server.
             LibraryError::Index(IndexError::Media { error, .. }) => !matches!(error, MediaError::Work { .. }),
             LibraryError::Package { error, .. } => matches!(
                 **error,

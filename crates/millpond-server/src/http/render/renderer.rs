@@ -24,7 +24,7 @@ use std::{path::PathBuf, sync::Arc};
 
 /// Longest text or segment that is made in memory to learn its length, in bytes.
 const COLLECTED_MOST: u64 = 64 << 20;
-/// The same as a share of the memory budget.
+/// Longest such text or segment, as a share of the memory budget.
 const COLLECTED_SHARE: MemoryShare = MemoryShare::Eighth;
 
 /// Memory of a FLAC encoder, in bytes: for the values of a read and the values of a frame, in 32 bits each.
@@ -238,7 +238,7 @@ impl Renderer {
         COLLECTED_MOST.min(COLLECTED_SHARE.of(self.store.memory().budget()))
     }
 
-    /// Returns the error of a body that may have `wanted` bytes, more than are made in memory.
+    /// Returns the error of a body that may have `wanted` bytes, above the limit of bodies in memory.
     fn too_large(&self, asset: &Asset, wanted: u64) -> AnswerError {
         let budget = self.store.memory().budget();
         let most = COLLECTED_SHARE.of(budget);
@@ -264,7 +264,7 @@ impl Renderer {
     }
 }
 
-/// Returns the error of a body of `found` bytes or more, which is too long whatever the memory is.
+/// Returns the error of a body of `found` bytes or more, too long for any memory budget.
 fn too_long(asset: &Asset, found: u64, limit: u64) -> AnswerError {
     let error = PackageError::TooMany { what: "bytes of a segment", found, limit };
     LibraryError::Package { asset: asset.path.clone(), error: error.into() }.into()

@@ -20,7 +20,7 @@ use millpond_stream::{
 };
 use std::{sync::Arc, time::SystemTime};
 
-/// Why a session that receives a medium publishes none.
+/// Reason why the session of a viewer can't publish.
 const PLAYS: &str = "the session plays a medium";
 
 /// A stream that was announced and not set up yet.

@@ -24,7 +24,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// Why a session has no keys or no name.
+/// Reason why a session has no keys or no name.
 pub(super) const NO_RANDOM: &str = "the system has no random numbers";
 
 /// The reply for a medium of which no track can be sent, with the reason of each.

@@ -43,7 +43,7 @@ use tokio::{
     time::timeout_at,
 };
 
-/// Why a session that sends a stream does not play.
+/// Reason why the session of a publisher can't play.
 const PUBLISHES: &str = "the session publishes a stream";
 
 /// Serves a connection until it ends. Sessions whose packets go over it end with it, and those that never played. `input` has the
@@ -277,7 +277,7 @@ fn refused(status: StatusCode, why: impl Display) -> Outcome<'static> {
     Outcome::Refused(Reply::refusal(status, why))
 }
 
-/// The outcome of a request for a medium that can't be had. The log has all of the error, the client what one of HTTP is told.
+/// The outcome of a request for a medium that can't be opened. The log gets the whole error, the client the words of HTTP.
 fn failed(path: &str, error: &NoMedium) -> Outcome<'static> {
     let status = match error {
         NoMedium::Library(error) => of_library(error),

@@ -27,11 +27,11 @@ use std::{
 /// Lowest UDP port that media is sent to: lower ones are system ports (RFC 6335 6).
 const FIRST_PORT: u16 = 1024;
 
-/// Why none of the offered transports is taken.
+/// Reason why no offered transport is accepted.
 const NO_TRANSPORT: &str = "Transport: none of the offers is possible here. Media is sent to the client's own address, to ports from \
                             1024 on, or over the RTSP connection (RTP/AVP/TCP)";
 
-/// Says which tracks a medium has.
+/// Returns the reason for an unknown track, with the tracks of the medium.
 fn no_track(medium: &Medium, track: &str) -> String {
     let (path, tracks) = (medium.feed().path(), medium.codecs().join(", "));
     format!("{path}: no track {track:?}. Its tracks are: {tracks}")

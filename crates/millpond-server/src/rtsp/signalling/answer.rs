@@ -65,7 +65,7 @@ fn plays(request: &Request<Vec<u8>>, (played, range): (&Played, String), token: 
     reply
 }
 
-/// The limit that a session meets.
+/// The reason why a session is not admitted, with the setting's name if a setting is the limit.
 fn setting(full: Full) -> &'static str {
     match full {
         Full::Sessions => "rtsp-sessions is reached",

@@ -142,7 +142,7 @@ pub(super) fn states_mode(request: &Request<Vec<u8>>) -> bool {
     header(request, &TRANSPORT).unwrap_or("").to_ascii_lowercase().contains("mode=")
 }
 
-/// The reply to a request whose URL has no path of text.
+/// The reply to a request whose URL has no path, or one that is not UTF-8.
 pub(super) fn no_path() -> Reply {
     Reply::refusal(StatusCode::BadRequest, "the URL has no path of UTF-8 text")
 }
@@ -157,9 +157,8 @@ pub(super) fn announce(request: &Request<Vec<u8>>) -> Result<Announce, Reply> {
         let why = "Content-Type: expected application/sdp";
         return Err(Reply::refusal(StatusCode::UnsupportedMediaType, why));
     }
-    let bad = no_path;
-    let url = request.request_uri().ok_or_else(bad)?.as_str().to_owned();
-    Ok(Announce { path: path(request).ok_or_else(bad)?, url, description: request.body().clone() })
+    let url = request.request_uri().ok_or_else(no_path)?.as_str().to_owned();
+    Ok(Announce { path: path(request).ok_or_else(no_path)?, url, description: request.body().clone() })
 }
 
 /// The action of a SETUP.

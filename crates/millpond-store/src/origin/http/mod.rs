@@ -63,7 +63,7 @@ struct Inner {
     redirects: Vec<String>,
     /// Headers of every request.
     headers: HeaderMap,
-    /// Most bytes that are dropped before a range, where the server sends the whole object.
+    /// Most bytes before a range that are read and dropped, where the server sends the whole object.
     skip: u64,
 }
 

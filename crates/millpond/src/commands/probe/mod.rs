@@ -76,7 +76,7 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn Error>> {
     let object = opened.store.open("", &opened.path).await?;
     let indexed = target::index_of_programme(&opened.store, &object, programme).await?;
     let movie = indexed.movie;
-    // The media of an index file may be elsewhere.
+    // The media of an index file may be out of reach.
     let asset = match ProbedAsset::open(&opened, programme, target_duration).await {
         Err(error) if movie.external_media.is_some() => Err(error.to_string()),
         asset => Ok(asset?),
@@ -105,9 +105,9 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn Error>> {
 
 /// An asset as a server opens it.
 struct ProbedAsset {
-    /// With the index for manifests and fragmented MP4.
+    /// The asset with the index for manifests and fragmented MP4.
     outlined: Arc<Asset>,
-    /// With the index for all other outputs.
+    /// The asset with the index for all other outputs.
     whole: Arc<Asset>,
 }
 

@@ -1,4 +1,4 @@
-//! The outputs of an asset: tracks that each has, and the reasons of the others. The code that serves them answers.
+//! The tracks of each output of an asset, and the reasons for missing tracks. The code that serves the outputs decides.
 
 use crate::commands::Outcome;
 use millpond_library::Asset;
@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 /// Keys of the outputs, and their names for people.
 const NAMES: [(&str, &str); 4] = [("hls-fmp4", "HLS fMP4"), ("hls-ts", "HLS TS"), ("dash", "DASH"), ("rtsp", "RTSP")];
 
-/// The fate of a track.
+/// The fate of a track in an output.
 enum Fate {
-    /// Players find it.
+    /// Players find the track.
     Listed,
-    /// It plays by a path of its own.
+    /// Only a path of its own has the track.
     Apart,
-    /// The output has no such track; the end of a sentence about it.
+    /// The output lacks the track, with the reason as the end of a sentence about the track.
     Absent(&'static str),
 }
 
-/// Reports all outputs of an asset, whose index is given as outlines and with all samples.
+/// Reports all outputs of an asset. `outlined` has the index of fragments, `whole` that of all samples.
 pub(super) fn report(outlined: &Asset, whole: &Asset) -> Value {
     let (fragments, all) = (&outlined.presentation, &whole.presentation);
     json!({

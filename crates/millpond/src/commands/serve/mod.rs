@@ -65,7 +65,7 @@ fn place_options() -> String {
     lines.join("\n")
 }
 
-/// Tells how to set an option of places, which is no argument.
+/// Returns how to set an option of places, if an argument has the name of one.
 pub(super) fn option_of_places(argument: &str) -> Option<String> {
     let option = PlaceSetting::find(argument.strip_prefix("--")?)?;
     let (name, expected) = (option.name, option.form.expected());

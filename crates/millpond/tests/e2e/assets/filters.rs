@@ -98,7 +98,7 @@ fn a_query_chooses_the_tracks_of_manifests() {
     }
 }
 
-/// The length that the command tells is that of the server's reply to the same URL.
+/// The command states the length of the server's reply to the same URL.
 #[test]
 fn a_url_with_a_filter_is_explained() {
     let folder = tempfile::tempdir().unwrap();

@@ -179,7 +179,7 @@ fn index_files_of_one_stem_are_two_and_others_stay() {
     assert!(list.contains("/film.mkv.dref.mp4/") && list.contains("/film.mp4.dref.mp4/"), "{list}");
     assert!(!list.contains("/film.mkv/") && !list.contains("/film.mp4/"), "{list}");
 
-    // Alone, each would take the name of the stem.
+    // If it is indexed alone, each file has an index file named after its stem.
     for _ in 0..2 {
         assert_eq!(index(&[&at("film.mp4")]), (true, String::new()), "its own index file is written again");
     }
@@ -193,7 +193,7 @@ fn index_files_of_one_stem_are_two_and_others_stay() {
     assert!(!is_written && error.contains("film.dref.mp4: exists, and is no index file of film.mkv;"), "{error}");
 }
 
-/// A file that can have no index file is refused with the reason, and a command after which it can.
+/// A file that can't have an index file is refused with the reason, and with a command that makes a file that can.
 #[test]
 fn each_container_has_an_index_file_or_a_cure() {
     if !support::have("ffmpeg") {

@@ -140,7 +140,7 @@ fn segments_that_may_exceed_the_memory_are_refused_before_they_are_read() {
     let server = Server::start(&[folder.path().to_str().unwrap(), "--memory", "40MiB"]);
     let refused = server.get("hall.mov/a1/1.m4s");
     let text = refused.text();
-    // Another attempt fails too.
+    // Another attempt would fail too.
     assert_eq!((refused.status, refused.header("retry-after")), (500, None), "{text}");
     let told = " bytes of memory, expected at most 5242880: an eighth of the budget of 41943040 (memory)";
     assert!(text.contains(told), "{text}");

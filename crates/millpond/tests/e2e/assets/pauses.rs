@@ -3,8 +3,8 @@
 use crate::support::{self, Server, clips};
 use std::{path::Path, process::Command};
 
-/// Files by their names, and how ffmpeg makes them. An encoder that reorders pictures decodes the one behind a pause before the pause, so
-/// its sound follows that picture in the file.
+/// Names of files, and the arguments by which ffmpeg makes them. Where pictures are reordered, the picture behind a pause is decoded
+/// before the pause. The sound of the pause then follows that picture in the file.
 const FILES: [(&str, &str); 3] = [
     (
         "pictures.mkv",
@@ -24,7 +24,7 @@ const FRAGMENTED: [(&str, &str); 2] = [
     ("sidx.mp4", "-t 36 -c copy -movflags +frag_keyframe+dash+global_sidx"),
     ("mfra.mp4", "-t 36 -c copy -movflags +frag_keyframe+empty_moov+default_base_moof"),
 ];
-/// Seconds by which a segment may begin before its stated time.
+/// Seconds by which packets may lie outside of the stated times of their segment.
 const TOLERANCE: f64 = 0.6;
 
 /// Decoding time in seconds, size and checksum of each packet of a track.
@@ -60,7 +60,7 @@ fn listed(server: &Server, name: &str, track: &str) -> (String, Vec<(f64, String
     (format!("{base}init.mp4"), segments)
 }
 
-/// Gets what a playlist lists.
+/// Gets a file that a playlist lists.
 fn got(server: &Server, path: &str) -> Vec<u8> {
     let reply = server.get(path);
     assert_eq!(reply.status, 200, "{path}: {}", reply.text());
@@ -95,7 +95,7 @@ fn all_that_the_first_viewer_is_told_is_served() {
             let source = packets(&folder.path().join(name), options, map);
             let data = |packets: &[(f64, String)]| packets.iter().map(|(_, data)| data.clone()).collect::<Vec<_>>();
             assert!(data(&whole) == data(&source), "{name}, {track}: {} of {} packets", whole.len(), source.len());
-            // Each segment has what is presented between its stated times.
+            // Each segment has the packets between its stated times.
             let (mut start, mut empty) = (0.0, 0);
             for ((duration, path), body) in segments.iter().zip(&bodies) {
                 let end = start + duration;

@@ -1,4 +1,4 @@
-//! What `millpond probe` tells of outputs, compared with the manifests and DESCRIBE replies of a server.
+//! The outputs that `millpond probe` reports, compared with the manifests and DESCRIBE replies of a server.
 
 use crate::support::{self, Server, clips, rtsp::Client};
 use serde_json::Value;

@@ -76,7 +76,7 @@ fn a_viewer_chooses_a_programme_of_a_multiplex() {
     let missing = server.get("mux.ts/9/index.m3u8");
     let why = missing.text();
     assert!(missing.status == 404 && why.contains("no programme 9") && why.contains("7 (Eins), 8 ("), "{why}");
-    // Numbers that are guessed cost nothing, also of a file that nobody has opened: its beginning is read once.
+    // Guessed numbers cost nothing. Of a file that nobody has opened, the beginning is read once.
     fs::copy(&file, folder.path().join("new.ts")).unwrap();
     let failed = || server.metric("millpond_index_builds_total", "outcome=\"failed\"");
     let before = failed();

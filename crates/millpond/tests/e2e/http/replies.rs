@@ -118,7 +118,7 @@ fn storage_that_fails_before_the_first_byte_is_a_bad_gateway() {
     assert_eq!((part.status, part.header("content-range")), (502, None));
     let path = "a.mp4/ts/v1/5.ts";
     let mut reader = BufReader::new(TcpStream::connect(("127.0.0.1", server.port)).unwrap());
-    // The connection stays: the reply says all there is to say.
+    // The connection stays open: the reply is complete.
     for _ in 0..4 {
         write!(reader.get_mut(), "GET /{path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
         let reply = read_response(&mut reader, false);

@@ -1,4 +1,4 @@
-//! Refused requests of RTSP: their replies and the log have the reasons that HTTP tells.
+//! Refused RTSP requests: their replies and the log have the reasons that HTTP replies have.
 
 use crate::{
     access::tokens,

@@ -75,7 +75,7 @@ struct LocatedRange {
     from: &'static str,
 }
 
-/// Explains a request for stored media. This reads the index of its asset if that is not cached. Manifests list the tracks that the
+/// Explains a request for stored media. Reads the index of the asset if it is not cached. Manifests list the tracks that the
 /// filters of the query and the place keep, as in replies.
 ///
 /// # Errors

@@ -72,7 +72,7 @@ fn is_track(component: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns the name of the resource that the end of a path resembles. `None` for the name itself, and for names unlike it.
+/// Returns the name of the resource that the end of a path resembles. `None` for an exact name, and without resemblance.
 fn misspelt(path: &str) -> Option<&'static str> {
     let mut components = path.rsplit('/');
     let name = components.next()?.to_ascii_lowercase();
