@@ -172,6 +172,27 @@ pub struct BindError {
     pub hint: &'static str,
 }
 
+impl BindError {
+    /// Makes the error of an address, with advice.
+    #[must_use]
+    pub fn new(flag: &'static str, addr: SocketAddr, error: io::Error) -> Self {
+        let hint = match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                ": another program listens there; stop it, or choose another address with this flag"
+            }
+            io::ErrorKind::PermissionDenied if flag == "intercept" => {
+                ": interception needs CAP_NET_ADMIN; see docs/handbook/interception.md"
+            }
+            io::ErrorKind::PermissionDenied => {
+                ": ports below 1024 need privileges; choose a higher port with this flag"
+            }
+            io::ErrorKind::AddrNotAvailable => ": this machine doesn't have that address",
+            _ => "",
+        };
+        Self { flag, addr, error, hint }
+    }
+}
+
 /// Lets a socket have addresses of other machines (ip(7), `IP_TRANSPARENT`).
 ///
 /// # Errors
@@ -194,22 +215,7 @@ pub fn bind(flag: &'static str, addr: SocketAddr) -> Result<StdListener, BindErr
         socket.listen(4096)?;
         Ok(socket.into())
     };
-    open().map_err(|error| {
-        let hint = match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                ": another program listens there; stop it, or choose another address with this flag"
-            }
-            io::ErrorKind::PermissionDenied if flag == "intercept" => {
-                ": interception needs CAP_NET_ADMIN; see docs/handbook/interception.md"
-            }
-            io::ErrorKind::PermissionDenied => {
-                ": ports below 1024 need privileges; choose a higher port with this flag"
-            }
-            io::ErrorKind::AddrNotAvailable => ": this machine doesn't have that address",
-            _ => "",
-        };
-        BindError { flag, addr, error, hint }
-    })
+    open().map_err(|error| BindError::new(flag, addr, error))
 }
 
 #[cfg(test)]

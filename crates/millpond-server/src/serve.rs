@@ -29,6 +29,7 @@ use crate::{
     rtsp::CurrentRtsp,
     storage,
     upgrade::{Predecessor, Program, Upgrader, tell_stopping},
+    webrtc,
 };
 use arc_swap::ArcSwap;
 use millpond_connections::{BindError, Inherited, Listener, Listeners, bind, tls};
@@ -423,11 +424,12 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
         let at = loaded.source("access-log");
         ServeError::Setting(ConfigError::File { at, key: "access-log", path, reason }.into())
     }));
-    let taken = config
-        .listeners()
-        .into_iter()
-        .filter_map(|(flag, addr)| bind(flag, addr?).err().map(ServeError::from))
-        .collect();
+    let listeners = config.listeners().into_iter().filter_map(|(flag, addr)| bind(flag, addr?).err());
+    let webrtc = config.webrtc.address.and_then(|addr| {
+        let error = webrtc::open_port(addr).err()?;
+        Some(BindError::new("webrtc", addr, error))
+    });
+    let taken = listeners.chain(webrtc).map(ServeError::from).collect();
     (wrong, taken)
 }
 

@@ -122,7 +122,7 @@ mod tests {
         let fingerprint = Fingerprint([7; 32]);
         for address in ["192.0.2.1:5000", "[2001:db8::1]:5000"] {
             let text = offer(&local, &fingerprint, address.parse().unwrap());
-            let offer = Offer::read(&text).unwrap();
+            let offer = Offer::read(text.as_bytes()).unwrap();
             assert_eq!((&offer.remote, offer.fingerprint), (&local, fingerprint));
             let formats: Vec<usize> = offer.sections.iter().map(|section| section.formats.len()).collect();
             assert_eq!(formats, [2, 1]);

@@ -12,7 +12,7 @@ pub(super) fn finding(config: &Config) -> Option<Finding> {
     let inode = fs::metadata(&path).ok()?.ino();
     let holder = fs::read_to_string("/proc/locks").ok().and_then(|table| holder(&table, inode));
     let ports = config.listeners().into_iter().filter_map(|(_, address)| Some(address?.port()));
-    let running: Vec<u32> = ports.filter_map(ports::holder).map(|holder| holder.id).collect();
+    let running: Vec<u32> = ports.filter_map(|port| ports::holder(&ports::TCP, port)).map(|holder| holder.id).collect();
     match holder {
         Some(id) if running.contains(&id) => {
             Some(Finding::fine("disk", format!("cache {folder} is in use by a running Millpond (process {id})")))

@@ -21,6 +21,20 @@ const RULES: &[Rule] = &[
         why: "no place takes pushed streams: add one, such as live = \"publish:\" below [places]",
     },
     Rule {
+        names: &["webrtc"],
+        holds: |config| {
+            !config.rtsp.channels.is_empty()
+                || config.intercept.address.is_some()
+                || config.places.iter().any(|place| place.spec.is_live())
+        },
+        why: "WebRTC sends live streams, and there are none: add a place with live sources, or channels (rtsp-channels)",
+    },
+    Rule {
+        names: &["webrtc-hosts"],
+        holds: |config| config.webrtc.address.is_some(),
+        why: "WebRTC is off: set webrtc, such as \":8189\"",
+    },
+    Rule {
         names: &[
             "intercept-networks",
             "intercept-rtsp-port",
@@ -200,7 +214,14 @@ mod tests {
         assert_eq!(rtmp.len(), 1, "{rtmp:?}");
         assert!(rtmp[0].starts_with("a.toml:1:1: rtmp has no effect: no place takes pushed streams: add"), "{rtmp:?}");
         assert_eq!(found("rtmp = \":1935\"\n[places]\nlive = \"publish:\"\n"), [""; 0]);
+        assert_eq!(
+            found("webrtc = \":8189\"\nwebrtc-hosts = [\"203.0.113.7\"]\n[places]\nlive = \"publish:\"\n"),
+            [""; 0]
+        );
+        assert_eq!(found("webrtc = \":8189\"\nrtsp-channels = [\"news=films/a.mp4 films/b.mp4\"]\n"), [""; 0]);
         for text in [
+            "webrtc = \":8189\"\n",
+            "webrtc-hosts = [\"203.0.113.7\"]\n",
             "publish-open = true\n",
             "intercept-mark = 7\n",
             "cluster-mbps = 100\n",

@@ -20,6 +20,7 @@ use crate::{
     rtmp::RtmpMetrics,
     rtsp::RtspMetrics,
     storage::{self, PlaceBytes, SentBytes, StorageCollector},
+    webrtc::WebRtcMetrics,
 };
 use library::LibraryCollector;
 use millpond_access::AccessMetrics;
@@ -47,6 +48,8 @@ pub struct Metrics {
     pub(crate) rtsp: RtspMetrics,
     /// Metrics of RTMP.
     pub(crate) rtmp: RtmpMetrics,
+    /// Metrics of WebRTC.
+    pub(crate) webrtc: WebRtcMetrics,
     /// Metrics of interception.
     pub(crate) intercept: InterceptMetrics,
     /// Metrics of access.
@@ -81,6 +84,7 @@ impl Metrics {
         own.register_collector(Box::new(TraceCollector));
         let rtsp = RtspMetrics::register(own);
         let rtmp = RtmpMetrics::register(own);
+        let webrtc = WebRtcMetrics::register(own);
         let http = Arc::new(HttpMetrics::register(own, sent.clone()));
         let version = Info::new(VersionLabels { version: env!("CARGO_PKG_VERSION") });
         own.register("build", "Version of the server", version);
@@ -89,7 +93,7 @@ impl Metrics {
         let cluster = ClusterMetrics::register(own);
         let tls = TlsMetrics::register(own);
         let reload = ReloadMetrics::register(own);
-        Self { registry, http, rtsp, rtmp, intercept, access, cluster, tls, reload, sent }
+        Self { registry, http, rtsp, rtmp, webrtc, intercept, access, cluster, tls, reload, sent }
     }
 
     /// Replaces the places, which are labels.

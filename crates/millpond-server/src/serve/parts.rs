@@ -94,10 +94,10 @@ impl Parts {
         let manager = engine::start(store.clone(), pool.clone(), &places, settings, means, &metrics.rtsp);
         let no_rtsp = |error| BindError { flag: "rtsp", addr: config.rtsp.address, error, hint: "" };
         let manager = manager.map_err(no_rtsp)?;
-        let webrtc = WebRtc::open(&config.webrtc, manager.clone(), config.log.access.is_on());
+        let webrtc = WebRtc::open(&config.webrtc, manager.clone(), &metrics.webrtc, config.log.access.is_on());
         let webrtc = webrtc.map_err(|error| {
             let addr = config.webrtc.address.unwrap_or(config.http.address);
-            BindError { flag: "webrtc", addr, error, hint: "" }
+            BindError::new("webrtc", addr, error)
         })?;
         let cluster = node(config, own, &metrics)?;
         if let Some(cluster) = &cluster {

@@ -4,6 +4,7 @@
 //! port ([`port`]). A [`viewer`] is a task that owns the state machine of its connection ([`millpond_webrtc::Peer`]); once that has
 //! keys, the engine's sending threads send to it as to viewers of RTSP ([`millpond_stream::SharedPort`]).
 
+mod metrics;
 mod negotiation;
 mod port;
 mod record;
@@ -12,7 +13,9 @@ mod sessions;
 mod settings;
 mod viewer;
 
+pub(crate) use metrics::WebRtcMetrics;
 pub(crate) use negotiation::NoAnswer;
+pub(crate) use port::open as open_port;
 pub(crate) use report::SessionReport;
 pub use settings::WebRtcSettings;
 
@@ -51,6 +54,7 @@ pub(crate) struct WebRtc {
     hosts: Vec<IpAddr>,
     identity: Identity,
     sessions: Arc<Sessions>,
+    metrics: WebRtcMetrics,
     access_log: bool,
     stop: watch::Sender<bool>,
 }
@@ -96,6 +100,7 @@ impl WebRtc {
     pub(crate) fn open(
         settings: &WebRtcSettings,
         manager: Arc<Manager>,
+        metrics: &WebRtcMetrics,
         access_log: bool,
     ) -> io::Result<Option<Arc<Self>>> {
         let Some(address) = settings.address else { return Ok(None) };
@@ -107,6 +112,7 @@ impl WebRtc {
             hosts: settings.hosts.clone(),
             identity: Identity::new().map_err(io::Error::other)?,
             sessions: Arc::default(),
+            metrics: metrics.clone(),
             access_log,
             stop: watch::Sender::new(false),
         })))
@@ -120,7 +126,7 @@ impl WebRtc {
     /// Takes datagrams until `stop` turns true. Then all sessions end.
     pub(crate) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         tokio::select! {
-            () = port::receive(&self.socket, &self.sessions) => {}
+            () = port::receive(&self.socket, &self.sessions, &self.metrics.foreign) => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
         self.stop.send_replace(true);
@@ -140,10 +146,16 @@ impl WebRtc {
         let local =
             Credentials { ufrag: text(&random::bytes::<FRAGMENT>()?), password: text(&random::bytes::<PASSWORD>()?) };
         let (id, tag) = (text(&random::bytes::<ID>()?), format!("\"{}\"", local.ufrag));
-        let candidates = self.candidates();
+        let reached = addresses(&self.hosts, self.address).into_iter();
+        let candidates: Vec<Candidate> =
+            reached.map(|ip| Candidate::udp(SocketAddr::new(ip, self.address.port()))).collect();
         let answer =
             negotiation::answer(&sections, (&local, self.identity.fingerprint(), &candidates), note.as_deref());
-        let admitted = self.manager.admission().admit(client.address.ip(), &Arc::default())?;
+        let refused = |full| {
+            self.manager.counters().refuse(full);
+            full
+        };
+        let admitted = self.manager.admission().admit(client.address.ip(), &Arc::default()).map_err(refused)?;
         let new = |number| Record::new((number, program.path()), (client.address, client.agent), self.access_log);
         let mut record = None;
         let subscriber = self.manager.subscribe(|number| {
@@ -167,8 +179,10 @@ impl WebRtc {
             admitted,
             entry,
             record,
+            metrics: self.metrics.clone(),
             rights: (client.pass, client.hold),
         };
+        self.metrics.begin();
         tokio::spawn(viewer.run(self.stop.subscribe()));
         Ok(Begun { id, tag, answer })
     }
@@ -182,19 +196,24 @@ impl WebRtc {
     pub(crate) fn has(&self, id: &str) -> bool {
         self.sessions.has(id)
     }
+}
 
-    /// Addresses at which clients reach the port: those of the setting first.
-    fn candidates(&self) -> Vec<Candidate> {
-        let own = match self.address.ip() {
-            ip if ip.is_loopback() => vec![ip],
-            _ => interfaces::reachable(self.address),
-        };
-        let mut all: Vec<IpAddr> = self.hosts.iter().copied().chain(own).collect();
-        if all.is_empty() {
-            all.push(Ipv4Addr::LOCALHOST.into());
+/// Returns the addresses by which viewers reach a port: the given ones first, then those of the machine, each once.
+pub(crate) fn addresses(given: &[IpAddr], port: SocketAddr) -> Vec<IpAddr> {
+    let own = match port.ip() {
+        ip if ip.is_loopback() => vec![ip],
+        _ => interfaces::reachable(port),
+    };
+    let mut all = Vec::new();
+    for ip in given.iter().copied().chain(own) {
+        if !all.contains(&ip) {
+            all.push(ip);
         }
-        all.into_iter().map(|ip| Candidate::udp(SocketAddr::new(ip, self.address.port()))).collect()
     }
+    if all.is_empty() {
+        all.push(Ipv4Addr::LOCALHOST.into());
+    }
+    all
 }
 
 /// Random bytes as hexadecimal text, whose characters are those of ICE (RFC 8839 5.1).
@@ -203,4 +222,18 @@ fn text(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn viewers_are_told_each_address_once() {
+        let [public, own]: [IpAddr; 2] = ["203.0.113.7", "192.0.2.10"].map(|text| text.parse().unwrap());
+        let of = |given: &[IpAddr], port: &str| addresses(given, port.parse().unwrap());
+        assert_eq!(of(&[public, own, public], "192.0.2.10:8189"), [public, own]);
+        assert_eq!(of(&[public], "192.0.2.10:8189"), [public, own]);
+        assert_eq!(of(&[], "127.0.0.1:8189"), [IpAddr::from(Ipv4Addr::LOCALHOST)]);
+    }
 }

@@ -3,6 +3,7 @@
 use super::sessions::Sessions;
 use bytes::Bytes;
 use millpond_webrtc::{Datagram, ice};
+use prometheus_client::metrics::counter::Counter;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::{
     io,
@@ -20,7 +21,7 @@ const BUFFER: usize = 4 << 20;
 ///
 /// # Errors
 /// The port is taken.
-pub(super) fn open(address: SocketAddr) -> io::Result<UdpSocket> {
+pub(crate) fn open(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
@@ -33,8 +34,8 @@ pub(super) fn open(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// Gives datagrams to their sessions, without an end.
-pub(super) async fn receive(socket: &UdpSocket, sessions: &Sessions) {
+/// Gives datagrams to their sessions, without an end. `foreign` counts those of no session.
+pub(super) async fn receive(socket: &UdpSocket, sessions: &Sessions, foreign: &Counter) {
     let socket = match socket.try_clone().and_then(tokio::net::UdpSocket::from_std) {
         Ok(socket) => socket,
         Err(error) => return tracing::error!(%error, "the WebRTC port can't be read"),
@@ -43,7 +44,11 @@ pub(super) async fn receive(socket: &UdpSocket, sessions: &Sessions) {
     while socket.readable().await.is_ok() {
         for _ in 0..TURN {
             match socket.try_recv_from(&mut buffer) {
-                Ok((length, from)) => give(sessions, &buffer[..length], from),
+                Ok((length, from)) => {
+                    if !give(sessions, &buffer[..length], from) {
+                        foreign.inc();
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // An earlier datagram could not be delivered (ICMP).
                 Err(_) => {}
@@ -54,14 +59,12 @@ pub(super) async fn receive(socket: &UdpSocket, sessions: &Sessions) {
 }
 
 /// Gives a datagram to its session. A check of ICE names it; other datagrams belong to the session that has checked their address.
-fn give(sessions: &Sessions, datagram: &[u8], from: SocketAddr) {
+/// Returns whether there is such a session.
+fn give(sessions: &Sessions, datagram: &[u8], from: SocketAddr) -> bool {
     match Datagram::of(datagram) {
-        Some(Datagram::Stun) => {
-            if let Some(name) = ice::name_of_check(datagram) {
-                sessions.give_check(&name, from, Bytes::copy_from_slice(datagram));
-            }
-        }
+        Some(Datagram::Stun) => ice::name_of_check(datagram)
+            .is_some_and(|name| sessions.give_check(&name, from, Bytes::copy_from_slice(datagram))),
         Some(_) => sessions.give(from, Bytes::copy_from_slice(datagram)),
-        None => {}
+        None => false,
     }
 }

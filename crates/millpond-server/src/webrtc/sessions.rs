@@ -107,19 +107,22 @@ impl Sessions {
         self.table().sessions.values().map(of).collect()
     }
 
-    /// Gives a check of ICE to the session of a user fragment.
-    pub(super) fn give_check(&self, fragment: &str, from: SocketAddr, datagram: Bytes) {
-        if let Some(inbox) = self.table().checks.get(fragment) {
-            let _ = inbox.try_send((from, datagram));
-        }
+    /// Gives a check of ICE to the session of a user fragment. Returns whether there is one.
+    pub(super) fn give_check(&self, fragment: &str, from: SocketAddr, datagram: Bytes) -> bool {
+        give_to(self.table().checks.get(fragment), (from, datagram))
     }
 
-    /// Gives a datagram to the session that has checked its address.
-    pub(super) fn give(&self, from: SocketAddr, datagram: Bytes) {
-        if let Some(inbox) = self.table().addresses.get(&from) {
-            let _ = inbox.try_send((from, datagram));
-        }
+    /// Gives a datagram to the session that has checked its address. Returns whether there is one.
+    pub(super) fn give(&self, from: SocketAddr, datagram: Bytes) -> bool {
+        give_to(self.table().addresses.get(&from), (from, datagram))
     }
+}
+
+/// Gives a datagram to an inbox, if there is one. It is lost where the inbox is full.
+fn give_to(inbox: Option<&mpsc::Sender<Received>>, received: Received) -> bool {
+    let Some(inbox) = inbox else { return false };
+    let _ = inbox.try_send(received);
+    true
 }
 
 impl Known {

@@ -1,6 +1,7 @@
 //! The session of one viewer: a task that owns the connection's state machine and its playback.
 
 use super::{
+    metrics::{Reason, WebRtcMetrics},
     negotiation::SentTrack,
     record::Record,
     sessions::{EndedBy, Entry, Received},
@@ -42,6 +43,7 @@ pub(super) struct Viewer {
     pub(super) admitted: Admitted,
     pub(super) entry: Entry,
     pub(super) record: Arc<Record>,
+    pub(super) metrics: WebRtcMetrics,
     /// Rights of the client, and its place among the sessions of its address.
     pub(super) rights: (Pass, ClientHold),
 }
@@ -85,6 +87,20 @@ impl From<EndedBy> for End {
     }
 }
 
+impl End {
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Deleted | Self::Connection(Ended::Closed) => Reason::Client,
+            Self::Kicked => Reason::Operator,
+            Self::Connection(Ended::Silent(_)) => Reason::Silent,
+            Self::Connection(Ended::Certificate | Ended::Suite | Ended::Dtls(_)) => Reason::Failed,
+            Self::Stream(_) | Self::Over => Reason::Stream,
+            Self::Rights => Reason::Rights,
+            Self::Stop => Reason::Shutdown,
+        }
+    }
+}
+
 /// Waits until something other than its default is told. `None` where nobody can tell it any more.
 async fn told<T: Copy + Default + PartialEq>(word: &mut watch::Receiver<T>) -> Option<T> {
     word.wait_for(|word| *word != T::default()).await.ok().map(|word| *word)
@@ -100,6 +116,7 @@ impl Viewer {
         }
         self.peer.close(Instant::now());
         let _ = self.take_events();
+        self.metrics.end(end.reason());
         self.record.ends(&end);
     }
 
@@ -200,8 +217,15 @@ impl Viewer {
 
     /// Begins to send from the last key frame on.
     async fn play(&mut self) -> Result<Playing, End> {
-        let opened = self.manager.open(&mut self.subscriber, Request::Channel(self.program.clone())).await?;
-        Ok(opened.start())
+        match self.manager.open(&mut self.subscriber, Request::Channel(self.program.clone())).await {
+            Ok(opened) => Ok(opened.start()),
+            Err(error) => {
+                if let CannotOpen::Full(full) = error {
+                    self.manager.counters().refuse(full);
+                }
+                Err(error.into())
+            }
+        }
     }
 
     /// Takes reports of the peer: the sending thread answers them. Where pictures were lost, they begin with a key frame again.

@@ -38,6 +38,11 @@ pub(super) async fn greeting(
             address(&mut text, name, bases)?;
         }
     }
+    let webrtc = server.webrtc_addr();
+    if let Some(webrtc) = webrtc {
+        // Media alone: the URLs are those of HTTP.
+        writeln!(text, "  webrtc   {}", Bases::of("udp", webrtc).shared())?;
+    }
     match server.admin_addr().ok_or(none)? {
         AdminAddress::Tcp(address) => {
             let admin = Bases::of("http", address);
@@ -47,7 +52,8 @@ pub(super) async fn greeting(
         address @ AdminAddress::Unix(_) => writeln!(text, "  admin    {address}")?,
     }
     found::tell(&mut text, &surveys, http.shared(), rtsp.shared())?;
-    let pushing = Pushing { http: &http, rtsp: &rtsp, rtmp: rtmp.as_ref(), rtmps: rtmps.as_ref() };
+    let (rtmp, rtmps) = (rtmp.as_ref(), rtmps.as_ref());
+    let pushing = Pushing { http: &http, rtsp: &rtsp, rtmp, rtmps, has_webrtc: webrtc.is_some() };
     live::tell(&mut text, &server.live_places(), &pushing)?;
     Ok(text)
 }

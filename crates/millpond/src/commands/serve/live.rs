@@ -16,6 +16,8 @@ pub(super) struct Pushing<'a> {
     pub(super) rtsp: &'a Bases,
     pub(super) rtmp: Option<&'a Bases>,
     pub(super) rtmps: Option<&'a Bases>,
+    /// Whether viewers by WebRTC are served.
+    pub(super) has_webrtc: bool,
 }
 
 /// Appends lines about all places.
@@ -60,7 +62,11 @@ fn played(text: &mut String, path: &str, at: &Pushing<'_>) -> fmt::Result {
     writeln!(text, "    DASH    {base}/{path}/index.mpd")?;
     writeln!(text, "    MP4     {base}/{path}/stream.mp4")?;
     writeln!(text, "    TS      {base}/{path}/stream.ts")?;
-    writeln!(text, "    RTSP    {}/{path}", at.rtsp.shared())
+    writeln!(text, "    RTSP    {}/{path}", at.rtsp.shared())?;
+    if at.has_webrtc {
+        writeln!(text, "    WebRTC  {base}/{path}/whep")?;
+    }
+    Ok(())
 }
 
 fn ladders(text: &mut String, place: &LiveSummary, base: &str) -> fmt::Result {

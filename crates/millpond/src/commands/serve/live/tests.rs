@@ -12,7 +12,8 @@ fn bases(scheme: &str, port: u16) -> Bases {
 fn told(places: &[LiveSummary], (has_rtmp, has_rtmps): (bool, bool)) -> String {
     let [http, rtsp, rtmp, rtmps] =
         [("http", 8080), ("rtsp", 8554), ("rtmp", 1935), ("rtmps", 1936)].map(|(scheme, port)| bases(scheme, port));
-    let at = Pushing { http: &http, rtsp: &rtsp, rtmp: has_rtmp.then_some(&rtmp), rtmps: has_rtmps.then_some(&rtmps) };
+    let (rtmp, rtmps) = (has_rtmp.then_some(&rtmp), has_rtmps.then_some(&rtmps));
+    let at = Pushing { http: &http, rtsp: &rtsp, rtmp, rtmps, has_webrtc: false };
     let mut text = String::new();
     tell(&mut text, places, &at).unwrap();
     text
@@ -104,7 +105,7 @@ fn no_command_is_told_that_would_be_refused() {
         Bases { here: base.clone(), is_on_loopback: false, others: vec![base] }
     };
     let (http, rtsp, rtmp) = (one("http"), one("rtsp"), one("rtmp"));
-    let at = Pushing { http: &http, rtsp: &rtsp, rtmp: Some(&rtmp), rtmps: None };
+    let at = Pushing { http: &http, rtsp: &rtsp, rtmp: Some(&rtmp), rtmps: None, has_webrtc: false };
     let mut text = String::new();
     tell(&mut text, &[studio(Publishing::ThisMachine)], &at).unwrap();
     assert!(!text.contains("ffmpeg") && !text.contains("OBS"), "{text}");
@@ -136,8 +137,21 @@ fn addresses_that_a_shell_would_change_are_quoted() {
     let on_six = |scheme: &str| Bases { here: format!("{scheme}://[::1]:1"), is_on_loopback: true, others: Vec::new() };
     let [http, rtsp] = [on_six("http"), on_six("rtsp")];
     let mut text = String::new();
-    let at = Pushing { http: &http, rtsp: &rtsp, rtmp: None, rtmps: None };
+    let at = Pushing { http: &http, rtsp: &rtsp, rtmp: None, rtmps: None, has_webrtc: false };
     tell(&mut text, &[studio(Publishing::ThisMachine)], &at).unwrap();
     assert!(text.contains(" -method PUT 'http://[::1]:1/studio/NAME'\n"), "{text}");
     assert!(text.contains(" -rtsp_transport tcp 'rtsp://[::1]:1/studio/NAME'\n"), "{text}");
+}
+
+#[test]
+fn webrtc_has_an_address_where_it_is_on() {
+    let (http, rtsp) = (bases("http", 8080), bases("rtsp", 8554));
+    let cameras = [place("cams", "rtsp://10.0.0.7/", None)];
+    for has_webrtc in [true, false] {
+        let at = Pushing { http: &http, rtsp: &rtsp, rtmp: None, rtmps: None, has_webrtc };
+        let mut text = String::new();
+        tell(&mut text, &cameras, &at).unwrap();
+        let line = "    WebRTC  http://192.0.2.10:8080/cams/NAME/whep\n";
+        assert_eq!(text.contains(line), has_webrtc, "{text}");
+    }
 }

@@ -13,6 +13,7 @@ mod repairs;
 mod streams;
 pub(crate) mod watch;
 mod web;
+mod webrtc;
 
 use crate::support::{self, Server, get};
 use std::collections::BTreeSet;
@@ -62,6 +63,8 @@ pub(crate) enum By {
     Cues,
     /// RTSP sessions (`streams`).
     Streams,
+    /// WebRTC sessions (`webrtc`).
+    WebRtc,
     /// An origin that is late for RTSP (`streams`).
     LateOrigin,
     /// More RTSP than the threads can send (`streams`).
@@ -251,6 +254,10 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_tls_handshakes_failed_total", By::Tls),
     ("millpond_trace_exports_total", By::Traces),
     ("millpond_watched_tracks", By::Viewers),
+    ("millpond_webrtc_foreign_datagrams_total", By::WebRtc),
+    ("millpond_webrtc_sessions", By::WebRtc),
+    ("millpond_webrtc_sessions_begun_total", By::WebRtc),
+    ("millpond_webrtc_sessions_ended_total", By::WebRtc),
     ("millpond_work_job_duration_seconds", By::Web),
     ("millpond_work_jobs_cancelled_total", By::Heavy),
     ("millpond_work_jobs_refused_total", By::Heavy),
