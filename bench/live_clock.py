@@ -34,15 +34,15 @@ def tone(frame: int) -> bytes:
 
 
 class Publisher:
-    """ffmpeg that encodes such pictures, with sound, and pushes them by RTSP over TCP. Use it in a `with`."""
+    """ffmpeg that encodes such pictures, with sound, and pushes them by RTSP over TCP, started by the command `within`. Use it in a `with`."""
 
-    def __init__(self, url: str, log: Path, key_seconds: float = 2):
+    def __init__(self, url: str, log: Path, key_seconds: float = 2, within: tuple = ()):
         sound_out, self.sound = os.pipe()
         picture_out, self.picture = os.pipe()
         key = round(key_seconds * FPS)
         # Both inputs are taken as they are told: looking ahead in one of them would wait for the other.
         quick = ["-fflags", "nobuffer", "-probesize", "32", "-analyzeduration", "0"]
-        command = ["ffmpeg", "-v", "warning", "-nostdin", *quick]
+        command = [*within, "ffmpeg", "-v", "warning", "-nostdin", *quick]
         command += ["-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", f"{WIDTH}x{HEIGHT}", "-r", str(FPS), "-i", f"pipe:{picture_out}"]
         command += [*quick, "-f", "s16le", "-ar", str(RATE), "-ac", "1", "-i", f"pipe:{sound_out}"]
         command += ["-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-sc_threshold", "0", "-g", str(key)]

@@ -45,7 +45,8 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
 /// The addresses that viewers by WebRTC are told.
 fn told(addresses: &[IpAddr]) -> Finding {
     let list = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let is_private = addresses.iter().all(|address| !is_public(*address));
+    let is_here = addresses.iter().all(IpAddr::is_loopback);
+    let is_private = !is_here && !addresses.iter().copied().any(is_public);
     let hint = if is_private { ": viewers beyond the local network need webrtc-hosts, a public address" } else { "" };
     Finding::fine(AREA, format!("webrtc tells viewers {list}{hint}"))
 }
@@ -164,6 +165,7 @@ mod tests {
             (&["100.64.3.4", "169.254.1.1", "fe80::1", "127.0.0.1", "::ffff:172.16.0.1"], true),
             (&["203.0.113.7", "192.168.1.5"], false),
             (&["192.168.1.5", "2001:db8::7"], false),
+            (&["127.0.0.1"], false),
         ] {
             let parsed: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
             let found = told(&parsed);
