@@ -22,11 +22,11 @@ pub struct Problem {
     /// About this occurrence.
     pub detail: Option<String>,
     /// The asset that was asked for, as the client named it.
-    pub asset: Option<String>,
+    pub asset: Option<Box<str>>,
     /// Each fault of a configuration; empty otherwise.
     pub errors: Vec<String>,
     /// Why the title can't be played at all.
-    pub unplayable: Option<Unplayable>,
+    pub unplayable: Option<Box<Unplayable>>,
     /// Finds the log lines of this request.
     pub request_id: Option<RequestId>,
 }
@@ -77,7 +77,7 @@ impl Problem {
     /// With the asset that was asked for.
     #[must_use]
     pub fn asset(mut self, asset: impl Into<String>) -> Self {
-        self.asset = Some(asset.into());
+        self.asset = Some(asset.into().into_boxed_str());
         self
     }
 
@@ -91,7 +91,7 @@ impl Problem {
     /// With the reason why the title can't be played at all. Its members extend the document (RFC 9457 section 3.2).
     #[must_use]
     pub fn unplayable(mut self, unplayable: Option<Unplayable>) -> Self {
-        self.unplayable = unplayable;
+        self.unplayable = unplayable.map(Box::new);
         self
     }
 
@@ -104,7 +104,7 @@ impl Problem {
 
     /// The body of the response, in the media type [`CONTENT_TYPE`].
     pub fn to_json(&self) -> Bytes {
-        let unplayable = self.unplayable.as_ref();
+        let unplayable = self.unplayable.as_deref();
         let document = Document {
             kind: "about:blank",
             title: &self.title,

@@ -190,7 +190,8 @@ impl Indexes {
             return Ok(movie);
         }
         // No number makes media of another format.
-        let foreign = || self.unplayable.get(&key.of_object()).filter(|error| matches!(error, IndexError::Foreign { .. }));
+        let foreign =
+            || self.unplayable.get(&key.of_object()).filter(|error| matches!(error, IndexError::Foreign { .. }));
         if let Some(error) = self.unplayable.get(&key.whole()).or_else(foreign) {
             return Err(error);
         }

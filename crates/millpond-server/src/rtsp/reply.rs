@@ -18,7 +18,7 @@ pub(super) struct Reply {
     /// Reason of a refusal, for the log.
     pub(super) why: Option<String>,
     /// Reason of a refusal, for the client.
-    told: Option<String>,
+    told: Option<Box<str>>,
 }
 
 impl Reply {
@@ -38,11 +38,11 @@ impl Reply {
     /// Creates a reply that refuses a request, with the reason for the log and the client.
     pub(super) fn refusal(status: StatusCode, why: impl Display) -> Self {
         let why = why.to_string();
-        Self { told: Some(why.clone()), why: Some(why), ..Self::new(status) }
+        Self { told: Some(why.clone().into()), why: Some(why), ..Self::new(status) }
     }
 
     /// Sets words for the client that differ from the log's.
-    pub(super) fn telling(self, words: impl Into<String>) -> Self {
+    pub(super) fn telling(self, words: impl Into<Box<str>>) -> Self {
         Self { told: Some(words.into()), ..self }
     }
 

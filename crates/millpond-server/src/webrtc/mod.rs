@@ -163,11 +163,8 @@ impl WebRtc {
             Some(new.clone())
         });
         let Some(record) = record else { return Err(Full::Sending.into()) };
-        let peer = Peer::new(
-            (local.clone(), &self.identity),
-            (offer.remote.clone(), offer.fingerprint.clone()),
-            Instant::now(),
-        );
+        let peer =
+            Peer::new((local.clone(), &self.identity), (offer.remote.clone(), offer.fingerprint), Instant::now());
         let entry = self.sessions.add((&id, &local.ufrag), record.clone(), subscriber.progress().clone());
         let viewer = Viewer {
             manager: self.manager.clone(),

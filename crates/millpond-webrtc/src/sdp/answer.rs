@@ -153,7 +153,11 @@ impl Answer<'_> {
                 let list = formats.iter().map(|format| format.payload_type.to_string()).collect::<Vec<_>>().join(" ");
                 let mut attributes: Vec<Attribute> = mid(section).into_iter().chain(self.transport()).collect();
                 let direction = if matches!(answered, AnsweredSection::Sends { .. }) { "sendonly" } else { "recvonly" };
-                attributes.extend([Attribute::new(direction), Attribute::new("rtcp-mux"), Attribute::new("rtcp-mux-only")]);
+                attributes.extend([
+                    Attribute::new(direction),
+                    Attribute::new("rtcp-mux"),
+                    Attribute::new("rtcp-mux-only"),
+                ]);
                 attributes.extend(formats.into_iter().flat_map(format_attributes));
                 attributes.extend(answered.sources());
                 if first == Some(at) {
