@@ -126,24 +126,28 @@ fn give_to(inbox: Option<&mpsc::Sender<Received>>, received: Received) -> bool {
 }
 
 impl Known {
-    /// Ends the session. Returns whether it had not ended.
+    /// Ends the session. Returns whether it had not ended: the first one who ends it is told.
     fn end(&self, by: EndedBy) -> bool {
-        self.end.send_replace(Some(by)).is_none()
+        self.end.send_if_modified(|ended| {
+            let is_first = ended.is_none();
+            ended.get_or_insert(by);
+            is_first
+        })
     }
 }
 
 impl Entry {
     /// Takes the datagrams of an address from now on. An address belongs to the session that checked it last.
     pub(super) fn claim(&mut self, address: SocketAddr) {
+        let mut table = self.sessions.table();
+        table.addresses.insert(address, self.outbox.clone());
         if self.addresses.contains(&address) {
             return;
         }
-        let mut table = self.sessions.table();
         if self.addresses.len() == ADDRESSES {
             let oldest = self.addresses.remove(0);
             table.remove(oldest, &self.outbox);
         }
-        table.addresses.insert(address, self.outbox.clone());
         drop(table);
         self.addresses.push(address);
     }
@@ -166,5 +170,97 @@ impl Drop for Entry {
         for address in &self.addresses {
             table.remove(*address, &self.outbox);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    fn address(port: u16) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, port).into()
+    }
+
+    /// Adds a session of a number, whose fragment is its name in capitals.
+    fn add(sessions: &Arc<Sessions>, id: &str, number: u64) -> Entry {
+        let record = Record::new((number, "live/cam"), (address(1), None), false);
+        sessions.add((id, &id.to_uppercase()), Arc::new(record), Arc::default())
+    }
+
+    /// The first bytes of the datagrams that wait for a session.
+    fn received(entry: &mut Entry) -> Vec<(u16, u8)> {
+        std::iter::from_fn(|| entry.inbox.try_recv().ok()).map(|(from, bytes)| (from.port(), bytes[0])).collect()
+    }
+
+    #[test]
+    fn datagrams_reach_the_session_that_checked_their_address() {
+        let sessions = Arc::<Sessions>::default();
+        let (mut first, mut second) = (add(&sessions, "a", 1), add(&sessions, "b", 2));
+        sessions.give(address(7), Bytes::from_static(b"0"));
+        sessions.give_check("A", address(7), Bytes::from_static(b"1"));
+        sessions.give_check("B", address(7), Bytes::from_static(b"2"));
+        sessions.give_check("C", address(7), Bytes::from_static(b"3"));
+        assert_eq!((received(&mut first), received(&mut second)), (vec![(7, b'1')], vec![(7, b'2')]));
+        first.claim(address(7));
+        sessions.give(address(7), Bytes::from_static(b"4"));
+        sessions.give(address(8), Bytes::from_static(b"5"));
+        assert_eq!((received(&mut first), received(&mut second)), (vec![(7, b'4')], vec![]));
+        // Each check takes it back: a check with another's address costs that one nothing for long.
+        second.claim(address(7));
+        first.claim(address(7));
+        sessions.give(address(7), Bytes::from_static(b"5"));
+        assert_eq!((received(&mut first), received(&mut second)), (vec![(7, b'5')], vec![]));
+        second.claim(address(7));
+        sessions.give(address(7), Bytes::from_static(b"6"));
+        assert_eq!((received(&mut first), received(&mut second)), (vec![], vec![(7, b'6')]));
+        drop(first);
+        sessions.give(address(7), Bytes::from_static(b"7"));
+        assert_eq!(received(&mut second), [(7, b'7')]);
+    }
+
+    #[test]
+    fn addresses_and_datagrams_of_a_session_are_bounded() {
+        let sessions = Arc::<Sessions>::default();
+        let mut entry = add(&sessions, "a", 1);
+        let most = ADDRESSES as u16;
+        (1..=2 * most).chain(2 * most - 1..=2 * most).for_each(|port| entry.claim(address(port)));
+        assert_eq!(sessions.table().addresses.len(), ADDRESSES);
+        for port in 1..=2 * most {
+            sessions.give(address(port), Bytes::from_static(b"x"));
+        }
+        let newest: Vec<_> = (most + 1..=2 * most).map(|port| (port, b'x')).collect();
+        assert_eq!(received(&mut entry), newest);
+        for _ in 0..2 * WAITING {
+            sessions.give(address(2 * most), Bytes::from_static(b"x"));
+        }
+        assert_eq!(received(&mut entry).len(), WAITING);
+    }
+
+    #[test]
+    fn a_session_that_is_dropped_leaves_nothing() {
+        let sessions = Arc::<Sessions>::default();
+        let (mut first, mut second) = (add(&sessions, "a", 1), add(&sessions, "b", 2));
+        (1..10).for_each(|port| first.claim(address(port)));
+        second.claim(address(10));
+        drop(first);
+        assert!(!sessions.has("a") && !sessions.end("a") && !sessions.kick(1));
+        let table = sessions.table();
+        let addresses: Vec<SocketAddr> = table.addresses.keys().copied().collect();
+        assert_eq!((table.sessions.len(), table.checks.len(), addresses), (1, 1, vec![address(10)]));
+        drop(table);
+        drop(second);
+        assert_eq!(sessions.each(|_| ()).len(), 0);
+    }
+
+    #[test]
+    fn sessions_are_ended_once_by_others() {
+        let sessions = Arc::<Sessions>::default();
+        let (first, second) = (add(&sessions, "a", 1), add(&sessions, "b", 2));
+        assert!(
+            sessions.has("a") && sessions.end("a") && !sessions.end("a") && !sessions.kick(1) && !sessions.has("a")
+        );
+        assert!(sessions.kick(2) && !sessions.kick(2) && !sessions.end("b") && !sessions.kick(3));
+        assert_eq!((*first.end.borrow(), *second.end.borrow()), (Some(EndedBy::Client), Some(EndedBy::Operator)));
     }
 }

@@ -1,6 +1,6 @@
 //! Writes answers.
 
-use super::{Candidate, Credentials, Fingerprint, OfferedFormat, Section};
+use super::{Candidate, Credentials, Fingerprint, OfferedFormat, Section, SectionKind};
 use sdp_types::{AddrType, Attribute, Connection, Media, NetType, Origin, Session, Time};
 
 /// Kinds of feedback that the server acts on (RFC 4585 4.2, RFC 5104 7.1).
@@ -147,7 +147,7 @@ impl Answer<'_> {
                 let section = answered.section();
                 if !answered.is_accepted() {
                     let attributes = mid(section).into_iter().chain([Attribute::new("inactive")]).collect();
-                    return media(section, 0, section.format_list.clone(), attributes);
+                    return media(section, 0, formats_of_rejected(section), attributes);
                 }
                 let formats = answered.formats();
                 let list = formats.iter().map(|format| format.payload_type.to_string()).collect::<Vec<_>>().join(" ");
@@ -179,6 +179,15 @@ impl Answer<'_> {
             Attribute::with_value("fingerprint", format!("sha-256 {}", self.fingerprint)),
             Attribute::with_value("setup", "passive"),
         ]
+    }
+}
+
+/// The formats of a rejected section, which nobody reads (RFC 3264 6). One is enough, and that of number 0 needs no `rtpmap`: some
+/// parsers miss that of the others.
+fn formats_of_rejected(section: &Section) -> String {
+    match section.kind {
+        SectionKind::Video | SectionKind::Audio => "0".to_owned(),
+        SectionKind::Other(_) => section.format_list.clone(),
     }
 }
 

@@ -384,8 +384,9 @@ fn publishers_are_answered() {
     for expected in [
         "a=group:BUNDLE video0 audio1\r\n",
         "m=video 9 UDP/TLS/RTP/SAVPF 96 97\r\n",
-        "a=recvonly\r\na=rtcp-mux\r\na=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1;profile-level-id=42E01F\r\n\
-         a=rtcp-fb:96 nack pli\r\na=rtcp-fb:96 ccm fir\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\n\
+        "a=recvonly\r\na=rtcp-mux\r\na=rtcp-mux-only\r\na=rtpmap:96 H264/90000\r\n\
+         a=fmtp:96 packetization-mode=1;profile-level-id=42E01F\r\na=rtcp-fb:96 nack pli\r\na=rtcp-fb:96 ccm fir\r\n\
+         a=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\n\
          a=end-of-candidates\r\n",
         "m=audio 9 UDP/TLS/RTP/SAVPF 98\r\n",
         // Without the parameters of the publisher's own stream.

@@ -24,3 +24,8 @@ mod time_shift_clips;
 mod titles;
 mod transport;
 mod ts;
+pub(crate) mod webrtc;
+mod webrtc_codecs;
+mod webrtc_sessions;
+mod webrtc_strangers;
+mod whep;

@@ -15,6 +15,7 @@ pub mod rtsp;
 pub mod small_disk;
 pub mod thin;
 pub mod web;
+pub mod webrtc;
 pub mod wire;
 
 use socket2::{Domain, Socket, Type};
