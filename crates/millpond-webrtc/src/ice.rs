@@ -1,13 +1,20 @@
-//! ICE of a server with public addresses (RFC 8445 2.5, "lite"): it answers checks, and sends none.
+//! ICE of a server with public addresses (RFC 8445 2.5, "lite"): it answers checks, and sends none of its own to connect.
+//!
+//! Sources of datagrams can be forged. So media moves to another address only after a [`Probe`] was answered from there.
 
 use crate::sdp::Credentials;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use is::stun::StunMessage;
+use is::stun::{StunMessage, TransId};
 use sha1::Sha1;
 use std::net::SocketAddr;
 
 /// Bytes of the longest answer: header, mapped IPv6 address, integrity and fingerprint.
 const ANSWER: usize = 128;
+
+/// Bytes of the longest check of the server: credentials have at most 256 bytes each.
+const PROBE: usize = 1024;
+/// Priority of the server's address, as of a host candidate (RFC 8445 5.1.2.1).
+const PRIORITY: u32 = (126 << 24) | (0xffff << 8) | 255;
 
 /// A valid check of the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +50,37 @@ pub fn check(datagram: &[u8], from: SocketAddr, local: &Credentials, remote: &Cr
     (length <= datagram.len()).then(|| Check { answer, nominates: message.use_candidate() })
 }
 
+/// A check of the server's own, to an address that a connected peer has nominated. The answer shows that the peer receives there.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    transaction: TransId,
+    /// The check.
+    pub message: Vec<u8>,
+}
+
+impl Probe {
+    /// Makes a check with a random transaction. `None` where the credentials are too long for one.
+    #[must_use]
+    pub fn new(local: &Credentials, remote: &Credentials) -> Option<Self> {
+        let (transaction, user) = (TransId::new(), format!("{}:{}", remote.ufrag, local.ufrag));
+        let request = StunMessage::binding_request(&user, transaction, false, 0, PRIORITY, false);
+        let mut message = vec![0; PROBE];
+        let length = request.to_bytes(Some(remote.password.as_bytes()), &mut message, hmac_sha1).ok()?;
+        message.truncate(length);
+        Some(Self { transaction, message })
+    }
+
+    /// Whether a datagram is the peer's answer.
+    #[must_use]
+    pub fn is_answered_by(&self, datagram: &[u8], remote: &Credentials) -> bool {
+        StunMessage::parse(datagram).is_ok_and(|message| {
+            message.is_successful_binding_response()
+                && message.trans_id() == self.transaction
+                && message.verify(remote.password.as_bytes(), hmac_sha1)
+        })
+    }
+}
+
 fn hmac_sha1(key: &[u8], parts: &[&[u8]]) -> [u8; 20] {
     // A key of any length is valid (RFC 2104 3).
     let Ok(mut mac) = Hmac::<Sha1>::new_from_slice(key) else { return [0; 20] };
@@ -53,8 +91,6 @@ fn hmac_sha1(key: &[u8], parts: &[&[u8]]) -> [u8; 20] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use is::stun::TransId;
-
     fn credentials(name: &str) -> Credentials {
         Credentials { ufrag: format!("{name}-ufrag"), password: format!("{name}-password-of-22-bytes") }
     }
@@ -86,6 +122,28 @@ mod tests {
             assert_eq!(answer.mapped_address(), Some(from()));
             assert!(check.answer.len() <= bytes.len(), "{} of {}", check.answer.len(), bytes.len());
         }
+    }
+
+    #[test]
+    fn an_answer_shows_that_the_peer_is_there() {
+        let (local, remote) = (credentials("local"), credentials("remote"));
+        let probe = Probe::new(&local, &remote).unwrap();
+        let seen = StunMessage::parse(&probe.message).unwrap();
+        assert!(seen.is_binding_request() && seen.verify(remote.password.as_bytes(), hmac_sha1));
+        assert_eq!(seen.split_username(), Some((&*remote.ufrag, &*local.ufrag)));
+        let answer = |transaction, password: &str| {
+            let mut bytes = vec![0; 256];
+            let reply = StunMessage::binding_reply(transaction, from());
+            let length = reply.to_bytes(Some(password.as_bytes()), &mut bytes, hmac_sha1).unwrap();
+            bytes.truncate(length);
+            bytes
+        };
+        assert!(probe.is_answered_by(&answer(seen.trans_id(), &remote.password), &remote));
+        assert!(!probe.is_answered_by(&answer(TransId::new(), &remote.password), &remote), "another transaction");
+        assert!(!probe.is_answered_by(&answer(seen.trans_id(), "guessed"), &remote), "another password");
+        assert!(!probe.is_answered_by(&probe.message, &remote), "the check itself");
+        let long = Credentials { ufrag: "u".repeat(256), password: "p".repeat(256) };
+        assert!(Probe::new(&local, &long).is_some());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! One connection: ICE, then DTLS, then keys.
 
 use crate::{
-    Datagram, Identity, ice,
+    Datagram, Identity,
+    ice::{self, Probe},
     sdp::{Credentials, Fingerprint},
 };
 use dimpl::{Dtls, Output, SrtpProfile};
@@ -78,11 +79,13 @@ pub struct Peer {
     addresses: VecDeque<SocketAddr>,
     /// Address that media is sent to.
     remote_address: Option<SocketAddr>,
+    /// Address that the connected peer has nominated since, with the check that it has to answer from there.
+    nominated: Option<(SocketAddr, Probe)>,
     /// Keys that were not told yet.
     keys: Option<Box<SrtpKeys>>,
     has_keys: bool,
     is_connected: bool,
-    /// Time of the last valid check, or of the beginning.
+    /// Time of the last valid check from the address of media, or of the beginning.
     checked: Instant,
     /// Time of the next repetition of a flight.
     timer: Option<Instant>,
@@ -106,6 +109,7 @@ impl Peer {
             is_known: false,
             addresses: VecDeque::new(),
             remote_address: None,
+            nominated: None,
             keys: None,
             has_keys: false,
             is_connected: false,
@@ -188,8 +192,9 @@ impl Peer {
     }
 
     fn check(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
-        let Some(check) = ice::check(datagram, from, &self.local, &self.remote) else { return };
-        self.checked = now;
+        let Some(check) = ice::check(datagram, from, &self.local, &self.remote) else {
+            return self.move_if_answered(from, datagram, now);
+        };
         self.addresses.retain(|known| *known != from);
         self.addresses.push_back(from);
         if self.addresses.len() > ADDRESSES {
@@ -197,11 +202,34 @@ impl Peer {
         }
         self.events.push_back(PeerEvent::Send(from, check.answer));
         let is_first = self.remote_address.is_none();
-        if (is_first || check.nominates) && self.remote_address != Some(from) {
-            self.remote_address = Some(from);
-            if !is_first {
-                self.events.push_back(PeerEvent::Moved(from));
-            }
+        if self.remote_address == Some(from) {
+            self.checked = now;
+        } else if is_first || (check.nominates && !self.is_connected) {
+            // The handshake shows that the peer receives there.
+            self.move_to(from, now);
+        } else if check.nominates
+            && let Some(probe) = Probe::new(&self.local, &self.remote)
+        {
+            self.events.push_back(PeerEvent::Send(from, probe.message.clone()));
+            self.nominated = Some((from, probe));
+        }
+    }
+
+    /// Moves to the address that the peer has nominated, where a datagram from there answers the server's check.
+    fn move_if_answered(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
+        let is_answer = |(address, probe): &mut (SocketAddr, Probe)| {
+            *address == from && probe.is_answered_by(datagram, &self.remote)
+        };
+        if self.nominated.take_if(is_answer).is_some() {
+            self.move_to(from, now);
+        }
+    }
+
+    fn move_to(&mut self, address: SocketAddr, now: Instant) {
+        self.checked = now;
+        let before = self.remote_address.replace(address);
+        if before.is_some_and(|before| before != address) {
+            self.events.push_back(PeerEvent::Moved(address));
         }
     }
 
@@ -275,5 +303,136 @@ fn suite(profile: SrtpProfile) -> Option<Suite> {
         SrtpProfile::AEAD_AES_128_GCM => Some(Suite::AeadAes128Gcm),
         SrtpProfile::AEAD_AES_256_GCM => Some(Suite::AeadAes256Gcm),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hmac::{Hmac, KeyInit as _, Mac as _};
+    use is::stun::{StunMessage, TransId};
+    use sha1::Sha1;
+
+    fn hmac_sha1(key: &[u8], parts: &[&[u8]]) -> [u8; 20] {
+        let mut mac = Hmac::<Sha1>::new_from_slice(key).unwrap();
+        parts.iter().for_each(|part| mac.update(part));
+        mac.finalize().into_bytes().into()
+    }
+
+    fn credentials(name: &str) -> Credentials {
+        Credentials { ufrag: name.to_owned(), password: format!("password-of-{name}-22-bytes") }
+    }
+
+    fn bytes(message: StunMessage<'_>, password: &str) -> Vec<u8> {
+        let mut bytes = vec![0; 256];
+        let length = message.to_bytes(Some(password.as_bytes()), &mut bytes, hmac_sha1).unwrap();
+        bytes.truncate(length);
+        bytes
+    }
+
+    /// A nominating check of the client.
+    fn check() -> Vec<u8> {
+        let request = StunMessage::binding_request("local:remote", TransId::new(), true, 7, 9, true);
+        bytes(request, &credentials("local").password)
+    }
+
+    /// A peer that has connected from an address, by the library's own client.
+    fn connected(address: SocketAddr, now: Instant) -> Peer {
+        let (server, client) = (Identity::new().unwrap(), Identity::new().unwrap());
+        let of_client = (credentials("remote"), *client.fingerprint());
+        let mut peer = Peer::new((credentials("local"), &server), of_client, now);
+        let mut dtls = Dtls::new_12(client.config.clone(), client.certificate.clone(), now);
+        dtls.set_active(true);
+        peer.receive(address, &check(), now).unwrap();
+        let mut buffer = vec![0; RECORD];
+        for _ in 0..50 {
+            dtls.handle_timeout(now).unwrap();
+            let mut sent = Vec::new();
+            loop {
+                match dtls.poll_output(&mut buffer) {
+                    Output::Packet(packet) => sent.push(packet.to_vec()),
+                    Output::Timeout(_) => break,
+                    _ => {}
+                }
+            }
+            for packet in sent {
+                peer.receive(address, &packet, now).unwrap();
+            }
+            while let Some(event) = peer.poll() {
+                match event {
+                    PeerEvent::Send(to, packet) => {
+                        assert_eq!(to, address);
+                        if Datagram::of(&packet) == Some(Datagram::Dtls) {
+                            dtls.handle_packet(&packet).unwrap();
+                        }
+                    }
+                    PeerEvent::Connected(at, _) => assert_eq!(at, address),
+                    PeerEvent::Moved(to) => panic!("moved to {to}"),
+                }
+            }
+        }
+        assert!(peer.is_connected());
+        peer
+    }
+
+    #[test]
+    fn media_moves_where_the_peer_answers_and_nowhere_else() {
+        let [home, other] = ["192.0.2.1:4000", "192.0.2.2:4000"].map(|text| text.parse::<SocketAddr>().unwrap());
+        let now = Instant::now();
+        let mut peer = connected(home, now);
+        peer.receive(other, &check(), now).unwrap();
+        let sent: Vec<_> = std::iter::from_fn(|| peer.poll()).collect();
+        let [PeerEvent::Send(_, answer), PeerEvent::Send(to, probe)] = &sent[..] else { panic!("{sent:?}") };
+        assert!(StunMessage::parse(answer).unwrap().is_successful_binding_response());
+        assert_eq!((*to, peer.address()), (other, Some(home)), "a check alone moves nothing");
+        let seen = StunMessage::parse(probe).unwrap();
+        let reply = bytes(StunMessage::binding_reply(seen.trans_id(), home), &credentials("remote").password);
+        peer.receive(home, &reply, now).unwrap();
+        assert_eq!(peer.address(), Some(home), "the answer has another sender");
+        // Checks from an address that has not answered are no consent (RFC 7675 5.1).
+        assert_eq!(peer.tick(now + CONSENT), Err(Ended::Silent(CONSENT)));
+        peer.receive(other, &reply, now).unwrap();
+        assert_eq!(peer.address(), Some(other));
+        assert!(matches!(peer.poll(), Some(PeerEvent::Moved(to)) if to == other));
+    }
+
+    #[test]
+    fn another_certificate_ends_the_connection() {
+        let now = Instant::now();
+        let (server, client) = (Identity::new().unwrap(), Identity::new().unwrap());
+        let of_client = (credentials("remote"), Fingerprint([7; 32]));
+        let mut peer = Peer::new((credentials("local"), &server), of_client, now);
+        let mut dtls = Dtls::new_12(client.config.clone(), client.certificate.clone(), now);
+        dtls.set_active(true);
+        let address = "192.0.2.1:4000".parse().unwrap();
+        peer.receive(address, &check(), now).unwrap();
+        let mut buffer = vec![0; RECORD];
+        for _ in 0..50 {
+            dtls.handle_timeout(now).unwrap();
+            let mut sent = Vec::new();
+            loop {
+                match dtls.poll_output(&mut buffer) {
+                    Output::Packet(packet) => sent.push(packet.to_vec()),
+                    Output::Timeout(_) => break,
+                    _ => {}
+                }
+            }
+            for packet in sent {
+                match peer.receive(address, &packet, now) {
+                    Err(end) => return assert_eq!(end, Ended::Certificate),
+                    Ok(()) => {}
+                }
+            }
+            while let Some(event) = peer.poll() {
+                match event {
+                    PeerEvent::Send(_, packet) if Datagram::of(&packet) == Some(Datagram::Dtls) => {
+                        dtls.handle_packet(&packet).unwrap();
+                    }
+                    PeerEvent::Connected(..) => panic!("connected"),
+                    _ => {}
+                }
+            }
+        }
+        panic!("the handshake ended without a word");
     }
 }

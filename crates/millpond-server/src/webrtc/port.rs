@@ -58,12 +58,15 @@ pub(super) async fn receive(socket: &UdpSocket, sessions: &Sessions, foreign: &C
     }
 }
 
-/// Gives a datagram to its session. A check of ICE names it; other datagrams belong to the session that has checked their address.
+/// Gives a datagram to its session. A check of ICE names it; other datagrams, answers to the server's checks among them, belong to the
+/// session that has checked their address.
 /// Returns whether there is such a session.
 fn give(sessions: &Sessions, datagram: &[u8], from: SocketAddr) -> bool {
     match Datagram::of(datagram) {
-        Some(Datagram::Stun) => ice::name_of_check(datagram)
-            .is_some_and(|name| sessions.give_check(&name, from, Bytes::copy_from_slice(datagram))),
+        Some(Datagram::Stun) => match ice::name_of_check(datagram) {
+            Some(name) => sessions.give_check(&name, from, Bytes::copy_from_slice(datagram)),
+            None => sessions.give(from, Bytes::copy_from_slice(datagram)),
+        },
         Some(_) => sessions.give(from, Bytes::copy_from_slice(datagram)),
         None => false,
     }

@@ -122,14 +122,19 @@ impl Viewer {
 
     async fn serve(&mut self, playback: &mut Option<Playback>, stop: &mut watch::Receiver<bool>) -> End {
         let mut end = self.entry.end.clone();
+        // Datagrams of a peer that sends often don't put it off.
+        let mut look = Instant::now() + LOOK;
         loop {
-            let next = self.peer.next().min(Instant::now() + LOOK);
+            let next = self.peer.next().min(look);
             let result = tokio::select! {
                 received = self.entry.inbox.recv() => match received {
                     Some(received) => self.receive(received, playback.as_mut()).await,
                     None => Err(End::Deleted),
                 },
-                () = tokio::time::sleep_until(next.into()) => self.tick(playback.as_ref()),
+                () = tokio::time::sleep_until(next.into()) => {
+                    look = Instant::now() + LOOK;
+                    self.tick(playback.as_ref())
+                }
                 by = told(&mut end) => Err(by.flatten().map_or(End::Stop, End::from)),
                 _ = told(stop) => Err(End::Stop),
             };

@@ -67,7 +67,8 @@ fn offered() -> Offered {
     // A viewer that waits for a processor loses nothing that it does not know of.
     let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 4 << 20);
     let config = RtcConfig::new().clear_codecs().enable_h264(true).enable_opus(true, false).enable_pcmu(true, false);
-    let mut rtc = config.build(Instant::now());
+    // As often as those of browsers.
+    let mut rtc = config.set_rtcp_report_interval_video(Duration::from_millis(200)).build(Instant::now());
     rtc.add_local_candidate(Candidate::host(socket.local_addr().unwrap(), Protocol::Udp).unwrap());
     let mut api = rtc.sdp_api();
     let mids =
