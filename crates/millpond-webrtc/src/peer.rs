@@ -336,14 +336,19 @@ mod tests {
         bytes(request, &credentials("local").password)
     }
 
-    /// A peer that has connected from an address, by the library's own client.
-    fn connected(address: SocketAddr, now: Instant) -> Peer {
+    /// A peer whose offer has the fingerprint, and the library's own client, which has checked from an address.
+    fn pair(fingerprint: Option<Fingerprint>, address: SocketAddr, now: Instant) -> (Peer, Dtls) {
         let (server, client) = (Identity::new().unwrap(), Identity::new().unwrap());
-        let of_client = (credentials("remote"), *client.fingerprint());
-        let mut peer = Peer::new((credentials("local"), &server), of_client, now);
+        let offered = fingerprint.unwrap_or(*client.fingerprint());
+        let mut peer = Peer::new((credentials("local"), &server), (credentials("remote"), offered), now);
+        peer.receive(address, &check(), now).unwrap();
         let mut dtls = Dtls::new_12(client.config.clone(), client.certificate.clone(), now);
         dtls.set_active(true);
-        peer.receive(address, &check(), now).unwrap();
+        (peer, dtls)
+    }
+
+    /// Passes datagrams between both until none is left.
+    fn handshake(peer: &mut Peer, dtls: &mut Dtls, address: SocketAddr, now: Instant) -> Result<(), Ended> {
         let mut buffer = vec![0; RECORD];
         for _ in 0..50 {
             dtls.handle_timeout(now).unwrap();
@@ -356,7 +361,7 @@ mod tests {
                 }
             }
             for packet in sent {
-                peer.receive(address, &packet, now).unwrap();
+                peer.receive(address, &packet, now)?;
             }
             while let Some(event) = peer.poll() {
                 match event {
@@ -371,15 +376,16 @@ mod tests {
                 }
             }
         }
-        assert!(peer.is_connected());
-        peer
+        Ok(())
     }
 
     #[test]
     fn media_moves_where_the_peer_answers_and_nowhere_else() {
         let [home, other] = ["192.0.2.1:4000", "192.0.2.2:4000"].map(|text| text.parse::<SocketAddr>().unwrap());
         let now = Instant::now();
-        let mut peer = connected(home, now);
+        let (mut peer, mut dtls) = pair(None, home, now);
+        handshake(&mut peer, &mut dtls, home, now).unwrap();
+        assert!(peer.is_connected());
         peer.receive(other, &check(), now).unwrap();
         let sent: Vec<_> = std::iter::from_fn(|| peer.poll()).collect();
         let [PeerEvent::Send(_, answer), PeerEvent::Send(to, probe)] = &sent[..] else { panic!("{sent:?}") };
@@ -398,41 +404,9 @@ mod tests {
 
     #[test]
     fn another_certificate_ends_the_connection() {
-        let now = Instant::now();
-        let (server, client) = (Identity::new().unwrap(), Identity::new().unwrap());
-        let of_client = (credentials("remote"), Fingerprint([7; 32]));
-        let mut peer = Peer::new((credentials("local"), &server), of_client, now);
-        let mut dtls = Dtls::new_12(client.config.clone(), client.certificate.clone(), now);
-        dtls.set_active(true);
-        let address = "192.0.2.1:4000".parse().unwrap();
-        peer.receive(address, &check(), now).unwrap();
-        let mut buffer = vec![0; RECORD];
-        for _ in 0..50 {
-            dtls.handle_timeout(now).unwrap();
-            let mut sent = Vec::new();
-            loop {
-                match dtls.poll_output(&mut buffer) {
-                    Output::Packet(packet) => sent.push(packet.to_vec()),
-                    Output::Timeout(_) => break,
-                    _ => {}
-                }
-            }
-            for packet in sent {
-                match peer.receive(address, &packet, now) {
-                    Err(end) => return assert_eq!(end, Ended::Certificate),
-                    Ok(()) => {}
-                }
-            }
-            while let Some(event) = peer.poll() {
-                match event {
-                    PeerEvent::Send(_, packet) if Datagram::of(&packet) == Some(Datagram::Dtls) => {
-                        dtls.handle_packet(&packet).unwrap();
-                    }
-                    PeerEvent::Connected(..) => panic!("connected"),
-                    _ => {}
-                }
-            }
-        }
-        panic!("the handshake ended without a word");
+        let (address, now) = ("192.0.2.1:4000".parse().unwrap(), Instant::now());
+        let (mut peer, mut dtls) = pair(Some(Fingerprint([7; 32])), address, now);
+        assert_eq!(handshake(&mut peer, &mut dtls, address, now), Err(Ended::Certificate));
+        assert!(!peer.is_connected());
     }
 }
