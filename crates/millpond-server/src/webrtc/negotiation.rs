@@ -79,7 +79,8 @@ pub(super) fn negotiate<'a>(program: &Program, offer: &'a Offer) -> Result<Negot
         sections.iter().filter_map(|agreed| agreed.sent.as_ref().map(|(track, ..)| track.clone())).collect();
     if tracks.is_empty() {
         let codecs = program.formats().map(|(_, format)| format.track.codec.parameter());
-        let offered = offer.sections.iter().flat_map(|section| &section.formats).map(|format| format.encoding.as_str());
+        let taken = offer.sections.iter().filter(|section| section.is_usable && section.receives());
+        let offered = taken.flat_map(|section| &section.formats).map(|format| format.encoding.as_str());
         return Err(NoAnswer { path: program.path().to_owned(), found: list(codecs), offered: list(offered) });
     }
     let is_left = |kind| !tracks.iter().any(|sent| kind_of(program, sent.track) == Some(kind));

@@ -31,9 +31,9 @@ pub(super) async fn answer(
     let TargetKind::Live(live) = target.kind() else { return Err(WhepError::Method) };
     front.attribute(live.place, Kind::Stream, info);
     let webrtc = front.webrtc().ok_or(WhepError::Off)?;
-    let body = read_body(context, upload, SDP).await?;
     let pass = super::client::admit(context).await?;
     let hold = super::client::count(context, &pass)?;
+    let body = read_body(context, upload, SDP).await?;
     let offer = Offer::read(&body)?;
     let program = Box::pin(live::viewed(front, live)).await?;
     let agent = request.header(header::USER_AGENT).map(|agent| agent.chars().take(AGENT).collect());
