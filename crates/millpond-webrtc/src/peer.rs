@@ -19,6 +19,8 @@ use std::{
 const CONSENT: Duration = Duration::from_secs(30);
 /// Time for the first check: a peer that knows the answer begins at once.
 const FIRST_CHECK: Duration = Duration::from_secs(15);
+/// Time for the handshake. Checks alone keep no session.
+const CONNECTED: Duration = Duration::from_secs(30);
 /// Addresses of a peer that are known at once. Browsers check from each of their interfaces.
 const ADDRESSES: usize = 16;
 /// Bytes of a record, and most of them: larger ones than the library's own fit no datagram.
@@ -53,6 +55,9 @@ pub enum Ended {
     /// No check arrived for long.
     #[error("no check of ICE arrived for {} s", .0.as_secs())]
     Silent(Duration),
+    /// The handshake was not completed in time.
+    #[error("no handshake of DTLS was completed within {} s", CONNECTED.as_secs())]
+    Unconnected,
     /// The certificate is not the one of the offer.
     #[error("the certificate of DTLS is not the one of the offer")]
     Certificate,
@@ -85,6 +90,7 @@ pub struct Peer {
     keys: Option<Box<SrtpKeys>>,
     has_keys: bool,
     is_connected: bool,
+    began: Instant,
     /// Time of the last valid check from the address of media, or of the beginning.
     checked: Instant,
     /// Time of the next repetition of a flight.
@@ -113,6 +119,7 @@ impl Peer {
             keys: None,
             has_keys: false,
             is_connected: false,
+            began: now,
             checked: now,
             timer: None,
             events: VecDeque::new(),
@@ -161,6 +168,9 @@ impl Peer {
         if silent >= self.patience() {
             return Err(Ended::Silent(silent));
         }
+        if !self.is_connected && now.saturating_duration_since(self.began) >= CONNECTED {
+            return Err(Ended::Unconnected);
+        }
         if self.timer.is_some_and(|at| at <= now) {
             self.step(now, |_| Ok(()))?;
         }
@@ -171,6 +181,7 @@ impl Peer {
     #[must_use]
     pub fn next(&self) -> Instant {
         let end = self.checked + self.patience();
+        let end = if self.is_connected { end } else { end.min(self.began + CONNECTED) };
         self.timer.map_or(end, |timer| timer.min(end))
     }
 
@@ -400,6 +411,19 @@ mod tests {
         peer.receive(other, &reply, now).unwrap();
         assert_eq!(peer.address(), Some(other));
         assert!(matches!(peer.poll(), Some(PeerEvent::Moved(to)) if to == other));
+    }
+
+    #[test]
+    fn checks_alone_keep_no_session() {
+        let (address, mut now) = ("192.0.2.1:4000".parse().unwrap(), Instant::now());
+        let (mut peer, _) = pair(None, address, now);
+        for _ in 0..29 {
+            now += Duration::from_secs(1);
+            peer.receive(address, &check(), now).unwrap();
+            assert_eq!(peer.tick(now), Ok(()));
+        }
+        assert_eq!(peer.next(), now + Duration::from_secs(1));
+        assert_eq!(peer.tick(now + Duration::from_secs(1)), Err(Ended::Unconnected));
     }
 
     #[test]

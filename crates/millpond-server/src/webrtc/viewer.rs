@@ -93,7 +93,7 @@ impl End {
             Self::Deleted | Self::Connection(Ended::Closed) => Reason::Client,
             Self::Kicked => Reason::Operator,
             Self::Connection(Ended::Silent(_)) => Reason::Silent,
-            Self::Connection(Ended::Certificate | Ended::Suite | Ended::Dtls(_)) => Reason::Failed,
+            Self::Connection(Ended::Unconnected | Ended::Certificate | Ended::Suite | Ended::Dtls(_)) => Reason::Failed,
             Self::Stream(_) | Self::Over => Reason::Stream,
             Self::Rights => Reason::Rights,
             Self::Stop => Reason::Shutdown,
