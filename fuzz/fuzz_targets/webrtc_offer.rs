@@ -2,12 +2,12 @@
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
 use millpond_fuzz::fuzz_target;
-use millpond_webrtc::sdp::{Answer, AnsweredSection, Candidate, Credentials, Fingerprint, Offer};
+use millpond_webrtc::sdp::{AnsweredSection, Fingerprint, IceCandidate, IceCredentials, PeerAnswer, PeerOffer};
 
 fuzz_target!(|offer: &[u8]| {
-    let Ok(offer) = Offer::read(offer) else { return };
-    let local = Credentials { ufrag: "ufrag".to_owned(), password: "a-password-of-22-bytes".to_owned() };
-    let candidates = [Candidate::udp("[2001:db8::7]:8189".parse().expect("an address"))];
+    let Ok(offer) = PeerOffer::read(offer) else { return };
+    let local = IceCredentials { ufrag: "ufrag".to_owned(), password: "a-password-of-22-bytes".to_owned() };
+    let candidates = [IceCandidate::udp("[2001:db8::7]:8189".parse().expect("an address"))];
     let sections: Vec<AnsweredSection<'_>> = offer
         .sections
         .iter()
@@ -23,7 +23,7 @@ fuzz_target!(|offer: &[u8]| {
             None => AnsweredSection::Rejected { section },
         })
         .collect();
-    let answer = Answer {
+    let answer = PeerAnswer {
         session: 1,
         local: &local,
         fingerprint: &Fingerprint([7; 32]),

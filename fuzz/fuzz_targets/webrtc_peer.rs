@@ -5,8 +5,8 @@
 use is::stun::{StunMessage, TransId};
 use millpond_fuzz::fuzz_target;
 use millpond_webrtc::{
-    Identity, Peer, PeerEvent,
-    sdp::{Credentials, Fingerprint},
+    Identity, PeerEvent, RtcPeer,
+    sdp::{Fingerprint, IceCredentials},
 };
 use std::{
     net::SocketAddr,
@@ -23,10 +23,10 @@ fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 20] {
 
 fuzz_target!(|bytes: &[u8]| {
     let credentials =
-        |name: &str| Credentials { ufrag: name.to_owned(), password: format!("password-of-{name}-22-bytes") };
+        |name: &str| IceCredentials { ufrag: name.to_owned(), password: format!("password-of-{name}-22-bytes") };
     let (local, remote) = (credentials("local"), credentials("remote"));
     let mut now = Instant::now();
-    let mut peer = Peer::new((local.clone(), &IDENTITY), (remote, Fingerprint([7; 32])), now);
+    let mut peer = RtcPeer::new((local.clone(), &IDENTITY), (remote, Fingerprint([7; 32])), now);
     let mut rest = bytes;
     while let Some((head, behind)) = rest.split_first_chunk::<3>() {
         let length = usize::from(u16::from_be_bytes([head[0], head[1]])).min(behind.len());

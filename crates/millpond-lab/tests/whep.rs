@@ -7,8 +7,8 @@ use millpond_rtp::{
     srtp::{MasterKey, Protector, Unprotector},
 };
 use millpond_webrtc::{
-    Datagram, Identity, Peer, PeerEvent, SrtpKeys,
-    sdp::{Answer, AnsweredSection, Candidate, Credentials, Offer},
+    Datagram, Identity, PeerEvent, RtcPeer, SrtpKeys,
+    sdp::{AnsweredSection, IceCandidate, IceCredentials, PeerAnswer, PeerOffer},
 };
 use std::{
     net::SocketAddr,
@@ -88,10 +88,10 @@ impl Server {
 
     /// Begins a session with a port of its own, and answers.
     async fn begin(&self, offer: &[u8]) -> String {
-        let offer = Offer::read(offer).unwrap();
+        let offer = PeerOffer::read(offer).unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let local = Credentials { ufrag: "server00".to_owned(), password: "password-of-22-bytes-x".to_owned() };
-        let candidates = [Candidate::udp(socket.local_addr().unwrap())];
+        let local = IceCredentials { ufrag: "server00".to_owned(), password: "password-of-22-bytes-x".to_owned() };
+        let candidates = [IceCandidate::udp(socket.local_addr().unwrap())];
         let [video, audio] = &offer.sections[..] else { panic!("{offer:?}") };
         let sections = [
             AnsweredSection::Sends {
@@ -104,7 +104,7 @@ impl Server {
             },
             AnsweredSection::Rejected { section: audio },
         ];
-        let answer = Answer {
+        let answer = PeerAnswer {
             session: 1,
             local: &local,
             fingerprint: self.identity.fingerprint(),
@@ -114,7 +114,7 @@ impl Server {
         };
         let text = answer.write();
         let payload_type = video.formats[0].payload_type;
-        let peer = Peer::new((local, &self.identity), (offer.remote, offer.fingerprint), Instant::now());
+        let peer = RtcPeer::new((local, &self.identity), (offer.remote, offer.fingerprint), Instant::now());
         if self.is_there {
             tokio::spawn(serve(Arc::new(socket), peer, payload_type, self.seen.clone()));
         }
@@ -122,7 +122,7 @@ impl Server {
     }
 }
 
-async fn serve(socket: Arc<UdpSocket>, mut peer: Peer, payload_type: u8, seen: Arc<Mutex<Seen>>) {
+async fn serve(socket: Arc<UdpSocket>, mut peer: RtcPeer, payload_type: u8, seen: Arc<Mutex<Seen>>) {
     let mut buffer = vec![0; 2048];
     let mut reports: Option<Unprotector> = None;
     loop {

@@ -1,8 +1,8 @@
 //! ICE of a server with public addresses (RFC 8445 2.5, "lite"): it answers checks, and sends none of its own to connect.
 //!
-//! Sources of datagrams can be forged. So media moves to another address only after a [`Probe`] was answered from there.
+//! Sources of datagrams can be forged. So media moves to another address only after a [`AddressProbe`] was answered from there.
 
-use crate::sdp::Credentials;
+use crate::sdp::IceCredentials;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use is::stun::{StunMessage, TransId};
 use sha1::Sha1;
@@ -35,7 +35,7 @@ pub fn name_of_check(datagram: &[u8]) -> Option<String> {
 /// Answers a check from an address. `None` where it is no check of this peer, or the answer would be longer than the check: nobody
 /// can aim answers at others.
 #[must_use]
-pub fn check(datagram: &[u8], from: SocketAddr, local: &Credentials, remote: &Credentials) -> Option<Check> {
+pub fn check(datagram: &[u8], from: SocketAddr, local: &IceCredentials, remote: &IceCredentials) -> Option<Check> {
     let message = StunMessage::parse(datagram).ok().filter(|message| message.is_binding_request())?;
     if message.split_username()? != (local.ufrag.as_str(), remote.ufrag.as_str()) {
         return None;
@@ -52,16 +52,16 @@ pub fn check(datagram: &[u8], from: SocketAddr, local: &Credentials, remote: &Cr
 
 /// A check of the server's own, to an address that a connected peer has nominated. The answer shows that the peer receives there.
 #[derive(Clone, Debug)]
-pub struct Probe {
+pub struct AddressProbe {
     transaction: TransId,
     /// The check.
     pub message: Vec<u8>,
 }
 
-impl Probe {
+impl AddressProbe {
     /// Makes a check with a random transaction. `None` where the credentials are too long for one.
     #[must_use]
-    pub fn new(local: &Credentials, remote: &Credentials) -> Option<Self> {
+    pub fn new(local: &IceCredentials, remote: &IceCredentials) -> Option<Self> {
         let (transaction, user) = (TransId::new(), format!("{}:{}", remote.ufrag, local.ufrag));
         let request = StunMessage::binding_request(&user, transaction, false, 0, PRIORITY, false);
         let mut message = vec![0; PROBE];
@@ -72,7 +72,7 @@ impl Probe {
 
     /// Whether a datagram is the peer's answer.
     #[must_use]
-    pub fn is_answered_by(&self, datagram: &[u8], remote: &Credentials) -> bool {
+    pub fn is_answered_by(&self, datagram: &[u8], remote: &IceCredentials) -> bool {
         StunMessage::parse(datagram).is_ok_and(|message| {
             message.is_successful_binding_response()
                 && message.trans_id() == self.transaction
@@ -91,8 +91,8 @@ fn hmac_sha1(key: &[u8], parts: &[&[u8]]) -> [u8; 20] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    fn credentials(name: &str) -> Credentials {
-        Credentials { ufrag: format!("{name}-ufrag"), password: format!("{name}-password-of-22-bytes") }
+    fn credentials(name: &str) -> IceCredentials {
+        IceCredentials { ufrag: format!("{name}-ufrag"), password: format!("{name}-password-of-22-bytes") }
     }
 
     fn from() -> SocketAddr {
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn an_answer_shows_that_the_peer_is_there() {
         let (local, remote) = (credentials("local"), credentials("remote"));
-        let probe = Probe::new(&local, &remote).unwrap();
+        let probe = AddressProbe::new(&local, &remote).unwrap();
         let seen = StunMessage::parse(&probe.message).unwrap();
         assert!(seen.is_binding_request() && seen.verify(remote.password.as_bytes(), hmac_sha1));
         assert_eq!(seen.split_username(), Some((&*remote.ufrag, &*local.ufrag)));
@@ -142,8 +142,8 @@ mod tests {
         assert!(!probe.is_answered_by(&answer(TransId::new(), &remote.password), &remote), "another transaction");
         assert!(!probe.is_answered_by(&answer(seen.trans_id(), "guessed"), &remote), "another password");
         assert!(!probe.is_answered_by(&probe.message, &remote), "the check itself");
-        let long = Credentials { ufrag: "u".repeat(256), password: "p".repeat(256) };
-        assert!(Probe::new(&local, &long).is_some());
+        let long = IceCredentials { ufrag: "u".repeat(256), password: "p".repeat(256) };
+        assert!(AddressProbe::new(&local, &long).is_some());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! random bytes by itself.
 //!
 //! - [`sdp`] reads the offer of a browser, finds the formats that it can play, and writes the answer (RFC 8829).
-//! - A [`Peer`] is the state of one connection: the server's half of ICE ([`ice`], RFC 8445 2.5, "lite"), and the DTLS handshake
+//! - A [`RtcPeer`] is the state of one connection: the server's half of ICE ([`ice`], RFC 8445 2.5, "lite"), and the DTLS handshake
 //!   whose keys protect the packets of RTP (RFC 5764).
 //! - [`Datagram`] tells the protocols of one port apart (RFC 7983).
 //!
@@ -19,4 +19,4 @@ pub mod sdp;
 
 pub use datagram::Datagram;
 pub use identity::{Identity, IdentityError};
-pub use peer::{Ended, Peer, PeerEvent, SrtpKeys};
+pub use peer::{Ended, PeerEvent, RtcPeer, SrtpKeys};

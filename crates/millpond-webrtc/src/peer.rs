@@ -2,8 +2,8 @@
 
 use crate::{
     Datagram, Identity,
-    ice::{self, Probe},
-    sdp::{Credentials, Fingerprint},
+    ice::{self, AddressProbe},
+    sdp::{Fingerprint, IceCredentials},
 };
 use dimpl::{Dtls, Output, SrtpProfile};
 use millpond_rtp::srtp::{MasterKey, Suite, keys_of_dtls};
@@ -73,9 +73,9 @@ pub enum Ended {
 ///
 /// Give it datagrams of STUN and DTLS by [`receive`](Self::receive). Call [`tick`](Self::tick) when the time of [`next`](Self::next)
 /// has come. After each call take all events by [`poll`](Self::poll).
-pub struct Peer {
-    local: Credentials,
-    remote: Credentials,
+pub struct RtcPeer {
+    local: IceCredentials,
+    remote: IceCredentials,
     expected: Fingerprint,
     dtls: Dtls,
     /// Whether the certificate was the right one.
@@ -85,7 +85,7 @@ pub struct Peer {
     /// Address that media is sent to.
     remote_address: Option<SocketAddr>,
     /// Address that the connected peer has nominated since, with the check that it has to answer from there.
-    nominated: Option<(SocketAddr, Probe)>,
+    nominated: Option<(SocketAddr, AddressProbe)>,
     /// Keys that were not told yet.
     keys: Option<Box<SrtpKeys>>,
     has_keys: bool,
@@ -98,12 +98,12 @@ pub struct Peer {
     events: VecDeque<PeerEvent>,
 }
 
-impl Peer {
+impl RtcPeer {
     /// Begins a connection. `remote` and `fingerprint` are those of the offer; `local` is what the answer tells.
     #[must_use]
     pub fn new(
-        (local, identity): (Credentials, &Identity),
-        (remote, fingerprint): (Credentials, Fingerprint),
+        (local, identity): (IceCredentials, &Identity),
+        (remote, fingerprint): (IceCredentials, Fingerprint),
         now: Instant,
     ) -> Self {
         let dtls = Dtls::new_auto(identity.config.clone(), identity.certificate.clone(), now);
@@ -219,7 +219,7 @@ impl Peer {
             // The handshake shows that the peer receives there.
             self.move_to(from, now);
         } else if check.nominates
-            && let Some(probe) = Probe::new(&self.local, &self.remote)
+            && let Some(probe) = AddressProbe::new(&self.local, &self.remote)
         {
             self.events.push_back(PeerEvent::Send(from, probe.message.clone()));
             self.nominated = Some((from, probe));
@@ -228,7 +228,7 @@ impl Peer {
 
     /// Moves to the address that the peer has nominated, where a datagram from there answers the server's check.
     fn move_if_answered(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
-        let is_answer = |(address, probe): &mut (SocketAddr, Probe)| {
+        let is_answer = |(address, probe): &mut (SocketAddr, AddressProbe)| {
             *address == from && probe.is_answered_by(datagram, &self.remote)
         };
         if self.nominated.take_if(is_answer).is_some() {
@@ -297,10 +297,10 @@ impl Peer {
     }
 }
 
-impl fmt::Debug for Peer {
+impl fmt::Debug for RtcPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { remote_address, is_connected, checked, .. } = self;
-        f.debug_struct("Peer")
+        f.debug_struct("RtcPeer")
             .field("address", remote_address)
             .field("is_connected", is_connected)
             .field("checked", checked)
@@ -330,8 +330,8 @@ mod tests {
         mac.finalize().into_bytes().into()
     }
 
-    fn credentials(name: &str) -> Credentials {
-        Credentials { ufrag: name.to_owned(), password: format!("password-of-{name}-22-bytes") }
+    fn credentials(name: &str) -> IceCredentials {
+        IceCredentials { ufrag: name.to_owned(), password: format!("password-of-{name}-22-bytes") }
     }
 
     fn bytes(message: StunMessage<'_>, password: &str) -> Vec<u8> {
@@ -348,10 +348,10 @@ mod tests {
     }
 
     /// A peer whose offer has the fingerprint, and the library's own client, which has checked from an address.
-    fn pair(fingerprint: Option<Fingerprint>, address: SocketAddr, now: Instant) -> (Peer, Dtls) {
+    fn pair(fingerprint: Option<Fingerprint>, address: SocketAddr, now: Instant) -> (RtcPeer, Dtls) {
         let (server, client) = (Identity::new().unwrap(), Identity::new().unwrap());
         let offered = fingerprint.unwrap_or(*client.fingerprint());
-        let mut peer = Peer::new((credentials("local"), &server), (credentials("remote"), offered), now);
+        let mut peer = RtcPeer::new((credentials("local"), &server), (credentials("remote"), offered), now);
         peer.receive(address, &check(), now).unwrap();
         let mut dtls = Dtls::new_12(client.config.clone(), client.certificate.clone(), now);
         dtls.set_active(true);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     /// Passes datagrams between both until none is left.
-    fn handshake(peer: &mut Peer, dtls: &mut Dtls, address: SocketAddr, now: Instant) -> Result<(), Ended> {
+    fn handshake(peer: &mut RtcPeer, dtls: &mut Dtls, address: SocketAddr, now: Instant) -> Result<(), Ended> {
         let mut buffer = vec![0; RECORD];
         for _ in 0..50 {
             dtls.handle_timeout(now).unwrap();

@@ -2,7 +2,7 @@
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use is::stun::{StunMessage, TransId};
-use millpond_webrtc::sdp::Credentials;
+use millpond_webrtc::sdp::IceCredentials;
 use sha1::Sha1;
 
 /// Priority of the address that a check comes from, where the peer did not know it (RFC 8445 5.1.2.1).
@@ -11,7 +11,7 @@ const PEER_REFLEXIVE: u32 = (110 << 24) | (0xffff << 8) | 255;
 const CHECK: usize = 768;
 
 /// Makes a check.
-pub(crate) fn request(local: &Credentials, remote: &Credentials, tie_breaker: u64) -> Option<Vec<u8>> {
+pub(crate) fn request(local: &IceCredentials, remote: &IceCredentials, tie_breaker: u64) -> Option<Vec<u8>> {
     let user = format!("{}:{}", remote.ufrag, local.ufrag);
     let message = StunMessage::binding_request(&user, TransId::new(), true, tie_breaker, PEER_REFLEXIVE, true);
     let mut bytes = vec![0; CHECK];
@@ -21,7 +21,7 @@ pub(crate) fn request(local: &Credentials, remote: &Credentials, tie_breaker: u6
 }
 
 /// Whether a datagram is the peer's answer to a check.
-pub(crate) fn is_answer(datagram: &[u8], remote: &Credentials) -> bool {
+pub(crate) fn is_answer(datagram: &[u8], remote: &IceCredentials) -> bool {
     StunMessage::parse(datagram).is_ok_and(|message| {
         message.is_successful_binding_response() && message.verify(remote.password.as_bytes(), hmac_sha1)
     })
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn the_server_answers_and_nominates() {
-        let credentials = |name: &str| Credentials {
+        let credentials = |name: &str| IceCredentials {
             ufrag: format!("{name}-ufrag"),
             password: format!("{name}-password-of-22-bytes"),
         };

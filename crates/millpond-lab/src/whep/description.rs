@@ -1,13 +1,13 @@
 //! Offers of viewers, and what of an answer they need (RFC 8829).
 
-use millpond_webrtc::sdp::{Credentials, Fingerprint};
+use millpond_webrtc::sdp::{Fingerprint, IceCredentials};
 use std::net::{IpAddr, SocketAddr};
 
 /// Writes the offer of a viewer that plays H.264 and Opus, from the address of its port.
-pub(crate) fn offer(local: &Credentials, fingerprint: &Fingerprint, address: SocketAddr) -> String {
+pub(crate) fn offer(local: &IceCredentials, fingerprint: &Fingerprint, address: SocketAddr) -> String {
     let (ip, port) = (address.ip(), address.port());
     let family = if ip.is_ipv4() { "IP4" } else { "IP6" };
-    let Credentials { ufrag, password } = local;
+    let IceCredentials { ufrag, password } = local;
     let mut text = format!(
         "v=0\r\no=- {port} 1 IN {family} {ip}\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\na=msid-semantic: WMS\r\n"
     );
@@ -35,7 +35,7 @@ const SOUND: &str = "a=rtpmap:111 opus/48000/2\r\na=fmtp:111 minptime=10;useinba
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     /// Credentials of the server in ICE.
-    pub(crate) remote: Credentials,
+    pub(crate) remote: IceCredentials,
     /// Fingerprint of its certificate.
     pub(crate) fingerprint: Fingerprint,
     /// Whether the server begins the handshake of DTLS.
@@ -79,7 +79,7 @@ impl Answer {
             return Err(missing("section that was accepted"));
         }
         Ok(Self {
-            remote: Credentials {
+            remote: IceCredentials {
                 ufrag: ufrag.ok_or_else(|| missing("a=ice-ufrag"))?.to_owned(),
                 password: password.ok_or_else(|| missing("a=ice-pwd"))?.to_owned(),
             },
@@ -112,17 +112,17 @@ fn format(value: &str) -> Option<(u8, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_webrtc::sdp::Offer;
+    use millpond_webrtc::sdp::PeerOffer;
 
     const SAMPLE: &str = include_str!("../../../millpond-webrtc/src/sdp/samples/answer.sdp");
 
     #[test]
     fn offers_are_those_that_servers_read() {
-        let local = Credentials { ufrag: "viewer00".to_owned(), password: "password-of-22-bytes-x".to_owned() };
+        let local = IceCredentials { ufrag: "viewer00".to_owned(), password: "password-of-22-bytes-x".to_owned() };
         let fingerprint = Fingerprint([7; 32]);
         for address in ["192.0.2.1:5000", "[2001:db8::1]:5000"] {
             let text = offer(&local, &fingerprint, address.parse().unwrap());
-            let offer = Offer::read(text.as_bytes()).unwrap();
+            let offer = PeerOffer::read(text.as_bytes()).unwrap();
             assert_eq!((&offer.remote, offer.fingerprint), (&local, fingerprint));
             let formats: Vec<usize> = offer.sections.iter().map(|section| section.formats.len()).collect();
             assert_eq!(formats, [2, 1]);

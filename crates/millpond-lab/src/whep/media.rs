@@ -9,7 +9,7 @@ use millpond_rtp::{
     rtcp::{self, ReportBlock, RtcpItem},
     srtp::{Protector, Unprotector},
 };
-use millpond_webrtc::{Datagram, ice, sdp::Credentials};
+use millpond_webrtc::{Datagram, ice, sdp::IceCredentials};
 use std::{net::SocketAddr, time::Duration};
 
 /// Name of the receivers in their reports (CNAME).
@@ -29,8 +29,8 @@ pub(crate) enum Event {
 /// Both sides of a connection in ICE, and the address of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    pub(crate) local: Credentials,
-    pub(crate) remote: Credentials,
+    pub(crate) local: IceCredentials,
+    pub(crate) remote: IceCredentials,
     pub(crate) tie_breaker: u64,
     pub(crate) server: SocketAddr,
 }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn media() -> Media {
-        let credentials = |name: &str| Credentials {
+        let credentials = |name: &str| IceCredentials {
             ufrag: format!("{name}-ufrag"),
             password: format!("{name}-password-of-22-bytes"),
         };

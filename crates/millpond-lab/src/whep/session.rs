@@ -15,7 +15,7 @@ use crate::rtsp::{
     figures::Counters,
     ports::prepare,
 };
-use millpond_webrtc::{Datagram, ice, sdp::Credentials};
+use millpond_webrtc::{Datagram, ice, sdp::IceCredentials};
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use std::{
     io,
@@ -102,7 +102,7 @@ async fn connect(common: &Arc<Common>, number: usize, location: &mut Option<Url>
     let (asked, asked_clock) = (common.clock.elapsed(), common.clock.now());
     let ports = |error: io::Error| Failure::new(FailureKind::Ports, error);
     let socket = UdpSocket::bind(SocketAddr::new(common.local, 0)).await.map_err(ports)?;
-    let local = Credentials { ufrag: characters(FRAGMENT), password: characters(PASSWORD) };
+    let local = IceCredentials { ufrag: characters(FRAGMENT), password: characters(PASSWORD) };
     let offer = description::offer(&local, &common.identity.fingerprint, socket.local_addr().map_err(ports)?);
     let answer = ask(common, offer, location).await?;
     common.took(Step::Answer, asked);

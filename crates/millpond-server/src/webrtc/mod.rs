@@ -23,8 +23,8 @@ use crate::interfaces;
 use millpond_access::{ClientHold, Pass, random};
 use millpond_stream::{Full, Manager, Program};
 use millpond_webrtc::{
-    Identity, Peer,
-    sdp::{Candidate, Credentials, Offer},
+    Identity, RtcPeer,
+    sdp::{IceCandidate, IceCredentials, PeerOffer},
 };
 use negotiation::Negotiated;
 use record::Record;
@@ -140,15 +140,17 @@ impl WebRtc {
         self: &Arc<Self>,
         client: Client,
         program: Program,
-        offer: &Offer,
+        offer: &PeerOffer,
     ) -> Result<Begun, CannotBegin> {
         let Negotiated { tracks, sections, note } = negotiation::negotiate(&program, offer)?;
-        let local =
-            Credentials { ufrag: text(&random::bytes::<FRAGMENT>()?), password: text(&random::bytes::<PASSWORD>()?) };
+        let local = IceCredentials {
+            ufrag: text(&random::bytes::<FRAGMENT>()?),
+            password: text(&random::bytes::<PASSWORD>()?),
+        };
         let (id, tag) = (text(&random::bytes::<ID>()?), format!("\"{}\"", local.ufrag));
         let reached = addresses(&self.hosts, self.address).into_iter();
-        let candidates: Vec<Candidate> =
-            reached.map(|ip| Candidate::udp(SocketAddr::new(ip, self.address.port()))).collect();
+        let candidates: Vec<IceCandidate> =
+            reached.map(|ip| IceCandidate::udp(SocketAddr::new(ip, self.address.port()))).collect();
         let answer =
             negotiation::answer(&sections, (&local, self.identity.fingerprint(), &candidates), note.as_deref());
         let refused = |full| {
@@ -164,7 +166,7 @@ impl WebRtc {
         });
         let Some(record) = record else { return Err(Full::Sending.into()) };
         let peer =
-            Peer::new((local.clone(), &self.identity), (offer.remote.clone(), offer.fingerprint), Instant::now());
+            RtcPeer::new((local.clone(), &self.identity), (offer.remote.clone(), offer.fingerprint), Instant::now());
         let entry = self.sessions.add((&id, &local.ufrag), record.clone(), subscriber.progress().clone());
         let viewer = Viewer {
             manager: self.manager.clone(),

@@ -4,8 +4,8 @@ use millpond_media::movie::TrackKind;
 use millpond_package::MediaKind;
 use millpond_stream::{Format, Program};
 use millpond_webrtc::sdp::{
-    Answer, AnsweredSection, Candidate, Credentials, Direction, Fingerprint, Offer, OfferedFormat, Section,
-    SectionKind, format_for,
+    AnsweredSection, Fingerprint, IceCandidate, IceCredentials, MediaDirection, OfferedFormat, PeerAnswer, PeerOffer,
+    Section, SectionKind, format_for,
 };
 
 /// Name of the stream of media in answers: sound and pictures belong together.
@@ -52,7 +52,7 @@ pub(super) struct Negotiated<'a> {
 ///
 /// # Errors
 /// No track can be sent.
-pub(super) fn negotiate<'a>(program: &Program, offer: &'a Offer) -> Result<Negotiated<'a>, NoAnswer> {
+pub(super) fn negotiate<'a>(program: &Program, offer: &'a PeerOffer) -> Result<Negotiated<'a>, NoAnswer> {
     let mut taken: Vec<u16> = Vec::new();
     let mut sections = Vec::new();
     for section in &offer.sections {
@@ -61,7 +61,7 @@ pub(super) fn negotiate<'a>(program: &Program, offer: &'a Offer) -> Result<Negot
             SectionKind::Audio => Some(MediaKind::Audio),
             SectionKind::Other(_) => None,
         };
-        let takes = matches!(section.direction, Direction::RecvOnly | Direction::SendRecv);
+        let takes = matches!(section.direction, MediaDirection::RecvOnly | MediaDirection::SendRecv);
         let wanted = kind.filter(|_| takes);
         // One track of a kind: another section would get the same pictures again.
         let wanted = wanted.filter(|kind| !taken.iter().any(|track| kind_of(program, *track) == Some(*kind)));
@@ -93,7 +93,7 @@ pub(super) fn negotiate<'a>(program: &Program, offer: &'a Offer) -> Result<Negot
 /// Writes the answer.
 pub(super) fn answer(
     sections: &[AgreedSection<'_>],
-    (local, fingerprint, candidates): (&Credentials, &Fingerprint, &[Candidate]),
+    (local, fingerprint, candidates): (&IceCredentials, &Fingerprint, &[IceCandidate]),
     note: Option<&str>,
 ) -> String {
     let sections: Vec<AnsweredSection<'_>> = sections
@@ -111,7 +111,7 @@ pub(super) fn answer(
         })
         .collect();
     let session = fastrand::u64(..) >> 1;
-    Answer { session, local, fingerprint, candidates, sections: &sections, note }.write()
+    PeerAnswer { session, local, fingerprint, candidates, sections: &sections, note }.write()
 }
 
 fn kind_of(program: &Program, track: u16) -> Option<MediaKind> {

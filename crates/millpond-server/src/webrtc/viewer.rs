@@ -16,7 +16,7 @@ use millpond_rtp::{
 use millpond_stream::{
     Admitted, CannotOpen, Manager, Playing, Program, Protection, Request, SharedPort, Subscriber, outlet::SHARED_PACKET,
 };
-use millpond_webrtc::{Datagram, Ended, Peer, PeerEvent, SrtpKeys};
+use millpond_webrtc::{Datagram, Ended, PeerEvent, RtcPeer, SrtpKeys};
 use std::{
     collections::HashMap,
     net::{SocketAddr, UdpSocket},
@@ -38,7 +38,7 @@ pub(super) struct Viewer {
     pub(super) socket: Arc<UdpSocket>,
     pub(super) program: Program,
     pub(super) tracks: Vec<SentTrack>,
-    pub(super) peer: Peer,
+    pub(super) peer: RtcPeer,
     pub(super) subscriber: Subscriber,
     pub(super) admitted: Admitted,
     pub(super) entry: Entry,

@@ -1,6 +1,6 @@
 //! Writes answers.
 
-use super::{Candidate, Credentials, Fingerprint, OfferedFormat, Section, SectionKind};
+use super::{Fingerprint, IceCandidate, IceCredentials, OfferedFormat, Section, SectionKind};
 use sdp_types::{AddrType, Attribute, Connection, Media, NetType, Origin, Session, Time};
 
 /// Kinds of feedback that the server acts on (RFC 4585 4.2, RFC 5104 7.1).
@@ -14,15 +14,15 @@ const MOST_IDENTIFIER: usize = 64;
 
 /// An answer to an offer.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct PeerAnswer<'a> {
     /// Number of the session: less than 2^63.
     pub session: u64,
     /// Credentials of the server in ICE.
-    pub local: &'a Credentials,
+    pub local: &'a IceCredentials,
     /// Fingerprint of the server's certificate.
     pub fingerprint: &'a Fingerprint,
     /// Addresses of the server, in order of preference.
-    pub candidates: &'a [Candidate],
+    pub candidates: &'a [IceCandidate],
     /// A section for each one of the offer, in its order.
     pub sections: &'a [AnsweredSection<'a>],
     /// Words about the session for people.
@@ -99,7 +99,7 @@ impl<'a> AnsweredSection<'a> {
     }
 }
 
-impl Answer<'_> {
+impl PeerAnswer<'_> {
     /// Writes the answer.
     #[must_use]
     pub fn write(&self) -> String {
@@ -161,7 +161,7 @@ impl Answer<'_> {
                 attributes.extend(formats.into_iter().flat_map(format_attributes));
                 attributes.extend(answered.sources());
                 if first == Some(at) {
-                    let candidates = Candidate::values(self.candidates).into_iter();
+                    let candidates = IceCandidate::values(self.candidates).into_iter();
                     attributes.extend(candidates.map(|value| Attribute::with_value("candidate", value)));
                     attributes.push(Attribute::new("end-of-candidates"));
                 }

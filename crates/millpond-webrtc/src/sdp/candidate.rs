@@ -22,7 +22,7 @@ pub enum CandidateProtocol {
 
 /// An address at which the server waits for a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct IceCandidate {
     /// IP address, or a name that peers look up.
     pub host: String,
     /// Port.
@@ -31,7 +31,7 @@ pub struct Candidate {
     pub protocol: CandidateProtocol,
 }
 
-impl Candidate {
+impl IceCandidate {
     /// A candidate of UDP.
     #[must_use]
     pub fn udp(address: SocketAddr) -> Self {
@@ -86,11 +86,12 @@ mod tests {
     fn candidates_are_ranked_in_order() {
         let address = |text: &str| text.parse::<SocketAddr>().unwrap();
         let [v4, v6, mapped] = ["192.0.2.1:8555", "[2001:db8::1]:8555", "[::ffff:192.0.2.1]:8556"].map(address);
-        let named = Candidate { host: "media.example.com".to_owned(), port: 8555, protocol: CandidateProtocol::Udp };
-        let all = [Candidate::udp(v4), Candidate::udp(v6), Candidate::udp(mapped), Candidate::tcp(v4), named];
+        let named = IceCandidate { host: "media.example.com".to_owned(), port: 8555, protocol: CandidateProtocol::Udp };
+        let all =
+            [IceCandidate::udp(v4), IceCandidate::udp(v6), IceCandidate::udp(mapped), IceCandidate::tcp(v4), named];
         // The first value is the one of RFC 8445 5.1.2.1 for the only address of a host.
         assert_eq!(
-            Candidate::values(&all),
+            IceCandidate::values(&all),
             [
                 "1 1 udp 2130706431 192.0.2.1 8555 typ host",
                 "2 1 udp 2130706175 2001:db8::1 8555 typ host",

@@ -7,16 +7,16 @@ const DIGEST: usize = 32;
 
 /// Credentials of one side in ICE (RFC 8839 5.4).
 #[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
+pub struct IceCredentials {
     /// User name fragment.
     pub ufrag: String,
     /// Password.
     pub password: String,
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for IceCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("ufrag", &self.ufrag).finish_non_exhaustive()
+        f.debug_struct("IceCredentials").field("ufrag", &self.ufrag).finish_non_exhaustive()
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn passwords_stay_out_of_logs() {
-        let credentials = Credentials { ufrag: "name".to_owned(), password: "secret".to_owned() };
+        let credentials = IceCredentials { ufrag: "name".to_owned(), password: "secret".to_owned() };
         let shown = format!("{credentials:?}");
         assert!(shown.contains("name") && !shown.contains("secret"), "{shown}");
     }

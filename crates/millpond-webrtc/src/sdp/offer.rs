@@ -3,7 +3,7 @@
 //! Browsers and encoders write what their version writes. Unknown lines are skipped, and only what a connection needs is required.
 
 use super::{
-    Credentials, Fingerprint, FingerprintError, Section,
+    Fingerprint, FingerprintError, IceCredentials, Section,
     lines::{self, Attribute, Lines},
 };
 
@@ -18,9 +18,9 @@ const MOST_CREDENTIALS: usize = 256;
 
 /// An offer of a peer that can be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct PeerOffer {
     /// Credentials of its side in ICE.
-    pub remote: Credentials,
+    pub remote: IceCredentials,
     /// Fingerprint of its certificate.
     pub fingerprint: Fingerprint,
     /// All sections. The answer has as many, in this order.
@@ -118,7 +118,7 @@ impl OfferError {
     }
 }
 
-impl Offer {
+impl PeerOffer {
     /// Reads an offer.
     ///
     /// # Errors
@@ -216,7 +216,7 @@ impl<'a> Transport<'a> {
         }
     }
 
-    fn credentials(&self) -> Result<Credentials, OfferError> {
+    fn credentials(&self) -> Result<IceCredentials, OfferError> {
         const EXPECTED: &str = "credentials of ICE (RFC 8839 5.4) there, or before the first m= line";
         let lines = self.lines_with("ice-ufrag").ok_or_else(|| self.missing("ice-ufrag", EXPECTED))?;
         // The two belong together.
@@ -232,7 +232,7 @@ impl<'a> Transport<'a> {
             let found = format!("a=ice-pwd with {} bytes", password.value.len());
             return Err(OfferError::line(password.number, &found, "22 to 256 letters, digits, + or /"));
         }
-        Ok(Credentials { ufrag: ufrag.value.to_owned(), password: password.value.to_owned() })
+        Ok(IceCredentials { ufrag: ufrag.value.to_owned(), password: password.value.to_owned() })
     }
 
     fn fingerprint(&self) -> Result<Fingerprint, OfferError> {

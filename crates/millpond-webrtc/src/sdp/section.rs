@@ -42,7 +42,7 @@ impl SectionKind {
 
 /// Direction of media, as the offerer sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum MediaDirection {
     /// The offerer sends and receives.
     SendRecv,
     /// The offerer sends.
@@ -53,7 +53,7 @@ pub enum Direction {
     Inactive,
 }
 
-impl Direction {
+impl MediaDirection {
     /// Reads the direction of the session or of a section. `None` where it is not stated.
     fn of(lines: &Lines<'_>) -> Option<Self> {
         lines.attributes.iter().find_map(|attribute| match attribute {
@@ -80,7 +80,7 @@ pub struct Section {
     /// Payload formats in the offerer's order of preference; empty unless it is sound or pictures.
     pub formats: Vec<OfferedFormat>,
     /// Direction of its media.
-    pub direction: Direction,
+    pub direction: MediaDirection,
     /// Numbers and URIs of header extensions (RFC 8285 5).
     pub extensions: Vec<(u16, String)>,
     /// Whether it belongs to the group of one transport (RFC 9143).
@@ -105,7 +105,8 @@ impl Section {
         let kind = SectionKind::of(media);
         let is_rtp = !matches!(kind, SectionKind::Other(_)) && is_rtp(proto);
         let mid = lines.first("mid").and_then(|mid| mid.value.split_ascii_whitespace().next()).unwrap_or_default();
-        let direction = Direction::of(lines).or_else(|| Direction::of(session)).unwrap_or(Direction::SendRecv);
+        let direction =
+            MediaDirection::of(lines).or_else(|| MediaDirection::of(session)).unwrap_or(MediaDirection::SendRecv);
         // A port of 0 turns a section off, or says that it has no transport of its own (RFC 9143 6).
         let is_on = port != 0 || lines.has("bundle-only");
         Ok(Self {
@@ -117,20 +118,20 @@ impl Section {
             direction,
             extensions: lines.all("extmap").filter_map(|attribute| extension(attribute.value)).collect(),
             is_bundled: group.contains(&mid),
-            is_usable: is_rtp && is_on && direction != Direction::Inactive,
+            is_usable: is_rtp && is_on && direction != MediaDirection::Inactive,
         })
     }
 
     /// Whether the offerer can receive media in this section.
     #[must_use]
     pub fn receives(&self) -> bool {
-        self.is_usable && matches!(self.direction, Direction::SendRecv | Direction::RecvOnly)
+        self.is_usable && matches!(self.direction, MediaDirection::SendRecv | MediaDirection::RecvOnly)
     }
 
     /// Whether the offerer wants to send media in this section.
     #[must_use]
     pub fn sends(&self) -> bool {
-        self.is_usable && matches!(self.direction, Direction::SendRecv | Direction::SendOnly)
+        self.is_usable && matches!(self.direction, MediaDirection::SendRecv | MediaDirection::SendOnly)
     }
 
     /// Returns the format of a payload type.

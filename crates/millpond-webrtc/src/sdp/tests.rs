@@ -14,13 +14,13 @@ const GSTREAMER: &str = include_str!("samples/gstreamer.sdp");
 const OBS: &str = include_str!("samples/obs.sdp");
 const SAMPLES: [&str; 4] = [CHROMIUM, FIREFOX, GSTREAMER, OBS];
 
-fn read(text: &str) -> Offer {
-    Offer::read(text.as_bytes()).unwrap()
+fn read(text: &str) -> PeerOffer {
+    PeerOffer::read(text.as_bytes()).unwrap()
 }
 
 /// The fault of an offer.
 fn fault(text: &str) -> String {
-    Offer::read(text.as_bytes()).unwrap_err().to_string()
+    PeerOffer::read(text.as_bytes()).unwrap_err().to_string()
 }
 
 /// A sample without the lines that begin with a text.
@@ -116,7 +116,7 @@ fn chromium_is_read() {
         assert!(offer.fingerprint.to_string().starts_with("EB:81:D7:"));
         let [video, audio] = &offer.sections[..] else { panic!("{offer:?}") };
         assert_eq!((&video.kind, &*video.mid, &*video.proto), (&SectionKind::Video, "0", "UDP/TLS/RTP/SAVPF"));
-        assert_eq!((&audio.kind, &*audio.mid, audio.direction), (&SectionKind::Audio, "1", Direction::RecvOnly));
+        assert_eq!((&audio.kind, &*audio.mid, audio.direction), (&SectionKind::Audio, "1", MediaDirection::RecvOnly));
         assert!(video.receives() && !video.sends() && video.is_bundled);
         assert!(video.format_list.starts_with("96 97 98 ") && video.format_list.ends_with(" 120 49"));
         assert_eq!(video.extensions[0], (1, "urn:ietf:params:rtp-hdrext:toffset".to_owned()));
@@ -311,9 +311,9 @@ fn sections_share_a_transport() {
     assert_eq!(read(&text.replace("BUNDLE 1 0", "BUNDLE 7 0 1")).remote.ufrag, "CGD+");
 }
 
-fn local() -> (Credentials, Fingerprint) {
+fn local() -> (IceCredentials, Fingerprint) {
     let password = "serverPasswordOf24bytes0".to_owned();
-    (Credentials { ufrag: "serverUfrag".to_owned(), password }, Fingerprint(std::array::from_fn(|at| at as u8)))
+    (IceCredentials { ufrag: "serverUfrag".to_owned(), password }, Fingerprint(std::array::from_fn(|at| at as u8)))
 }
 
 fn address(text: &str) -> SocketAddr {
@@ -326,10 +326,10 @@ fn answers_are_those_that_chromium_takes() {
     let [video, audio] = &offer.sections[..] else { panic!("{offer:?}") };
     let (local, fingerprint) = local();
     let candidates = [
-        Candidate::udp(address("203.0.113.7:8555")),
-        Candidate::udp(address("[2001:db8::7]:8555")),
-        Candidate::tcp(address("203.0.113.7:8555")),
-        Candidate { host: "media.example.com".to_owned(), port: 8555, protocol: CandidateProtocol::Udp },
+        IceCandidate::udp(address("203.0.113.7:8555")),
+        IceCandidate::udp(address("[2001:db8::7]:8555")),
+        IceCandidate::tcp(address("203.0.113.7:8555")),
+        IceCandidate { host: "media.example.com".to_owned(), port: 8555, protocol: CandidateProtocol::Udp },
     ];
     let pictures = AnsweredSection::Sends {
         section: video,
@@ -348,7 +348,7 @@ fn answers_are_those_that_chromium_takes() {
         stream: "film",
     };
     let both = [pictures, sound(111)];
-    let answer = Answer {
+    let answer = PeerAnswer {
         session: 7001,
         local: &local,
         fingerprint: &fingerprint,
@@ -358,7 +358,7 @@ fn answers_are_those_that_chromium_takes() {
     };
     assert_eq!(answer.write(), include_str!("samples/answer.sdp").replace('\n', "\r\n"));
     let one = [AnsweredSection::Rejected { section: video }, sound(0)];
-    let answer = Answer { session: 7002, candidates: &candidates[..1], sections: &one, note: None, ..answer };
+    let answer = PeerAnswer { session: 7002, candidates: &candidates[..1], sections: &one, note: None, ..answer };
     assert_eq!(answer.write(), include_str!("samples/answer_sound_only.sdp").replace('\n', "\r\n"));
 }
 
@@ -372,7 +372,7 @@ fn publishers_are_answered() {
         AnsweredSection::Receives { section: audio, formats: audio.formats.iter().collect() },
         AnsweredSection::Rejected { section: data },
     ];
-    let answer = Answer {
+    let answer = PeerAnswer {
         session: 1,
         local: &local,
         fingerprint: &fingerprint,
@@ -416,7 +416,7 @@ fn names_can_not_write_lines() {
     ];
     let note = Some("two\r\na=lines");
     let text =
-        Answer { session: 1, local: &local, fingerprint: &fingerprint, candidates: &[], sections: &sections, note }
+        PeerAnswer { session: 1, local: &local, fingerprint: &fingerprint, candidates: &[], sections: &sections, note }
             .write();
     assert!(text.contains("a=msid:- a-film-1--a-x\r\n") && text.contains("i=twoa=lines\r\n"), "{text}");
     assert!(!text.contains("a=group"), "one that was not offered: {text}");
@@ -438,11 +438,11 @@ fn answered(section: &Section) -> AnsweredSection<'_> {
     }
 }
 
-fn answer_somehow(offer: &Offer) -> String {
+fn answer_somehow(offer: &PeerOffer) -> String {
     let sections: Vec<AnsweredSection<'_>> = offer.sections.iter().map(answered).collect();
     let (local, fingerprint) = local();
-    let candidates = [Candidate::udp(address("203.0.113.7:8555"))];
-    Answer {
+    let candidates = [IceCandidate::udp(address("203.0.113.7:8555"))];
+    PeerAnswer {
         session: 1,
         local: &local,
         fingerprint: &fingerprint,
@@ -453,7 +453,7 @@ fn answer_somehow(offer: &Offer) -> String {
     .write()
 }
 
-fn check_answer(offer: &Offer) {
+fn check_answer(offer: &PeerOffer) {
     let text = answer_somehow(offer);
     let session = sdp_types::Session::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
     assert_eq!(session.medias.len(), offer.sections.len(), "{text}");
@@ -473,7 +473,7 @@ fn answers_parse() {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        let _ = Offer::read(&bytes);
+        let _ = PeerOffer::read(&bytes);
     }
 
     #[test]
@@ -498,7 +498,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        if let Ok(offer) = Offer::read(&bytes) {
+        if let Ok(offer) = PeerOffer::read(&bytes) {
             check_answer(&offer);
         }
     }

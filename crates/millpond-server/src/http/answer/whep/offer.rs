@@ -5,7 +5,7 @@ use crate::{http::Kind, webrtc::Client};
 use bytes::BytesMut;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use millpond_http::{body::Body, wire::Upload};
-use millpond_webrtc::sdp::Offer;
+use millpond_webrtc::sdp::PeerOffer;
 use std::{net::SocketAddr, time::Duration};
 
 /// Media types of offers and answers (RFC 8866), and of candidates (RFC 8840 9).
@@ -34,7 +34,7 @@ pub(super) async fn answer(
     let pass = super::client::admit(context).await?;
     let hold = super::client::count(context, &pass)?;
     let body = read_body(context, upload, SDP).await?;
-    let offer = Offer::read(&body)?;
+    let offer = PeerOffer::read(&body)?;
     let program = Box::pin(live::viewed(front, live)).await?;
     let agent = request.header(header::USER_AGENT).map(|agent| agent.chars().take(AGENT).collect());
     let address = SocketAddr::new(context.client(), 0);
