@@ -46,6 +46,7 @@ fn values(form: Form) -> Vec<&'static str> {
             "max-height=720",
             "a",
             "CC1=en",
+            "10.0.0.1",
         ],
     }
 }

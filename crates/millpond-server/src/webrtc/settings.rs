@@ -49,10 +49,8 @@ const LIST: &[Setting<WebRtcSettings>] = &[
 ];
 
 fn hosts(text: &str) -> Result<Vec<IpAddr>, BadValue> {
-    let host = |text: &str| {
-        text.trim()
-            .parse()
-            .map_err(|_| BadValue::new(format!("IP addresses, such as 203.0.113.7; found \"{}\"", text.trim())))
+    let host = |text: &String| {
+        text.parse().map_err(|_| BadValue::new(format!("IP addresses, such as 203.0.113.7; found {text:?}")))
     };
-    text.split(',').map(host).collect()
+    value::list(text).iter().map(host).collect()
 }
