@@ -120,15 +120,12 @@ impl Extractor {
         self.demultiplexer.finish(&mut self.events);
         self.take();
         let mut bytes = BytesMut::zeroed(usize::try_from(self.range.len()).unwrap_or(usize::MAX));
-        let mut filled = 0;
         for wanted in &self.streams {
             for frame in &wanted.frames {
-                filled += wanted.copy(frame, self.range, &mut bytes)?;
+                wanted.copy(frame, self.range, &mut bytes)?;
             }
         }
-        if filled != self.range.len() {
-            return Err(MediaError::truncated(PATH, self.range.start, filled, self.range.len()));
-        }
+        // Frames of a stream that was left out at the end of the scan are zeros. No sample refers to them.
         Ok(bytes.freeze())
     }
 
@@ -190,8 +187,8 @@ impl Wanted {
         }
     }
 
-    /// Copies the bytes of a frame that are in the range; returns their number.
-    fn copy(&self, frame: &FramePlace, range: ByteRange, out: &mut [u8]) -> Result<u64, MediaError> {
+    /// Copies the bytes of a frame that are in the range.
+    fn copy(&self, frame: &FramePlace, range: ByteRange, out: &mut [u8]) -> Result<(), MediaError> {
         let FramePlace { extracted, source } = *frame;
         let missing = || MediaError::invalid(PATH, extracted.start, "other packets", "those that were indexed");
         let begin = source.start.checked_sub(self.source.start).ok_or_else(missing)?;
@@ -202,24 +199,23 @@ impl Wanted {
         if begun.saturating_add(data.len() as u64) != extracted.end {
             return Err(missing());
         }
-        let prefix = copy(&self.prefix, extracted.start, range, out).ok_or_else(missing)?;
-        let data = copy(&data, begun, range, out).ok_or_else(missing)?;
-        Ok(prefix + data)
+        copy(&self.prefix, extracted.start, range, out).ok_or_else(missing)?;
+        copy(&data, begun, range, out).ok_or_else(missing)
     }
 }
 
 /// Copies those of `bytes` that are in `range` into `out`, which has the bytes of `range`. `start` is the place of the first of
-/// `bytes`. Returns their number; `None` if `out` is too short.
-fn copy(bytes: &[u8], start: u64, range: ByteRange, out: &mut [u8]) -> Option<u64> {
+/// `bytes`. `None` if `out` is too short.
+fn copy(bytes: &[u8], start: u64, range: ByteRange, out: &mut [u8]) -> Option<()> {
     let end = start.saturating_add(bytes.len() as u64);
     let part = ByteRange::new(start.max(range.start), end.min(range.end));
     if part.is_empty() {
-        return Some(0);
+        return Some(());
     }
     let from = (part.start - start) as usize..(part.end - start) as usize;
     let to = (part.start - range.start) as usize..(part.end - range.start) as usize;
     out.get_mut(to)?.copy_from_slice(bytes.get(from)?);
-    Some(part.len())
+    Some(())
 }
 
 /// Returns the range of the file with the packets of a range, and what is wanted of each stream.
