@@ -34,7 +34,7 @@ settings:
 
 # Makes the Debian package of a release build, and tests it in a root folder. Run as root.
 package:
-    cargo build --profile dist --locked -p millpond
+    cargo build --profile dist --locked -p millpond -p millpond-lab
     packaging/build-deb
     scripts/test-packages target/dist/millpond
 

@@ -5,7 +5,7 @@ Beside each attack: a viewer that plays segments over HTTP, RTSP sessions over U
 attack goes on. One row for each attack: p50, p99 and longest time of a segment; late and lost RTP packets; the slowest
 /livez; the most resident memory; seconds until SIGTERM has ended the process.
 
-    cargo build --release -p millpond
+    cargo build --release -p millpond -p millpond-lab
     bench/attacks.py [--binary FILE] [--workers N] [--seconds N] [--json FILE] [NAME...]
 """
 

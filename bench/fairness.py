@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """TFRC beside TCP: the share of an RTSP viewer of Millpond at a bottleneck of 10 Mbit/s, beside one and four flows of cubic.
 
-    cargo build --release -p millpond -p millpond-link
+    cargo build --release -p millpond -p millpond-lab -p millpond-link
     bench/fairness.py
 
 Two namespaces are joined by millpond-link. On one side `millpond serve --rtsp-rate-control tfrc` sends a clip of 20 Mbit/s, twice what

@@ -7,10 +7,14 @@ percentiles of all pictures are printed. Exits 1 where a 95th percentile exceeds
 
 With `--loss` or `--delay-ms` the viewer is behind a bad network (millpond-link), and only WebRTC plays. That needs root.
 
+With `--failover` the stream has two publishers, and the one that plays is killed in the middle: for each player in turn, and for ffmpeg by
+RTSP. The longest time without another picture is printed. It must be at most a group of pictures and a second.
+
     cargo build --release -p millpond -p millpond-link
     npm ci --prefix tests/players
     bench/live_delay.py
     bench/live_delay.py --loss 1 --delay-ms 50
+    bench/live_delay.py --failover --keys 1
 """
 
 import argparse
@@ -94,6 +98,69 @@ def play(options, within, url: str) -> str:
     return within(*(str(word) for word in ("node", script, url, "live/clock", options.seconds, options.players)))
 
 
+# Time after the start of a player at which the publisher is killed, in seconds: players have begun, and steer no more.
+KILL = 20
+
+
+def over_a_failover(options, work: Path) -> dict:
+    """The longest time in seconds without another picture, by player, while the publisher that plays is killed. A text where one failed."""
+    found = {}
+    for name in [*options.players.split(","), "rtsp"]:
+        folder = work / name
+        arguments = ["live=publish:", folder, "--webrtc", f"127.0.0.1:{servers.free_port()}", "--failover", "live/clock=live/a live/b"]
+        with servers.Edge(options.bin, *arguments) as server, contextlib.ExitStack() as stack:
+            publishers = []
+            for input in ("a", "b"):
+                publisher = live_clock.Publisher(f"rtsp://127.0.0.1:{server.rtsp}/live/{input}", folder / f"{input}.log", options.keys)
+                publishers.append(stack.enter_context(publisher))
+            time.sleep(4 + 4 * options.keys)
+            killing = threading.Timer(KILL, publishers[0].process.kill)
+            killing.start()
+            try:
+                with watched(server):
+                    found[name] = standstill_by_rtsp(options, server) if name == "rtsp" else standstill_of(options, name, server)
+            finally:
+                killing.cancel()
+            if publishers[1].process.poll() is not None:
+                found[name] = "the backup ended"
+    return found
+
+
+def standstill_of(options, name: str, server):
+    one = json.loads(run_here("node", str(TOP / "tests/players/delay.mjs"), server.url, "live/clock", str(options.seconds), name))[name]
+    if "problem" in one or not one.get("delays"):
+        return one.get("problem", "no picture was read")
+    return one["standstill"] / 1000
+
+
+def standstill_by_rtsp(options, server):
+    """ffmpeg tells each picture when it has decoded it."""
+    command = ["ffmpeg", "-v", "error", "-nostdin", "-rtsp_transport", "tcp", "-i", f"rtsp://127.0.0.1:{server.rtsp}/live/clock"]
+    command += ["-map", "0:v", "-fps_mode", "passthrough", "-flush_packets", "1", "-f", "framecrc", "-"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as player:
+        ends = threading.Timer(KILL + options.seconds / 2, player.kill)
+        ends.start()
+        longest, before = 0.0, None
+        for line in player.stdout:
+            if not line.startswith("#"):
+                now = time.monotonic()
+                longest, before = max(longest, now - (before or now)), now
+        is_early = ends.is_alive()
+        ends.cancel()
+    return "ffmpeg ended" if is_early or before is None else longest
+
+
+def table_of_failovers(found: dict, bound: float) -> bool:
+    print("| player | longest time without another picture | |")
+    print("|---|---|---|")
+    fine = True
+    for name, one in found.items():
+        says = f"FAILED {one}" if isinstance(one, str) else "ok" if one <= bound else f"FAILED above {bound:g} s"
+        fine &= says == "ok"
+        print(f"| {NAMES.get(name, 'RTSP by TCP, ffmpeg')} | {'' if isinstance(one, str) else f'{one:.2f} s'} | {says} |")
+    return fine
+
+
 def run_here(*command) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
@@ -140,11 +207,14 @@ def main():
     parser.add_argument("--loss", type=float, default=0, help="percent of packets to the viewer that are lost (%(default)s)")
     parser.add_argument("--delay-ms", type=float, default=0, help="delay of each way between server and viewer (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of losses (%(default)s)")
+    parser.add_argument("--failover", action="store_true", help="kill the publisher that plays, and print the longest standstill")
     options = parser.parse_args()
     is_bad = options.loss > 0 or options.delay_ms > 0
     options.players = options.players or ("webrtc" if is_bad else ",".join(BOUNDS))
     work = TARGET / "bench/live-delay"
     shutil.rmtree(work, ignore_errors=True)
+    if options.failover:
+        sys.exit(not table_of_failovers(over_a_failover(options, work), options.keys + 1))
     told, publisher = (behind_a_bad_network if is_bad else on_loopback)(options, work)
     if publisher.ended is not None:
         print(f"the publisher ended: {(work / 'ffmpeg.log').read_text()[-1000:]}", file=sys.stderr)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What one live stream costs with many RTSP viewers: millpond beside MediaMTX, both before the same source.
+"""What one live stream costs with many RTSP viewers: millpond beside MediaMTX and ZLMediaKit, all before the same source.
 
-The source is a channel of another millpond. Each server under test opens it when the first viewer comes. `millpond load` is the
-client of both; a packet is late where it comes more than 100 ms behind its schedule. Servers take turns; medians are compared.
-MediaMTX is measured where `--mediamtx` names its program.
+The source is a channel of another millpond. Millpond and MediaMTX open it when the first viewer comes, ZLMediaKit before. `millpond
+load` is the client of all; a packet is late where it comes more than 100 ms behind its schedule. Servers take turns; medians are
+compared. A peer is measured where its option names its program. ZLMediaKit passes packets on as they come (`directProxy`), and makes
+no other formats of them.
 
-    cargo build --release -p millpond
-    bench/live_fanout.py --mediamtx FOLDER/mediamtx
+    cargo build --release -p millpond -p millpond-lab
+    bench/live_fanout.py --mediamtx FOLDER/mediamtx --zlmediakit FOLDER/MediaServer
 """
 
 import argparse
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -38,6 +40,49 @@ paths:
 """
 OFF = "\n".join(f"{name}: no" for name in ("rtmp", "hls", "webrtc", "srt", "moq"))
 
+ZLMEDIAKIT = """
+[api]
+secret={secret}
+[protocol]
+enable_hls=0
+enable_hls_fmp4=0
+enable_mp4=0
+enable_rtmp=0
+enable_ts=0
+enable_fmp4=0
+enable_rtsp=1
+add_mute_audio=0
+rtsp_demand=0
+[http]
+port={http}
+sslport=0
+[rtmp]
+port=0
+sslport=0
+[rtp_proxy]
+port=0
+[rtc]
+port=0
+tcpPort=0
+icePort=0
+iceTcpPort=0
+signalingPort=0
+signalingSslPort=0
+[srt]
+port=0
+[onvif]
+port=0
+[shell]
+port=0
+[rtsp]
+port={port}
+sslport=0
+directProxy=1
+lowLatency=0
+"""
+PEERS = {"mediamtx": "MediaMTX", "zlmediakit": "ZLMediaKit"}
+SECRET = "a-secret-for-tests"
+
 
 def source(options, work: Path) -> Rtsp:
     """A server whose channel is the live stream."""
@@ -56,12 +101,33 @@ def edge(name: str, upstream: Rtsp, options, work: Path) -> Rtsp:
     if name == "millpond":
         command = [options.bin, "serve", f"cams=rtsp://127.0.0.1:{upstream.port}/", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
         command += ["--rtsp", f"127.0.0.1:{port}", "--access-log=false", "--cache", work / "cache", "--source-transport", "tcp"]
+    elif name == "zlmediakit":
+        http, config = servers.free_port(), work / "zlmediakit.ini"
+        config.write_text(ZLMEDIAKIT.format(secret=SECRET, http=http, port=port))
+        server = Rtsp(name, [str(word) for word in (options.zlmediakit, "-c", config, "-l", "3")], port, work / f"{name}.log")
+        server.http = http
+        return server
     else:
         rtp = 2 * (servers.free_port() // 2)
         config = work / "mediamtx.yml"
         config.write_text(MEDIAMTX.format(port=port, rtp=rtp, rtcp=rtp + 1, off=OFF, source=upstream.port))
         command = [options.mediamtx, config]
     return Rtsp(name, [str(word) for word in command], port, work / f"{name}.log")
+
+
+def pull(server: Rtsp, upstream: Rtsp, options):
+    """Has ZLMediaKit open the source, and waits until it has its tracks."""
+    base = f"http://127.0.0.1:{server.http}/index/api"
+    path = {"secret": SECRET, "vhost": "__defaultVhost__", "app": "cams", "stream": f"{options.clip}.mp4"}
+    ask = lambda name, **more: json.load(urllib.request.urlopen(f"{base}/{name}?{urllib.parse.urlencode({**path, **more})}", timeout=20))  # noqa: E731
+    answer = ask("addStreamProxy", url=f"rtsp://127.0.0.1:{upstream.port}/{options.clip}.mp4", rtp_type="0")
+    if answer["code"] != 0:
+        raise RuntimeError(f"ZLMediaKit does not open the source: {answer}")
+    deadline = time.monotonic() + 20
+    while not ask("isMediaOnline", schema="rtsp").get("online"):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"ZLMediaKit has no stream after 20 s:\n{server.tail()}")
+        time.sleep(0.1)
 
 
 def playing(server: Rtsp) -> int:
@@ -77,6 +143,8 @@ def trial(name: str, transport: str, options) -> dict:
     work = TARGET / "bench/live-fanout"
     work.mkdir(parents=True, exist_ok=True)
     with source(options, work) as upstream, edge(name, upstream, options, work) as server:
+        if name == "zlmediakit":
+            pull(server, upstream, options)
         began = time.monotonic()
         url = f"rtsp://127.0.0.1:{server.port}/cams/{options.clip}.mp4"
         command = [options.bin, "load", url, "--transport", transport, "--json", "-", "--clients", str(options.viewers)]
@@ -113,7 +181,7 @@ def trial(name: str, transport: str, options) -> dict:
 
 def run(options) -> dict:
     make(options.clip, options.media)
-    names = ["millpond"] + (["mediamtx"] if options.mediamtx else [])
+    names = ["millpond"] + [peer for peer in PEERS if getattr(options, peer)]
     results = []
     for _ in range(options.rounds):
         for transport in options.transports.split(","):
@@ -121,7 +189,7 @@ def run(options) -> dict:
                 one = trial(name, transport, options)
                 results.append(one)
                 print(
-                    f"{name:9} {transport} {options.viewers} viewers: {one['active']:.0f} active, {one['failed']} failed, {one['late']:.2f} % late, "
+                    f"{name:10} {transport} {options.viewers} viewers: {one['active']:.0f} active, {one['failed']} failed, {one['late']:.2f} % late, "
                     f"{one['lost']:.2f} % lost, CPU {one['cpu']:.1f} %, {one['memory']:.0f} MB, first packet p50 {one['startup'][0]:.1f} "
                     f"p99 {one['startup'][1]:.1f} ms, generator {one['generator']:.0f} %, {one['sessions']} upstream  {one['why']}",
                     flush=True,
@@ -137,15 +205,16 @@ def run(options) -> dict:
             p50, p99 = (statistics.median(one["startup"][place] for one in own) for place in (0, 1))
             print(f"| {name} | {transport} | {of('active'):.0f} | {of('late'):.2f} % | {of('lost'):.2f} % | {costs[name]:.4f} % | "
                   f"{of('memory'):.0f} MB | {p50:.1f}, {p99:.1f} ms | {of('sessions'):.0f} |")
-        if len(costs) == 2:
-            print(f"CPU a viewer, {transport}: MediaMTX takes {ratio(costs['mediamtx'], costs['millpond']):.1f} times as much")
+        for peer in names[1:]:
+            print(f"CPU a viewer, {transport}: {PEERS[peer]} takes {ratio(costs[peer], costs['millpond']):.1f} times as much")
     return {"results": results}
 
 
 def parse(arguments) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--bin", type=Path, default=TARGET / "release/millpond", help="millpond's binary (%(default)s)")
-    parser.add_argument("--mediamtx", type=Path, help="MediaMTX's binary")
+    for peer, title in PEERS.items():
+        parser.add_argument(f"--{peer}", type=Path, help=f"{title}'s binary")
     parser.add_argument("--viewers", type=int, default=1000, help="(%(default)s)")
     parser.add_argument("--transports", default="udp,tcp", help="(%(default)s)")
     parser.add_argument("--clip", choices=list(CLIPS), default="V1024", help="(%(default)s)")

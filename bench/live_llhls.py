@@ -8,7 +8,7 @@ time from its end, by the wall clock of its playlist, to its arrival. Servers ta
 With `--minutes`, the checker of playlists and hls.js and Shaka in Chromium play for that time instead: no rule may be
 broken, and no player may stall. Exits 1 where one is.
 
-    cargo build --release -p millpond
+    cargo build --release -p millpond -p millpond-lab
     bench/live_llhls.py --mediamtx FOLDER/mediamtx
     bench/live_llhls.py --minutes 10
 """

@@ -7,7 +7,7 @@ responses by HTTP, so only RTSP is compared. It is measured where `--mediamtx` n
 
 With `--cold` nobody else plays: each probe opens the stream at the source, and closes it. Probes of the source itself take turns with it.
 
-    cargo build --release -p millpond
+    cargo build --release -p millpond -p millpond-lab
     bench/live_start.py --mediamtx FOLDER/mediamtx
 """
 

@@ -183,7 +183,7 @@ def main() -> int:
         return page.write(DOCS)
     names = chosen(options.names)
     if not options.bin.is_file():
-        print(f"error: {options.bin} is not there: cargo build --release -p millpond, or --bin", file=sys.stderr)
+        print(f"error: {options.bin} is not there: cargo build --release -p millpond -p millpond-lab, or --bin", file=sys.stderr)
         return 1
     status = run(names, options)
     return status or page.write(DOCS) if options.record else status

@@ -10,7 +10,8 @@ own, with nothing cached; some run at the same time:
 - `HLS`, `file`: one player of each. A player of HLS plays when it has a segment, one of a file when it has two seconds;
 - `killed`, `silent`: with two copies and stores that carry the stream at 0.9 of the sum of three; one store's server is killed, or its cable
   pulled, in the middle of the stream;
-- `killed, one copy`: what the server's log says then.
+- `killed, one copy`: what the server's log says then;
+- `verification`: processor time of the server for each GB of the film from folders without links, with checksums of units and without.
 """
 
 import argparse
@@ -37,6 +38,9 @@ HEADS = 1.05
 FULL = 0.9
 # Seconds of media that a player of a file has before it plays.
 AHEAD = 2.0
+# Downloads of the film, and rounds, for the cost of verification.
+DOWNLOADS = 5
+ROUNDS = 3
 
 
 @dataclass
@@ -204,6 +208,34 @@ def stream(scene: Scene, trial: Trial, work: Path, options) -> dict:
     return found
 
 
+def verification(options, folder: Path, work: Path) -> dict:
+    """Milliseconds of processor time for each GB, the least of some rounds: with checksums, and by a map of the first format."""
+    found: dict = {}
+    for kind in ["verified", "unchecked"] * ROUNDS:
+        place = work / kind
+        place.mkdir(parents=True, exist_ok=True)
+        stripe_map = json.loads((folder / "place/film.mp4.stripe").read_text())
+        if kind == "unchecked":
+            stripe_map["millpond-stripe"] = 1
+            del stripe_map["sums"]
+        (place / "film.mp4.stripe").write_text(json.dumps(stripe_map))
+        over = ", ".join(f'"{name}={folder / name}"' for name in NAMES)
+        config = work / f"{kind}.toml"
+        config.write_text(f'[places.films]\nurl = "{place}"\nstripe-over = [{over}]\n')
+        # Far less memory than the film: each download reads the stores.
+        edge = Edge(options.bin, work, "--config", config, "--workers", 2, "--cache-size", 0, "--memory", "8MiB")
+        try:
+            length = len(edge.get("/films/film.mp4"))
+            before = edge.cpu_seconds()
+            for _ in range(DOWNLOADS):
+                edge.get("/films/film.mp4")
+            cost = (edge.cpu_seconds() - before) * 1e3 / (length * DOWNLOADS / 1e9)
+        finally:
+            edge.stop()
+        found[kind] = min(found.get(kind, cost), cost)
+    return found
+
+
 def measure(number: int, trial: Trial, rate: float, folder: Path, options, results: dict):
     work = TARGET / f"bench/striped/{number}"
     scene = Scene(number, trial, rate, folder, work, options)
@@ -245,6 +277,9 @@ def main():
         for number, trial in enumerate(trials):
             running = pool.submit(measure, number, trial, rate, folders[trial.copies], options, results)
             running.add_done_callback(lambda done, name=trial.name: done.exception() and print(f"{name}: {done.exception()!r}"))
+    # Alone: the trials before have ended.
+    if options.only in "verification":
+        results["verification"] = verification(options, folders[1], work / "verification")
     options.json.write_text(json.dumps(results, indent=1))
     print(f"film of {rate / 1e6:.1f} Mbit/s; four stores of {rate / FULL / 4e6:.2f} Mbit/s each ({rate / FULL / 3e6:.2f} where one dies)")
     for trial in trials:
@@ -261,6 +296,9 @@ def main():
                   f"start {row.get('startup_ms', 0):.0f} ms, buffer needed {row.get('buffer_ms', 0):.0f} ms")
             if "log" in row:
                 print(f"{'':26} {row['log']}")
+    if cost := results.get("verification"):
+        more = (cost["verified"] / cost["unchecked"] - 1) * 100
+        print(f"verification: {cost['verified']:.0f} ms of processor time for each GB, {cost['unchecked']:.0f} without checksums ({more:+.1f} %)")
     both = [results.get(name, {}).get("mbps") for name in ("batch, download", "one at a time, download")]
     if all(both):
         print(f"batch retrieval is {both[0] / both[1]:.2f} times as fast as one request at a time")

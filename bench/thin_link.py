@@ -267,7 +267,7 @@ def needs(options):
     missing = [name for name in ("nginx", "tc", "ip", "ffmpeg") if not shutil.which(name)]
     missing += [str(options.server)] if not options.server.is_file() else []
     if missing:
-        sys.exit(f"error: missing: {', '.join(missing)}; build with `cargo build --release -p millpond`, or: apt install nginx-light iproute2 ffmpeg")
+        sys.exit(f"error: missing: {', '.join(missing)}; build with `cargo build --release -p millpond -p millpond-lab`, or: apt install nginx-light iproute2 ffmpeg")
 
 
 def films(options) -> dict:

@@ -6,7 +6,7 @@ is the viewers of both, each with a port of its own; a packet is late where it c
 Medians of the rounds are compared. MediaMTX is measured where `--mediamtx` names its program. Exits 1 where a viewer fails, where late
 packets of millpond exceed 1 %, or where its CPU a viewer is above a third of MediaMTX's.
 
-    cargo build --release -p millpond
+    cargo build --release -p millpond -p millpond-lab
     bench/webrtc.py --mediamtx FOLDER/mediamtx
 """
 

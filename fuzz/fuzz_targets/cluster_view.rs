@@ -1,10 +1,10 @@
-//! Registrations and bookings of a cluster: what is read and written again is the same, no entry spoils a view, and every view gives
+//! Registrations, bookings and purges of a cluster: what is read and written again is the same, no entry spoils a view, and every view gives
 //! answers. An input is one value, or several that a byte 0 ends.
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
 use millpond_cluster::{
-    AssignmentName, Bitrate, Book, Booking, Demand, Entry, Ledger, Limits, Loads, Node, ObjectKey, RangeGroup, Request,
-    View, homes, node_key,
+    AssignmentName, Bitrate, Book, Booking, Demand, Entry, Ledger, Limits, Loads, Node, ObjectKey, PurgeEntry,
+    RangeGroup, Request, View, homes, node_key,
 };
 use millpond_fuzz::fuzz_target;
 use std::{collections::BTreeSet, time::Duration};
@@ -23,6 +23,10 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(Node::from_json(node.to_json().as_bytes()).expect("what was written"), node);
             keys.push((node_key(PREFIX, &node.name, number as u64), *value));
         }
+        if let Ok(purge) = PurgeEntry::from_json(value) {
+            let json = purge.to_json().expect("a purge that was read is not too long");
+            assert_eq!(PurgeEntry::from_json(json.as_bytes()).expect("what was written"), purge);
+        }
         if let Ok(booking) = Booking::from_json(value) {
             assert_eq!(Booking::from_json(booking.to_json().as_bytes()).expect("what was written"), booking);
             book.set_capacity(booking.shares[0].0.clone(), Some(Bitrate::from_mbps(100)));
@@ -38,6 +42,14 @@ fuzz_target!(|bytes: &[u8]| {
     let view = View::read(PREFIX, 1, entries.map(|(at, (key, value))| Entry { key, value, created: at as u64 % 3 }));
     assert_eq!(view.nodes().len() + view.problem_count(), keys.len());
     assert!(view.nodes().is_sorted_by(|one, other| one.name < other.name));
+    // As one of its nodes sees it: without nodes of other clusters, and with its own settings.
+    let own = view.nodes().first().cloned();
+    let view = match &own {
+        Some(own) => view.within(own.cluster.as_deref()).seen_by(own),
+        None => view,
+    };
+    assert_eq!(view.nodes().len() + view.problem_count(), keys.len());
+    assert!(view.differences().iter().all(|found| !found.differing.is_empty() || !found.lacking.is_empty()));
     let key = ObjectKey::new("films", "a.mp4");
     assert!(homes(&view, &key, RangeGroup::of(0), 2).len() <= 2);
     let mut loads = Loads::new(view.into());

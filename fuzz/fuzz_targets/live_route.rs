@@ -2,7 +2,7 @@
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
 use millpond_fuzz::fuzz_target;
-use millpond_library::{LiveMedia, LiveResource, LiveRoute};
+use millpond_library::{GuideFormat, LiveMedia, LiveResource, LiveRoute};
 use millpond_package::hls::Container;
 
 fuzz_target!(|path: &str| {
@@ -12,8 +12,10 @@ fuzz_target!(|path: &str| {
         LiveResource::Multivariant(container) => format!("{}index.m3u8", folder(container)),
         LiveResource::Mpd => "index.mpd".to_owned(),
         LiveResource::Snapshot => "snapshot.jpg".to_owned(),
-        LiveResource::Whep => "whep".to_owned(),
-        LiveResource::WhepSession(id) => format!("whep/{id}"),
+        LiveResource::Guide(GuideFormat::Xmltv) => "epg.xml".to_owned(),
+        LiveResource::Guide(GuideFormat::Json) => "epg.json".to_owned(),
+        LiveResource::WebRtc(of, None) => of.name().to_owned(),
+        LiveResource::WebRtc(of, Some(id)) => format!("{}/{id}", of.name()),
         LiveResource::Long(Container::Fmp4) => "stream.mp4".to_owned(),
         LiveResource::Long(Container::Ts) => "stream.ts".to_owned(),
         LiveResource::Media(container, track) => format!("{}{track}/index.m3u8", folder(container)),
@@ -23,6 +25,7 @@ fuzz_target!(|path: &str| {
             LiveMedia::SegmentAt(start) => format!("~{run}/{track}/t{start}.m4s"),
             LiveMedia::Part(number, part) => format!("~{run}/{track}/{number}.{part}.m4s"),
             LiveMedia::Transport(number) => format!("ts/~{run}/{track}/{number}.ts"),
+            LiveMedia::Text(container, number) => format!("{}~{run}/{track}/{number}.vtt", folder(container)),
         },
     };
     let path = path.strip_prefix('/').unwrap_or(path);

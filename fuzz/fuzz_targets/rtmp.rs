@@ -1,4 +1,4 @@
-//! Connections of RTMP publishers: the same events in pieces of any size, and no more media than was sent. The first byte is
+//! Connections of RTMP publishers and players: the same events in pieces of any size, and no more media than was sent. The first byte is
 //! the size of the pieces; a handshake precedes the others.
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
@@ -19,7 +19,7 @@ fn events(bytes: &[u8], size: usize) -> (Vec<RtmpEvent>, Option<RtmpError>) {
             match session.receive(&mut input) {
                 Ok(None) => break,
                 Ok(Some(event)) => {
-                    if matches!(event, RtmpEvent::Publish(_)) {
+                    if matches!(event, RtmpEvent::Publish(_) | RtmpEvent::Play(_)) {
                         session.accept();
                     }
                     events.push(event);

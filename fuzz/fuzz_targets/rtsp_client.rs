@@ -1,11 +1,11 @@
-//! A client whose server is hostile: no bytes make it panic, ask for ever, or hold more than its limits. Parts of the input
+//! A client, player or publisher, whose server is hostile: no bytes make it panic, ask for ever, or hold more than its limits. Parts of the input
 //! begin with two bytes: seconds before it arrives, and its length in eights.
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
 use bytes::BytesMut;
 use millpond_fuzz::fuzz_target;
 use millpond_rtp::{
-    client::{ClientAction, ClientOptions, Credentials, RedirectPolicy, RtspClient},
+    client::{Announcement, ClientAction, ClientOptions, Credentials, RedirectPolicy, RtspClient},
     setup::Offer,
 };
 use std::time::Duration;
@@ -20,7 +20,13 @@ fuzz_target!(|bytes: &[u8]| {
     options.redirects = if flags & 2 != 0 { RedirectPolicy::AnyHost } else { RedirectPolicy::SameHost };
     let offer = if flags & 4 != 0 { UDP } else { Offer::Interleaved(None) };
     let mut now = Duration::ZERO;
-    let mut client = RtspClient::new("rtsp://host/film", options, now).expect("a URL");
+    let announcement =
+        Announcement { description: "v=0\r\n".to_owned(), controls: vec!["v".to_owned(), "a".to_owned()] };
+    let client = match flags & 8 {
+        0 => RtspClient::new("rtsp://host/film", options, now),
+        _ => RtspClient::publisher("rtsp://host/film", announcement, options, now),
+    };
+    let mut client = client.expect("a URL");
     let (mut input, mut connections, mut is_over, mut has_left) = (BytesMut::new(), 0, false, false);
     loop {
         while let Some(action) = client.poll() {
@@ -47,6 +53,7 @@ fuzz_target!(|bytes: &[u8]| {
                     client.play(Some(0.0), now);
                 }
                 ClientAction::Playing(_) => client.pause(now),
+                ClientAction::Recording(tracks) => assert!(!tracks.is_empty()),
                 ClientAction::Paused | ClientAction::Accepted { .. } => {}
                 ClientAction::Closed | ClientAction::Failed(_) => is_over = true,
             }

@@ -2,7 +2,10 @@
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
 use millpond_fuzz::fuzz_target;
-use millpond_webrtc::sdp::{AnsweredSection, Fingerprint, IceCandidate, IceCredentials, PeerAnswer, PeerOffer};
+use millpond_rtp::transport_cc;
+use millpond_webrtc::sdp::{
+    AnsweredSection, Fingerprint, IceCandidate, IceCredentials, PeerAnswer, PeerOffer, received_format,
+};
 
 fuzz_target!(|offer: &[u8]| {
     let Ok(offer) = PeerOffer::read(offer) else { return };
@@ -20,13 +23,19 @@ fuzz_target!(|offer: &[u8]| {
                 track: "v1",
                 stream: "film",
             },
-            None => AnsweredSection::Rejected { section },
+            None => match received_format(section) {
+                Some(format) => {
+                    AnsweredSection::Receives { section, format, arrivals: section.extension(transport_cc::URI) }
+                }
+                None => AnsweredSection::Rejected { section },
+            },
         })
         .collect();
     let answer = PeerAnswer {
         session: 1,
         local: &local,
         fingerprint: &Fingerprint([7; 32]),
+        begins_dtls: !offer.begins_dtls,
         candidates: &candidates,
         sections: &sections,
         note: Some("a\r\nm=video 9 X 1"),

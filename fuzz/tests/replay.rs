@@ -35,6 +35,7 @@ targets! {
     "../fuzz_targets/captions.rs" captions
     "../fuzz_targets/cluster_view.rs" cluster_view
     "../fuzz_targets/cmcd.rs" cmcd
+    "../fuzz_targets/dash_follower.rs" dash_follower
     "../fuzz_targets/depacketizer.rs" depacketizer
     "../fuzz_targets/digest.rs" digest
     "../fuzz_targets/dref.rs" dref
@@ -43,6 +44,8 @@ targets! {
     "../fuzz_targets/flv_file.rs" flv_file
     "../fuzz_targets/forwarded.rs" forwarded
     "../fuzz_targets/fragment_stream.rs" fragment_stream
+    "../fuzz_targets/gossip.rs" gossip
+    "../fuzz_targets/hls_follower.rs" hls_follower
     "../fuzz_targets/hls_playlist.rs" hls_playlist
     "../fuzz_targets/importance.rs" importance
     "../fuzz_targets/index_page.rs" index_page
@@ -60,12 +63,15 @@ targets! {
     "../fuzz_targets/movie.rs" movie
     "../fuzz_targets/mp4.rs" mp4
     "../fuzz_targets/outline.rs" outline
+    "../fuzz_targets/purge_pattern.rs" purge_pattern
     "../fuzz_targets/range.rs" range
+    "../fuzz_targets/recorded_file.rs" recorded_file
     "../fuzz_targets/request_body.rs" request_body
     "../fuzz_targets/request_head.rs" request_head
     "../fuzz_targets/ring_index.rs" ring_index
     "../fuzz_targets/rtcp.rs" rtcp
     "../fuzz_targets/rtmp.rs" rtmp
+    "../fuzz_targets/rtmp_client.rs" rtmp_client
     "../fuzz_targets/rtp.rs" rtp
     "../fuzz_targets/rtsp.rs" rtsp
     "../fuzz_targets/rtsp_client.rs" rtsp_client
@@ -73,10 +79,15 @@ targets! {
     "../fuzz_targets/server_frames.rs" server_frames
     "../fuzz_targets/smil.rs" smil
     "../fuzz_targets/sound_file.rs" sound_file
+    "../fuzz_targets/sound_units.rs" sound_units
     "../fuzz_targets/splice_section.rs" splice_section
+    "../fuzz_targets/srt_packet.rs" srt_packet
+    "../fuzz_targets/srt_peer.rs" srt_peer
     "../fuzz_targets/srtp.rs" srtp
     "../fuzz_targets/stripe_map.rs" stripe_map
+    "../fuzz_targets/stripe_sums.rs" stripe_sums
     "../fuzz_targets/subtitles.rs" subtitles
+    "../fuzz_targets/teletext.rs" teletext
     "../fuzz_targets/text_samples.rs" text_samples
     "../fuzz_targets/tfrc.rs" tfrc
     "../fuzz_targets/timeline.rs" timeline
@@ -86,6 +97,7 @@ targets! {
     "../fuzz_targets/ts_demultiplexer.rs" ts_demultiplexer
     "../fuzz_targets/tunnel.rs" tunnel
     "../fuzz_targets/urls.rs" urls
+    "../fuzz_targets/webrtc_answer.rs" webrtc_answer
     "../fuzz_targets/webrtc_offer.rs" webrtc_offer
     "../fuzz_targets/webrtc_peer.rs" webrtc_peer
 }

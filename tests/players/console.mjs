@@ -320,6 +320,39 @@ if (isReal) {
     await page.locator('dialog').getByRole('button', { name: 'Drain' }).click();
     await waitForText(page, '.told', /edge2 is draining/);
   });
+  await step('the fleet', async (page, base) => {
+    await page.goto(`${base}/#cluster`);
+    await waitForText(page, 'main', /93\.0 % from the cache/);
+    await page.getByText('node edge8 has not answered within 1 s').first().waitFor();
+    await page.getByRole('link', { name: 'films/a.mp4' }).click();
+    is('address', new URL(page.url()).hash, '#cluster?path=films%2Fa.mp4');
+    await page.getByText('40 in memory, 60 on the disk, of 100').waitFor();
+    await page.locator('#assign').fill('http://edge1.example:8080/cams/door1/index.m3u8?x=1');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => location.hash === '#cluster?path=cams%2Fdoor1%2Findex.m3u8');
+    await page.getByText('node.joined').waitFor();
+  });
+  await step('a node by way of another', async (page, base) => {
+    await page.goto(`${base}/#sessions`);
+    await waitForText(page, '.total', /^\d,\d\d\d sessions/);
+    const asked = [];
+    page.on('request', request => asked.push(new URL(request.url()).pathname));
+    await page.locator('#node').selectOption('edge2');
+    await waitForText(page, '#server', /^edge2 · /);
+    // Requests of before the choice may have been under way.
+    asked.length = 0;
+    await page.goto(`${base}/#streams`);
+    await waitForText(page, '.total', /streams/);
+    await page.locator('#view-streams').waitFor();
+    const elsewhere = asked.filter(path => path.startsWith('/api/v1/') && !path.startsWith('/api/v1/cluster'));
+    is('asked at this node', elsewhere.join(), '');
+    if (!asked.some(path => path.startsWith('/api/v1/cluster/nodes/edge2/api/streams'))) throw new Error(`asked: ${asked.join(' ')}`);
+    await page.goto(`${base}/#cluster`);
+    await page.getByText('Hot titles of the fleet').waitFor();
+    await accessible(page, 'another node');
+    await page.locator('#node').selectOption('');
+    await waitForText(page, '#server', /^edge1 · /);
+  });
   const guarded = `http://127.0.0.1:${Number(port) + 1}`;
   const second = await start(Number(port) + 1, TOKEN);
   await step('the token is asked for', async (page, base) => {

@@ -71,6 +71,20 @@ function history() {
   });
 }
 
+// Viewing of the last fourteen days.
+function viewing() {
+  const date = index => new Date((now() - 86400 * index) * 1000).toISOString().slice(0, 10);
+  const figures = seconds => {
+    const [rtsp, starts] = [seconds * 0.25, Math.ceil(seconds / 1800)];
+    const of = (time, begun) => ({ 'viewer-seconds': time, starts: begun });
+    return { peak: Math.ceil(seconds / 4000), 'viewer-seconds': seconds, starts, rebuffers: Math.floor(seconds / 40000), protocols: { http: of(seconds - rtsp, starts), rtsp: of(rtsp, 0), webrtc: of(0, 0), srt: of(0, 0) } };
+  };
+  const days = Array.from({ length: 14 }, (_, index) => ({ day: date(13 - index), titles: 1000, ...figures(2e7 * (0.4 + noise(index))) }));
+  const title = index => (index ? asset(index * 37).path : 'cams/door0');
+  const items = Array.from({ length: 1000 }, (_, index) => ({ day: date(0), title: title(index), viewers: Math.ceil(900 / (index + 1)), ...figures(3e6 / (index + 1)) }));
+  return { today: date(0), viewers: 4817, days, items: [{ day: date(0), title: null, viewers: 0, ...figures(41000) }, ...items].slice(0, 1000), total: 1001, 'next-cursor': '1000' };
+}
+
 function graph(q) {
   const [modules, pipes] = [[], []];
   let id = 0;
@@ -118,8 +132,9 @@ const LEVELS = ['info', 'info', 'info', 'warn', 'debug', 'error'];
 const line = number => ({ number, time: now() - (900 - number), level: LEVELS[number % 6], target: 'millpond_store::origin', message: ['origin does not answer', 'session ended', 'segment made', 'reloaded'][number % 4], fields: { place: 'films', error: 'timed out', bytes: number * 1024 } });
 
 const cluster = {
-  node: 'edge1', incarnation: '5f3a', membership: 'member', draining: false, etcd: { state: 'following', seconds: null, error: null }, revision: 812, assignment: 'sosd',
-  nodes: Array.from({ length: 12 }, (_, index) => ({ name: `edge${index + 1}`, self: index === 0, http: `http://10.0.0.${index + 1}:8080`, rtsp: `rtsp://10.0.0.${index + 1}:8554`, roles: index < 3 ? ['manager', 'dispenser', 'storage'] : ['dispenser', 'storage'], 'capacity-bps': 1e10, 'load-bps': Math.floor(noise(index) * 9.5e9), sessions: 400 + index, draining: index === 4 })),
+  node: 'edge1', incarnation: '5f3a', membership: 'member', 'cluster-id': 'east', differences: [{ subject: 'place', place: 'cams', version: '0.1.0', differing: ['edge3'], lacking: ['edge6'], text: 'place cams: other settings at edge3; missing at edge6' }], draining: false, registry: 'etcd', peers: [], etcd: { state: 'following', seconds: null, error: null }, revision: 812, assignment: 'sosd',
+  nodes: Array.from({ length: 12 }, (_, index) => ({ name: `edge${index + 1}`, self: index === 0, http: `http://10.0.0.${index + 1}:8080`, rtsp: `rtsp://10.0.0.${index + 1}:8554`, roles: index < 3 ? ['manager', 'dispenser', 'storage'] : ['dispenser', 'storage'], 'capacity-bps': 1e10, 'load-bps': Math.floor(noise(index) * 9.5e9), sessions: 400 + index, draining: index === 4, version: '0.1.0', 'limit-bps': null, reachable: index === 7 ? false : index < 4 || null })),
+  changes: [{ time: now() - 40, node: 'edge8', change: 'unreachable' }, { time: now() - 900, node: 'edge12', change: 'joined' }], 'failing-homes': [{ place: 'films', home: 'http://10.0.0.8:8080', error: 'no sign of life', seconds: 38 }],
   booked: { 'node:edge1': 1.2e9, 'node:edge2': 8.4e8, 'storage:films': 2e9 }, problems: ['key /millpond/nodes/old: version 0 is not known'], 'problem-count': 1,
 };
 
@@ -128,6 +143,20 @@ const outcomes = ['lru', 'stream', 's3-fifo'].flatMap((policy, shift) => ['on-de
   'prefetched-bytes': 0, 'false-prefetch-bytes': other * 3e8 * (4 - index), 'startup-seconds': 0.06 - other * 0.02, stalls: 3, 'stall-seconds': 4 - index,
 }))));
 const simulations = [{ id: 1, state: 'done', started: now() - 400, seconds: 3.2, options: { preset: 'sproxy', cache: ['64MiB', '256MiB', '1GiB', '4GiB'], policy: ['lru', 'stream', 's3-fifo'] }, error: null, outcomes }];
+
+const assignment = path => ({ object: `films:${path}`, kind: 'stored', assignment: 'sosd', revision: 812, dispensers: 3, candidates: [{ name: 'edge3', standing: 'serves it', 'load-bps': 4.8e9, 'bound-bps': 8e9, score: 0.93 }, { name: 'edge7', standing: 'next', 'load-bps': 7.9e9, 'bound-bps': 8e9, score: 0.81 }], homes: ['edge2', 'edge1'], 'rate-bps': 4e6, book: [{ resource: 'node:edge3', 'wanted-bps': 4e6, 'booked-bps': 6.1e9, 'bound-bps': 1e10, 'free-bps': 3.9e9, fits: true }, { resource: 'storage:films', 'wanted-bps': 4e6, 'booked-bps': 2e9, 'bound-bps': 2e9, 'free-bps': 0, fits: false }], text: 'edge3 serves films/a.mp4: it has the highest score, and its load is below its bound' });
+
+const report = index => ({ version: '0.1.0', 'uptime-seconds': 7200, 'waiting-for': [], viewers: 380 + index, sessions: 20, 'sent-bps': 4e9, 'received-bps': 1e8, 'requests-per-second': 812, 'errors-per-second': 0, 'hit-ratio': 0.93, cpu: 1.2, 'memory-bytes': 3e9, titles: [], events: [] });
+const fleet = {
+  node: 'edge1', 'left-out': 0,
+  nodes: cluster.nodes.map(({ name }, index) => (index === 7 ? { name, error: 'node edge8 has not answered within 1 s', report: null } : { name, error: null, report: report(index) })),
+  titles: [{ title: 'films/a.mp4', viewers: 812, 'viewer-seconds': 9.1e6, starts: 2048, nodes: ['edge3', 'edge7'] }, { title: 'cams/door1', viewers: 12, 'viewer-seconds': 4e4, starts: 31, nodes: ['edge1'] }],
+  events: [{ specversion: '1.0', id: '19a-7', source: 'millpond://edge3', type: 'millpond.node.joined', subject: 'edge12', time: new Date(1000 * (now() - 900)).toISOString(), data: {} }],
+};
+const objects = path => ({
+  path, assignment: assignment(path),
+  nodes: fleet.nodes.map(({ name, error }, index) => ({ name, error, objects: index === 2 ? 1 : 0, slices: index === 2 ? 100 : 0, 'in-memory': index === 2 ? 40 : 0, 'on-disk': index === 2 ? 60 : 0, pinned: index === 2 })),
+});
 
 class Refusal extends Error {
   constructor(status, detail, errors) {
@@ -149,6 +178,13 @@ function page(items, query, text) {
 }
 
 function answer(method, path, query, body) {
+  // Another node, by way of this one. It asks no further node.
+  const [, name, target] = /^cluster\/nodes\/([^/]+)\/api\/(.*)$/.exec(path) ?? [];
+  if (name) {
+    if (/^cluster\/(fleet|objects|nodes\/[^/]+\/api)/.test(target)) throw new Refusal(508, 'this request came by way of the node edge1');
+    const reply = answer(method, target, query, body);
+    return target === 'version' ? { ...reply, node: name } : reply;
+  }
   const [head, ...rest] = path.split('/');
   const id = rest[0] && decodeURIComponent(rest[0]);
   const route = `${method} ${head}`;
@@ -156,6 +192,7 @@ function answer(method, path, query, body) {
     'GET version': () => ({ version: '0.1.0', api: 'v1', node: 'edge1', started, 'uptime-seconds': now() - started }),
     'GET health': () => ({ 'is-ready': true, 'waiting-for': [], doubts: ['rtsp-channels: news: no place has this path (places: films)'] }),
     'GET overview': () => (rest[0] === 'history' ? { 'interval-seconds': 1, items: history() } : overview()),
+    'GET viewing': viewing,
     'GET sessions': () => {
       const kind = query.get('kind');
       return page(all(SESSIONS, session).filter(item => !gone.has(item.id) && (!kind || item.kind === kind)), query, item => `${item.client} ${item.asset} ${item.agent} ${item.id}`);
@@ -188,7 +225,7 @@ function answer(method, path, query, body) {
     'GET origins': () => ({ items: ['films', 'archive'].map((place, index) => ({
       place, location: index ? 'https://archive.example/media' : 's3://bucket/films', requests: 60123, 'received-bytes': 2.09e11, 'received-bps': 2.1e8, 'in-flight': 6, retries: 2, collapsed: 8123, stale: 0, errors: index ? { timeout: 4 } : {},
       'memory-hit-bytes': 9e11, 'disk-hit-bytes': 4.3e12, 'miss-bytes': 2e11, 'file-bytes': 0, 'hit-ratio': 0.962, 'prefetched-bytes': 4e9, 'prefetched-unused-bytes': 1e8, 'watched-tracks': 812, link: index ? null : { 'bandwidth-bps': 8.1e8, 'delay-seconds': 0.021, 'busy-seconds': 0, uncertainty: 0.2 },
-      'first-byte-waits': { count: 60, seconds: 1.44 }, stripes: index ? [{ store: 'a', requests: 812, bytes: 9e10, failures: 1, 'in-flight': 2, 'is-resting': false }] : [], neighbours: index ? { hits: 812, misses: 40, failures: 0 } : null, doubts: index ? ['the certificate ends in 3 days'] : [],
+      'first-byte-waits': { count: 60, seconds: 1.44 }, stripes: index ? [{ store: 'a', requests: 812, bytes: 9e10, failures: 1, 'damaged-reads': 0, 'repaired-units': 0, 'in-flight': 2, 'is-resting': false }] : [], neighbours: index ? { hits: 812, misses: 40, failures: 0 } : null, doubts: index ? ['the certificate ends in 3 days'] : [],
     })) }),
     'GET places': () => ({ items: [['films', 's3://bucket/films', 's3', true], ['archive', 'https://archive.example/media', 'http', true], ['cams', 'rtsp://10.0.0.7/', 'rtsp', false]].map(([name, location, kind, ready]) => ({ name, location, kind, 'is-live': kind === 'rtsp', 'is-ready': ready, from: 'file', source: '/etc/millpond/millpond.toml:12:1', settings: kind === 's3' ? { 'max-age': '60s' } : {} })) }),
     'GET streams': () => page(all(STREAMS, stream).filter(({ state }) => !query.get('state') || state === query.get('state')), query, ({ path: text, source }) => `${text} ${source}`),
@@ -196,7 +233,13 @@ function answer(method, path, query, body) {
     'GET modules': () => ({ kinds: [{ name: 'tee', about: 'publishes the stream at another path too', input: 'any', 'has-output': true, options: [{ name: 'to', form: 'PATH', default: '', help: 'Path of the copy', 'is-required': true }] }], items: [{ id: 1, stream: 'cams/door1', kind: 'tee', options: { delay: '30s', to: 'live/copy' }, 'is-configured': true, state: 'running', module: 7, error: null }, { id: 2, stream: 'cams/door2', kind: 'recorder', options: {}, 'is-configured': false, state: 'failed', module: null, error: 'the folder is full' }] }),
     'GET insertions': () => ({ items: [], total: 0, 'next-cursor': null }),
     'GET graph': () => graph(query.get('q')),
-    'GET cluster': () => (rest[0] === 'assign' ? { object: `films:${query.get('path')}`, kind: 'stored', assignment: 'sosd', revision: 812, dispensers: 3, candidates: [{ name: 'edge3', standing: 'serves it', 'load-bps': 4.8e9, 'bound-bps': 8e9, score: 0.93 }, { name: 'edge7', standing: 'next', 'load-bps': 7.9e9, 'bound-bps': 8e9, score: 0.81 }], homes: ['edge2', 'edge1'], 'rate-bps': 4e6, book: [{ resource: 'node:edge3', 'wanted-bps': 4e6, 'booked-bps': 6.1e9, 'bound-bps': 1e10, 'free-bps': 3.9e9, fits: true }, { resource: 'storage:films', 'wanted-bps': 4e6, 'booked-bps': 2e9, 'bound-bps': 2e9, 'free-bps': 0, fits: false }], text: 'edge3 serves films/a.mp4: it has the highest score, and its load is below its bound' } : cluster),
+    'POST cluster': () => ({ epoch: 812, confirmed: ['edge1', 'edge2'], missing: ['edge3'] }),
+    'GET cluster': () => {
+      if (rest[0] === 'assign') return assignment(query.get('path'));
+      if (rest[0] === 'fleet') return fleet;
+      if (rest[0] === 'objects') return objects(query.get('url'));
+      return cluster;
+    },
     'PUT cluster': () => ({ node: rest[1], drain: true }),
     'DELETE cluster': () => ({ node: rest[1], drain: false }),
     'GET settings': () => ({ file: '/etc/millpond/millpond.toml', 'is-writable': true, settings }),

@@ -5,12 +5,15 @@ import { engines, installClock, launch, open, watch } from './live_players.mjs';
 
 const [base, stream, seconds, names] = process.argv.slice(2);
 
-// Runs in the page: notes the delay of each picture at the time when it is presented.
+// Runs in the page: notes the delay of each picture at the time when it is presented, and the longest time without another picture.
 function observe() {
   const { video } = window.playing;
   const DAY = 86_400_000;
-  const found = { delays: [], unreadable: 0 };
-  const presented = (_, { expectedDisplayTime }) => {
+  const found = { delays: [], unreadable: 0, standstill: 0 };
+  let before = performance.now();
+  const presented = (now, { expectedDisplayTime }) => {
+    found.standstill = Math.max(found.standstill, Math.round(now - before));
+    before = now;
     const time = window.readClock(video);
     if (time === null) found.unreadable += 1;
     else {

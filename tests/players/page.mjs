@@ -39,6 +39,8 @@ async function step(name, run) {
   });
   try {
     await page.goto(base);
+    // The page then opens the only folder of the place: Chromium gives up a step to another address meanwhile.
+    await row(page, 'films/one.mp4').waitFor();
     const note = await run(page);
     if (faults.length) throw new Error(`the page's script failed: ${faults[0]}`);
     passed += 1;

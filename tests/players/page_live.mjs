@@ -1,14 +1,15 @@
 // Uses the page of a server with live streams: an empty place, a stream by its name, its picture, delay and addresses, its loss.
-// Usage: node page_live.mjs BASE_URL RTSP_PORT NAME SOURCE_PID PUBLISH_URL [SCREENSHOT_FOLDER]
+// Usage: node page_live.mjs BASE_URL RTSP_PORT NAME SOURCE_PID PUBLISH_URL PUBLISH_RTSP [SCREENSHOT_FOLDER]
 // The place `cams` is the RTSP server of the process SOURCE_PID, which is killed at the end; NAME is a stream of it.
-// The server at PUBLISH_URL, which may be empty, has the place `studio` for publishers.
+// The server at PUBLISH_URL, which may be empty, has the place `studio` for publishers, by RTSP at PUBLISH_RTSP, and WebRTC.
 
+import { spawn } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
-const [base, rtspPort, name, source, publish, shots] = process.argv.slice(2);
+const [base, rtspPort, name, source, publish, publishRtsp, shots] = process.argv.slice(2);
 const path = `cams/${name}`;
 const browser = await chromium.launchPersistentContext(mkdtempSync(join(tmpdir(), 'page-')), {
   executablePath: process.env.CHROMIUM || '/usr/bin/chromium',
@@ -124,6 +125,57 @@ if (publish) {
     await text(page, 'list-note', '^No stream is running\\. It begins when somebody pushes /studio/NAME');
     await shot(page, 'unpublished');
     return said;
+  });
+}
+
+// Pushes a test picture and a tone as cameras code them, until it is killed.
+function camera(stream, coding) {
+  const input = '-re -f lavfi -i testsrc2=size=640x360:rate=25 -f lavfi -i sine=frequency=440:sample_rate=8000 -pix_fmt yuv420p';
+  const words = `-v error -nostdin ${input} ${coding} -f rtsp -rtsp_transport tcp rtsp://127.0.0.1:${publishRtsp}/studio/${stream}`;
+  return spawn('ffmpeg', words.split(' '), { stdio: 'ignore' });
+}
+const G711 = '-c:v libx264 -preset ultrafast -g 50 -bf 0 -c:a pcm_alaw -ac 1';
+const H265 = '-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=50:bframes=0 -c:a aac';
+
+if (publish) {
+  await step('G.711, waited for', async page => {
+    await page.goto(`${publish}/#path=studio/door&engine=live`);
+    await page.reload();
+    // By WebRTC the server waits for a publisher, and then says that there is none. The next player knows no tracks.
+    await page.waitForFunction(() => document.getElementById('engine').value === 'stream', null, PATIENCE);
+    const source = camera('door', G711);
+    try {
+      await isPlaying(page, 2);
+      await page.waitForFunction(() => !document.getElementById('problem').textContent, null, PATIENCE);
+      // Once the tracks are known, WebRTC has the least delay.
+      await page.reload();
+      await isPlaying(page, 2);
+      const { engine, sounds } = await page.evaluate(() => ({
+        engine: document.getElementById('engine').value, sounds: document.querySelector('video').srcObject?.getAudioTracks().length,
+      }));
+      is('the player', engine, 'webrtc');
+      is('tracks of sound', sounds, 1);
+      await shot(page, 'g711');
+    } finally {
+      source.kill();
+    }
+  });
+  await step('H.265, without a decoder', async page => {
+    const source = camera('yard', H265);
+    try {
+      // Its own pages may load playlists.
+      await page.goto(publish);
+      await page.waitForFunction(url => fetch(url).then(reply => reply.ok), `${publish}/studio/yard/index.m3u8`, PATIENCE);
+      await page.goto(`${publish}/#path=studio/yard&engine=live`);
+      await page.reload();
+      const has = await page.evaluate(() => MediaSource.isTypeSupported('video/mp4; codecs="hvc1.1.6.L63.90"'));
+      if (has) await isPlaying(page, 2);
+      else await text(page, 'problem', "^This browser can't decode HEVC .*Open rtsp://127\\.0\\.0\\.1:\\d+/studio/yard in VLC or mpv\\.$");
+      await shot(page, 'h265');
+      return has ? 'it has one, and plays' : '';
+    } finally {
+      source.kill();
+    }
   });
 }
 

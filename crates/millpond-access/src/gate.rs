@@ -54,10 +54,10 @@ pub struct AccessViewer<'a> {
 }
 
 impl<'a> AccessViewer<'a> {
-    /// The token in `Authorization`.
+    /// The token in `Authorization`. With a colon it is the name and the password of a user, as no token has one.
     fn bearer(&self) -> Option<&'a str> {
         let (scheme, value) = self.authorization?.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| value.trim())
+        (scheme.eq_ignore_ascii_case("bearer") && !value.contains(':')).then(|| value.trim())
     }
 
     /// The same request with the credentials of a user, or without.

@@ -2,7 +2,7 @@
 
 use super::{
     AccessMetrics, AccessSettings, AccessViewer, AskingClient, ClientHold, ClientLimitSettings, ClientLimits,
-    CorsOrigins, Gate, Limited, Pass, Question, RtspDecision, Sight, gate::GateError,
+    CorsOrigins, Gate, Limited, NodeAddresses, Pass, Question, RtspDecision, Sight, gate::GateError,
 };
 use millpond_connections::{
     Tallied,
@@ -33,14 +33,15 @@ pub struct RuledPlace(Option<usize>);
 
 impl Gates {
     /// Opens the rules of places, in their order, and those of the server. Places with equal rules share them, also with
-    /// those `before`: keys that were read and challenges that were sent stay valid. So do counts, where the limits are the same.
+    /// those `before`: keys that were read and challenges that were sent stay valid. So do counts, where the limits are the same. Limits do
+    /// not count `nodes`.
     ///
     /// # Errors
     /// A file that can't be used.
     pub fn open(
         places: Places,
         (own, server): (&[&AccessSettings], &AccessSettings),
-        (limits, proxies): (&ClientLimitSettings, &ProxySettings),
+        (limits, nodes, proxies): (&ClientLimitSettings, &Arc<NodeAddresses>, &ProxySettings),
         metrics: &AccessMetrics,
         before: Option<&Self>,
     ) -> Result<Self, GateError> {
@@ -64,7 +65,7 @@ impl Gates {
         let outside = of.pop().flatten();
         let cors = (server.cors.clone(), own.iter().map(|settings| settings.cors.clone()).collect());
         let known = before.and_then(|before| before.limits.clone()).filter(|known| known.are(limits));
-        let limits = Some(known.unwrap_or_else(|| Arc::new(ClientLimits::new(limits, metrics))));
+        let limits = Some(known.unwrap_or_else(|| Arc::new(ClientLimits::new(limits, nodes.clone(), metrics))));
         Ok(Self { places, outside, of, cors, limits, proxies: Proxies::new(proxies) })
     }
 

@@ -19,6 +19,7 @@ mod key_set;
 pub mod keys;
 mod limits;
 mod metrics;
+mod nodes;
 mod pass;
 mod passwords;
 mod publishers;
@@ -37,6 +38,7 @@ pub use gates::{Gates, RuledPlace};
 pub use limits::ClientLimitSettings;
 pub use limits::{ClientHold, ClientLimits, Limited};
 pub use metrics::AccessMetrics;
+pub use nodes::NodeAddresses;
 pub use pass::Pass;
 pub use passwords::{
     BadLine, HttpClient, HttpRefusal, LIFETIME, Passwords, REALM, TooManyGuesses, Unproved, UserFile, Users,

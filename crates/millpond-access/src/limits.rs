@@ -1,6 +1,6 @@
 //! Limits of each client and of each token: requests a second, open connections, and running transfers.
 
-use super::{AccessMetrics, Pass};
+use super::{AccessMetrics, NodeAddresses, Pass};
 use crate::buckets::{Buckets, Rate};
 use millpond_connections::{ClientTally, Tallied};
 use millpond_settings::{
@@ -68,7 +68,7 @@ const LIST: &[Setting<ClientLimitSettings>] = &[
         form: Form::Count,
         default: "none: no limit",
         help: "Highest number of open connections of one client address, by HTTP, RTSP and RTMP together. Trusted \
-               proxies have no limit",
+               proxies and other nodes of the cluster have no limit",
         applied: At::Reload,
         apply: |limits, text| limit(text).map(|v| limits.connections = v.map(|v| v as usize)),
         show: |limits| limits.connections.map(|v| v.to_string()),
@@ -169,6 +169,8 @@ pub struct ClientLimits {
     connections: Arc<ClientTally<ClientAddress>>,
     streams: Arc<ClientTally<ClientAddress>>,
     token_streams: Arc<ClientTally<u64>>,
+    /// Clients that are not counted.
+    nodes: Arc<NodeAddresses>,
     metrics: AccessMetrics,
 }
 
@@ -180,13 +182,14 @@ pub struct ClientHold {
 }
 
 impl ClientLimits {
-    pub(super) fn new(settings: &ClientLimitSettings, metrics: &AccessMetrics) -> Self {
+    pub(super) fn new(settings: &ClientLimitSettings, nodes: Arc<NodeAddresses>, metrics: &AccessMetrics) -> Self {
         Self {
             settings: *settings,
             buckets: Buckets::new(SETS),
             connections: Arc::default(),
             streams: Arc::default(),
             token_streams: Arc::default(),
+            nodes,
             metrics: metrics.clone(),
         }
     }
@@ -209,17 +212,17 @@ impl ClientLimits {
     /// # Errors
     /// The client sends too many.
     pub fn request(&self, client: IpAddr, now: Duration) -> Result<(), Limited> {
-        let Some(requests) = self.settings.requests else { return Ok(()) };
+        let Some(requests) = self.settings.requests.filter(|_| !self.nodes.contains(client)) else { return Ok(()) };
         let taken = self.buckets.take(&ClientAddress::from(client), self.rate(requests), now);
         self.counted(taken.map_err(Limited::Requests))
     }
 
-    /// Counts a connection of a client; `None` where there is no limit.
+    /// Counts a connection of a client; `None` where there is no limit, and for nodes of the cluster.
     ///
     /// # Errors
     /// The client has too many.
     pub fn connection(&self, client: IpAddr) -> Result<Option<Tallied<ClientAddress>>, Limited> {
-        let Some(most) = self.settings.connections else { return Ok(None) };
+        let Some(most) = self.settings.connections.filter(|_| !self.nodes.contains(client)) else { return Ok(None) };
         let counted = self.connections.count(client.into(), most);
         counted.map(Some).ok_or(Limited::Connections).inspect_err(|limited| self.metrics.limited(*limited))
     }
@@ -246,7 +249,7 @@ impl ClientLimits {
         if pass.is_of_node() {
             return Ok(hold);
         }
-        if let Some(most) = self.settings.streams {
+        if let Some(most) = self.settings.streams.filter(|_| !self.nodes.contains(client)) {
             hold._client = self.streams.count(client.into(), most);
             if hold._client.is_none() {
                 return Err(Limited::Streams).inspect_err(|limited| self.metrics.limited(*limited));
@@ -268,6 +271,10 @@ mod tests {
     use super::*;
 
     fn limits(change: impl FnOnce(&mut ClientLimitSettings)) -> ClientLimits {
+        limits_beside(Arc::default(), change)
+    }
+
+    fn limits_beside(nodes: Arc<NodeAddresses>, change: impl FnOnce(&mut ClientLimitSettings)) -> ClientLimits {
         let none = ClientLimitSettings {
             requests: None,
             connections: None,
@@ -278,7 +285,8 @@ mod tests {
         };
         let mut settings = none;
         change(&mut settings);
-        ClientLimits::new(&settings, &AccessMetrics::register(&mut prometheus_client::registry::Registry::default()))
+        let metrics = AccessMetrics::register(&mut prometheus_client::registry::Registry::default());
+        ClientLimits::new(&settings, nodes, &metrics)
     }
 
     fn client(text: &str) -> IpAddr {
@@ -338,5 +346,27 @@ mod tests {
         assert_eq!(Limited::Requests(Duration::from_millis(1)).retry_after(), 1);
         assert_eq!(Limited::Requests(Duration::from_millis(1001)).retry_after(), 2);
         assert_eq!(Limited::Streams.retry_after(), 1);
+    }
+
+    #[test]
+    fn nodes_of_the_cluster_are_not_counted() {
+        let nodes = Arc::<NodeAddresses>::default();
+        let [node, viewer]: [IpAddr; 2] = ["10.0.0.1", "10.0.0.2"].map(|text| text.parse().unwrap());
+        nodes.set([node]);
+        let limits = limits_beside(nodes.clone(), |limits| {
+            (limits.requests, limits.burst) = (Some(1), 1);
+            (limits.connections, limits.streams) = (Some(1), Some(1));
+        });
+        let used = |client: IpAddr| {
+            let all = (0..9).map(|_| {
+                let hold = limits.hold(client, &Pass::default());
+                (limits.request(client, Duration::ZERO).is_ok(), limits.connection(client), hold)
+            });
+            let all: Vec<_> = all.collect();
+            all.iter().filter(|(request, connection, hold)| *request && connection.is_ok() && hold.is_ok()).count()
+        };
+        assert_eq!((used(node), used(viewer), used("::ffff:10.0.0.1".parse().unwrap())), (9, 1, 9));
+        nodes.set([viewer]);
+        assert_eq!(used(viewer), 9);
     }
 }

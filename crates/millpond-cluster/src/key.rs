@@ -21,6 +21,11 @@ impl ObjectKey {
         Self { place: place.into(), path: path.into(), hash }
     }
 
+    /// Its place.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
     /// Its hash: the same on all machines and in all versions.
     pub fn hash(&self) -> u64 {
         self.hash

@@ -1,11 +1,15 @@
 //! The decisions of a cluster: its nodes, the nodes that serve an object, and whether a stream fits.
 //!
 //! Pure: no socket, no clock and no etcd. A caller reads registrations from etcd and makes a [`View`] of them. An
-//! [`Assignment`] names the dispensers of an object in such a view; [`homes`] names the nodes that keep a part of it. A
-//! [`Book`] says whether a stream fits its node and its storages for its whole playback. All nodes with the same view give the
+//! [`Assignment`] names the dispensers of an object in such a view; [`homes`] names the nodes that keep a part of it, and
+//! [`HomeRoute`] those that a node of a zone asks for it. A [`Book`] says whether a stream fits its node and its storages for its whole playback. A [`Witness`] finds the changes between two views,
+//! and [`Liveness`] tells from probes whether a node answers. [`Prints`] tell whether nodes serve a place alike: a view that is
+//! [seen by](View::seen_by) a node gives places to no others. All nodes with the same view and the same settings give the
 //! same answers.
 //!
-//! The crate moves no media, keeps no leases and does not write to etcd.
+//! A [`GossipMap`] is a node's copy of a registry that needs no service: nodes tell each other its changes.
+//!
+//! The crate moves no media and does not write to etcd.
 //!
 //! ```
 //! use millpond_cluster::{Assignment, Bitrate, Entry, Loads, Node, ObjectKey, Request, Sosd, View};
@@ -29,16 +33,25 @@ mod book;
 #[cfg(test)]
 mod book_tests;
 mod booking;
+mod change;
+mod class;
+mod clocks;
+mod difference;
 mod expected;
+mod gossip;
 mod hash;
 mod home;
 mod key;
 mod ledger;
+mod liveness;
 mod load;
 mod loads;
 mod name;
 mod node;
 mod orders;
+mod prints;
+mod purge_entry;
+mod purge_list;
 mod role;
 mod unbooked;
 mod view;
@@ -48,14 +61,25 @@ pub use assignment::{Answer, Assignment, AssignmentName, Candidate, Request, Roo
 pub use bitrate::Bitrate;
 pub use book::{Book, CLOCKS_DIFFER, Shortage};
 pub use booking::{Booking, BookingError, InvalidResource, Resource};
+pub use change::{Change, ChangeKind, Witness};
+pub use clocks::{ClockReading, Clocks, SharedTime};
+pub use difference::{DifferingSettings, NodeDifference};
 pub use expected::Expected;
-pub use home::{RangeGroup, homes};
+pub use gossip::{
+    GossipChange, GossipCondition, GossipEntry, GossipError, GossipEvent, GossipHeartbeat, GossipLease, GossipMap,
+    GossipMoment, GossipOrder, GossipPair, GossipReply, GossipReplyError, GossipRun, GossipStamp, InvalidLease,
+};
+pub use home::{HomeRoute, RangeGroup, homes, zone_home};
 pub use key::ObjectKey;
 pub use ledger::{BookingPlan, Demand, Ledger, Limits, Room, Slot};
+pub use liveness::{Liveness, Probed};
 pub use load::Load;
 pub use loads::Loads;
 pub use name::{InvalidName, NodeName};
 pub use node::{Addresses, Node};
+pub use prints::{InvalidPrints, Print, Prints};
+pub use purge_entry::{PurgeEntry, PurgeEntryError, PurgedObjects};
+pub use purge_list::{DuePurges, PurgeList};
 pub use role::{InvalidRole, Role, Roles};
 pub use unbooked::Unbooked;
 pub use view::{Entry, Problem, ProblemKind, View, node_key};

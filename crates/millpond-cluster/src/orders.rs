@@ -17,6 +17,15 @@ const MOST: usize = 1 << 20;
 /// Weight of an entry beside its places.
 const OVERHEAD: usize = 32;
 
+/// The dispensers of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Within {
+    /// All of them.
+    Cluster,
+    /// Those in the zone of the node that decides.
+    Zone,
+}
+
 /// The orders of objects by the objects' hashes. Orders that were not asked for while [`MOST`] came in are forgotten.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Orders {
@@ -24,9 +33,12 @@ pub(crate) struct Orders {
     old: Generation,
 }
 
+/// The dispensers of an order, and the hash of its object.
+type OrderKey = (Within, u64);
+
 #[derive(Clone, Debug, Default)]
 struct Generation {
-    orders: HashMap<u64, Order>,
+    orders: HashMap<OrderKey, Order>,
     weight: usize,
 }
 
@@ -45,37 +57,37 @@ impl Orders {
     }
 
     /// The order of an object, with more than `known` places. `None` where it is not known so far. `dispensers` are the same in all calls
-    /// between two of [`clear`](Self::clear), and more than `known`.
-    pub(crate) fn beyond(&mut self, object: u64, known: usize, dispensers: &[Dispenser]) -> Option<&[u16]> {
-        if !self.young.orders.contains_key(&object) {
-            let order = self.old.remove(object);
-            self.insert(object, order.unwrap_or_else(|| Order::of(object, FIRST, dispensers)));
+    /// between two of [`clear`](Self::clear), and more than `known` are within.
+    pub(crate) fn beyond(&mut self, key: OrderKey, known: usize, dispensers: &[Dispenser]) -> Option<&[u16]> {
+        if !self.young.orders.contains_key(&key) {
+            let order = self.old.remove(key);
+            self.insert(key, order.unwrap_or_else(|| Order::of(key, FIRST, dispensers)));
         }
-        let order = self.young.orders.get_mut(&object)?;
+        let order = self.young.orders.get_mut(&key)?;
         if order.places.len() <= known {
             order.too_short = order.too_short.saturating_add(1);
             if order.too_short <= TOO_SHORT {
                 return None;
             }
-            let longer = Order { too_short: TOO_SHORT, ..Order::of(object, known.saturating_mul(GROWTH), dispensers) };
-            self.young.remove(object);
-            self.insert(object, longer);
+            let longer = Order { too_short: TOO_SHORT, ..Order::of(key, known.saturating_mul(GROWTH), dispensers) };
+            self.young.remove(key);
+            self.insert(key, longer);
         }
-        self.young.orders.get(&object).map(|order| &*order.places)
+        self.young.orders.get(&key).map(|order| &*order.places)
     }
 
-    fn insert(&mut self, object: u64, order: Order) {
+    fn insert(&mut self, key: OrderKey, order: Order) {
         if self.young.weight + order.weight() > MOST {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.weight += order.weight();
-        self.young.orders.insert(object, order);
+        self.young.orders.insert(key, order);
     }
 }
 
 impl Generation {
-    fn remove(&mut self, object: u64) -> Option<Order> {
-        let order = self.orders.remove(&object)?;
+    fn remove(&mut self, key: OrderKey) -> Option<Order> {
+        let order = self.orders.remove(&key)?;
         self.weight -= order.weight();
         Some(order)
     }
@@ -87,26 +99,26 @@ impl Order {
     }
 
     /// The best dispensers of an object, `length` of them or all.
-    fn of(object: u64, length: usize, dispensers: &[Dispenser]) -> Self {
-        let places =
-            if length <= FIRST { best(object, length, dispensers) } else { sorted(object, length, dispensers) };
+    fn of((within, object): OrderKey, length: usize, dispensers: &[Dispenser]) -> Self {
+        let is_within = |(dispenser, _): &(&Dispenser, u16)| within == Within::Cluster || dispenser.is_near;
+        let among = dispensers.iter().zip(0_u16..).filter(is_within);
+        let places = if length <= FIRST { best(object, length, among) } else { sorted(object, length, among) };
         Self { places, too_short: 0 }
     }
 }
 
 /// A few places of the largest scores. Scores of most dispensers are not worked out.
-fn best(object: u64, length: usize, dispensers: &[Dispenser]) -> Box<[u16]> {
+fn best<'a>(object: u64, length: usize, dispensers: impl Iterator<Item = (&'a Dispenser, u16)>) -> Box<[u16]> {
     let mut best = Best::new(length);
-    for (dispenser, place) in dispensers.iter().zip(0_u16..) {
+    for (dispenser, place) in dispensers {
         best.offer(hash::pair(object, dispenser.hash), dispenser.capacity.bps() as f64, place);
     }
     best.into_iter().map(|(_, place)| place).collect()
 }
 
 /// Many places of the largest scores.
-fn sorted(object: u64, length: usize, dispensers: &[Dispenser]) -> Box<[u16]> {
-    let scores = dispensers.iter().map(|dispenser| dispenser.score(object));
-    let mut scored: Vec<(f64, u16)> = scores.zip(0_u16..).collect();
+fn sorted<'a>(object: u64, length: usize, dispensers: impl Iterator<Item = (&'a Dispenser, u16)>) -> Box<[u16]> {
+    let mut scored: Vec<(f64, u16)> = dispensers.map(|(dispenser, place)| (dispenser.score(object), place)).collect();
     let by_score = |one: &(f64, u16), two: &(f64, u16)| two.0.total_cmp(&one.0).then(one.1.cmp(&two.1));
     if length < scored.len() {
         scored.select_nth_unstable_by(length, by_score);
@@ -129,15 +141,32 @@ mod tests {
         (0..count).map(dispenser).collect()
     }
 
+    fn of(object: u64) -> OrderKey {
+        (Within::Cluster, object)
+    }
+
+    #[test]
+    fn an_order_of_a_zone_has_its_dispensers_alone() {
+        let mut all = dispensers(300);
+        all.iter_mut().step_by(5).for_each(|dispenser| dispenser.is_near = true);
+        let mut orders = Orders::default();
+        let near = orders.beyond((Within::Zone, 9), 0, &all).unwrap().to_vec();
+        assert_eq!(near.len(), 60);
+        let whole = sorted(9, 300, all.iter().zip(0..));
+        let expected: Vec<_> = whole.iter().copied().filter(|place| all[usize::from(*place)].is_near).collect();
+        assert_eq!(near, expected);
+        assert_eq!(orders.beyond(of(9), 0, &all).unwrap(), &whole[..FIRST]);
+    }
+
     #[test]
     fn orders_grow_where_they_are_often_too_short() {
         let all = dispensers(1000);
         let mut orders = Orders::default();
         let mut known = 0;
         for (length, refusals) in [(64, 0), (256, 4), (1000, 0)] {
-            let refused = (0..10).take_while(|_| orders.beyond(9, known, &all).is_none()).count();
+            let refused = (0..10).take_while(|_| orders.beyond(of(9), known, &all).is_none()).count();
             assert_eq!(refused, refusals, "{length}");
-            let order = orders.beyond(9, known, &all).unwrap();
+            let order = orders.beyond(of(9), known, &all).unwrap();
             assert_eq!(order.len(), length);
             let score = |place: &u16| all[usize::from(*place)].score(9);
             assert!(order.is_sorted_by(|one, two| score(one) > score(two)), "{length}");
@@ -153,10 +182,10 @@ mod tests {
         let mut orders = Orders::default();
         let mut found = 0;
         for object in 0..100_000 {
-            orders.beyond(object, 0, &all);
-            found += usize::from(orders.young.orders.contains_key(&7) || orders.old.orders.contains_key(&7));
+            orders.beyond(of(object), 0, &all);
+            found += usize::from(orders.young.orders.contains_key(&of(7)) || orders.old.orders.contains_key(&of(7)));
             if object % 1000 == 0 {
-                orders.beyond(7, 0, &all);
+                orders.beyond(of(7), 0, &all);
             }
             let weights = [&orders.young, &orders.old].map(|generation| generation.weight);
             assert!(weights.iter().all(|weight| *weight <= MOST));

@@ -1,6 +1,12 @@
 //! The view: the nodes of a cluster, as one of them knows them.
 
-use super::{Node, NodeError, NodeName, Role, hash};
+use super::{
+    Node, NodeDifference, NodeError, NodeName, Prints, Role,
+    class::{Agreement, classes, compared},
+    difference::differences,
+    hash,
+};
+use std::sync::Arc;
 
 /// Most nodes of a view. Further ones are a [`Problem`].
 const MOST_NODES: usize = 16_384;
@@ -28,16 +34,35 @@ pub struct View {
     members: Vec<Member>,
     nodes: Vec<Node>,
     storages: Vec<Storage>,
+    /// Names of the nodes' zones, in order.
+    zones: Vec<Arc<str>>,
+    differences: Vec<NodeDifference>,
+    standpoint: Option<Standpoint>,
+    /// Number of the zone of the node that sees the view.
+    own_zone: Option<usize>,
     problems: Vec<Problem>,
     problem_count: usize,
 }
 
+/// The node that sees a view, and the prints of the classes that it must compare with its own.
+#[derive(Clone, Debug)]
+struct Standpoint {
+    own: Arc<Prints>,
+    others: Vec<Option<Arc<Prints>>>,
+}
+
 /// Facts of a node in a view beside its registration.
 #[derive(Clone, Debug)]
-struct Member {
-    incarnation: u64,
+pub(crate) struct Member {
+    /// Its run.
+    pub(crate) incarnation: u64,
     created: u64,
-    hash: u64,
+    /// Hash of its name.
+    pub(crate) hash: u64,
+    /// Number of its [class](classes).
+    pub(crate) class: usize,
+    /// Number of its zone.
+    pub(crate) zone: Option<usize>,
 }
 
 /// A node that slices may have as their home, packed: a search for homes looks at all of them.
@@ -49,6 +74,10 @@ pub(crate) struct Storage {
     pub(crate) weight: f64,
     /// Its place among the nodes.
     pub(crate) place: usize,
+    /// Number of its [class](classes).
+    pub(crate) class: usize,
+    /// Number of its zone.
+    pub(crate) zone: Option<usize>,
 }
 
 /// An entry that is no node of the view.
@@ -68,7 +97,7 @@ pub enum ProblemKind {
     Key,
     /// The value is no registration.
     #[error("{0}")]
-    Value(std::sync::Arc<NodeError>),
+    Value(Arc<NodeError>),
     /// The registration has another name than its key.
     #[error("the key names another node than the registration, {0}")]
     Name(NodeName),
@@ -81,6 +110,9 @@ pub enum ProblemKind {
     /// The cluster has a secret, and the registration no signature of it.
     #[error("the registration is not signed with the cluster's secret")]
     Unsigned,
+    /// The node is one of another cluster.
+    #[error("a node of the cluster {0:?}: give one of both clusters another cluster-prefix")]
+    Foreign(Arc<str>),
     /// There are too many nodes.
     #[error("more than {MOST_NODES} nodes")]
     TooMany,
@@ -134,7 +166,7 @@ impl View {
                 }
             }
         }
-        view.with_storages()
+        view.completed()
     }
 
     /// A view of registrations that come from elsewhere than etcd. Of nodes with one name the last counts.
@@ -143,7 +175,43 @@ impl View {
             nodes.into_iter().map(|node| (node.name.clone(), node)).take(MOST_NODES).collect();
         let nodes: Vec<_> = nodes.into_values().collect();
         let members = nodes.iter().map(|node| Member::new(node, 0, revision)).collect();
-        Self { revision, members, nodes, ..Self::default() }.with_storages()
+        Self { revision, members, nodes, ..Self::default() }.completed()
+    }
+
+    /// The view without nodes of other clusters than `cluster`, which become problems. Nodes that state no cluster stay.
+    #[must_use]
+    pub fn within(mut self, cluster: Option<&str>) -> Self {
+        let is_foreign = |node: &Node| node.cluster.as_deref().is_some_and(|id| cluster.is_some_and(|own| own != id));
+        if !self.nodes.iter().any(is_foreign) {
+            return self;
+        }
+        let members = std::mem::take(&mut self.members);
+        for (node, member) in std::mem::take(&mut self.nodes).into_iter().zip(members) {
+            match node.cluster.clone().filter(|_| is_foreign(&node)) {
+                Some(id) => self.report(&node_key("", &node.name, member.incarnation), ProblemKind::Foreign(id)),
+                None => {
+                    self.nodes.push(node);
+                    self.members.push(member);
+                }
+            }
+        }
+        self.completed()
+    }
+
+    /// The view of the node `own`, which gives work of a place only to nodes with its own settings of the place, and prefers the nodes of its
+    /// zone. Its settings count as it has them, though the registration may be older.
+    #[must_use]
+    pub fn seen_by(mut self, own: &Node) -> Self {
+        let registered = self.position(own.name.as_str()).map(|at| &mut self.nodes[at].prints);
+        if let Some(prints) = registered.filter(|prints| **prints != own.prints) {
+            prints.clone_from(&own.prints);
+            self = self.completed();
+        }
+        let others: Vec<_> = classes(&self.nodes).1.into_iter().map(|node| compared(own, node)).collect();
+        let is_needed = others.iter().any(Option::is_some);
+        self.standpoint = own.prints.clone().filter(|_| is_needed).map(|own| Standpoint { own, others });
+        self.own_zone = own.zone.as_deref().and_then(|zone| self.zone_number(zone));
+        self
     }
 
     /// The revision of etcd that it shows.
@@ -166,9 +234,44 @@ impl View {
         self.position(name).map(|position| self.members[position].incarnation)
     }
 
+    /// The nodes that watch the node of a name, which may have left: at most `count` others, the first one first. Names are on a ring by their
+    /// hash, and the next ones on it watch. So each node watches few, and neighbours by name, such as those of a rack, do not depend
+    /// on each other.
+    pub fn watchers(&self, name: &str, count: usize) -> Vec<&NodeName> {
+        let at = hash::bytes(name.as_bytes());
+        self.nearest(name, count, |hash| hash.wrapping_sub(at))
+    }
+
+    /// The node that tells others of a change of the node of a name: the one that registered first; `None` where no other one is left. A
+    /// node that has just come does not know what was before.
+    pub fn teller(&self, name: &str) -> Option<&NodeName> {
+        let others = self.nodes.iter().zip(&self.members).filter(|(node, _)| node.name.as_str() != name);
+        others.map(|(node, member)| (member.created, &node.name)).min().map(|(_, name)| name)
+    }
+
+    /// The nodes that the node of a name watches, where each has `count` [watchers](Self::watchers).
+    pub fn watched(&self, name: &str, count: usize) -> Vec<&NodeName> {
+        let at = hash::bytes(name.as_bytes());
+        self.nearest(name, count, |hash| at.wrapping_sub(hash))
+    }
+
+    /// The nodes of the least distances from the node of a name, without that itself.
+    fn nearest(&self, name: &str, count: usize, distance: impl Fn(u64) -> u64) -> Vec<&NodeName> {
+        let others = self.nodes.iter().zip(&self.members).filter(|(node, _)| node.name.as_str() != name);
+        let mut others: Vec<_> = others.map(|(node, member)| (distance(member.hash), &node.name)).collect();
+        others.sort_unstable();
+        others.truncate(count);
+        others.into_iter().map(|(_, name)| name).collect()
+    }
+
     /// The nodes that new work of a role may be given to, by name.
     pub fn taking(&self, role: Role) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(move |node| node.takes(role))
+    }
+
+    /// Settings that are not the same on all nodes.
+    pub fn differences(&self) -> &[NodeDifference] {
+        &self.differences
     }
 
     /// Entries that are no nodes of the view; the first of them where they are many.
@@ -181,10 +284,9 @@ impl View {
         self.problem_count
     }
 
-    /// The nodes that new work of a role may be given to, each with the hash of its name.
-    pub(crate) fn hashed(&self, role: Role) -> impl Iterator<Item = (u64, &Node)> {
-        let hashes = self.members.iter().map(|member| member.hash);
-        hashes.zip(&self.nodes).filter(move |(_, node)| node.takes(role))
+    /// The nodes that new work of a role may be given to, each with the facts beside its registration.
+    pub(crate) fn members_taking(&self, role: Role) -> impl Iterator<Item = (&Member, &Node)> {
+        self.members.iter().zip(&self.nodes).filter(move |(_, node)| node.takes(role))
     }
 
     /// The nodes that may be homes of slices.
@@ -192,12 +294,39 @@ impl View {
         &self.storages
     }
 
-    fn with_storages(mut self) -> Self {
+    /// The number of a zone; `None` where no node is in it.
+    pub(crate) fn zone_number(&self, zone: &str) -> Option<usize> {
+        self.zones.binary_search_by(|known| known.as_ref().cmp(zone)).ok()
+    }
+
+    /// The number of the zone of the node that sees the view.
+    pub(crate) fn own_zone(&self) -> Option<usize> {
+        self.own_zone
+    }
+
+    /// The nodes that may be given work of a place.
+    pub(crate) fn agreement(&self, place: &str) -> Agreement {
+        let Some(Standpoint { own, others }) = &self.standpoint else { return Agreement::default() };
+        Agreement::new(others.iter().map(|other| other.as_ref().is_none_or(|other| own.agrees(other, place))))
+    }
+
+    /// The view with what follows from its nodes.
+    fn completed(mut self) -> Self {
+        let (of, _) = classes(&self.nodes);
+        self.members.iter_mut().zip(of).for_each(|(member, class)| member.class = class);
+        let zones: std::collections::BTreeSet<_> = self.nodes.iter().filter_map(|node| node.zone.clone()).collect();
+        self.zones = zones.into_iter().collect();
+        let of: Vec<_> =
+            self.nodes.iter().map(|node| node.zone.as_deref().and_then(|zone| self.zone_number(zone))).collect();
+        self.members.iter_mut().zip(of).for_each(|(member, zone)| member.zone = zone);
+        self.differences = differences(&self.nodes);
         let all = self.members.iter().zip(&self.nodes).enumerate();
         let storages = all.filter(|(_, (_, node))| node.takes(Role::Storage)).map(|(place, (member, node))| Storage {
             hash: member.hash,
             weight: node.capacity.bps() as f64,
             place,
+            class: member.class,
+            zone: member.zone,
         });
         self.storages = storages.collect();
         self
@@ -218,7 +347,7 @@ impl View {
 
 impl Member {
     fn new(node: &Node, incarnation: u64, created: u64) -> Self {
-        Self { incarnation, created, hash: hash::bytes(node.name.as_str().as_bytes()) }
+        Self { incarnation, created, hash: hash::bytes(node.name.as_str().as_bytes()), class: 0, zone: None }
     }
 }
 
@@ -241,7 +370,7 @@ fn read_entry(prefix: &str, entry: Entry<'_>) -> Result<(Node, Member), ProblemK
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Bitrate;
+    use crate::{Bitrate, Print};
 
     fn node(name: &str) -> Node {
         Node::new(name.parse().unwrap(), Bitrate::from_mbps(100))
@@ -289,6 +418,63 @@ mod tests {
             assert_eq!(view.problems()[0].key, "/m/nodes/a/ff");
             assert!(matches!(view.problems()[0].kind, ProblemKind::Displaced { by: 2 }));
         }
+    }
+
+    #[test]
+    fn each_node_watches_those_that_it_is_a_watcher_of() {
+        for count in [1_usize, 2, 3, 50] {
+            let view = View::of(1, (0..count).map(|number| node(&format!("edge-{number}"))));
+            for name in view.nodes().iter().map(|node| node.name.as_str()) {
+                let watchers = view.watchers(name, 3);
+                assert_eq!(watchers.len(), 3.min(count - 1));
+                assert!(
+                    watchers.iter().all(|watcher| view.watched(watcher.as_str(), 3).iter().any(|n| n.as_str() == name))
+                );
+            }
+            assert_eq!(view.watchers("gone", 3).len(), 3.min(count));
+        }
+    }
+
+    #[test]
+    fn the_node_that_registered_first_tells() {
+        let created = [("a", 9), ("b", 4), ("c", 7)];
+        let written =
+            created.map(|(name, created)| (node_key("/m/", &node(name).name, 1), node(name).to_json(), created));
+        let entries =
+            written.iter().map(|(key, value, created)| Entry { key, value: value.as_bytes(), created: *created });
+        let view = View::read("/m/", 9, entries);
+        let tellers = ["a", "b", "c", "gone"].map(|name| view.teller(name).unwrap().as_str());
+        assert_eq!(tellers, ["b", "c", "b", "b"]);
+        assert_eq!(View::of(1, [node("a")]).teller("a"), None);
+    }
+
+    #[test]
+    fn nodes_of_other_clusters_are_problems() {
+        let of = |name: &str, cluster: Option<&str>| Node { cluster: cluster.map(Into::into), ..node(name) };
+        let nodes = [of("a", Some("east")), of("b", Some("west")), of("c", None)];
+        let names = |view: &View| view.nodes().iter().map(|node| node.name.to_string()).collect::<String>();
+        let view = View::of(1, nodes.clone()).within(Some("east"));
+        assert_eq!((names(&view).as_str(), view.problem_count(), view.storages().len()), ("ac", 1, 2));
+        let told = view.problems()[0].to_string();
+        assert_eq!(told, "nodes/b/0: a node of the cluster \"west\": give one of both clusters another cluster-prefix");
+        assert_eq!(names(&View::of(1, nodes).within(None)), "abc");
+    }
+
+    #[test]
+    fn a_node_sees_itself_as_it_is() {
+        let of = |name: &str, text: &str| {
+            let prints = Prints::new(Print::of(["4s"]), [("films".to_owned(), Print::of([text]))].into());
+            Node { version: Some("1".into()), prints: Some(prints.into()), ..node(name) }
+        };
+        let view = View::of(1, [of("a", "old"), of("b", "new")]);
+        assert_eq!(view.differences().len(), 1);
+        // The registration of this node is older than its settings.
+        let seen = view.clone().seen_by(&of("a", "new"));
+        assert!(seen.differences().is_empty() && seen.agreement("films").is_of_all());
+        let seen = view.seen_by(&of("a", "old"));
+        let class = |name: &str| seen.members[seen.position(name).unwrap()].class;
+        let agreement = seen.agreement("films");
+        assert!(agreement.has(class("a")) && !agreement.has(class("b")) && seen.agreement("other").is_of_all());
     }
 
     #[test]

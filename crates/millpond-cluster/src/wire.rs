@@ -5,13 +5,15 @@
 
 use super::{Addresses, Bitrate, Load, Node, NodeName, Role, Roles};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 use url::Url;
 
 /// Most bytes of a registration.
 const LONGEST: usize = 8 << 10;
 /// Largest capacity and load: a petabit per second. Larger ones are mistakes, and their sums would overflow.
 const FASTEST: Bitrate = Bitrate::from_mbps(1_000_000_000);
+/// Longest version, longest id of a cluster, and longest name of a zone.
+const LONGEST_WORD: usize = 64;
 /// Most sessions of a node.
 const MOST_SESSIONS: u32 = 100_000_000;
 
@@ -55,12 +57,29 @@ struct WireNode {
     http: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rtsp: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nodes: Option<String>,
     capacity: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<IpAddr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    zone: Option<String>,
+    /// Later versions may have another form, which says nothing here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prints: Option<serde_json::Value>,
     /// Names; those that this version does not know are skipped. Absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     roles: Option<Vec<String>>,
     #[serde(default)]
     draining: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    purged: Option<u64>,
     #[serde(default)]
     load: WireLoad,
 }
@@ -77,16 +96,24 @@ impl Node {
     /// The registration as JSON.
     ///
     /// # Panics
-    /// Never: a registration has no maps and no numbers that JSON lacks.
+    /// Never: a registration has no maps with other keys than texts, and no numbers that JSON lacks.
     pub fn to_json(&self) -> String {
         let text = |address: &Option<Arc<str>>| address.as_deref().map(str::to_owned);
         let wire = WireNode {
             name: self.name.clone(),
             http: text(&self.addresses.http),
             rtsp: text(&self.addresses.rtsp),
+            nodes: text(&self.addresses.nodes),
             capacity: self.capacity.bps(),
+            limit: self.limit.map(Bitrate::bps),
+            version: self.version.as_deref().map(str::to_owned),
+            source: self.source,
+            cluster: self.cluster.as_deref().map(str::to_owned),
+            zone: self.zone.as_deref().map(str::to_owned),
+            prints: self.prints.as_deref().and_then(|prints| serde_json::to_value(prints).ok()),
             roles: Some(self.roles.iter().map(|role| role.to_string()).collect()),
             draining: self.draining,
+            purged: self.purged,
             load: WireLoad { rate: self.load.rate.bps(), sessions: self.load.sessions.into() },
         };
         serde_json::to_string(&wire).expect("plain structs are JSON")
@@ -108,15 +135,41 @@ impl Node {
         let addresses = Addresses {
             http: address("http", wire.http, &["http", "https"], "http:// or https://")?,
             rtsp: address("rtsp", wire.rtsp, &["rtsp", "rtsps"], "rtsp:// or rtsps://")?,
+            nodes: address("nodes", wire.nodes, &["https"], "https://")?,
         };
         let capacity = rate("capacity", wire.capacity, 1)?;
+        let limit = wire.limit.map(|limit| rate("limit", limit, 1)).transpose()?;
+        let version = wire.version.map(|version| plain(&version));
+        let cluster = wire.cluster.map(|cluster| plain(&cluster));
+        let zone = wire.zone.map(|zone| plain(&zone)).filter(|zone| !zone.is_empty());
+        let prints = wire.prints.and_then(|prints| serde_json::from_value(prints).ok()).map(Arc::new);
         let sessions = number("load.sessions", wire.load.sessions, 0, MOST_SESSIONS.into())?;
         let load = Load {
             rate: rate("load.rate", wire.load.rate, 0)?,
             sessions: u32::try_from(sessions).unwrap_or(MOST_SESSIONS),
         };
-        Ok(Self { name: wire.name, addresses, capacity, roles, draining: wire.draining, load })
+        let WireNode { name, source, draining, purged, .. } = wire;
+        Ok(Self {
+            name,
+            addresses,
+            capacity,
+            limit,
+            version,
+            source,
+            cluster,
+            zone,
+            prints,
+            roles,
+            draining,
+            purged,
+            load,
+        })
     }
+}
+
+/// The plain characters of a word that is shown to operators.
+fn plain(word: &str) -> Arc<str> {
+    word.chars().filter(char::is_ascii_graphic).take(LONGEST_WORD).collect::<String>().into()
 }
 
 fn rate(field: &'static str, found: u64, least: u64) -> Result<Bitrate, NodeError> {
@@ -151,6 +204,7 @@ fn address(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Print, Prints};
     use proptest::prelude::*;
 
     #[test]
@@ -160,7 +214,21 @@ mod tests {
         let node = Node::from_json(text.as_bytes()).unwrap();
         assert!(node.roles.contains(Role::Storage) && !node.roles.contains(Role::Manager) && !node.draining);
         assert_eq!((node.load.rate, node.addresses), (Bitrate::from_bps(7), Addresses::default()));
-        assert_eq!(Node::from_json(br#"{"name":"a","capacity":5}"#).unwrap().roles, Roles::ALL);
+        let least = Node::from_json(br#"{"name":"a","capacity":5}"#).unwrap();
+        assert_eq!((least.roles, least.limit, least.version), (Roles::ALL, None, None));
+        // Prints in a form of a later version say nothing.
+        let other = Node::from_json(br#"{"name":"a","capacity":5,"prints":{"server":7},"cluster":"b c"}"#).unwrap();
+        assert_eq!((other.prints, other.cluster.as_deref(), other.zone), (None, Some("bc"), None));
+        let zone = |text: &str| Node::from_json(text.as_bytes()).unwrap().zone;
+        assert_eq!(zone(r#"{"name":"a","capacity":5,"zone":"eu 1a"}"#).as_deref(), Some("eu1a"));
+        assert_eq!(zone(r#"{"name":"a","capacity":5,"zone":" "}"#), None);
+    }
+
+    #[test]
+    fn versions_are_plain_text() {
+        let text = format!(r#"{{"name":"a","capacity":5,"version":"1.2\u001b[31m é{}"}}"#, "x".repeat(100));
+        let version = Node::from_json(text.as_bytes()).unwrap().version.unwrap();
+        assert!(version.starts_with("1.2[31mxx") && version.len() == LONGEST_WORD, "{version}");
     }
 
     #[test]
@@ -169,6 +237,7 @@ mod tests {
             (r#""capacity":0"#, "capacity 0: expected 1 to"),
             (r#""capacity":1e30"#, "invalid type: floating point"),
             (r#""capacity":-1"#, "invalid value: integer `-1`"),
+            (r#""capacity":1,"limit":0"#, "limit 0: expected 1 to"),
             (r#""capacity":1,"load":{"rate":18446744073709551615}"#, "load.rate 18446744073709551615: expected 0 to"),
             (r#""capacity":1,"load":{"sessions":100000001}"#, "load.sessions 100000001"),
             (r#""capacity":1,"http":"ftp://a""#, "http \"ftp://a\": expected http:// or https://"),
@@ -177,6 +246,7 @@ mod tests {
             (r#""capacity":1,"http":"http://a?x""#, "without credentials, path or query"),
             (r#""capacity":1,"rtsp":"rtsp:///a""#, "expected rtsp:// or rtsps:// and a host"),
             (r#""capacity":1,"rtsp":"http://a""#, "expected rtsp:// or rtsps:// and a host"),
+            (r#""capacity":1,"nodes":"http://a""#, "nodes \"http://a\": expected https:// and a host"),
         ] {
             let error = Node::from_json(format!("{{\"name\":\"a\",{fields}}}").as_bytes()).unwrap_err().to_string();
             assert!(error.contains(told), "{fields}: {error}");
@@ -199,9 +269,20 @@ mod tests {
                 addresses: Addresses {
                     http: (port != 80).then(|| format!("http://10.0.0.1:{port}").into()),
                     rtsp: draining.then(|| format!("rtsps://[::1]:{port}").into()),
+                    nodes: (port > 700 && port != 443).then(|| format!("https://a.example:{port}").into()),
                 },
                 roles: Role::ALL.into_iter().enumerate().filter(|(bit, _)| roles >> bit & 1 == 1).map(|(_, role)| role).collect(),
                 draining,
+                purged: draining.then_some(capacity),
+                limit: (port > 9000).then(|| Bitrate::from_bps(capacity / 2 + 1)),
+                source: (port > 500).then(|| [10, 0, 0, 1].into()),
+                cluster: (port > 700).then(|| "pond".into()),
+                zone: (port > 800).then(|| "eu-1a".into()),
+                prints: (port > 900).then(|| {
+                    let places = (0..port % 70).map(|place| (format!("p{place}"), Print::of([name.as_str()]))).collect();
+                    Prints::new(Print::of(["4s"]), places).into()
+                }),
+                version: (port > 99).then(|| format!("0.{port}").into()),
                 load: Load { rate: Bitrate::from_bps(rate), sessions },
                 ..Node::new(name.parse().unwrap(), Bitrate::from_bps(capacity))
             };

@@ -13,7 +13,8 @@ use tokio::{
 };
 
 /// Names of the settings whose addresses are listened on by the serving threads. The admin address has a thread of its own.
-pub const SERVED: [&str; 7] = ["http", "https", "rtsp", "rtsps", "rtmp", "rtmps", "intercept"];
+pub const SERVED: [&str; 9] =
+    ["http", "https", "rtsp", "rtsps", "rtmp", "rtmps", "webrtc-tcp", "cluster-node-listen", "intercept"];
 
 /// State of a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -62,6 +62,8 @@ pub struct Range {
     pub revision: Revision,
     /// Whether there are more keys than were asked for.
     pub is_cut: bool,
+    /// Id of the cluster that etcd's members are: another one where etcd was restored from a snapshot, or begun anew.
+    pub cluster: String,
 }
 
 #[derive(Deserialize)]
@@ -86,6 +88,7 @@ impl EtcdClient {
             uses_proxies: false,
             authorities: options.tls.authorities.clone(),
             identity: options.tls.identity.clone(),
+            tls: None,
         })?;
         Ok(Self(Arc::new(Inner { options, http, first: AtomicUsize::new(0), token: Mutex::default() })))
     }
@@ -113,6 +116,7 @@ impl EtcdClient {
             let reply: RangeReply = self.ask("kv/range", &body).await?;
             if all.revision == 0 {
                 all.revision = reply.header.revision.0;
+                all.cluster = reply.header.cluster();
             }
             all.is_cut = reply.more;
             let page: Vec<_> = reply.kvs.into_iter().map(KeyValue::from).collect();

@@ -83,8 +83,22 @@ impl<'de> Deserialize<'de> for Int {
 /// Head of each reply.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Header {
+    /// A number without a sign, which is only compared.
+    #[serde(default)]
+    cluster_id: serde_json::Value,
     #[serde(default)]
     pub(crate) revision: Int,
+}
+
+impl Header {
+    /// The id of the cluster that etcd's members are; empty where it is not stated.
+    pub(crate) fn cluster(&self) -> String {
+        match &self.cluster_id {
+            serde_json::Value::String(id) => id.clone(),
+            serde_json::Value::Number(id) => id.to_string(),
+            _ => String::new(),
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -230,7 +244,7 @@ mod tests {
     fn replies_of_etcd_are_parsed() {
         let text = br#"{"header":{"cluster_id":"3","revision":"4"},"kvs":[{"key":"L20vYQ==","create_revision":"1","mod_revision":"2","value":"dg=="}],"count":"1"}"#;
         let reply: RangeReply = parse(text).unwrap();
-        assert_eq!(reply.header.revision, Int(4));
+        assert_eq!((reply.header.revision, reply.header.cluster().as_str()), (Int(4), "3"));
         let pair = KeyValue::from(reply.kvs.into_iter().next().unwrap());
         assert_eq!(pair, KeyValue { key: b"/m/a".to_vec(), value: b"v".to_vec(), revision: 2, created: 1 });
         let text = br#"{"result":{"events":[{"type":"DELETE","kv":{"key":"L20vYQ==","mod_revision":"3"}}]}}"#;

@@ -1,5 +1,6 @@
 //! The report of a load run, as JSON by serde and as text for people.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use serde::Serialize;
 
 use crate::histogram::Histogram;
 use crate::simulate::{Axis, Plot};
-use crate::tally::{Counts, RequestKind, Tally};
+use crate::tally::{Counts, ErrorTally, RequestKind, Tally};
 
 /// The state of a run, given about once a second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -221,6 +222,29 @@ pub struct ErrorReport {
     pub examples: Vec<String>,
 }
 
+impl ErrorReport {
+    /// Reports all kinds of errors, in their order.
+    pub(crate) fn all<K: fmt::Display>(errors: &BTreeMap<K, ErrorTally>) -> Vec<Self> {
+        let report = |(kind, errors): (&K, &ErrorTally)| Self {
+            kind: kind.to_string(),
+            count: errors.count,
+            examples: errors.examples.clone(),
+        };
+        errors.iter().map(report).collect()
+    }
+}
+
+/// The count and kind of an error, then a line for each example.
+impl fmt::Display for ErrorReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{} x {}", self.count, self.kind)?;
+        for example in &self.examples {
+            writeln!(f, "    {example}")?;
+        }
+        Ok(())
+    }
+}
+
 /// The subject of a report.
 pub(crate) struct Subject {
     pub(crate) url: String,
@@ -238,11 +262,6 @@ impl Report {
             bytes: measured.bytes,
             first_byte: Latency::from(&measured.first_byte),
             total: Latency::from(&measured.total),
-        });
-        let errors = tally.errors.iter().map(|(kind, errors)| ErrorReport {
-            kind: kind.to_string(),
-            count: errors.count,
-            examples: errors.examples.clone(),
         });
         Self {
             url: subject.url,
@@ -273,7 +292,7 @@ impl Report {
                 failed: tally.failed,
                 cut_off: tally.cut_off,
             },
-            errors: errors.collect(),
+            errors: ErrorReport::all(&tally.errors),
             distributions: distributions(tally),
         }
     }
@@ -351,13 +370,7 @@ impl fmt::Display for Report {
         if self.mode != "plain" {
             self.fmt_viewing(f)?;
         }
-        for error in &self.errors {
-            writeln!(f, "\n{} x {}", error.count, error.kind)?;
-            for example in &error.examples {
-                writeln!(f, "    {example}")?;
-            }
-        }
-        Ok(())
+        self.errors.iter().try_for_each(|error| error.fmt(f))
     }
 }
 

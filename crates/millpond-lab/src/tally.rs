@@ -161,6 +161,23 @@ pub(crate) struct ErrorTally {
     pub(crate) examples: Vec<String>,
 }
 
+impl ErrorTally {
+    /// Counts an error.
+    pub(crate) fn add(&mut self, detail: String) {
+        self.merge(Self { count: 1, examples: vec![detail] });
+    }
+
+    /// Adds the errors of another thread.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        for example in other.examples {
+            if self.examples.len() < EXAMPLES && !self.examples.contains(&example) {
+                self.examples.push(example);
+            }
+        }
+    }
+}
+
 /// Everything one thread has measured.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
@@ -195,11 +212,7 @@ impl Tally {
     }
 
     pub(crate) fn failed(&mut self, failure: &Failure, counters: &Counters) {
-        let tally = self.errors.entry(failure.kind).or_default();
-        tally.count += 1;
-        if tally.examples.len() < EXAMPLES && !tally.examples.contains(&failure.detail) {
-            tally.examples.push(failure.detail.clone());
-        }
+        self.errors.entry(failure.kind).or_default().add(failure.detail.clone());
         counters.errors.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -236,13 +249,7 @@ impl Tally {
             mine.total.merge(&theirs.total);
         }
         for (kind, theirs) in other.errors {
-            let mine = self.errors.entry(kind).or_default();
-            mine.count += theirs.count;
-            for example in theirs.examples {
-                if mine.examples.len() < EXAMPLES && !mine.examples.contains(&example) {
-                    mine.examples.push(example);
-                }
-            }
+            self.errors.entry(kind).or_default().merge(theirs);
         }
         self.startup.merge(&other.startup);
         self.stalls += other.stalls;

@@ -26,11 +26,11 @@ const PACKETS: u16 = 100;
 const LOST: u16 = 30;
 const LATE: u16 = 60;
 
-/// What the server saw.
+/// Requests and reports that the server of the test received.
 #[derive(Default)]
 struct Seen {
     ended: Vec<String>,
-    /// Greatest loss that a report told.
+    /// Lost packets, as receiver reports state them.
     lost: Vec<i32>,
 }
 
@@ -108,13 +108,14 @@ impl Server {
             session: 1,
             local: &local,
             fingerprint: self.identity.fingerprint(),
+            begins_dtls: false,
             candidates: &candidates,
             sections: &sections,
             note: None,
         };
         let text = answer.write();
         let payload_type = video.formats[0].payload_type;
-        let peer = RtcPeer::new((local, &self.identity), (offer.remote, offer.fingerprint), Instant::now());
+        let peer = RtcPeer::new(local, &self.identity, &offer, Instant::now());
         if self.is_there {
             tokio::spawn(serve(Arc::new(socket), peer, payload_type, self.seen.clone()));
         }
@@ -152,7 +153,6 @@ async fn serve(socket: Arc<UdpSocket>, mut peer: RtcPeer, payload_type: u8, seen
                     reports = Some(Unprotector::new(&received, 0));
                     tokio::spawn(play(socket.clone(), to, sent, payload_type));
                 }
-                PeerEvent::Moved(_) => {}
             }
         }
     }

@@ -14,7 +14,7 @@ use std::{
 };
 
 /// Version of the file format. Files of another version are removed.
-const FORMAT: &[u8; 8] = b"MPINDX19";
+const FORMAT: &[u8; 8] = b"MPINDX20";
 /// Most index files: listing them at a start takes well below a second.
 const MOST_FILES: usize = 16_384;
 /// Index files may take `cache-size` divided by this.

@@ -77,7 +77,7 @@ pub use options::{AssetOptions, LibraryOptions, Titles};
 pub use places::{PlacePath, Places};
 pub use route::{
     Resource, Route,
-    live::{LiveMedia, LiveResource, LiveRoute},
+    live::{GuideFormat, LiveMedia, LiveResource, LiveRoute, WebRtcUse},
     live_name::live_name,
 };
 pub use survey::Survey;

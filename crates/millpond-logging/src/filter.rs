@@ -8,6 +8,10 @@ use tracing_subscriber::EnvFilter;
 /// The levels, from few lines to many.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
+/// Libraries that log each damaged unit of a stream, unless the filter names them, and their directives: whoever uses them counts.
+const QUIET: [(&str, &str); 2] =
+    [("symphonia_codec_aac", "symphonia_codec_aac=off"), ("symphonia_core", "symphonia_core=off")];
+
 /// Words for levels in other programs.
 const SYNONYMS: [(&str, &str); 17] = [
     ("all", "trace"),
@@ -30,7 +34,7 @@ const SYNONYMS: [(&str, &str); 17] = [
 ];
 
 /// The crates of this program, whose names targets begin with.
-const CRATES: [&str; 17] = [
+const CRATES: [&str; 18] = [
     "millpond",
     "millpond_access",
     "millpond_cluster",
@@ -46,6 +50,7 @@ const CRATES: [&str; 17] = [
     "millpond_rtp",
     "millpond_server",
     "millpond_settings",
+    "millpond_srt",
     "millpond_store",
     "millpond_stream",
 ];
@@ -122,7 +127,9 @@ pub fn parse_filter(filter: &str) -> Result<EnvFilter, LogError> {
     let failed = |reason: String| LogError::Filter { filter: filter.to_owned(), reason };
     check(filter).map_err(|bad| failed(format!("expected {}", BadValue::from(bad).expected)))?;
     let bare = |directive: &str| directive.split('=').map(str::trim).collect::<Vec<_>>().join("=");
-    let directives: Vec<_> = divided(filter).map(bare).collect();
+    let own =
+        QUIET.into_iter().filter(|(target, _)| !filter.contains(target)).map(|(_, directive)| directive.to_owned());
+    let directives: Vec<_> = own.chain(divided(filter).map(bare)).collect();
     EnvFilter::try_new(directives.join(",")).map_err(|error| failed(error.to_string()))
 }
 

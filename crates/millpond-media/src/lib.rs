@@ -5,7 +5,8 @@
 //! [`Movie`], whose [`SampleTable`]s tell place and time of each sample without the file. The samples of a transport stream, of most
 //! AVI files, and of Matroska files with header stripping have places in an object that an [`Extractor`] makes of it.
 //!
-//! Media that arrive without an end are read by [`ts`] (MPEG-2 transport streams), [`fragment_stream`] and [`flv`].
+//! Media that arrive without an end are read by [`ts`] (MPEG-2 transport streams), [`fragment_stream`] and [`flv`]. [`teletext`] reads
+//! subtitles of transport streams.
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod avi_file;
@@ -27,9 +28,11 @@ pub mod movie;
 mod mp4;
 mod programme;
 pub mod protection;
+pub mod recorded;
 mod scan;
 mod sound_file;
 pub mod stitch;
+pub mod teletext;
 pub mod ts;
 mod ts_file;
 pub mod units;

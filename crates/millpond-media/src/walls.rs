@@ -11,7 +11,7 @@ const ROWS: Rows = &[
     &["matroska", "mp4", "scan"],
     &["flv", "movie", "ts"],
     &["codec"],
-    &["protection"],
+    &["protection", "recorded", "teletext"],
     &["budget"],
     &["boxes"],
     &["error", "lost", "window"],

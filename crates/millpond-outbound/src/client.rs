@@ -11,6 +11,8 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use reqwest::ResponseBuilderExt as _;
+use tokio_rustls::rustls::ClientConfig;
 use url::Url;
 
 use crate::connector::Connector;
@@ -41,11 +43,14 @@ pub struct Options {
     pub authorities: Option<Vec<u8>>,
     /// The client's certificate and its key, in PEM.
     pub identity: Option<Vec<u8>>,
+    /// A whole configuration of TLS, in place of `authorities` and `identity`.
+    pub tls: Option<Arc<ClientConfig>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(10), uses_proxies: true, authorities: None, identity: None }
+        let (authorities, identity, tls) = Default::default();
+        Self { connect: Duration::from_secs(10), uses_proxies: true, authorities, identity, tls }
     }
 }
 
@@ -68,7 +73,10 @@ impl Client {
     /// # Errors
     /// A certificate or key can't be read, in words.
     pub fn new(options: &Options) -> Result<Self, String> {
-        let tls = tls::config(options.authorities.as_deref(), options.identity.as_deref())?;
+        let tls = match &options.tls {
+            Some(config) => config.clone(),
+            None => Arc::new(tls::config(options.authorities.as_deref(), options.identity.as_deref())?),
+        };
         let proxies = options.uses_proxies.then(|| Arc::new(Matcher::from_env()));
         let connector = Connector::new(tls, proxies, options.connect);
         let http = legacy::Client::builder(TokioExecutor::new())
@@ -92,7 +100,15 @@ impl Client {
     /// # Errors
     /// There is no reply.
     pub async fn send(&self, request: Request<reqwest::Body>) -> Result<reqwest::Response, SendError> {
-        Ok(self.exchange(request).await?.map(reqwest::Body::wrap).into())
+        let url = Url::parse(&request.uri().to_string());
+        let mut reply = self.exchange(request).await?.map(reqwest::Body::wrap);
+        // Otherwise the reply names a made-up URL.
+        if let Ok(url) = url
+            && let Ok(named) = Response::builder().url(url).body(())
+        {
+            reply.extensions_mut().extend(named.into_parts().0.extensions);
+        }
+        Ok(reply.into())
     }
 
     /// Sends a request as [`send`](Self::send) does, and returns the reply as it arrives.

@@ -35,14 +35,14 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    pub(crate) fn new(tls: ClientConfig, proxies: Option<Arc<Matcher>>, limit: Duration) -> Self {
+    pub(crate) fn new(tls: Arc<ClientConfig>, proxies: Option<Arc<Matcher>>, limit: Duration) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(Duration::from_secs(60)));
         // Each address of a name gets its share of it.
         tcp.set_connect_timeout(Some(limit));
-        Self { tcp, tls: Arc::new(tls), proxies, limit }
+        Self { tcp, tls, proxies, limit }
     }
 
     /// Returns the proxy of a URL, if one is set for it.

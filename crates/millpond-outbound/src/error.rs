@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::io;
 
+use tokio_rustls::rustls::{AlertDescription, CertificateError, Error as TlsError};
+
 use crate::frames::{SPARE_FRAMES, SPARE_HEADS};
 use crate::heads::{MOST_BYTES, MOST_INTERIM};
 
@@ -41,6 +43,43 @@ pub enum SendError {
     /// The connection broke before the reply.
     #[error("no reply")]
     Broken(#[source] hyper_util::client::legacy::Error),
+}
+
+impl SendError {
+    /// Returns the fault of a certificate for which there is no reply: the server was reached. `None` for all other failures.
+    #[must_use]
+    pub fn certificate_fault(&self) -> Option<CertificateFault> {
+        let (Self::Connect(error) | Self::Broken(error)) = self else { return None };
+        causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).find_map(|io| {
+            match io.get_ref()?.downcast_ref::<TlsError>()? {
+                TlsError::InvalidCertificate(fault) => Some(CertificateFault::OfServer(fault.clone())),
+                TlsError::AlertReceived(alert) if REFUSALS.contains(alert) => Some(CertificateFault::OfClient(*alert)),
+                _ => None,
+            }
+        })
+    }
+}
+
+/// Alerts by which a server refuses the certificate of a client, or its absence (RFC 8446 6.2).
+const REFUSALS: [AlertDescription; 9] = [
+    AlertDescription::BadCertificate,
+    AlertDescription::UnsupportedCertificate,
+    AlertDescription::CertificateRevoked,
+    AlertDescription::CertificateExpired,
+    AlertDescription::CertificateUnknown,
+    AlertDescription::UnknownCA,
+    AlertDescription::DecryptError,
+    AlertDescription::AccessDenied,
+    AlertDescription::CertificateRequired,
+];
+
+/// A certificate that one end of a connection refuses.
+#[derive(Clone, Debug)]
+pub enum CertificateFault {
+    /// The server's is not trusted here, with the reason.
+    OfServer(CertificateError),
+    /// The server refuses the client's or wants one, with its alert.
+    OfClient(AlertDescription),
 }
 
 impl From<hyper_util::client::legacy::Error> for SendError {

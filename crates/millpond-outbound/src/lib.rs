@@ -23,6 +23,6 @@ mod request;
 mod tls;
 
 pub use client::{Client, Options};
-pub use error::{Excess, SendError, chain};
+pub use error::{CertificateFault, Excess, SendError, chain};
 pub use frame_walk::{FrameHead, FrameKind, FrameWalk};
 pub use request::RequestBuilder;

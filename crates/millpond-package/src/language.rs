@@ -129,6 +129,9 @@ pub(crate) fn bibliographic(tag: &str) -> String {
     known.map_or_else(|| String::from_utf8_lossy(&code).into_owned(), |(_, b, _, _)| (*b).to_owned())
 }
 
+/// Addition to the name of a language in menus, for subtitles that also tell sounds.
+pub const FOR_DEAF: &str = " (hearing impaired)";
+
 /// Returns the name of a language for menus: its English name, else the tag itself.
 #[must_use]
 pub fn display_name(tag: &str) -> String {

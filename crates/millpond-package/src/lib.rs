@@ -13,6 +13,7 @@
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod dash;
+pub mod dash_manifest;
 mod delivery;
 pub mod error;
 mod flac;
@@ -23,6 +24,7 @@ pub mod language;
 pub mod live;
 mod manifest;
 mod object;
+pub mod pcm;
 pub mod plan;
 pub mod presentation;
 pub mod smil;

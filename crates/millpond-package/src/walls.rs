@@ -12,8 +12,8 @@ const ROWS: Rows = &[
     &["timeline"],
     &["text"],
     &["ts"],
-    &["hls_playlist", "plan", "smil"],
-    &["error"],
+    &["dash_manifest", "hls_playlist", "plan", "smil"],
+    &["error", "pcm"],
     &["flac", "language", "object", "writing"],
 ];
 

@@ -17,6 +17,12 @@ pub enum PlaceError {
         /// The text.
         text: String,
     },
+    /// A name with other characters, before what is a place for sure.
+    #[error("place {name:?}: expected letters, digits, - and _ in the name of a place")]
+    Name {
+        /// The name.
+        name: String,
+    },
     /// A URL with an unknown scheme.
     #[error("place {text:?}: unknown scheme {scheme:?}; known are a folder, {} and {PUBLISH}", known())]
     Scheme {
@@ -131,7 +137,7 @@ mod tests {
     #[test]
     fn known_schemes_are_told() {
         let error = PlaceError::Scheme { text: "ftp://h".to_owned(), scheme: "ftp".to_owned() };
-        let known = "known are a folder, http, https, s3, gs, az, rtsp, rtsps, udp, rtp and publish:";
+        let known = "known are a folder, http, https, s3, gs, az, rtsp, rtsps, udp, rtp, srt, rtmp, rtmps, hls+http, hls+https, dash+http, dash+https, ts+http, ts+https, whep+http, whep+https and publish:";
         assert_eq!(error.to_string(), format!("place \"ftp://h\": unknown scheme \"ftp\"; {known}"));
     }
 }

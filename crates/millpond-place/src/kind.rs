@@ -34,6 +34,8 @@ pub enum OptionGroup {
     Live,
     /// Options of RTSP servers.
     RtspServer,
+    /// Options of HLS and DASH streams of web servers.
+    Pulled,
 }
 
 impl OptionGroup {
@@ -48,6 +50,7 @@ impl OptionGroup {
             Self::Azure => "Azure containers",
             Self::Live => "places with live streams",
             Self::RtspServer => "RTSP servers",
+            Self::Pulled => "HLS and DASH streams (hls+http, hls+https, dash+http, dash+https)",
         }
     }
 }
@@ -73,6 +76,30 @@ mod tests {
     #[test]
     fn each_scheme_has_one_kind() {
         let all: Vec<_> = schemes().collect();
-        assert_eq!(all, ["http", "https", "s3", "gs", "az", "rtsp", "rtsps", "udp", "rtp"]);
+        assert_eq!(
+            all,
+            [
+                "http",
+                "https",
+                "s3",
+                "gs",
+                "az",
+                "rtsp",
+                "rtsps",
+                "udp",
+                "rtp",
+                "srt",
+                "rtmp",
+                "rtmps",
+                "hls+http",
+                "hls+https",
+                "dash+http",
+                "dash+https",
+                "ts+http",
+                "ts+https",
+                "whep+http",
+                "whep+https"
+            ]
+        );
     }
 }

@@ -8,19 +8,25 @@
 //! does not know configuration files, rules of titles, or protocols.
 #![forbid(unsafe_code)]
 
+mod dash;
 mod error;
+mod hls;
 mod kind;
 mod live;
 #[cfg(feature = "stripe")]
 mod maps;
 mod objects;
 mod publish;
+mod rtmp;
 mod rtsp;
 mod source;
 mod spec;
+mod srt;
 mod stores;
 mod transport;
 mod urls;
+mod web_transport;
+mod whep;
 
 pub use error::PlaceError;
 pub use kind::{OptionGroup, PlaceKind};

@@ -1,16 +1,17 @@
 //! Places with live streams instead of objects.
 
 use crate::{
-    PlaceError, PlaceKind, publish, rtsp, transport,
+    PlaceError, PlaceKind, dash, hls, publish, rtmp, rtsp, srt, transport,
     urls::{hosted, shown},
+    web_transport, whep,
 };
 use millpond_rtp::client::ClientError;
 use millpond_store::without_secrets;
 use millpond_stream::{
     Source,
-    reception::{SourceTransport, TransportUrlError},
+    reception::{RtmpUrlError, SourceTransport, SrtUrlError, TransportUrlError, WebUrlError},
 };
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 use url::Url;
 
 /// A scheme of live streams.
@@ -33,6 +34,8 @@ pub struct LiveKind {
 pub enum LiveReach {
     /// The server connects to their source, so each node of a cluster can. The ports are those of schemes without one in the URL.
     Connects(&'static [(&'static str, u16)]),
+    /// The server sends packets to their source first, so each node of a cluster can. The source has no connection to try.
+    Calls,
     /// Packets arrive at an address of this machine.
     Packets,
     /// Publishers push them.
@@ -40,7 +43,7 @@ pub enum LiveReach {
 }
 
 /// Settings of sources. Those that do not apply to a kind are ignored.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SourceSettings {
     /// Transport of media from RTSP servers.
     pub transport: SourceTransport,
@@ -48,6 +51,10 @@ pub struct SourceSettings {
     pub retransmission: bool,
     /// Time limit of a connection, of each request, and of the first frame.
     pub timeout: Duration,
+    /// Most bits per second of a variant of an HLS or DASH stream; `None` for the greatest one.
+    pub most_bandwidth: Option<u64>,
+    /// Hosts, as `host` or `host:port`, that media of a web server may come from besides itself.
+    pub hosts: Arc<[String]>,
 }
 
 /// Why no source can be made of a URL.
@@ -59,10 +66,29 @@ pub enum LiveSourceError {
     /// It is none of a transport stream.
     #[error(transparent)]
     Transport(#[from] TransportUrlError),
+    /// It is none of an SRT listener.
+    #[error(transparent)]
+    Srt(#[from] SrtUrlError),
+    /// It is none of an RTMP server.
+    #[error(transparent)]
+    Rtmp(#[from] RtmpUrlError),
+    /// It is none of a web server.
+    #[error(transparent)]
+    Web(#[from] WebUrlError),
 }
 
 /// All kinds of places with live streams.
-pub(crate) static KINDS: [&LiveKind; 3] = [&rtsp::KIND, &transport::KIND, &publish::KIND];
+pub(crate) static KINDS: [&LiveKind; 9] = [
+    &rtsp::KIND,
+    &transport::KIND,
+    &srt::KIND,
+    &rtmp::KIND,
+    &hls::KIND,
+    &dash::KIND,
+    &web_transport::KIND,
+    &whep::KIND,
+    &publish::KIND,
+];
 
 impl LiveKind {
     /// Creates a kind.
@@ -87,7 +113,7 @@ impl LiveKind {
 
     /// Returns whether each node of a cluster can receive its streams. Other streams are at one node.
     pub fn is_pulled(&self) -> bool {
-        matches!(self.reach, LiveReach::Connects(_))
+        matches!(self.reach, LiveReach::Connects(_) | LiveReach::Calls)
     }
 
     /// Returns the source of a name, where `source` is that of the place; `None` where no stream can have the name.
@@ -112,7 +138,7 @@ impl LiveLocation {
         let urls = parts.iter().map(|text| hosted(text)).collect::<Result<Vec<_>, _>>();
         Some(urls.and_then(|urls| {
             if urls.len() > kind.most_urls {
-                let detail = format!("more than {} servers", kind.most_urls);
+                let detail = format!("more than {} URLs", kind.most_urls);
                 return Err(PlaceError::Url { text: shown(parts.first().copied().unwrap_or_default()), detail });
             }
             Ok(Self { kind, urls })
@@ -169,9 +195,10 @@ fn has_scheme(text: &str, kind: &LiveKind) -> bool {
 }
 
 /// The expected form of a list of URLs of one place.
-pub const SEVERAL: &str = "one location, or several of rtsp and rtsps such as [\"rtsp://a/\", \"rtsp://b/\"]";
+pub const SEVERAL: &str =
+    "one location, several of rtsp and rtsps such as [\"rtsp://a/\", \"rtsp://b/\"], or two of rtp";
 
-/// Joins URLs of servers with the same streams into one text; `None` unless all are of one kind that may have several.
+/// Joins URLs of one place, such as servers with the same streams, into one text; `None` unless all are of one kind that may have several.
 pub fn several(urls: &[&str]) -> Option<String> {
     let mut kinds = KINDS.iter().filter(|kind| kind.most_urls > 1);
     let is_one = kinds.any(|kind| urls.iter().all(|url| has_scheme(url, kind)));
@@ -221,14 +248,16 @@ mod tests {
             let error = parse(text).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
         }
-        let one = LiveLocation::parse("udp://h:1?x=a,udp://b:1", "udp").unwrap().unwrap();
+        let one = LiveLocation::parse("srt://h:1?x=a,srt://b:1", "srt").unwrap().unwrap();
         assert_eq!(one.urls.len(), 1);
+        let two = LiveLocation::parse("rtp://239.1.1.1:1,rtp://239.2.1.1:1", "rtp").unwrap().unwrap();
+        assert_eq!(two.urls.len(), 2);
     }
 
     #[test]
     fn lists_are_of_one_kind_that_may_have_several() {
         assert_eq!(several(&["rtsp://a/", "rtsps://b/"]).as_deref(), Some("rtsp://a/,rtsps://b/"));
-        for urls in [&["rtsp://a/", "udp://b:1"][..], &["udp://b:1"], &[], &["RTSP://a/"]] {
+        for urls in [&["rtsp://a/", "udp://b:1"][..], &["srt://b:1"], &[], &["RTSP://a/"]] {
             assert_eq!(several(urls), None, "{urls:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! Places by name, and their origins.
 
-use crate::{LiveLocation, LiveReach, PlaceError, PlaceKind, PlaceSource, objects, urls};
+use crate::{LiveLocation, LiveReach, OptionGroup, PlaceError, PlaceKind, PlaceSource, objects, urls};
 use millpond_store::{
     BucketOptions, Homes, OptionFault, Origin, OriginLocation, OriginOptions, build_with_homes, credentials, faults,
 };
@@ -29,6 +29,10 @@ impl PlaceSpec {
     pub fn parse(text: &str) -> Result<Self, PlaceError> {
         let (name, place) = match text.split_once('=') {
             Some((name, place)) if is_name(name) => (name, place),
+            // A folder may have such a name, as ./a=b.
+            Some((name, place)) if !name.contains(['/', ':']) && is_no_folder(place) => {
+                return Err(PlaceError::Name { name: name.to_owned() });
+            }
             _ => ("", text),
         };
         if place.is_empty() {
@@ -55,7 +59,7 @@ impl PlaceSpec {
 
     /// Returns whether it may have stored titles of live servers, whose segments are worth keeping.
     pub fn has_titles(&self) -> bool {
-        self.live().is_some_and(|live| matches!(live.kind().reach, LiveReach::Connects(_)))
+        self.live().is_some_and(|live| live.kind().place.takes(OptionGroup::RtspServer))
     }
 
     /// Returns whether its streams are pushed.
@@ -144,6 +148,11 @@ fn local(text: &str) -> Result<OriginLocation, PlaceError> {
     }
 }
 
+/// Whether a text is a URL, or a word for live streams.
+fn is_no_folder(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| is_name(scheme)) || LiveLocation::parse_word(text).is_some()
+}
+
 /// Returns whether a text can be the name of a place.
 pub(crate) fn is_name(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -184,6 +193,10 @@ mod tests {
         assert!(cut.contains("expected http:// with two slashes"), "{cut}");
         assert!(PlaceSpec::parse("./s3:x").is_ok());
         assert_eq!(PlaceSpec::parse("films="), Err(PlaceError::Empty { text: "films=".into() }));
+        for (text, name) in [("live.tv=publish:", "live.tv"), ("a b=http://h/", "a b"), ("=publish:", "")] {
+            assert_eq!(PlaceSpec::parse(text), Err(PlaceError::Name { name: name.into() }), "{text}");
+        }
+        assert_eq!(parse("a b=films"), (String::new(), folder("a b=films")));
     }
 
     #[test]

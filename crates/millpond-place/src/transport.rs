@@ -15,10 +15,14 @@ pub(crate) static KIND: LiveKind = LiveKind::new(
     LiveReach::Packets,
     source,
     stream,
-);
+)
+.with_urls(MOST_LEGS);
+
+/// Most addresses whose packets are merged.
+const MOST_LEGS: usize = 2;
 
 fn source(urls: &[Url], settings: &SourceSettings) -> Result<Source, LiveSourceError> {
-    let mut source = TransportSource::new(urls.first().map_or("", Url::as_str))?;
+    let mut source = TransportSource::merged(&urls.iter().map(Url::as_str).collect::<Vec<_>>())?;
     source.timeout = settings.timeout;
     Ok(Source::Transport(source))
 }
@@ -32,7 +36,7 @@ fn stream(source: &Source, name: &str) -> Option<Source> {
 }
 
 /// The number of a programme, from 1, as it is written without zeros before it.
-fn programme(name: &str) -> Option<u16> {
+pub(crate) fn programme(name: &str) -> Option<u16> {
     let number = name.parse().ok().filter(|number: &u16| *number > 0)?;
     (number.to_string() == name).then_some(number)
 }

@@ -86,8 +86,40 @@ impl<'a> Reader<'a> {
                 self.string()?;
                 self.object(depth)
             }
+            17 => self.amf3(),
             _ => None,
         }
+    }
+
+    /// Reads a value of AMF 3 that no command needs (AMF 3, 3.1 to 3.8): all but objects and lists.
+    fn amf3(&mut self) -> Option<Value<'a>> {
+        match self.take(1)?[0] {
+            0..=3 => {}
+            4 => drop(self.amf3_number()?),
+            5 => drop(self.take(8)?),
+            6 => {
+                // The last bit tells a text; without it, the number is that of an earlier one.
+                let header = self.amf3_number()?;
+                if header & 1 == 1 {
+                    self.take(header as usize >> 1)?;
+                }
+            }
+            _ => return None,
+        }
+        Some(Value::Other)
+    }
+
+    /// Reads a number of up to 29 bits (AMF 3, 1.3.1).
+    fn amf3_number(&mut self) -> Option<u32> {
+        let mut number = 0;
+        for _ in 0..3 {
+            let byte = self.take(1)?[0];
+            number = number << 7 | u32::from(byte & 0x7f);
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        Some(number << 8 | u32::from(self.take(1)?[0]))
     }
 
     /// Reads the properties of an object, up to the empty name and the end marker.
@@ -132,12 +164,54 @@ pub(crate) fn write_null(output: &mut Vec<u8>) {
     output.push(5);
 }
 
+/// A property of an object that is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Property<'a> {
+    Text(&'a str),
+    Number(f64),
+    Boolean(bool),
+    /// A strict array of strings.
+    Texts(&'a [&'a str]),
+    /// An object of numbers.
+    Numbers(&'a [(&'a str, f64)]),
+}
+
+/// Appends a truth value.
+pub(crate) fn write_boolean(output: &mut Vec<u8>, value: bool) {
+    output.extend([1, value.into()]);
+}
+
 /// Appends an object with strings.
 pub(crate) fn write_object(output: &mut Vec<u8>, properties: &[(&str, &str)]) {
+    write_properties(output, properties.iter().map(|(name, value)| (*name, Property::Text(value))));
+}
+
+/// Appends an object.
+pub(crate) fn write_properties<'a>(
+    output: &mut Vec<u8>,
+    properties: impl IntoIterator<Item = (&'a str, Property<'a>)>,
+) {
     output.push(3);
     for (name, value) in properties {
         write_text(output, name);
-        write_string(output, value);
+        match value {
+            Property::Text(text) => write_string(output, text),
+            Property::Number(number) => write_number(output, number),
+            Property::Boolean(value) => write_boolean(output, value),
+            Property::Texts(texts) => {
+                output.push(10);
+                output.extend((texts.len() as u32).to_be_bytes());
+                texts.iter().for_each(|text| write_string(output, text));
+            }
+            Property::Numbers(numbers) => {
+                output.push(3);
+                for (name, number) in numbers {
+                    write_text(output, name);
+                    write_number(output, *number);
+                }
+                output.extend([0, 0, 9]);
+            }
+        }
     }
     output.extend([0, 0, 9]);
 }
@@ -166,6 +240,28 @@ mod tests {
         assert_eq!(object.property("tcUrl").and_then(Value::text), Some("rtmp://host/live"));
         assert_eq!(object.property("other"), None);
         assert_eq!((reader.value(), reader.value()), (Some(Value::Null), None));
+    }
+
+    #[test]
+    fn values_of_amf_3_are_passed() {
+        let mut object = vec![3];
+        for value in [
+            &[0][..],
+            &[3],
+            &[4, 0xff, 0xff, 0xff, 0xff],
+            &[4, 0x81, 0],
+            &[5, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[6, 7, 1, 2, 3],
+            &[6, 2],
+        ] {
+            object.extend([&[0, 1, b'k', 17], value].concat());
+        }
+        write_text(&mut object, "app");
+        write_string(&mut object, "live");
+        object.extend([0, 0, 9]);
+        let value = Reader(&object).value().unwrap();
+        assert_eq!(value.property("app").and_then(Value::text), Some("live"));
+        assert_eq!(Reader(&[17, 10, 1]).value(), None, "an object");
     }
 
     #[test]

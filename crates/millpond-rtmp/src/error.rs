@@ -1,10 +1,20 @@
 //! Violations of the protocol.
 
+/// Names the protocol of a server whose first byte is not the version of RTMP; empty for an unknown one.
+fn hint(first: u8) -> &'static str {
+    match first {
+        b'H' => ": an HTTP server answers at this port",
+        // A record of TLS (RFC 8446 5.1): an alert or a handshake.
+        0x15 | 0x16 => ": TLS is spoken at this port, write rtmps://",
+        _ => "",
+    }
+}
+
 /// Why a connection can't go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RtmpError {
     /// The first byte is not that of RTMP without encryption, which is 3.
-    #[error("handshake: version {0}, expected 3")]
+    #[error("handshake: version {0}, expected 3{hint}", hint = hint(*.0))]
     Version(u8),
     /// A chunk has no full header before it.
     #[error("chunk stream {0}: the first chunk has no full header")]
@@ -15,7 +25,7 @@ pub enum RtmpError {
     /// There are too many chunk streams.
     #[error("more than {0} chunk streams")]
     ChunkStreams(usize),
-    /// A message is larger than those that a client may send at this point.
+    /// A message is larger than those that a peer may send at this point.
     #[error("a message of {found} bytes, expected at most {most}")]
     TooLarge {
         /// Bytes of the message.
@@ -37,13 +47,15 @@ pub enum RtmpError {
         /// The missing value, in words, such as "the name of a stream".
         expected: &'static str,
     },
-    /// The client wants to play.
-    #[error("{0}: clients can only publish")]
-    Play(String),
-    /// The client publishes a second stream.
+    /// The client publishes or plays a second stream.
     #[error("a second stream on one connection")]
     Second,
-    /// Messages that contain others.
-    #[error("aggregate messages are not supported")]
-    Aggregate,
+    /// The server refuses a command.
+    #[error("the server refuses {command}: {words}")]
+    Refused {
+        /// Name of the command.
+        command: &'static str,
+        /// The server's code and description. They contain neither the name of the stream nor its query.
+        words: String,
+    },
 }

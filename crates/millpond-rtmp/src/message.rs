@@ -1,6 +1,6 @@
 //! Messages (RTMP 1.0, 5.4, 6 and 7.1).
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 
 /// Types of messages.
 pub(crate) const SET_CHUNK_SIZE: u8 = 1;
@@ -12,11 +12,16 @@ pub(crate) const PEER_BANDWIDTH: u8 = 6;
 pub(crate) const AUDIO: u8 = 8;
 pub(crate) const VIDEO: u8 = 9;
 pub(crate) const COMMAND_AMF3: u8 = 17;
+pub(crate) const DATA: u8 = 18;
 pub(crate) const COMMAND: u8 = 20;
 pub(crate) const AGGREGATE: u8 = 22;
 
+/// Name of the properties of a stream, and bytes in which it stands.
+const METADATA: &[u8] = b"onMetaData";
+const HEAD: usize = 64;
+
 /// Bytes of the header of an FLV tag, for which each message has room.
-const TAG: usize = 11;
+pub(crate) const TAG: usize = 11;
 
 /// A message whose bytes arrive.
 #[derive(Debug, Default)]
@@ -66,9 +71,30 @@ impl Message {
         &self.bytes[TAG..]
     }
 
+    /// The body, as one that may be changed.
+    pub(crate) fn into_body(mut self) -> BytesMut {
+        self.bytes.advance(TAG);
+        self.bytes
+    }
+
+    /// The body of a command, in AMF 0. Commands of the other type begin with a byte that tells it, but some senders leave it out.
+    pub(crate) fn command(&self) -> &[u8] {
+        match self.body() {
+            [0, rest @ ..] if self.kind == COMMAND_AMF3 => rest,
+            body => body,
+        }
+    }
+
     /// The number of 32 bits with which the body begins.
     pub(crate) fn number(&self) -> Option<u32> {
         self.body().first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+    }
+
+    /// Whether it has the properties of a stream: `onMetaData`, behind `@setDataFrame` where an encoder sends it.
+    pub(crate) fn has_metadata(&self) -> bool {
+        let body = self.body();
+        let head = body.get(..HEAD).unwrap_or(body);
+        head.windows(METADATA.len()).any(|part| part == METADATA)
     }
 
     /// Returns the message as an FLV tag (Video File Format 10, E.4.1), without the length that follows tags in files.

@@ -1,6 +1,6 @@
 use crate::{
-    PublishTarget, Refusal, RtmpError, RtmpEvent, Session,
-    amf0::{Reader, Value, write_null, write_number, write_object, write_string},
+    Refusal, RtmpError, RtmpEvent, RtmpMedia, Session, StreamTarget,
+    amf0::{Property, Reader, Value, write_null, write_number, write_object, write_properties, write_string},
 };
 use bytes::BytesMut;
 use proptest::prelude::*;
@@ -51,6 +51,18 @@ fn publish(stream: &str) -> Vec<u8> {
     })
 }
 
+fn play(stream: &str) -> Vec<u8> {
+    command("play", |body| {
+        write_null(body);
+        write_string(body, stream);
+        write_number(body, -2000.0);
+    })
+}
+
+fn target(path: &str, query: &str) -> StreamTarget {
+    StreamTarget { path: path.to_owned(), query: query.to_owned() }
+}
+
 /// A session that publishes.
 fn publishing() -> Session {
     let mut session = Session::default();
@@ -96,7 +108,7 @@ fn a_client_connects_and_publishes() {
     let release = command("releaseStream", write_null);
     let create = command("createStream", write_null);
     let bytes = [handshake(), connect("live"), release, create, publish("cam?user=ann&pass=p")].concat();
-    let target = PublishTarget { path: "live/cam".to_owned(), query: "user=ann&pass=p".to_owned() };
+    let target = StreamTarget { path: "live/cam".to_owned(), query: "user=ann&pass=p".to_owned() };
     // Byte by byte.
     let mut input = BytesMut::new();
     let mut found = Vec::new();
@@ -111,10 +123,14 @@ fn a_client_connects_and_publishes() {
     let said = commands(&output[1 + 2 * 1536..]);
     let codes: Vec<_> = said.iter().map(|(name, code)| (name.as_str(), code.as_deref())).collect();
     let start = ("onStatus", Some("NetStream.Publish.Start"));
-    assert_eq!(codes, [("_result", Some("NetConnection.Connect.Success")), ("_result", None), start]);
+    let (success, result) = (("_result", Some("NetConnection.Connect.Success")), ("_result", None));
+    assert_eq!(codes, [success, result, result, start]);
     let end = command("deleteStream", write_null);
-    let media = [message(4, 7, 9, b"picture", 128), message(6, 8, 8, b"", 128), message(4, 9, 18, b"data", 128), end];
-    assert_eq!(events(&mut session, &media.concat()), Ok(vec![tag(9, 7, b"picture"), tag(8, 8, b""), RtmpEvent::End]));
+    let metadata = b"\x02\0\x0aonMetaData";
+    let (data, properties) = (message(4, 9, 18, b"data", 128), message(4, 10, 18, metadata, 128));
+    let media = [message(4, 7, 9, b"picture", 128), message(6, 8, 8, b"", 128), data, properties, end].concat();
+    let expected = vec![tag(9, 7, b"picture"), tag(8, 8, b""), tag(18, 10, metadata), RtmpEvent::End];
+    assert_eq!(events(&mut session, &media), Ok(expected));
 }
 
 #[test]
@@ -123,11 +139,12 @@ fn targets_are_joined() {
         let mut session = Session::default();
         let found = events(&mut session, &[handshake(), connect(application), publish(stream)].concat());
         match found.unwrap().pop() {
-            Some(RtmpEvent::Publish(PublishTarget { path, query })) => (path, query),
+            Some(RtmpEvent::Publish(StreamTarget { path, query })) => (path, query),
             other => panic!("{other:?}"),
         }
     };
     let target = |path: &str, query: &str| (path.to_owned(), query.to_owned());
+    assert_eq!(of("live", "mp4:cam.mp4"), target("live/cam.mp4", ""));
     assert_eq!(of("live/", "/door/hi"), target("live/door/hi", ""));
     assert_eq!(of("live?user=ann", "cam?pass=a?b"), target("live/cam", "user=ann&pass=a?b"));
     assert_eq!(of("", "live/cam"), target("live/cam", ""));
@@ -228,7 +245,9 @@ fn violations_end_the_connection() {
         after(&message(3, 0, 20, &[5], 128)),
         RtmpError::Message { kind: 20, expected: "the name of a command" }
     );
-    assert_eq!(after(&message(3, 0, 22, &[5], 128)), RtmpError::Aggregate);
+    let cut = [&[8, 0, 0, 2][..], &[0; 8]].concat();
+    let expected = RtmpError::Message { kind: 22, expected: "whole FLV tags" };
+    assert_eq!(after(&message(3, 0, 22, &cut, 128)), expected);
     assert_eq!(after(&publish("other")), RtmpError::Second);
     let nameless = command("publish", write_null);
     let mut session = Session::default();
@@ -242,13 +261,17 @@ fn violations_end_the_connection() {
 }
 
 #[test]
-fn players_and_refused_publishers_are_told_why() {
-    let mut session = Session::default();
-    let play = command("play", write_null);
-    let found = events(&mut session, &[handshake(), connect("live"), play].concat());
-    assert_eq!(found, Err(RtmpError::Play("play".to_owned())));
-    let said = commands(&session.take_output()[1 + 2 * 1536..]);
-    assert_eq!(said[1].1.as_deref(), Some("NetStream.Play.Failed"));
+fn refused_clients_are_told_why() {
+    for (refusal, code) in
+        [(Refusal::Name, "NetStream.Play.StreamNotFound"), (Refusal::Denied, "NetStream.Play.Failed")]
+    {
+        let mut session = Session::default();
+        let found = events(&mut session, &[handshake(), connect("live"), play("cam")].concat()).unwrap();
+        assert_eq!(found, [RtmpEvent::Play(target("live/cam", ""))]);
+        session.refuse(refusal, "why");
+        let said = commands(&session.take_output()[1 + 2 * 1536..]);
+        assert_eq!(said[1].1.as_deref(), Some(code));
+    }
     let mut session = Session::default();
     events(&mut session, &[handshake(), connect("live"), publish("cam")].concat()).unwrap();
     session.refuse(Refusal::Denied, "why");
@@ -267,6 +290,93 @@ fn bytes_are_acknowledged_and_pings_answered() {
     assert_eq!((output[0], output[7], output.len()), (2, 3, 16));
     events(&mut session, &message(2, 0, 4, &[0, 6, 1, 2, 3, 4], 128)).unwrap();
     assert!(session.take_output().ends_with(&[0, 7, 1, 2, 3, 4]));
+}
+
+#[test]
+fn aggregate_messages_are_divided() {
+    let mut session = publishing();
+    let tag_of = |kind: u8, time: u32, body: &[u8]| {
+        let [upper, time @ ..] = time.to_be_bytes();
+        let size = &(body.len() as u32).to_be_bytes()[1..];
+        let whole = 11 + body.len() as u32;
+        [&[kind][..], size, &time, &[upper, 0, 0, 0], body, &whole.to_be_bytes()].concat()
+    };
+    let body = [tag_of(9, 5000, b"picture"), tag_of(18, 5001, b"data"), tag_of(8, 5020, b"sound")].concat();
+    // The last tag has no size behind it.
+    let bytes = [message(4, 100, 22, &body[..body.len() - 4], 128), message(4, 130, 9, b"next", 128)].concat();
+    let expected = [tag(9, 100, b"picture"), tag(8, 120, b"sound"), tag(9, 130, b"next")];
+    assert_eq!(events(&mut session, &bytes), Ok(expected.to_vec()));
+}
+
+#[test]
+fn old_encoders_get_their_answers() {
+    let mut session = Session::default();
+    // The name of a command in a message of AMF 3, with the byte that tells AMF 0, and without it.
+    let of_amf3 = |prefix: &[u8], name: &str| {
+        let mut body = prefix.to_vec();
+        write_string(&mut body, name);
+        write_number(&mut body, 9.0);
+        message(3, 0, 17, &body, 128)
+    };
+    let bytes = [
+        handshake(),
+        connect("live"),
+        of_amf3(&[0], "_checkbw"),
+        of_amf3(&[], "releaseStream"),
+        command("FCPublish", write_null),
+        command("FCSubscribe", write_null),
+        command("getStreamLength", write_null),
+    ];
+    assert_eq!(events(&mut session, &bytes.concat()), Ok(vec![]));
+    let said = commands(&session.take_output()[1 + 2 * 1536..]);
+    let names: Vec<_> = said.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = ["_result", "_result", "_result", "_result", "onFCPublish", "onFCSubscribe", "_result"];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn clients_of_enhanced_rtmp_are_told_our_codecs() {
+    let reply = |properties: &[(&str, Property<'_>)]| {
+        let mut session = Session::default();
+        let connect = command("connect", |body| write_properties(body, properties.iter().copied()));
+        events(&mut session, &[handshake(), connect].concat()).unwrap();
+        (String::from_utf8_lossy(&session.take_output()).into_owned(), session.reads_tracks())
+    };
+    let app = ("app", Property::Text("live"));
+    let (plain, reads_tracks) = reply(&[app]);
+    assert!(!plain.contains("capsEx") && !reads_tracks);
+    let (known, reads_tracks) = reply(&[app, ("fourCcList", Property::Texts(&["hvc1"]))]);
+    assert!(["capsEx", "fourCcList", "videoFourCcInfoMap", "vp08", "ec-3"].iter().all(|word| known.contains(word)));
+    assert!(!reads_tracks);
+    assert!(reply(&[app, ("capsEx", Property::Number(7.0))]).1);
+}
+
+#[test]
+fn players_get_media_in_large_chunks() {
+    let mut session = Session::default();
+    events(&mut session, &[handshake(), connect("live"), play("cam")].concat()).unwrap();
+    session.send(&RtmpMedia { kind: 9, timestamp: 0, head: &[], data: b"before" });
+    session.accept();
+    let data = vec![7; 10_000];
+    session.send(&RtmpMedia { kind: 9, timestamp: 0x0100_0000, head: &[0x17, 1], data: &data });
+    session.send(&RtmpMedia { kind: 8, timestamp: 3, head: &[0xaf], data: &[] });
+    session.send(&RtmpMedia { kind: 9, timestamp: 0, head: &[], data: &vec![0; 1 << 24] });
+    // Pauses mean nothing to a live stream.
+    assert_eq!(events(&mut session, &command("pause", write_null)), Ok(vec![]));
+    assert_eq!(events(&mut session, &command("deleteStream", write_null)), Ok(vec![RtmpEvent::End]));
+    let output = session.take_output();
+    let mut reader = crate::chunk::ChunkReader::new(1 << 20);
+    let (mut input, mut media) = (BytesMut::from(&output[1 + 2 * 1536..]), Vec::new());
+    while let Some(message) = reader.read(&mut input).unwrap() {
+        if message.kind == 1 {
+            reader.set_chunk_size(message.number().unwrap()).unwrap();
+        }
+        if matches!(message.kind, 8 | 9) {
+            media.push((message.kind, message.timestamp, message.body().to_vec()));
+        }
+    }
+    let picture = [&[0x17, 1][..], &data].concat();
+    assert_eq!(media, [(9, 0x0100_0000, picture), (8, 3, vec![0xaf])]);
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! An RTSP client as a state machine: the session of one player, from DESCRIBE to TEARDOWN.
+//! An RTSP client as a state machine: the session of one player, from DESCRIBE to TEARDOWN, or of one publisher, from ANNOUNCE on.
 //!
 //! [`RtspClient`] takes bytes and times, and returns [`ClientAction`]s. It knows no sockets: the caller connects, sends
 //! and receives. It authenticates, follows redirects, keeps the session alive, and offers the connection where a server
@@ -10,6 +10,7 @@ mod authenticator;
 mod error;
 mod keep_alive;
 mod options;
+mod publishing;
 mod replies;
 mod request;
 mod rtp_info;
@@ -22,6 +23,7 @@ mod transport;
 pub use action::{ClientAction, ClientPlayback, ClientTrack, Received};
 pub use error::ClientError;
 pub use options::{ClientOptions, Credentials, RedirectPolicy};
+pub use publishing::Announcement;
 pub use request::RequestKind;
 pub use rtp_info::RtpStart;
 pub use target::Endpoint;
@@ -69,6 +71,8 @@ pub struct RtspClient {
     keep_alive: KeepAlive,
     session: Option<SessionHeader>,
     tracks: Tracks,
+    /// The announcement of a publisher; `None` for a player.
+    announcement: Option<Announcement>,
     redirects: u32,
     /// Bytes that were skipped since the last packet.
     skipped: usize,
@@ -140,6 +144,7 @@ impl RtspClient {
             keep_alive: KeepAlive::new(options.keep_alive),
             session: None,
             tracks: Tracks::default(),
+            announcement: None,
             redirects: 0,
             skipped: 0,
             target,
@@ -371,17 +376,27 @@ impl RtspClient {
         let place = self.tracks.agreed.len();
         let Some((stream, offer)) = self.tracks.offers.get_mut(place) else {
             self.state = State::Open;
+            if self.announcement.is_some() {
+                return self.record(now);
+            }
             return self.actions.push_back(ClientAction::Opened(self.tracks.agreed.clone()));
         };
         if let Offer::Interleaved(channels @ None) = offer {
             *channels = Some(own_channels(place));
         }
         let request = Request::new(RequestKind::Setup, "SETUP", &self.tracks.streams[*stream]);
-        let header = offer.header(&profiles(&self.tracks.profiles[*stream], offer, &self.options));
+        let mut header = offer.header(&profiles(&self.tracks.profiles[*stream], offer, &self.options));
+        if self.announcement.is_some() {
+            // RFC 2326 12.39.
+            header.push_str(";mode=record");
+        }
         self.ask(request.with("Transport", header), now);
     }
 
     fn describe(&mut self, now: Duration) {
+        if self.announcement.is_some() {
+            return self.announce(now);
+        }
         let request = Request::new(RequestKind::Describe, "DESCRIBE", &self.target.url);
         self.ask(request.with("Accept", "application/sdp"), now);
     }

@@ -1,7 +1,7 @@
 //! Feedback packets of RTCP (RFC 4585 6): lists of lost packets, and requests for key frames.
 //!
 //! [`rtcp::parse`](crate::rtcp::parse) reads them within a compound. A [`GenericNack`] names packets that a receiver lost,
-//! and asks the sender to repeat them. The other messages are known by name only.
+//! and asks the sender to repeat them. A [`PictureLoss`] asks for a key frame. Other messages are known by name only.
 
 use crate::rtcp::RtcpItem;
 
@@ -87,6 +87,24 @@ impl GenericNack {
     }
 }
 
+/// Request of a receiver for a key frame, because it lost a picture (RFC 4585 6.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PictureLoss {
+    /// SSRC of the receiver.
+    pub sender: u32,
+    /// SSRC of the source whose pictures are lost.
+    pub source: u32,
+}
+
+impl PictureLoss {
+    /// Appends the message to a compound packet.
+    pub fn append_to(self, compound: &mut Vec<u8>) {
+        compound.extend_from_slice(&[2 << 6 | PLI, PAYLOAD_FEEDBACK, 0, (HEAD / 4 - 1) as u8]);
+        compound.extend_from_slice(&self.sender.to_be_bytes());
+        compound.extend_from_slice(&self.source.to_be_bytes());
+    }
+}
+
 /// Reads one feedback packet of the length that its header states. `None` for messages that nothing here answers: of the
 /// transport layer all but generic NACK (such as TMMBR and TMMBN, RFC 5104), and of those about payloads all but PLI and FIR.
 /// Also `None` where the list is missing or incomplete.
@@ -145,6 +163,10 @@ mod tests {
             let bytes = [0x80 | format, PAYLOAD_FEEDBACK, 0, 2, 0, 0, 0, 7, 0, 0, 0, 9];
             assert_eq!(rtcp::parse(&bytes), Ok(vec![RtcpItem::KeyFrame]));
         }
+        let mut compound = rtcp::receiver_report(1, &[], "test");
+        PictureLoss { sender: 7, source: 9 }.append_to(&mut compound);
+        assert!(compound.ends_with(&[0x81, 206, 0, 2, 0, 0, 0, 7, 0, 0, 0, 9]));
+        assert_eq!(rtcp::parse(&compound), Ok(vec![RtcpItem::KeyFrame]));
     }
 
     proptest! {

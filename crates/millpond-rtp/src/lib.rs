@@ -7,7 +7,7 @@
 //! - [`sdp_writer`] writes the SDP of an asset's tracks, and [`payload`] divides frames into packets.
 //! - [`packet`] and [`rtcp`] have the packet formats of RFC 3550, [`feedback`] has the formats of RFC 4585, and [`rtx`] the
 //!   format of RFC 4588.
-//! - [`tfrc`] computes the rate that is fair beside TCP.
+//! - [`tfrc`] computes the rate that is fair beside TCP, and [`transport_cc`] tells a sender when its packets arrived.
 //! - [`srtp`] encrypts packets, and [`key_management`] exchanges its keys.
 //! - For receivers, [`sdp_reader`] reads an SDP, [`reception`] keeps the statistics of a source, and a
 //!   [`payload::Depacketizer`] joins packets to frames. [`client::RtspClient`] is the client of a session, and a
@@ -34,6 +34,7 @@ pub mod setup;
 pub mod srtp;
 #[cfg(feature = "tfrc")]
 pub mod tfrc;
+pub mod transport_cc;
 pub mod tunnel;
 
 pub use rtsp_types as message;

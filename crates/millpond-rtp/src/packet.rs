@@ -3,6 +3,11 @@
 /// Length in bytes of a header without contributing sources and extensions, the only form written here.
 pub const HEADER: usize = 12;
 
+/// Profiles of header extensions whose elements have a head of one byte, and of two (RFC 8285 4.2, 4.3).
+const ONE_BYTE: u16 = 0xbede;
+const TWO_BYTES: u16 = 0x1000;
+const MOST_TWO_BYTES: u16 = 0x100f;
+
 /// Fixed fields of a packet's header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
@@ -75,6 +80,36 @@ pub fn parse(packet: &[u8]) -> Result<(Header, &[u8]), PacketError> {
     Ok((header, payload))
 }
 
+/// Finds a header extension by its number (RFC 8285 4.2 and 4.3); `None` where the packet has none of this number.
+#[must_use]
+pub fn extension(packet: &[u8], number: u8) -> Option<&[u8]> {
+    let end = body(packet).ok()?;
+    let start = HEADER + 4 * usize::from(packet[0] & 0xf);
+    if packet[0] & 0x10 == 0 {
+        return None;
+    }
+    let profile = u16::from_be_bytes([packet[start], packet[start + 1]]);
+    let mut rest = &packet[start + 4..end];
+    loop {
+        let (found, length, head) = match (profile, rest) {
+            // Padding.
+            (ONE_BYTE | TWO_BYTES..=MOST_TWO_BYTES, [0, ..]) => {
+                rest = &rest[1..];
+                continue;
+            }
+            // Number 15 ends a list of elements with short heads.
+            (ONE_BYTE, [head, ..]) if head >> 4 != 15 => (head >> 4, usize::from(head & 0xf) + 1, 1),
+            (TWO_BYTES..=MOST_TWO_BYTES, [found, length, ..]) => (*found, usize::from(*length), 2),
+            _ => return None,
+        };
+        let (element, behind) = rest.get(head..)?.split_at_checked(length)?;
+        if found == number {
+            return Some(element);
+        }
+        rest = behind;
+    }
+}
+
 /// Returns the offset after a packet's header, contributing sources and extension.
 pub(crate) fn body(packet: &[u8]) -> Result<usize, PacketError> {
     let need = |expected: usize| match packet.len() {
@@ -104,6 +139,31 @@ mod tests {
         let mut packet = header.to_bytes().to_vec();
         packet.extend_from_slice(b"abc");
         assert_eq!(parse(&packet), Ok((header, &b"abc"[..])));
+    }
+
+    /// A packet with the bytes of an extension.
+    fn extended(profile: u16, elements: &[u8]) -> Vec<u8> {
+        let mut packet = Header::default().to_bytes().to_vec();
+        packet[0] |= 0x10;
+        packet.extend_from_slice(&profile.to_be_bytes());
+        packet.extend_from_slice(&((elements.len() / 4) as u16).to_be_bytes());
+        packet.extend_from_slice(elements);
+        packet
+    }
+
+    #[test]
+    fn extensions_are_found_by_their_numbers() {
+        let short = extended(0xbede, &[0x10, 7, 0, 0x51, 1, 2, 0, 0]);
+        assert_eq!(extension(&short, 1), Some(&[7][..]));
+        assert_eq!((extension(&short, 5), extension(&short, 2)), (Some(&[1, 2][..]), None));
+        let long = extended(0x1000, &[1, 0, 0, 20, 2, 3, 4, 0]);
+        assert_eq!((extension(&long, 1), extension(&long, 20)), (Some(&[][..]), Some(&[3, 4][..])));
+        // Elements behind number 15, beyond the end, or of another profile are none.
+        assert_eq!(extension(&extended(0xbede, &[0xf0, 1, 0x10, 7]), 1), None);
+        assert_eq!(extension(&extended(0xbede, &[0x13, 7, 7, 7]), 1), None);
+        assert_eq!(extension(&extended(0x1000, &[1, 9, 7, 7]), 1), None);
+        assert_eq!(extension(&extended(0x2000, &[1, 1, 7, 7]), 1), None);
+        assert_eq!(extension(&Header::default().to_bytes(), 1), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // Requests to the server. The token is kept for this tab, and never in an address.
 
 const TOKEN = 'millpond-token';
+const NODE = 'millpond-node';
 const BASE = 'api/v1/';
 // Milliseconds until a request without an answer counts as lost.
 const PATIENCE = 15000;
@@ -20,6 +21,19 @@ export function setToken(token) {
   }
 }
 
+// The node of the cluster whose views are shown; null for the node of this address. It is kept for this tab too.
+let shown = null;
+try { shown = sessionStorage.getItem(NODE); } catch { /* It then lasts as long as the page. */ }
+export const shownNode = () => shown;
+
+export function showNode(name) {
+  shown = name;
+  try {
+    if (name === null) sessionStorage.removeItem(NODE);
+    else sessionStorage.setItem(NODE, name);
+  } catch { /* The same. */ }
+}
+
 // An answer that is not the one that was asked for, in the server's words. `status` is 0 where there was no answer.
 export class ApiError extends Error {
   constructor(status, detail, errors) {
@@ -32,17 +46,18 @@ export class ApiError extends Error {
   get isAway() { return this.status === 0 || this.status === 502 && this.isBare || this.status === 503 && this.isBare; }
 }
 
-// An address of the API with the parameters that have a value.
-function address(path, parameters) {
+// An address of the API with the parameters that have a value: of the shown node by way of this one, or of this one itself.
+function address(path, parameters, isHere) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters ?? {})) {
     if (value !== null && value !== undefined && value !== '') query.set(name, value);
   }
   const text = query.toString();
-  return BASE + path + (text && `?${text}`);
+  const way = shown === null || isHere ? '' : `cluster/nodes/${component(shown)}/api/`;
+  return BASE + way + path + (text && `?${text}`);
 }
 
-async function ask(method, path, { parameters, body, signal } = {}) {
+async function ask(method, path, { parameters, body, signal, isHere } = {}) {
   const headers = { Accept: 'application/json' };
   const token = stored();
   if (token !== null) headers.Authorization = `Bearer ${token}`;
@@ -51,7 +66,7 @@ async function ask(method, path, { parameters, body, signal } = {}) {
   let reply;
   let text;
   try {
-    reply = await fetch(address(path, parameters), {
+    reply = await fetch(address(path, parameters, isHere), {
       method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store', signal: AbortSignal.any(signals),
     });
     text = await reply.text();
@@ -71,6 +86,8 @@ async function ask(method, path, { parameters, body, signal } = {}) {
 }
 
 export const get = (path, parameters, signal) => ask('GET', path, { parameters, signal });
+// Asks the node of this address, whichever is shown: only that one asks the whole fleet.
+export const getHere = (path, parameters, signal) => ask('GET', path, { parameters, signal, isHere: true });
 export const post = (path, body) => ask('POST', path, { body });
 export const patch = (path, body) => ask('PATCH', path, { body });
 export const put = (path, body) => ask('PUT', path, { body });

@@ -1,6 +1,6 @@
 // The frame of the console: views, header, shortcuts, theme, and the state of the connection.
 
-import { get } from './api.js';
+import { get, getHere, showNode, shownNode } from './api.js';
 import { askToken, help } from './dialogs.js';
 import { h, keyed, setAttribute, setText } from './dom.js';
 import { duration } from './format.js';
@@ -57,10 +57,11 @@ class Page {
   }
 }
 
-async function show() {
+// Shows the view of the address. `isAnew` tells that it is opened again although it is shown.
+async function show(isAnew) {
   const { view, filters } = here();
   const known = VIEWS.find(([name]) => name === view);
-  if (open?.name === view) {
+  if (open?.name === view && !isAnew) {
     open.filters = filters;
     open.changed?.(filters);
     return;
@@ -214,8 +215,8 @@ element('theme').addEventListener('click', () => theme(true));
 element('pause').addEventListener('click', togglePause);
 element('keys').addEventListener('click', showHelp);
 document.addEventListener('keydown', key);
-addEventListener('popstate', show);
-addEventListener('route', show);
+addEventListener('popstate', () => show());
+addEventListener('route', () => show());
 onState(showState);
 setInterval(() => onTick(), 1000);
 
@@ -226,9 +227,26 @@ function onTick() {
 }
 
 // The name and version of the server: it may be upgraded while the page is open.
-new Poll(signal => get('version', null, signal), ({ version, node }) => {
+const named = new Poll(signal => get('version', null, signal), ({ version, node }) => {
   setText(server, `${node ?? location.host} · ${version}`);
-}, 60);
+}, 60, error => setText(server, `${shownNode() ?? location.host}: ${error.message}`));
+
+// The switch between nodes, where the server is one of several.
+const choice = element('node');
+choice.addEventListener('change', () => {
+  showNode(choice.value || null);
+  named.run();
+  show(true);
+});
+new Poll(signal => getHere('cluster', null, signal), cluster => {
+  const others = (cluster?.nodes ?? []).filter(node => !node.self).map(({ name }) => name);
+  const own = cluster?.node ?? 'this server';
+  // A node that has left stays chosen: its views tell why they are empty.
+  const names = shownNode() === null || others.includes(shownNode()) ? others : [...others, shownNode()];
+  keyed(choice, [['', own], ...names.map(name => [name, name])], ([value]) => value, ([value, text]) => h('option', { value }, text), (option, [, text]) => setText(option, text));
+  choice.value = shownNode() ?? '';
+  element('nodes').hidden = names.length === 0;
+}, 10);
 
 theme(false);
 show();

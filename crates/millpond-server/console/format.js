@@ -33,6 +33,9 @@ export function duration(seconds) {
   return parts.slice(first, first + 2).filter(([, value], index) => index === 0 || value > 0).map(([unit, value]) => `${value} ${unit}`).join(' ');
 }
 
+// The time of all viewers together, in seconds.
+export const viewerHours = seconds => (seconds >= 3600 ? `${seconds >= 360000 ? count(seconds / 3600) : decimal(seconds / 3600)} h` : duration(Math.round(seconds)));
+
 const two = value => String(value).padStart(2, '0');
 
 // The time of day of a time in seconds since the Unix epoch; the date too where it is another day.
@@ -50,3 +53,9 @@ export const ago = seconds => (isNumber(seconds) ? duration(Math.max(0, Date.now
 
 // A number and its noun.
 export const plural = (value, one, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
+
+// The path of a request, from a path or a whole URL of this server.
+export function pathOf(text) {
+  const trimmed = text.trim();
+  try { return decodeURI(new URL(trimmed).pathname).slice(1); } catch { return trimmed.replace(/^\//, ''); }
+}

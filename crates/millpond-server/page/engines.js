@@ -53,9 +53,13 @@ function bodyOf(request) {
 const size = r => `${r.height || '?'}p, ${Math.round((r.bitrate || r.bandwidth || r.bitsPerSecond || 0) / 1000)} kbit/s`;
 
 async function longResponse(url) {
+  // The tracks of a stream that has not begun are not known: another player may be the one that plays them.
+  const { path, tracks } = state.asset;
+  const isBlind = !tracks.length;
   const player = new LongResponse(video, url, (words, fault) => {
-    if (words) state.fail(words, fault);
-    else noProblem();
+    if (!words) noProblem();
+    else if (isBlind && fault?.code === UNDECODABLE) select(path, 'live');
+    else state.fail(words, fault);
   });
   return {
     destroy: async () => player.destroy(),
@@ -69,7 +73,7 @@ async function webRtc(url) {
   const player = new WebRtcPlayer(video, url, (words, isFinal) => {
     if (!words) noProblem();
     // Another player has the stream, a little later.
-    else if (isFinal && state.asset.outputs.stream) play('stream');
+    else if (isFinal && state.asset.outputs.stream) play(usable('stream'));
     else state.fail(words);
   });
   let delay = null;

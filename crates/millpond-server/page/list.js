@@ -50,7 +50,7 @@ async function folder(signal) {
 function streams({ streams: all, 'is-published': isPublished }) {
   $('order').hidden = true;
   rows(all.map(stream => streamRow(stream)));
-  const open = isPublished ? `It begins when somebody pushes /${view.folder}NAME by RTSP, RTMP or HTTP.`
+  const open = isPublished ? `It begins when somebody pushes /${view.folder}NAME by RTSP, RTMP, WebRTC, SRT or HTTP.`
     : `Open /${view.folder}NAME: its first viewer opens the source.`;
   note(all.some(stream => stream.state === 'running') ? '' : `No stream is running. ${open}`);
 }

@@ -17,7 +17,8 @@ function webRtcPlays(tracks) {
   };
   return ['video', 'audio'].every(kind => {
     const all = tracks.filter(t => t.kind === kind);
-    return !all.length || all.some(({ codec }) => takes(kind, codec));
+    // By WebRTC sound is sent as it came, not as the FLAC that it becomes elsewhere.
+    return !all.length || all.some(track => takes(kind, track['stored-codec'] || track.codec));
   });
 }
 

@@ -3,7 +3,6 @@
 use crate::{
     library::Places,
     limits::LimitSettings,
-    live::SourceConnector,
     priority::{self, Duty},
     rtsp::{RtspMetrics, RtspSettings},
     work::WorkPool,
@@ -11,11 +10,12 @@ use crate::{
 use futures_util::future::BoxFuture;
 use millpond_media::Work;
 use millpond_store::Store;
-use millpond_stream::{HeavyWork, Manager, reception::Relay};
+use millpond_stream::{HeavyWork, Manager, NoticeBoard, reception::Upstream};
+use millpond_utc::WallClock;
 use std::{error::Error, fmt, io, sync::Arc};
 
-/// Starts the engine's threads. Heavy work runs on `pool`, `connector` connects to sources, `relay` finds other servers that receive a
-/// stream already, and `metrics` count.
+/// Starts the engine's threads. Heavy work runs on `pool`, `clock` numbers runs of live streams, `upstream` leads to sources, `notices` takes notices of live streams, and
+/// `metrics` count.
 ///
 /// # Errors
 /// A thread can't be started, or has no ports.
@@ -23,11 +23,12 @@ pub(crate) fn start(
     store: Store,
     pool: Arc<WorkPool>,
     places: &Places,
-    (settings, limits): (&RtspSettings, &LimitSettings),
-    (connector, relay): (SourceConnector, Option<Arc<dyn Relay>>),
+    (settings, limits, clock): (&RtspSettings, &LimitSettings, &WallClock),
+    upstream: Upstream,
+    notices: Arc<dyn NoticeBoard>,
     metrics: &RtspMetrics,
 ) -> io::Result<Arc<Manager>> {
-    let options = settings.engine(limits, (Arc::new(connector), relay), || priority::raise(Duty::Sending));
+    let options = settings.engine(limits, clock.clone(), upstream, Some(notices), || priority::raise(Duty::Sending));
     let names: Vec<_> = places.iter().cloned().collect();
     let manager = Arc::new(Manager::new(store, Arc::new(Heavy(pool)), names, options, &metrics.streams)?);
     metrics.live.set(&manager);

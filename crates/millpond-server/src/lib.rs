@@ -14,6 +14,9 @@ pub mod config;
 pub mod doctor;
 mod doubts;
 mod engine;
+mod events;
+pub mod failover;
+mod hooks;
 pub mod http;
 pub mod intercept;
 pub mod interfaces;
@@ -22,18 +25,26 @@ mod limits;
 mod live;
 pub mod metrics;
 pub mod modules;
+#[cfg(feature = "transcode-sound")]
+mod opus;
+mod own_streams;
 pub mod priority;
 pub mod problem;
 pub mod recordings;
 pub mod reload;
 mod rtmp;
 mod rtsp;
+pub mod schedule;
 pub mod serve;
+mod srt;
+mod statistics;
 pub mod storage;
 pub mod upgrade;
 #[cfg(test)]
 mod walls;
 mod webrtc;
+mod week;
+mod wire;
 
 pub(crate) use millpond_library as library;
 pub(crate) use millpond_library::work;

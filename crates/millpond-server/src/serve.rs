@@ -3,9 +3,13 @@
 
 mod announced;
 mod generation;
+mod node_listener;
+mod observed;
 mod parts;
+mod prints;
 mod ready;
 mod running;
+mod sampled;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -15,9 +19,11 @@ pub(crate) use parts::Parts;
 pub(crate) use running::Running;
 pub use summary::{LiveSummary, Publishing};
 
+#[cfg(feature = "transcode-sound")]
+use crate::opus::OpusKind;
 use crate::{
     admin::{AdminAddress, AdminListener},
-    cluster::{Cluster, JoinError, Tasks},
+    cluster::{Cluster, JoinError, Tasks, open_node_tls},
     config::{Config, Inputs, LadderConfig, Loaded, PlaceConfig},
     http::Front,
     intercept::{Intercept, InterceptOptions},
@@ -27,16 +33,18 @@ use crate::{
     reload::Reloader,
     rtmp::CurrentRtmp,
     rtsp::CurrentRtsp,
+    srt::CurrentSrt,
     storage,
     upgrade::{Predecessor, Program, Upgrader, tell_stopping},
     webrtc,
 };
 use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
 use millpond_connections::{BindError, Inherited, Listener, Listeners, bind, tls};
 use millpond_http::wire::Service;
 use millpond_place::LiveSourceError;
 use millpond_settings::{ConfigError, Source};
-use millpond_stream::{AttachableKind, ModuleDeclaration, modules::TEE};
+use millpond_stream::{AttachableKind, ModuleDeclaration, PUSH, modules::TEE};
 use parts::BoundAddresses;
 use running::{Ending, Made, Sockets, wanted};
 use std::{
@@ -50,6 +58,9 @@ use tokio::{sync::watch, time::timeout};
 
 /// Time for which the start counts assets beside those that it names, in all places together.
 const COUNTED: Duration = Duration::from_millis(250);
+
+/// Longest wait at the end for hooks that take the last events.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +111,9 @@ pub enum ServeError {
     /// The cluster's settings can't be used, or another node has this node's name.
     #[error("cluster: {0}")]
     Cluster(String),
+    /// Recorded files can't be written to the bucket of a setting.
+    #[error(transparent)]
+    Recordings(#[from] recordings::BadTarget),
     /// A file of users or of keys can't be used.
     #[error("access: {0}")]
     Access(String),
@@ -122,6 +136,7 @@ pub struct Server {
     service: Arc<Service<Front>>,
     rtsp: CurrentRtsp,
     rtmp: CurrentRtmp,
+    srt: CurrentSrt,
     intercept: Option<Arc<Intercept>>,
     /// The tasks of this node, where it is one of a cluster.
     tasks: Option<Tasks>,
@@ -168,7 +183,8 @@ impl Server {
         }
         make_folders(config);
         let address = |name: &str| listeners.get(name).and_then(Listener::address);
-        let own = BoundAddresses { http: address("http"), rtsp: address("rtsp") };
+        let own =
+            BoundAddresses { http: address("http"), rtsp: address("rtsp"), nodes: address("cluster-node-listen") };
         let parts = Parts::start(config, own, predecessor.is_some(), kinds)?;
         bad_modules(&loaded, parts.kinds.declarations())?;
         let sockets = Sockets::new(listeners, tls, admin);
@@ -178,6 +194,7 @@ impl Server {
             Arc::new(Service::new(generation.front.clone(), config.limits.max_connections, config.limits.timeouts));
         let rtsp = Arc::new(ArcSwap::new(generation.rtsp.clone()));
         let rtmp = Arc::new(ArcSwap::new(generation.rtmp.clone()));
+        let srt = Arc::new(ArcSwap::new(generation.srt.clone()));
         let options = InterceptOptions {
             settings: config.intercept.clone(),
             live: &config.live,
@@ -188,12 +205,12 @@ impl Server {
         let intercept = Intercept::new(options, parts.manager.clone(), answers, &parts.metrics.intercept);
         let tasks = match &parts.cluster {
             Some(cluster) => {
-                let tasks = cluster.join(parts.load_meter()).await;
+                let tasks = cluster.join(parts.load_meter(), parts.purged_cache(config)).await;
                 Some(tasks.map_err(|error: JoinError| ServeError::Cluster(error.to_string()))?)
             }
             None => None,
         };
-        Ok(Self { inputs, loaded, parts, generation, sockets, service, rtsp, rtmp, intercept, tasks, predecessor })
+        Ok(Self { inputs, loaded, parts, generation, sockets, service, rtsp, rtmp, srt, intercept, tasks, predecessor })
     }
 
     fn address(&self, name: &str) -> Option<SocketAddr> {
@@ -235,6 +252,17 @@ impl Server {
         self.parts.webrtc.as_ref().map(|webrtc| webrtc.address())
     }
 
+    /// The address of SRT, where it is served.
+    pub fn srt_addr(&self) -> Option<SocketAddr> {
+        self.parts.srt.as_ref().map(|srt| srt.address())
+    }
+
+    /// Whether callers of SRT need a passphrase.
+    #[must_use]
+    pub fn has_srt_passphrase(&self) -> bool {
+        self.generation.config.srt.passphrase().is_some()
+    }
+
     /// Returns the survey of each place, with the paths of `most` assets each, for the first words to the user.
     pub async fn surveys(&self, most: usize) -> Vec<Survey> {
         let (mut surveys, until) = (Vec::new(), Instant::now() + COUNTED);
@@ -252,13 +280,26 @@ impl Server {
 
     /// Serves until it is ordered to stop, then finishes what is under way within the configured grace.
     pub async fn run(self, orders: Orders) {
-        let Self { inputs, loaded, parts, generation, sockets, service, rtsp, rtmp, intercept, tasks, predecessor } =
-            self;
+        let Self {
+            inputs,
+            loaded,
+            parts,
+            generation,
+            sockets,
+            service,
+            rtsp,
+            rtmp,
+            srt,
+            intercept,
+            tasks,
+            predecessor,
+        } = self;
         let (cluster, webrtc) = (parts.cluster.clone(), parts.webrtc.clone());
+        let (srt_port, current_srt) = (parts.srt.clone(), srt.clone());
         let mut ordered = until_retired(orders.stop, cluster.clone());
         let ((ends, stop), (cuts, end)) = (watch::channel(false), watch::channel(false));
         let metrics = parts.metrics.reload.clone();
-        let made = Made { parts, service, generation, rtsp, rtmp, intercept, sockets };
+        let made = Made { parts, service, generation, rtsp, rtmp, srt, intercept, sockets };
         let ended = Ending { stop: stop.clone(), end: end.clone(), grace: orders.grace };
         let running = Arc::new(Running::new(made, ended));
         let reloader = Reloader::new(inputs, loaded, running.clone(), metrics);
@@ -268,8 +309,11 @@ impl Server {
             running.take_disk_over();
         }
         predecessor.tell_ready(&running.announced_page());
-        running.announce_after(predecessor.left());
+        let left = predecessor.left().shared();
+        running.announce_after(left.clone());
+        let sampled = tokio::spawn(sampled::sample(running.clone(), left, stop.clone()));
         tokio::spawn(reloader.clone().watch(stop.clone()));
+        tokio::spawn(observed::observe(running.clone(), stop.clone()));
         tokio::spawn(on_order(orders.reload, stop.clone(), move || {
             let reloader = reloader.clone();
             // It logs its result.
@@ -284,10 +328,13 @@ impl Server {
         if let Some(webrtc) = webrtc {
             tokio::spawn(webrtc.run(end.clone()));
         }
+        if let Some(port) = srt_port {
+            tokio::spawn(port.run(current_srt, end.clone()));
+        }
         let sessions = tokio::spawn(running.rtsp.load_full().run(end));
         if let Some(cluster) = cluster {
             let of = running.clone();
-            tokio::spawn(cluster.clone().tell_pushed(move || of.generation.load().sources.pushed()));
+            tokio::spawn(cluster.clone().tell_streams(move || of.generation.load().sources.held()));
             cluster.serves();
         }
         let is_handed_over = tokio::select! {
@@ -304,10 +351,11 @@ impl Server {
         running.finish().await;
         cuts.send_replace(true);
         running.closed().await;
-        let _ = sessions.await;
+        let (_, _) = tokio::join!(sessions, sampled);
         if let Some(tasks) = tasks {
             tasks.leave().await;
         }
+        running.parts.hooks.finish(LAST_EVENTS).await;
         running.parts.pool.stop();
         running.end_admin().await;
         if let Some(farewell) = farewell {
@@ -337,6 +385,8 @@ impl Running {
         if !self.has_handed_over() {
             tell_stopping();
         }
+        self.failovers.end();
+        self.parts.schedules.end();
         self.modules.end().await;
         self.readiness.draining();
         let (service, intercept) = (&self.service, &self.intercept);
@@ -416,9 +466,12 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
         })
         .collect();
     wrong.extend(live_places(config).err());
-    wrong.extend(bad_modules(loaded, [&recordings::DECLARATION, &TEE].into_iter()).err());
+    wrong.extend(bad_modules(loaded, kinds().into_iter()).err());
     let certificate = config.tls.source().and_then(|source| tls::Certificates::open(&source).err());
     wrong.extend(certificate.map(ServeError::from));
+    if config.cluster.is_on() {
+        wrong.extend(open_node_tls(&config.cluster).err().map(ServeError::Cluster));
+    }
     let access_log = millpond_logging::unopenable(&config.log);
     wrong.extend(access_log.map(|(path, reason)| {
         let at = loaded.source("access-log");
@@ -433,7 +486,19 @@ pub fn obstacles(loaded: &Loaded) -> (Vec<ServeError>, Vec<ServeError>) {
     (wrong, taken)
 }
 
-/// Checks the setting `modules` against the declared kinds, and recorders against the limits of recordings.
+/// The kinds of modules of this program.
+fn kinds() -> Vec<&'static ModuleDeclaration> {
+    vec![
+        &recordings::DECLARATION,
+        &recordings::ARCHIVER_DECLARATION,
+        #[cfg(feature = "transcode-sound")]
+        &OpusKind::DECLARATION,
+        &TEE,
+        &PUSH,
+    ]
+}
+
+/// Checks the settings `modules` and `push` against the declared kinds, and recorders against the limits of recordings.
 ///
 /// # Errors
 /// Lines that can't be taken, all of them.
@@ -441,17 +506,17 @@ fn bad_modules<'a>(
     loaded: &Loaded,
     declarations: impl Iterator<Item = &'a ModuleDeclaration> + Clone,
 ) -> Result<(), ServeError> {
-    let lines = loaded.config.modules.lines.iter();
-    let reasons = lines.filter_map(|line| {
+    let settings = &loaded.config.modules;
+    let (lines, pushes) = (settings.lines.iter(), settings.pushes.iter());
+    let all = lines.map(|line| ("modules", line)).chain(pushes.map(|line| ("push", line)));
+    let reasons = all.filter_map(|(name, line)| {
         let bad = modules::check(line, declarations.clone()).err().map(|error| error.to_string());
         let excess = || recordings::excess(line, &loaded.config.record).map(|error| error.to_string());
-        Some(format!("modules: \"{line}\": {}", bad.or_else(excess)?))
+        Some((name, format!("{name}: \"{line}\": {}", bad.or_else(excess)?)))
     });
-    let reason = reasons.collect::<Vec<_>>().join("; ");
-    if reason.is_empty() {
-        return Ok(());
-    }
-    let at = loaded.source("modules");
+    let (names, reasons): (Vec<_>, Vec<_>) = reasons.unzip();
+    let Some(first) = names.first() else { return Ok(()) };
+    let (at, reason) = (loaded.source(first), reasons.join("; "));
     Err(ServeError::Setting(ConfigError::Conflict { at, reason }.into()))
 }
 
@@ -461,8 +526,9 @@ fn bad_modules<'a>(
 /// The first URL that can't be that of a stream.
 fn live_places(config: &Config) -> Result<HashMap<Arc<str>, LivePlace>, ServeError> {
     let folder = &config.storage.shift_folder;
-    let of = |PlaceConfig { spec, live, manifests, ladders, at, .. }: &PlaceConfig| {
-        let place = LivePlace::new(spec.live()?, (live, &manifests.captions), folder);
+    let of = |PlaceConfig { spec, live, manifests, ladders, at, options, .. }: &PlaceConfig| {
+        let hosts = &options.remote.follow_redirects_to;
+        let place = LivePlace::new(spec.live()?, (live, &manifests.captions), (folder, hosts));
         let place = place.map_err(|error| {
             let (at, error) = (at.0.clone().into(), error.into());
             ServeError::Live { at, place: spec.source.to_string(), error }

@@ -11,15 +11,15 @@ use std::{
 const ROWS: &[&[&str]] = &[
     &["admin", "config", "doctor", "doubts", "engine", "metrics", "reload", "serve", "upgrade"],
     &["intercept"],
-    &["http", "rtsp", "rtmp", "recordings"],
-    &["webrtc"],
-    &["modules"],
+    &["http", "rtsp", "rtmp", "srt", "recordings"],
+    &["hooks", "schedule", "webrtc"],
+    &["failover", "modules", "opus"],
     &["live"],
     &["cluster"],
     &["problem"],
-    &["storage", "audience"],
-    &["announce", "limits", "priority"],
-    &["bit_rate", "interfaces"],
+    &["storage", "audience", "events"],
+    &["announce", "limits", "priority", "statistics"],
+    &["bit_rate", "interfaces", "own_streams", "week", "wire"],
     &["lab"],
 ];
 
@@ -37,7 +37,7 @@ const TARGETS: &[(&str, &[&str])] = &[
     ("publish", &["client", "reply"]),
     ("reply", &[]),
     ("steering", &["reply"]),
-    ("whep", &["client", "live", "reply"]),
+    ("webrtc", &["client", "live", "publish", "reply"]),
 ];
 
 /// Crates that `lib.rs` names, so that paths to them begin as those of modules do.

@@ -71,7 +71,7 @@ pub enum ConfigError {
         at: Source,
         /// The key.
         key: String,
-        /// What it is, and where it belongs.
+        /// The kind of key, and the section or setting that it belongs to.
         cure: String,
     },
     /// A value that its setting can't take.

@@ -277,14 +277,39 @@ pub fn show_duration(duration: Duration) -> String {
     }
 }
 
-/// Texts between commas, without the space round them.
+/// Texts between commas, without the space round them. A comma behind a backslash is one of the text.
 pub fn list(text: &str) -> Vec<String> {
-    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+    let (mut items, mut item) = (Vec::new(), String::new());
+    let mut rest = text.chars().peekable();
+    while let Some(letter) = rest.next() {
+        match letter {
+            '\\' => item.push(rest.next_if_eq(&',').unwrap_or('\\')),
+            ',' => items.push(std::mem::take(&mut item)),
+            _ => item.push(letter),
+        }
+    }
+    items.push(item);
+    items.iter().map(|item| item.trim()).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+/// The text whose [`list`] has these items.
+pub fn joined(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let written: Vec<_> = items.into_iter().map(|item| item.as_ref().replace(',', "\\,")).collect();
+    written.join(",")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commas_of_items_are_behind_backslashes() {
+        let items = ["a", "b,c", "C:\\d,", "e f"];
+        assert_eq!(joined(items), "a,b\\,c,C:\\d\\,,e f");
+        assert_eq!(list(&joined(items)), items);
+        assert_eq!(list(" a ,, b\\,c "), ["a", "b,c"]);
+        assert_eq!((list(""), list(",")), (vec![], vec![]));
+    }
 
     #[test]
     fn sizes() {

@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::location::OriginLocation;
 use crate::origin::bare::{LocationError, bare};
-use crate::origin::homes::{HomeOrigin, Homes};
+use crate::origin::homes::{HomeAddress, HomeOrigin, Homes};
 use crate::origin::http::HttpOrigin;
 use crate::origin::neighbours::NeighbourOrigin;
 use crate::origin::retry::RetryOrigin;
@@ -62,8 +62,8 @@ fn with_hidden_names(
     }
     let origin: Arc<dyn Origin> = match (homes, options.siblings.as_slice()) {
         (Some(homes), _) => {
-            let options = options.clone();
-            Arc::new(HomeOrigin::new(homes, origin, Box::new(move |base| home(base, &options))))
+            let (options, of) = (options.clone(), homes.clone());
+            Arc::new(HomeOrigin::new(homes, origin, Box::new(move |at| home(at, &options, of.clone()))))
         }
         (None, []) => origin,
         (None, siblings) => Arc::new(NeighbourOrigin::new(
@@ -94,11 +94,11 @@ fn sibling(url: &Url, options: &OriginOptions) -> Result<Arc<dyn Origin>, String
     Ok(Arc::new(HttpOrigin::sibling(url, timeouts)?))
 }
 
-fn home(base: &str, options: &OriginOptions) -> Result<Arc<dyn Origin>, String> {
-    let url = Url::parse(base).map_err(|error| error.to_string())?;
+fn home(at: &HomeAddress, options: &OriginOptions, homes: Arc<dyn Homes>) -> Result<Arc<dyn Origin>, String> {
+    let url = Url::parse(&at.url).map_err(|error| error.to_string())?;
     let Timeouts { first_byte, stall, .. } = options.remote.timeouts;
     let timeouts = Timeouts { connect: options.sibling_timeout, first_byte, stall: stall / 2 };
-    Ok(Arc::new(HttpOrigin::home(&url, timeouts)?))
+    Ok(Arc::new(HttpOrigin::home(homes.client(timeouts.connect)?, (&url, at.step), timeouts, homes)?))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::disk::slab::{HeldObject, ObjectName};
 use crate::path::ObjectPath;
 use crate::reading::object::Object;
 use crate::schedule::LinkState;
+use crate::selection::Purge;
 use crate::slices::SliceCache;
 use crate::store::Store;
 
@@ -61,23 +62,6 @@ impl Whence {
             Self::Coming => "coming",
             Self::Origin => "origin",
         }
-    }
-}
-
-/// A choice of objects: one, or all below a folder.
-#[derive(Clone, Debug)]
-pub struct Selection {
-    /// The place.
-    pub place: String,
-    /// The path of an object or a folder; empty for the whole place.
-    pub path: String,
-}
-
-impl Selection {
-    fn covers(&self, place: &str, path: &str) -> bool {
-        let below =
-            || path.strip_prefix(&self.path).is_some_and(|rest| rest.starts_with('/') || self.path.ends_with('/'));
-        place == self.place && (self.path.is_empty() || path == self.path || below())
     }
 }
 
@@ -136,17 +120,21 @@ impl Store {
         all
     }
 
-    /// Removes all slices of the objects, those on the disk once no reader streams them. Returns their number.
-    pub fn purge(&self, selection: &Selection) -> u64 {
+    /// Removes all slices of objects, those on the disk once no reader streams them, and has their versions checked when they are opened
+    /// next. A soft purge leaves the slices. Requests that began before do not bring slices back. Returns the number of removed slices.
+    pub fn purge(&self, purges: &[Purge]) -> u64 {
         let slices = self.slices();
-        let memory = slices.purge_memory(|name| selection.covers(&name.place, name.path.as_str()));
-        let disk = slices.disk().map_or(0, |disk| {
-            disk.objects()
-                .iter()
-                .filter(|held| selection.covers(&held.name.place, &held.name.path))
-                .map(|held| disk.purge(|item| item.object == held.hash))
-                .sum()
-        });
+        // Before anything is removed: a slice that is inserted later is compared with the log.
+        slices.purges().add(purges);
+        let of = |is_soft: bool| {
+            move |place: &str, path: &str| {
+                purges.iter().any(|purge| purge.is_soft == is_soft && purge.selection.covers(place, path))
+            }
+        };
+        let removes = of(false);
+        self.forget(removes, of(true));
+        let memory = slices.purge_memory(|name| removes(&name.place, name.path.as_str()));
+        let disk = slices.disk().map_or(0, |disk| disk.purge_objects(removes));
         (memory + disk) as u64
     }
 
@@ -195,19 +183,5 @@ impl SliceCache {
             return Whence::Disk;
         }
         if object.flights().iter().any(|flight| flight.will_bring(index)) { Whence::Coming } else { Whence::Origin }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_selection_is_an_object_a_folder_or_a_place() {
-        let covers =
-            |selected: &str, path: &str| Selection { place: "p".into(), path: selected.into() }.covers("p", path);
-        assert!(covers("", "a") && covers("a", "a") && covers("a", "a/b") && covers("a/", "a/b"));
-        assert!(!covers("a", "ab") && !covers("a/b", "a") && !covers("a/", "a"));
-        assert!(!Selection { place: "q".into(), path: String::new() }.covers("p", "a"));
     }
 }

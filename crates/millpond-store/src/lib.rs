@@ -34,6 +34,7 @@ mod disk;
 mod due;
 mod error;
 mod freshness;
+mod glob;
 #[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod intervals;
 mod joined;
@@ -46,11 +47,13 @@ mod origin;
 mod path;
 #[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod policy;
+mod purge_log;
 mod reading;
 mod scattered;
 #[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod schedule;
 mod scheduler;
+mod selection;
 mod single_flight;
 mod slice;
 mod slices;
@@ -61,6 +64,7 @@ mod store;
 mod stripe;
 mod striping;
 pub mod trace;
+mod uploading;
 mod url_text;
 mod version;
 mod waits;
@@ -68,7 +72,7 @@ mod waits;
 mod walls;
 
 pub use build::{OriginOptions, build, build_with_homes, credentials, faults};
-pub use contents::{CachedObject, OriginLink, Selection, Whence};
+pub use contents::{CachedObject, OriginLink, Whence};
 pub use derived::{Derivation, Making};
 pub use disk::chunk::Chunk;
 pub use disk::disk_tier::{DiskStats, Pin};
@@ -76,6 +80,7 @@ pub use disk::ring;
 pub use disk::slab::{ObjectName, SlabError, held_lock};
 pub use error::{At, ErrorKind, OriginError, Phase};
 pub use freshness::{Freshness, Permission, Storage};
+pub use glob::{Glob, GlobError};
 pub use joined::{JoinedRanges, JoinedSource};
 pub use layout::{Layout, LayoutError, Piece, StoreRate, Striping};
 pub use location::{BucketPrefix, Cloud, OriginLocation};
@@ -86,7 +91,7 @@ pub use memory::{CacheCounters, Memory};
 pub use origin::bare::LocationError;
 pub use origin::cloud::CloudOrigin;
 pub use origin::disk::DiskOrigin;
-pub use origin::homes::{HOME_HEADER, Homes};
+pub use origin::homes::{HOME_HEADER, HomeAddress, HomeStep, Homes, PURGED_HEADER};
 pub use origin::http::index_page::entries as index_page_entries;
 pub use origin::http::{HttpOrigin, loop_id};
 pub use origin::memory::MemoryOrigin;
@@ -101,15 +106,18 @@ pub use reading::object::Object;
 pub use reading::prefetch::Watch;
 pub use reading::reader::Reader;
 pub use scattered::Scattered;
+pub use selection::{Purge, Selection};
 pub use single_flight::SingleFlight;
 pub use stats::{PlaceStats, ReadCounts, Stats};
 pub use store::{DiskOptions, Store, StoreError, StoreOptions};
 #[cfg(feature = "stripe")]
 pub use stripe::{
-    MapError, MapTarget, StripeError, StripeMap, StripePlan, StripeSource, Striped, remove, remove_striped, stripe,
-    unstripe,
+    BadBlock, MapError, MapTarget, ScrubFault, ScrubOutcome, Scrubbed, StripeError, StripeMap, StripePlan,
+    StripeSource, Striped, SumError, SumHead, SumPage, SumTable, SumWriter, UnitSums, remove, remove_striped, scrub,
+    stripe, unstripe,
 };
 pub use striping::{MAP_SUFFIX, StripeStore, StripingOptions};
+pub use uploading::BucketWriter;
 pub use url_text::{shown_without_secrets, without_secrets};
 pub use version::Version;
 pub use waits::{BOUNDS as WAIT_BOUNDS, LOOKUP_BOUNDS, WaitCounts};

@@ -1,5 +1,6 @@
 //! Slices: the fixed-size byte ranges in which objects are cached.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,6 +16,7 @@ use crate::memory::cache::Cache;
 use crate::memory::hold::{Hold, Holds};
 use crate::memory::{CacheCounters, Memory};
 use crate::policy::Item;
+use crate::purge_log::{PurgeLog, PurgeMark};
 use crate::slice::{Slice, SliceId};
 
 /// Bytes of memory that a part of a slice takes besides its bytes.
@@ -49,6 +51,7 @@ pub(crate) struct SliceCache {
     run: u64,
     flights: AtomicU64,
     lookups: Lookups,
+    purges: Arc<PurgeLog>,
 }
 
 /// A complete slice in memory, with the name of its object.
@@ -79,7 +82,18 @@ impl SliceCache {
             run: run.max(slice),
             flights: AtomicU64::new(0),
             lookups: Lookups::default(),
+            purges: Arc::default(),
         }
+    }
+
+    /// The last purges.
+    pub(crate) fn purges(&self) -> &PurgeLog {
+        &self.purges
+    }
+
+    /// Returns whether an object's bytes that were requested at `since` have been purged.
+    pub(crate) fn is_purged(&self, since: PurgeMark, of: &Named) -> bool {
+        self.purges.has_removed(since, &of.place, of.path.as_str())
     }
 
     /// Returns a complete slice, and counts a use of it.
@@ -126,9 +140,12 @@ impl SliceCache {
     }
 
     /// Keeps the beginning of a slice, so that the rest can be fetched alone.
-    fn keep_part(&self, id: SliceId, of: &Arc<Named>, part: Arc<Slice>) {
+    fn keep_part(&self, id: SliceId, of: &Arc<Named>, part: Arc<Slice>, since: PurgeMark) {
         let weight = part.filled() as u64 + PART;
         self.parts.insert(id, InMemory { slice: part, of: of.clone() }, weight);
+        if self.is_purged(since, of) {
+            drop(self.parts.remove(&id));
+        }
     }
 
     /// Returns whether a complete slice is in memory.
@@ -143,8 +160,16 @@ impl SliceCache {
 
     /// Removes the slices of unwanted objects from memory. Returns their number.
     pub(crate) fn purge_memory(&self, unwanted: impl Fn(&Named) -> bool) -> usize {
-        self.parts.purge(|_, held| unwanted(&held.of));
-        self.cache.purge(|_, held| unwanted(&held.of))
+        let mut objects = HashMap::new();
+        let mut note = |of: &Arc<Named>| {
+            objects.entry(Arc::as_ptr(of)).or_insert_with(|| of.clone());
+        };
+        self.parts.each(|_, held| note(&held.of));
+        self.cache.each(|_, held| note(&held.of));
+        // Names are compared once for each object, and without the lock, which viewers wait for.
+        objects.retain(|_, of| unwanted(of));
+        self.parts.purge(|_, held| objects.contains_key(&Arc::as_ptr(&held.of)));
+        self.cache.purge(|_, held| objects.contains_key(&Arc::as_ptr(&held.of)))
     }
 
     pub(crate) fn memory(&self) -> &Arc<Memory> {
@@ -264,22 +289,34 @@ pub(crate) struct SliceReservation {
 }
 
 impl SliceReservation {
-    /// Releases the reservation, and keeps the beginning of the slice.
-    pub(crate) fn keep_part(self, id: SliceId, of: &Arc<Named>, part: Arc<Slice>) {
+    /// Releases the reservation, and keeps the beginning of the slice, unless it was purged after the request of `since`.
+    pub(crate) fn keep_part(self, id: SliceId, of: &Arc<Named>, part: Arc<Slice>, since: PurgeMark) {
         let slices = self.slices.clone();
         drop(self);
-        slices.keep_part(id, of, part);
+        slices.keep_part(id, of, part, since);
     }
 
-    /// Turns the reservation into a cached slice, which is also written to the disk if it is `storable`.
-    pub(crate) fn fill(mut self, id: SliceId, of: &Arc<Named>, slice: Arc<Slice>, storable: bool) {
+    /// Turns the reservation into a cached slice, which is also written to the disk if it is `storable`. It is not kept if it was purged
+    /// after the request of `since`.
+    pub(crate) fn fill(
+        mut self,
+        id: SliceId,
+        of: &Arc<Named>,
+        slice: Arc<Slice>,
+        (storable, since): (bool, PurgeMark),
+    ) {
         let len = std::mem::take(&mut self.len);
         let item = self.slices.item(id, of);
         drop(self.slices.parts.remove(&id));
         self.slices.cache.insert_item(id, InMemory { slice: slice.clone(), of: of.clone() }, item, len);
+        if self.slices.is_purged(since, of) {
+            drop(self.slices.cache.remove(&id));
+            return;
+        }
         if let Some(disk) = self.slices.disk().filter(|_| storable) {
-            let cache = self.slices.cache.clone();
-            disk.store(item, of.clone(), slice, Box::new(move || drop(cache.remove(&id))));
+            let (cache, purges, named) = (self.slices.cache.clone(), self.slices.purges.clone(), of.clone());
+            let purged = Box::new(move || purges.has_removed(since, &named.place, named.path.as_str()));
+            disk.store(item, (of.clone(), slice), purged, Box::new(move || drop(cache.remove(&id))));
         }
     }
 }
@@ -365,7 +402,7 @@ mod tests {
             freshness: Default::default(),
         };
         let of = Arc::new(Named::new(&Arc::from("p"), &ObjectPath::root(), &meta));
-        reservations.pop().unwrap().fill(id, &of, Arc::default(), true);
+        reservations.pop().unwrap().fill(id, &of, Arc::default(), (true, PurgeMark::default()));
         waiting.await.unwrap();
         assert!(!slices.cache.contains(&id));
     }

@@ -142,7 +142,7 @@ impl PlaceCounters {
     }
 
     pub(crate) fn snapshot(&self, name: &str, counts: OriginCounts) -> PlaceStats {
-        let OriginCounts { retries, neighbours, stripes } = counts;
+        let OriginCounts { retries, neighbours, stripes, unchecked_maps: _ } = counts;
         let siblings = neighbours.unwrap_or_default();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let errors =

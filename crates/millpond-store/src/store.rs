@@ -24,6 +24,7 @@ use crate::named_origin::NamedOrigin;
 use crate::origin::{Entry, Listing, Origin};
 use crate::path::ObjectPath;
 use crate::policy::PolicyName;
+use crate::purge_log::PurgeMark;
 use crate::reading::object::Object;
 use crate::reading::prefetch::Watch;
 use crate::reading::reader::Reader;
@@ -102,8 +103,38 @@ impl Store {
             return Ok(());
         }
         let slice = u32::try_from(self.slice_size()).unwrap_or(u32::MAX);
-        self.0.slices.set_disk(open_disk(options, self.memory().budget(), slice)?);
+        let disk = open_disk(options, self.memory().budget(), slice)?;
+        let (slices, start) = (self.slices(), PurgeMark::default());
+        let purged = |place: &str, path: &str| slices.purges().has_removed(start, place, path);
+        // Its slices are older than the purges of this process. The second look is for purges between both.
+        disk.purge_objects(purged);
+        slices.set_disk(disk.clone());
+        disk.purge_objects(purged);
         Ok(())
+    }
+
+    /// Forgets what is known of objects that are `removed`, and has the origin asked for the versions of those that are `doubted`.
+    pub(crate) fn forget(&self, removed: impl Fn(&str, &str) -> bool, doubted: impl Fn(&str, &str) -> bool) {
+        for place in self.all() {
+            let (name, mut known) = (&place.source.name, Vec::new());
+            // Paths are compared without the lock, which viewers wait for.
+            place.objects.each(|_, object| known.push(object.clone()));
+            for object in known {
+                let path = object.path().as_str();
+                if removed(name, path) {
+                    place.objects.remove(object.path());
+                } else if doubted(name, path) {
+                    object.doubt();
+                }
+            }
+            // They are remembered for a second, and clients may have asked for many.
+            place.absent.clear();
+        }
+    }
+
+    /// Returns whether slices are kept on a disk.
+    pub fn has_disk(&self) -> bool {
+        self.slices().disk().is_some()
     }
 
     /// Stops using the disk. Releases its folder for another process when no slice is being read or written. Returns whether the
@@ -251,18 +282,22 @@ impl Store {
         if let Some(known) = place.known(path) {
             return known;
         }
-        let (result, joined) = place
-            .opening
-            .run(path, || {
-                let (inner, place, path) = (self.0.clone(), place.clone(), path.clone());
+        let opened = || {
+            place.opening.run(path, || {
+                let (inner, place, path, first) = (self.0.clone(), place.clone(), path.clone(), first.clone());
                 async move {
                     let result = inner.open_now(&place, &path, first).await;
                     result.or_else(|error| place.stand_in(&path, place.source.counters.failed(error)))
                 }
             })
-            .await;
+        };
+        let (mut result, joined) = opened().await;
         if joined {
             stats::add(&place.source.counters.collapsed, 1);
+            // A request from before a purge answers nobody who came after it.
+            if result.as_ref().is_ok_and(|object| object.is_doubted()) {
+                result = opened().await.0;
+            }
         }
         result
     }
@@ -364,7 +399,7 @@ impl Store {
         if object.is_coming(&self.0.slices, &range) {
             return collect(self.read(object, range)).await;
         }
-        let (bytes, joined) = object.read_exact(range).await?;
+        let (bytes, joined) = object.read_exact(range, self.slices().purges().mark()).await?;
         if joined {
             stats::add(&object.source().counters.collapsed, 1);
         }

@@ -5,16 +5,28 @@ use millpond_walls::{Rows, Walls, compact, production};
 /// Rows of modules from the top to the ground. Modules of one row don't import each other.
 const ROWS: Rows = &[
     &["build", "contents", "derived", "joined", "scattered"],
-    &["store", "stripe"],
+    &["store", "stripe", "uploading"],
     &["reading"],
     &["named_origin"],
     &["stats"],
     &["slices"],
     &["disk", "striping"],
-    &["intervals", "origin"],
-    &["error", "layout", "location", "scheduler"],
+    &["intervals", "origin", "purge_log"],
+    &["error", "layout", "location", "scheduler", "selection"],
     &["memory"],
-    &["due", "freshness", "lookups", "path", "policy", "schedule", "single_flight", "slice", "speculation", "trace"],
+    &[
+        "due",
+        "freshness",
+        "glob",
+        "lookups",
+        "path",
+        "policy",
+        "schedule",
+        "single_flight",
+        "slice",
+        "speculation",
+        "trace",
+    ],
     &["url_text", "version", "waits"],
 ];
 

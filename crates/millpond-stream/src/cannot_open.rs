@@ -11,8 +11,8 @@ pub enum CannotOpen {
     /// Admission refuses it.
     #[error(transparent)]
     Full(#[from] Full),
-    /// The channel ended, or has no key frame for long.
-    #[error("the channel can't be played")]
+    /// The stream has ended, or has no key frame for long.
+    #[error("the stream has ended, or has no key frame: try again in some seconds")]
     Ended,
     /// There are too many live streams.
     #[error("too many live streams")]

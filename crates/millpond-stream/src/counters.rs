@@ -60,6 +60,12 @@ pub struct Counters {
     /// Frames that recordings left out because the disk was slow.
     pub(crate) unrecorded_frames: AtomicU64,
     pub(crate) failed_recordings: AtomicU64,
+    /// Modules that push to a destination now.
+    pub(crate) pushes: AtomicU64,
+    pub(crate) pushed_bytes: AtomicU64,
+    pub(crate) pushed_frames: AtomicU64,
+    /// Connections to destinations that ended before their stream.
+    pub(crate) failed_pushes: AtomicU64,
     /// Refused sessions, in the order of [`Full`].
     refused: [AtomicU64; Full::NAMES.len()],
 }
@@ -96,6 +102,10 @@ impl Default for Counters {
             recorded_frames: zero(),
             unrecorded_frames: zero(),
             failed_recordings: zero(),
+            pushes: zero(),
+            pushed_bytes: zero(),
+            pushed_frames: zero(),
+            failed_pushes: zero(),
             refused: Default::default(),
         }
     }
@@ -192,6 +202,9 @@ const COUNTERS: &[Field] = &[
     ("recordings_failed", "Recordings that ended because their file could not be written", |counters| {
         &counters.failed_recordings
     }),
+    ("pushed_bytes", "Bytes of frames that were pushed to destinations", |counters| &counters.pushed_bytes),
+    ("pushed_frames", "Frames that were pushed to destinations", |counters| &counters.pushed_frames),
+    ("pushes_failed", "Connections to destinations that ended before their stream", |counters| &counters.failed_pushes),
     ("rtcp_reports", "Receiver reports received", |counters| &counters.reports),
     ("rtcp_lost_packets", "Packets that receivers report as lost", |counters| &counters.lost_packets),
     (
@@ -236,6 +249,7 @@ impl Collector for CounterCollector {
         }
         for (name, help, value) in [
             ("recordings", "Running recordings", &self.0.recordings),
+            ("pushes", "Destinations that streams are pushed to now", &self.0.pushes),
             ("rtsp_playing", "Playing RTSP sessions", &self.0.playing),
             (
                 "rtsp_overloaded",

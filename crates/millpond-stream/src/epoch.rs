@@ -15,6 +15,9 @@ pub struct Epoch {
     pub from: Duration,
     /// Time since the Unix epoch of the stream time `from`.
     pub wall: Duration,
+    /// Time since the Unix epoch at which a frame of the stream time `from` arrives without being held up. It is `wall`, unless the source
+    /// states its wall clock.
+    pub arrival: Duration,
     /// The formats of its tracks. [`Frame::track`](crate::Frame::track) is an index of it; `None` for tracks without frames.
     pub formats: Arc<[Option<Format>]>,
     /// Why it began.
@@ -39,7 +42,8 @@ pub enum EpochReason {
 }
 
 impl Epoch {
-    /// The track with whose key frames viewers begin: the first video track, else the first track. `None` without tracks.
+    /// The track with whose key frames viewers begin: the first video track, else the first track that has no subtitles. `None` without
+    /// tracks.
     #[must_use]
     pub fn lead(&self) -> Option<u16> {
         Self::lead_of(&self.formats)
@@ -48,7 +52,7 @@ impl Epoch {
     /// The same of some formats.
     pub(crate) fn lead_of(formats: &[Option<Format>]) -> Option<u16> {
         let mut all = (0..).zip(formats).filter_map(|(track, format)| Some((track, format.as_ref()?)));
-        let first = all.clone().next();
+        let first = all.clone().find(|(_, format)| !format.is_private_text()).or(all.clone().next());
         all.find(|(_, format)| format.is_video()).or(first).map(|(track, _)| track)
     }
 

@@ -1,6 +1,6 @@
 //! Format of one track, independent of its origin.
 
-use millpond_media::{Importance, SampleTable, movie::Track};
+use millpond_media::{Codec, Importance, SampleTable, movie::Track};
 use millpond_package::{MediaKind, PresentedTrack};
 use millpond_rtp::{
     payload::Packetizer,
@@ -73,6 +73,12 @@ impl Format {
     #[must_use]
     pub fn is_video(&self) -> bool {
         self.kind == MediaKind::Video
+    }
+
+    /// Whether it has subtitles as a transport stream brought them. They have few frames, and no decoder begins with them.
+    #[must_use]
+    pub fn is_private_text(&self) -> bool {
+        matches!(self.track.codec, Codec::PrivateText(_))
     }
 
     /// How far later frames depend on a frame. That of an encrypted track can't be told.

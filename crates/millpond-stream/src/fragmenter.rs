@@ -15,7 +15,10 @@
 use crate::{Format, Frame, Tempo, frame::ticks};
 use bytes::Bytes;
 use millpond_media::codec::Codec;
-use millpond_package::fmp4::{FragmentSample, TrackHeader, TrackRun, fragment_head, live_init};
+use millpond_package::{
+    fmp4::{FragmentSample, TrackHeader, TrackRun, fragment_head, live_init},
+    live::FlacUnits,
+};
 use std::time::Duration;
 
 /// When a fragment ends.
@@ -42,6 +45,9 @@ pub struct Fragment {
     pub is_independent: bool,
 }
 
+/// Ticks a second in which times of several tracks are compared.
+const EARLY: u32 = 1_000_000_000;
+
 /// Makes fragments of frames, which must come in the order of their due times.
 #[derive(Debug)]
 pub struct Fragmenter {
@@ -59,6 +65,8 @@ pub struct Fragmenter {
     has_init: bool,
     /// Whether holes in the numbers of frames need no key frame.
     has_clean_holes: bool,
+    /// Whether the output continues an earlier one: all frames after the first key frame are kept.
+    continues: bool,
     /// What is known of the stream's frames.
     tempo: Option<Tempo>,
 }
@@ -89,7 +97,10 @@ enum State {
 struct Lane {
     /// Index in the formats of the feed.
     track: u16,
+    /// As the frames are delivered.
     format: Format,
+    /// Makes what is delivered, where that is another codec.
+    flac: Option<FlacUnits>,
     id: u32,
     /// Presentation time of the output's time 0, in ticks.
     origin: i64,
@@ -120,10 +131,14 @@ struct Waiting {
 }
 
 /// Whether fragmented MP4 can carry the frames of a track: it must be clear, and its frames must be as its sample entry says.
-/// Frames of PCM are not, because they are as they are in packets.
+/// Frames of PCM are not, because they are as they are in packets; they become [FLAC](FlacUnits).
 #[must_use]
 pub fn fits(format: &Format) -> bool {
-    !format.is_encrypted && format.track.codec.fits_fmp4() && !matches!(format.track.codec, Codec::Pcm(_))
+    let is_deliverable = match format.track.codec {
+        Codec::Pcm(_) => FlacUnits::of(&format.track).is_some(),
+        _ => format.track.codec.fits_fmp4(),
+    };
+    !format.is_encrypted && is_deliverable
 }
 
 impl Fragmenter {
@@ -141,9 +156,21 @@ impl Fragmenter {
         let lanes: Vec<_> = lanes.collect();
         lanes.first().filter(|lane| lane.track == lead)?;
         let (state, began) = (State::Empty, Duration::ZERO);
-        let (has_init, has_clean_holes) = (false, false);
+        let (has_init, has_clean_holes, continues) = (false, false, false);
         let (sequence, bytes, skipped, tempo) = (0, 0, 0, None);
-        Some(Self { lanes, limits, state, sequence, bytes, began, skipped, has_init, has_clean_holes, tempo })
+        Some(Self {
+            lanes,
+            limits,
+            state,
+            sequence,
+            bytes,
+            began,
+            skipped,
+            has_init,
+            has_clean_holes,
+            continues,
+            tempo,
+        })
     }
 
     /// The same for frames that can all be decoded, whatever frames between them are missing. Those of a live stream are: the
@@ -231,6 +258,28 @@ impl Fragmenter {
         self.cut(self.began, Extent::All)
     }
 
+    /// Ends the output before a key frame of the leading track, which begins another output with an init segment of its own. Returns the
+    /// last fragment. The key frame must be [pushed](Self::push) next.
+    ///
+    /// No frame is left out between the two. The last frame of the leading track lasts up to the key frame. Time 0 of the new output is the
+    /// earliest presentation time in its first fragment: sound and pictures that are presented before the key frame are kept.
+    pub fn turn(&mut self, key: &Frame) -> Option<Fragment> {
+        if let Some(lead) = self.lanes.first_mut().filter(|_| self.state == State::Open) {
+            let dts = match lead.format.is_video() {
+                true => key.decoded(lead.format.timescale()),
+                false => key.pts,
+            };
+            let end = dts.saturating_sub(lead.origin).max(lead.next_dts);
+            // Behind a gap the last frame lasts for the usual interval.
+            let is_near = end.saturating_sub(lead.next_dts) < i64::from(lead.format.timescale());
+            lead.assumed = is_near.then_some(end);
+        }
+        let fragment = self.finish();
+        self.lanes.iter_mut().for_each(Lane::restart);
+        (self.state, self.sequence, self.has_init, self.continues) = (State::Empty, 0, false, true);
+        fragment
+    }
+
     /// Duration of the frames taken so far, gaps included.
     #[must_use]
     pub fn duration(&self) -> Duration {
@@ -253,7 +302,9 @@ impl Fragmenter {
             if self.state == State::Empty {
                 lane.origin = at;
             }
-            lane.from = at.saturating_sub(lane.origin);
+            // The first frames of the new output may be presented before the key frame.
+            let is_first = self.state == State::Empty && self.continues;
+            lane.from = if is_first { i64::MIN } else { at.saturating_sub(lane.origin) };
         }
         self.state = State::Open;
         self.began = key.due;
@@ -271,6 +322,7 @@ impl Fragmenter {
     /// Ends the fragment. The frames that are left over begin the next one.
     fn cut(&mut self, began: Duration, extent: Extent) -> Option<Fragment> {
         let init = (!self.has_init).then(|| {
+            self.begin_with_the_earliest();
             self.lanes.iter_mut().for_each(|lane| lane.settle());
             self.init()
         });
@@ -294,6 +346,18 @@ impl Fragmenter {
         Some(Fragment { init, head: fragment_head(self.sequence, &runs), frames, is_independent })
     }
 
+    /// Makes the earliest presentation time of the frames that wait time 0, if it lies before that.
+    fn begin_with_the_earliest(&mut self) {
+        let early = |lane: &Lane| {
+            let first = lane.waiting.iter().map(|waiting| waiting.pts).min()?;
+            Some(scaled(first, lane.format.timescale(), EARLY))
+        };
+        let earliest = self.lanes.iter().filter_map(early).min().unwrap_or(0).min(0);
+        self.lanes
+            .iter_mut()
+            .for_each(|lane| lane.shift(scaled(earliest.saturating_neg(), EARLY, lane.format.timescale())));
+    }
+
     fn init(&self) -> Bytes {
         live_init(&self.lanes.iter().map(Lane::header).collect::<Vec<_>>())
     }
@@ -301,18 +365,54 @@ impl Fragmenter {
 
 impl Lane {
     fn new(id: u32, track: u16, format: Format) -> Self {
+        let (flac, format) = match FlacUnits::of(&format.track) {
+            Some((flac, track)) => (Some(flac), Format { track, ..format }),
+            None => (None, format),
+        };
         // Until there are two samples: 25 pictures a second, or the frames of the codec.
         let duration = format.track.codec.samples_per_frame().unwrap_or(format.timescale() / 25).max(1);
         let (waiting, next_number) = (Vec::new(), None);
         let (origin, from, reorder, early, next_dts) = (0, 0, 0, 0, i64::MIN);
         let assumed = None;
-        Self { track, format, id, origin, from, reorder, early, waiting, next_dts, assumed, duration, next_number }
+        Self {
+            track,
+            format,
+            flac,
+            id,
+            origin,
+            from,
+            reorder,
+            early,
+            waiting,
+            next_dts,
+            assumed,
+            duration,
+            next_number,
+        }
     }
 
     fn header(&self) -> TrackHeader<'_> {
         let Format { kind, language, track, .. } = &self.format;
         let (language, label) = (language.as_deref(), track.name.as_deref().unwrap_or_default());
         TrackHeader { id: self.id, track, kind: *kind, language, label, timescale: track.timescale, early: self.early }
+    }
+
+    /// Forgets the times of an output that has ended. What is known of the track stays.
+    fn restart(&mut self) {
+        (self.origin, self.from, self.early, self.next_dts, self.assumed) = (0, 0, 0, i64::MIN, None);
+    }
+
+    /// Moves time 0 to an earlier time.
+    fn shift(&mut self, by: i64) {
+        if by <= 0 {
+            return;
+        }
+        self.origin = self.origin.saturating_sub(by);
+        self.next_dts = self.next_dts.saturating_add(by);
+        self.assumed = self.assumed.map(|end| end.saturating_add(by));
+        for Waiting { dts, pts, .. } in &mut self.waiting {
+            (*dts, *pts) = (dts.saturating_add(by), pts.saturating_add(by));
+        }
     }
 
     /// Takes a frame, unless it is presented too early.
@@ -328,7 +428,8 @@ impl Lane {
         };
         let dts = dts.max(self.next_dts);
         self.next_dts = dts.saturating_add(1);
-        self.waiting.push(Waiting { dts, pts, is_sync: frame.is_sync, data: frame.data.clone() });
+        let data = self.flac.as_mut().map_or_else(|| frame.data.clone(), |flac| flac.encode(&frame.data));
+        self.waiting.push(Waiting { dts, pts, is_sync: frame.is_sync, data });
     }
 
     /// Returns the decode time of the next picture, of which `dts` is the own one. It is the end that was assumed for the picture

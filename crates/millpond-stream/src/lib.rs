@@ -10,6 +10,7 @@
 
 pub mod admission;
 pub mod broadcast;
+mod calling_webrtc;
 mod cannot_open;
 pub mod clock;
 mod counters;
@@ -17,6 +18,7 @@ mod cues;
 mod dropping;
 mod epoch;
 mod feed;
+pub mod flv_stream;
 mod format;
 pub mod fragmenter;
 mod frame;
@@ -27,7 +29,9 @@ pub mod live;
 mod manager;
 pub mod modules;
 mod multicast;
+mod notice;
 pub mod outlet;
+pub mod pushing;
 pub mod reception;
 pub mod registry;
 pub mod remote;
@@ -43,8 +47,10 @@ mod transmission;
 pub mod transport_stream;
 #[cfg(test)]
 mod walls;
+mod web;
 
 pub use admission::{Admitted, Bounds, ClientAddress, Full};
+pub use calling_webrtc::WebRtcEndpoint;
 pub use cannot_open::CannotOpen;
 pub use counters::{CounterCollector, Counters};
 pub use cues::Cues;
@@ -56,18 +62,20 @@ pub use frame::{Frame, Run};
 pub use kind::ModuleKind;
 pub use lead::Tempo;
 pub use live::{
-    ChannelSource, FoundPart, FoundSegment, LiveFeed, LiveWindow, PartBytes, PastPoint, PastStart, Program,
-    ShiftOptions, ShiftReport, Titles, Viewing, WindowOptions,
+    ChannelSource, FormatsChanged, FoundPart, FoundSegment, LiveFeed, LiveWindow, PartBytes, PastPoint, PastStart,
+    Program, ShiftOptions, ShiftReport, TimedStart, Titles, TransportPayloads, Viewing, WindowOptions,
 };
 pub use manager::{
     Beginning, Group, GroupAddress, KeepAlive, LiveCollector, Manager, Opened, Options, Phases, Played, PlayedPart,
     Playing, Request, Start, Stopped, Subscriber,
 };
 pub use modules::{
-    AttachableKind, BadOption, CannotRecord, MadeModule, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions,
-    ModuleResults, NoInput, RecordLimits, Recording, RecordingEnd, RecordingState,
+    AttachableKind, BadOption, CannotPush, CannotRecord, FilePlan, MadeModule, ModuleCounts, ModuleDeclaration,
+    ModuleInput, ModuleOption, ModuleOptions, ModuleResults, NoInput, PUSH, PUSH_URL, Pulse, PushDestination,
+    RecordLimits, Recording, RecordingEnd, RecordingState, WrittenFile, shown_option,
 };
 pub use multicast::{Groups, NoGroups};
+pub use notice::{Notice, NoticeBoard};
 pub use reception::{Conflict, Publication, PublicationEnd, PublishedMedia};
 pub use report::{Reporter, StreamState};
 pub use resources::Resources;

@@ -3,6 +3,7 @@
 use crate::{
     cues::Cues,
     epoch::Epoch,
+    notice::StreamNotices,
     source_health::{LiveTotals, SourceCounts, SourceError},
     splice::Splicer,
 };
@@ -84,11 +85,12 @@ struct Reported {
     /// Address of the server that was asked last. A lock: taken for a copy.
     server: Mutex<Option<Arc<str>>>,
     totals: Arc<LiveTotals>,
+    notices: StreamNotices,
 }
 
 impl Default for Reporter {
     fn default() -> Self {
-        Self::new(Arc::default())
+        Self::new(Arc::default(), StreamNotices::default())
     }
 }
 
@@ -100,8 +102,8 @@ impl WeakReporter {
 }
 
 impl Reporter {
-    /// Makes one whose counts are also added to `totals`.
-    pub(crate) fn new(totals: Arc<LiveTotals>) -> Self {
+    /// Makes one whose counts are also added to `totals`, and whose losses are posted.
+    pub(crate) fn new(totals: Arc<LiveTotals>, notices: StreamNotices) -> Self {
         Self(Arc::new(Reported {
             state: watch::Sender::new(StreamState::Waiting),
             splicer: Arc::new(Splicer::new(totals.clone())),
@@ -109,6 +111,7 @@ impl Reporter {
             counts: Mutex::default(),
             server: Mutex::default(),
             totals,
+            notices,
         }))
     }
 
@@ -127,6 +130,7 @@ impl Reporter {
             }
             is_new
         });
+        self.0.notices.begins();
     }
 
     /// Tells the address of the server that is asked from now on, without credentials.
@@ -145,8 +149,14 @@ impl Reporter {
         self.0.splicer.lose();
         self.0.state.send_modify(|state| {
             let since = if let StreamState::Lost { since, .. } = state { *since } else { SystemTime::now() };
-            *state = StreamState::Lost { since, why };
+            *state = StreamState::Lost { since, why: why.clone() };
         });
+        self.0.notices.lost(why);
+    }
+
+    /// Tells that the frames of another source follow at once. That is no loss.
+    pub(crate) fn pause(&self) {
+        self.0.splicer.lose();
     }
 
     /// Tells that an attempt failed before any frame arrived. The source is tried again.

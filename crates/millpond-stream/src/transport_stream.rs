@@ -6,9 +6,11 @@
 //!
 //! Times are those of the stream's transport stream segments ([`millpond_package::live`]), so that players can change between
 //! both.
+//!
+//! Teletext and DVB subtitles are passed on as they are, with the descriptors of their source.
 
 use crate::{Format, Frame};
-use millpond_media::units::Timescale;
+use millpond_media::{Track, units::Timescale};
 use millpond_package::{
     MediaKind,
     ts::{Continuation, Sample, clock_of},
@@ -34,7 +36,11 @@ pub struct TransportStream {
 struct Lane {
     /// Index in the formats of the feed.
     track: u16,
+    /// Its track as the writer describes it.
+    described: Track,
     is_video: bool,
+    /// Whether it has subtitles as they are.
+    is_text: bool,
     timescale: Timescale,
     /// The next decode time is no less.
     next_dts: i64,
@@ -42,7 +48,10 @@ struct Lane {
     from: i64,
 }
 
-/// Whether a transport stream can carry the frames of a track.
+/// Most bytes of a frame of subtitles: those of a PES packet.
+const MOST_TEXT: usize = 65_000;
+
+/// Whether a transport stream can carry the pictures or the sound of a track.
 #[must_use]
 pub fn fits(format: &Format) -> bool {
     !format.is_encrypted && format.kind != MediaKind::Text && format.track.codec.fits_ts()
@@ -50,30 +59,47 @@ pub fn fits(format: &Format) -> bool {
 
 impl TransportStream {
     /// Makes one for tracks of a feed, by their indexes. It begins with a key frame of `lead`. Tracks that [do not fit](fits) are
-    /// left out. `None` if the leading track does not fit.
+    /// left out, and subtitles beyond those that the programme map lists. `None` if the leading track does not fit.
     #[must_use]
     pub fn new<'a>(formats: impl IntoIterator<Item = (u16, &'a Format)>, lead: u16) -> Option<Self> {
-        let mut formats: Vec<_> = formats.into_iter().filter(|(_, format)| fits(format)).collect();
-        formats.sort_by_key(|(track, _)| *track != lead);
-        formats.first().filter(|(track, _)| *track == lead)?;
-        let lanes = formats.iter().map(|(track, format)| Lane::new(*track, format)).collect();
-        let writer = Continuation::new(formats.into_iter().map(|(_, format)| format.track.clone()).collect());
+        let is_carried = |format: &Format| fits(format) || format.is_private_text();
+        let mut formats: Vec<_> = formats.into_iter().filter(|(_, format)| is_carried(format)).collect();
+        formats.sort_by_key(|(track, format)| (format.is_private_text(), *track != lead));
+        formats.first().filter(|(track, format)| *track == lead && !format.is_private_text())?;
+        let mut listed: Vec<&Track> = Vec::with_capacity(formats.len());
+        formats.retain(|(_, format)| {
+            listed.push(&format.track);
+            let is_listed = !format.is_private_text() || Continuation::lists(&listed);
+            if !is_listed {
+                listed.pop();
+            }
+            is_listed
+        });
+        let lanes: Vec<_> = formats.iter().map(|(track, format)| Lane::new(*track, format)).collect();
+        let writer = Continuation::new(lanes.iter().map(|lane| lane.described.clone()).collect());
         Some(Self { lanes, lead, writer, is_open: false })
     }
 
     /// Begins an epoch with `formats`. Returns `false` where its tracks can't follow in the same stream: one has another codec,
     /// or is missing.
     pub fn enter(&mut self, formats: &[Option<Format>]) -> bool {
-        let of_lane = |lane: &Lane| formats.get(usize::from(lane.track))?.as_ref().filter(|format| fits(format));
-        let Some(formats) = self.lanes.iter().map(of_lane).collect::<Option<Vec<_>>>() else { return false };
-        let tracks: Vec<_> = formats.iter().map(|format| format.track.clone()).collect();
+        let of_lane = |lane: &Lane| {
+            let format = formats.get(usize::from(lane.track)).and_then(Option::as_ref);
+            let track = format.filter(|format| fits(format) || lane.is_text && format.is_private_text());
+            // Subtitles may be missing.
+            let known = lane.is_text.then_some(&lane.described);
+            track.map(|format| &format.track).or(known).cloned()
+        };
+        let Some(tracks) = self.lanes.iter().map(of_lane).collect::<Option<Vec<Track>>>() else { return false };
+        let described = tracks.clone();
         if !self.is_open {
             self.writer = Continuation::new(tracks);
         } else if !self.writer.discontinue(tracks) {
             return false;
         }
-        for (lane, format) in self.lanes.iter_mut().zip(formats) {
-            lane.timescale = format.track.timescale;
+        for (lane, track) in self.lanes.iter_mut().zip(described) {
+            lane.timescale = track.timescale;
+            lane.described = track;
         }
         true
     }
@@ -114,8 +140,8 @@ impl TransportStream {
 
 impl Lane {
     fn new(track: u16, format: &Format) -> Self {
-        let (is_video, timescale) = (format.is_video(), format.track.timescale);
-        Self { track, is_video, timescale, next_dts: i64::MIN, from: 0 }
+        let (is_video, is_text, timescale) = (format.is_video(), format.is_private_text(), format.track.timescale);
+        Self { track, described: format.track.clone(), is_video, is_text, timescale, next_dts: i64::MIN, from: 0 }
     }
 
     /// Time at which a frame is due.
@@ -126,11 +152,11 @@ impl Lane {
     /// Returns a frame as a sample; `None` where it is presented too early.
     fn take(&mut self, frame: &Frame) -> Option<Sample> {
         let pts = clock_of(frame.pts, self.timescale);
-        if pts < self.from {
+        if pts < self.from || self.is_text && frame.data.len() > MOST_TEXT {
             return None;
         }
-        // Only pictures are reordered.
-        let dts = if self.is_video { self.due(frame) } else { pts };
+        // Only pictures are reordered. Subtitles are sent with the frames beside them.
+        let dts = if self.is_video || self.is_text { self.due(frame) } else { pts };
         let dts = dts.max(self.next_dts).min(pts);
         self.next_dts = dts.saturating_add(1);
         Some(Sample { dts, pts, is_sync: frame.is_sync, data: frame.data.clone() })
@@ -143,4 +169,4 @@ fn clock(time: Duration) -> i64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

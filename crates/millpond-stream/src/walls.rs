@@ -7,13 +7,14 @@ const ROWS: Rows = &[
     &["manager"],
     &["streams"],
     &["modules"],
-    &["remote"],
+    &["pushing", "remote"],
     &["live", "reception"],
     &["transmission"],
+    &["calling_webrtc"],
     &["graph", "resources"],
     &["report", "stored"],
     &["clock", "feed", "fragmenter", "splice"],
-    &["cannot_open", "counters", "epoch", "lead", "transport_stream"],
+    &["cannot_open", "counters", "epoch", "flv_stream", "lead", "notice", "transport_stream"],
     &[
         "admission",
         "broadcast",
@@ -28,6 +29,7 @@ const ROWS: Rows = &[
         "source_health",
         "strain",
         "ticks",
+        "web",
     ],
 ];
 

@@ -7,6 +7,7 @@
 pub mod completions;
 pub mod man;
 pub mod out;
+pub mod page;
 pub mod program;
 pub mod urls;
 

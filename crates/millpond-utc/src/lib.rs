@@ -1,8 +1,10 @@
-//! Wall times as text (RFC 3339), and the calendar: UTC, without leap seconds.
+//! Wall times as text (RFC 3339), the calendar (UTC, without leap seconds), and a wall clock that can be corrected.
 
 mod date;
+mod wall_clock;
 
 pub use date::Date;
+pub use wall_clock::WallClock;
 
 use std::time::Duration;
 

@@ -1,6 +1,8 @@
-//! ICE of a server with public addresses (RFC 8445 2.5, "lite"): it answers checks, and sends none of its own to connect.
+//! Checks of ICE (RFC 8445): those of a peer with their answers, and those of the server.
 //!
-//! Sources of datagrams can be forged. So media moves to another address only after a [`AddressProbe`] was answered from there.
+//! A peer that calls the server finds a lite agent (2.5): it answers checks, and sends none of its own to connect. Sources of datagrams can
+//! be forged. So media moves to another address only after an [`AddressProbe`] was answered from there. A peer that the server calls is
+//! found by nominating probes of its addresses.
 
 use crate::sdp::IceCredentials;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -50,7 +52,7 @@ pub fn check(datagram: &[u8], from: SocketAddr, local: &IceCredentials, remote: 
     (length <= datagram.len()).then(|| Check { answer, nominates: message.use_candidate() })
 }
 
-/// A check of the server's own, to an address that a connected peer has nominated. The answer shows that the peer receives there.
+/// A check of the server's own. The answer shows that the peer receives at the address to which it was sent.
 #[derive(Clone, Debug)]
 pub struct AddressProbe {
     transaction: TransId,
@@ -58,12 +60,33 @@ pub struct AddressProbe {
     pub message: Vec<u8>,
 }
 
+/// The role of an agent that has called its peer (RFC 8445 4).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Controlling {
+    /// A number that two agents with the same role would compare.
+    pub(crate) tie_breaker: u64,
+    /// Whether the pair of addresses is used from the answer on.
+    pub(crate) nominates: bool,
+}
+
 impl AddressProbe {
-    /// Makes a check with a random transaction. `None` where the credentials are too long for one.
+    /// Makes a check of an address that a connected peer has nominated, with a random transaction. `None` where the credentials are too
+    /// long for one.
     #[must_use]
     pub fn new(local: &IceCredentials, remote: &IceCredentials) -> Option<Self> {
+        Self::of(local, remote, None)
+    }
+
+    /// Makes a check of an agent that has called its peer.
+    pub(crate) fn controlling(local: &IceCredentials, remote: &IceCredentials, role: Controlling) -> Option<Self> {
+        Self::of(local, remote, Some(role))
+    }
+
+    fn of(local: &IceCredentials, remote: &IceCredentials, role: Option<Controlling>) -> Option<Self> {
         let (transaction, user) = (TransId::new(), format!("{}:{}", remote.ufrag, local.ufrag));
-        let request = StunMessage::binding_request(&user, transaction, false, 0, PRIORITY, false);
+        let (tie_breaker, nominates) = role.map_or((0, false), |role| (role.tie_breaker, role.nominates));
+        let request =
+            StunMessage::binding_request(&user, transaction, role.is_some(), tie_breaker, PRIORITY, nominates);
         let mut message = vec![0; PROBE];
         let length = request.to_bytes(Some(remote.password.as_bytes()), &mut message, hmac_sha1).ok()?;
         message.truncate(length);

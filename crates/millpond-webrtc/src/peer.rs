@@ -2,12 +2,13 @@
 
 use crate::{
     Datagram, Identity,
-    ice::{self, AddressProbe},
-    sdp::{Fingerprint, IceCredentials},
+    agent::Agent,
+    controlling_agent::ControllingAgent,
+    handshake::Handshake,
+    lite_agent::LiteAgent,
+    sdp::{IceCredentials, PeerOffer, ReceivedAnswer},
 };
-use dimpl::{Dtls, Output, SrtpProfile};
-use millpond_rtp::srtp::{MasterKey, Suite, keys_of_dtls};
-use sha2::{Digest as _, Sha256};
+use millpond_rtp::srtp::MasterKey;
 use std::{
     collections::VecDeque,
     fmt,
@@ -15,16 +16,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time without a valid check after which a peer has left (RFC 7675 5.1).
-const CONSENT: Duration = Duration::from_secs(30);
-/// Time for the first check: a peer that knows the answer begins at once.
-const FIRST_CHECK: Duration = Duration::from_secs(15);
 /// Time for the handshake. Checks alone keep no session.
 const CONNECTED: Duration = Duration::from_secs(30);
-/// Addresses of a peer that are known at once. Browsers check from each of their interfaces.
-const ADDRESSES: usize = 16;
-/// Bytes of a record, and most of them: larger ones than the library's own fit no datagram.
-const RECORD: usize = 2048;
 
 /// Keys of the packets of a connection.
 #[derive(Clone, Debug)]
@@ -42,8 +35,6 @@ pub enum PeerEvent {
     Send(SocketAddr, Vec<u8>),
     /// The handshake is complete: media may be sent to the address.
     Connected(SocketAddr, Box<SrtpKeys>),
-    /// The peer has another address from now on.
-    Moved(SocketAddr),
 }
 
 /// The reason why a connection is over.
@@ -52,14 +43,17 @@ pub enum Ended {
     /// The peer closed the connection.
     #[error("the peer closed the connection")]
     Closed,
-    /// No check arrived for long.
+    /// No check of a peer that has called arrived for long.
     #[error("no check of ICE arrived for {} s", .0.as_secs())]
     Silent(Duration),
+    /// A peer that was called answered no check for long.
+    #[error("no check of ICE was answered for {} s", .0.as_secs())]
+    Unanswered(Duration),
     /// The handshake was not completed in time.
     #[error("no handshake of DTLS was completed within {} s", CONNECTED.as_secs())]
     Unconnected,
-    /// The certificate is not the one of the offer.
-    #[error("the certificate of DTLS is not the one of the offer")]
+    /// The certificate is not the one that the peer's session description names.
+    #[error("the certificate of DTLS is not the one of a=fingerprint")]
     Certificate,
     /// The handshake gave no keys for SRTP.
     #[error("the handshake of DTLS has no use_srtp (RFC 5764) with a suite that is known")]
@@ -69,79 +63,54 @@ pub enum Ended {
     Dtls(String),
 }
 
-/// One connection of a peer, which made an offer.
+/// One connection of a peer.
 ///
 /// Give it datagrams of STUN and DTLS by [`receive`](Self::receive). Call [`tick`](Self::tick) when the time of [`next`](Self::next)
 /// has come. After each call take all events by [`poll`](Self::poll).
 pub struct RtcPeer {
-    local: IceCredentials,
-    remote: IceCredentials,
-    expected: Fingerprint,
-    dtls: Dtls,
-    /// Whether the certificate was the right one.
-    is_known: bool,
-    /// Addresses whose checks were valid, the newest one last.
-    addresses: VecDeque<SocketAddr>,
-    /// Address that media is sent to.
-    remote_address: Option<SocketAddr>,
-    /// Address that the connected peer has nominated since, with the check that it has to answer from there.
-    nominated: Option<(SocketAddr, AddressProbe)>,
-    /// Keys that were not told yet.
-    keys: Option<Box<SrtpKeys>>,
-    has_keys: bool,
-    is_connected: bool,
+    agent: Agent,
+    handshake: Handshake,
     began: Instant,
-    /// Time of the last valid check from the address of media, or of the beginning.
-    checked: Instant,
-    /// Time of the next repetition of a flight.
-    timer: Option<Instant>,
     events: VecDeque<PeerEvent>,
 }
 
 impl RtcPeer {
-    /// Begins a connection. `remote` and `fingerprint` are those of the offer; `local` is what the answer tells.
+    /// Begins the connection of an offer. `local` is what the answer tells.
     #[must_use]
-    pub fn new(
-        (local, identity): (IceCredentials, &Identity),
-        (remote, fingerprint): (IceCredentials, Fingerprint),
+    pub fn new(local: IceCredentials, identity: &Identity, offer: &PeerOffer, now: Instant) -> Self {
+        let PeerOffer { ref remote, fingerprint, begins_dtls, .. } = *offer;
+        let agent = Agent::Lite(LiteAgent::new(local, remote.clone(), now));
+        Self::with(agent, Handshake::new(identity, fingerprint, begins_dtls, now), now)
+    }
+
+    /// Begins the connection to a peer that has answered an offer. `local` is what the offer tells, `tie_breaker` a random number.
+    #[must_use]
+    pub fn calling(
+        local: IceCredentials,
+        identity: &Identity,
+        answer: &ReceivedAnswer,
+        tie_breaker: u64,
         now: Instant,
     ) -> Self {
-        let dtls = Dtls::new_auto(identity.config.clone(), identity.certificate.clone(), now);
-        Self {
-            local,
-            remote,
-            expected: fingerprint,
-            dtls,
-            is_known: false,
-            addresses: VecDeque::new(),
-            remote_address: None,
-            nominated: None,
-            keys: None,
-            has_keys: false,
-            is_connected: false,
-            began: now,
-            checked: now,
-            timer: None,
-            events: VecDeque::new(),
-        }
+        let ReceivedAnswer { ref remote, fingerprint, begins_dtls, ref addresses, .. } = *answer;
+        let agent = ControllingAgent::new((local, remote.clone()), addresses, tie_breaker, now);
+        Self::with(Agent::Controlling(agent), Handshake::new(identity, fingerprint, begins_dtls, now), now)
     }
 
-    /// Whether media may be sent.
-    #[must_use]
-    pub fn is_connected(&self) -> bool {
-        self.is_connected
+    fn with(agent: Agent, handshake: Handshake, now: Instant) -> Self {
+        Self { agent, handshake, began: now, events: VecDeque::new() }
     }
 
-    /// The address that media is sent to.
+    /// The address that media is sent to. It may change with each datagram of the peer.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
-        self.remote_address
+        self.agent.address()
     }
 
-    /// Whether an address has made a valid check. Datagrams from others are not the peer's.
+    /// Whether an address has made a valid check, or has answered one. Datagrams from others are not the peer's.
     #[must_use]
     pub fn has_checked(&self, from: SocketAddr) -> bool {
-        self.addresses.contains(&from)
+        self.agent.knows(from)
     }
 
     /// Takes a datagram of STUN or DTLS. Others, and those of strangers, are ignored.
@@ -152,11 +121,10 @@ impl RtcPeer {
         match Datagram::of(datagram) {
             Some(Datagram::Stun) => self.check(from, datagram, now),
             Some(Datagram::Dtls) if self.has_checked(from) => {
-                self.step(now, |dtls| dtls.handle_packet(datagram))?;
+                self.step(|handshake, send| handshake.receive(datagram, now, send))
             }
-            _ => {}
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Takes the time.
@@ -164,15 +132,13 @@ impl RtcPeer {
     /// # Errors
     /// The connection is over.
     pub fn tick(&mut self, now: Instant) -> Result<(), Ended> {
-        let silent = now.saturating_duration_since(self.checked);
-        if silent >= self.patience() {
-            return Err(Ended::Silent(silent));
-        }
-        if !self.is_connected && now.saturating_duration_since(self.began) >= CONNECTED {
+        let Self { agent, events, .. } = self;
+        agent.tick(now, |to, bytes| events.push_back(PeerEvent::Send(to, bytes)))?;
+        if !self.handshake.is_connected() && now.saturating_duration_since(self.began) >= CONNECTED {
             return Err(Ended::Unconnected);
         }
-        if self.timer.is_some_and(|at| at <= now) {
-            self.step(now, |_| Ok(()))?;
+        if self.handshake.timer().is_some_and(|at| at <= now) {
+            self.step(|handshake, send| handshake.tick(now, send))?;
         }
         Ok(())
     }
@@ -180,9 +146,9 @@ impl RtcPeer {
     /// The time of the next [`tick`](Self::tick).
     #[must_use]
     pub fn next(&self) -> Instant {
-        let end = self.checked + self.patience();
-        let end = if self.is_connected { end } else { end.min(self.began + CONNECTED) };
-        self.timer.map_or(end, |timer| timer.min(end))
+        let limit = (!self.handshake.is_connected()).then(|| self.began + CONNECTED);
+        let others = [limit, self.handshake.timer()].into_iter().flatten();
+        others.fold(self.agent.next(), Instant::min)
     }
 
     /// Takes the next event.
@@ -192,106 +158,40 @@ impl RtcPeer {
 
     /// Tells the peer that the connection is over.
     pub fn close(&mut self, now: Instant) {
-        if self.is_connected {
-            let _ = self.step(now, Dtls::close);
-        }
+        let _ = self.step(|handshake, send| {
+            handshake.close(now, send);
+            Ok(())
+        });
     }
 
-    /// Time without a valid check after which the connection is over.
-    fn patience(&self) -> Duration {
-        if self.addresses.is_empty() { FIRST_CHECK } else { CONSENT }
+    fn check(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) -> Result<(), Ended> {
+        let Self { agent, handshake, events, .. } = self;
+        let had_address = agent.address().is_some();
+        let send = |to, bytes| events.push_back(PeerEvent::Send(to, bytes));
+        agent.receive((from, datagram), handshake.is_connected(), now, send);
+        let is_first = !had_address && agent.address().is_some();
+        if is_first && !handshake.peer_begins() {
+            self.step(|handshake, send| handshake.tick(now, send))?;
+        }
+        Ok(())
     }
 
-    fn check(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
-        let Some(check) = ice::check(datagram, from, &self.local, &self.remote) else {
-            return self.move_if_answered(from, datagram, now);
-        };
-        self.addresses.retain(|known| *known != from);
-        self.addresses.push_back(from);
-        if self.addresses.len() > ADDRESSES {
-            self.addresses.pop_front();
-        }
-        self.events.push_back(PeerEvent::Send(from, check.answer));
-        let is_first = self.remote_address.is_none();
-        if self.remote_address == Some(from) {
-            self.checked = now;
-        } else if is_first || (check.nominates && !self.is_connected) {
-            // The handshake shows that the peer receives there.
-            self.move_to(from, now);
-        } else if check.nominates
-            && let Some(probe) = AddressProbe::new(&self.local, &self.remote)
-        {
-            self.events.push_back(PeerEvent::Send(from, probe.message.clone()));
-            self.nominated = Some((from, probe));
-        }
-    }
-
-    /// Moves to the address that the peer has nominated, where a datagram from there answers the server's check.
-    fn move_if_answered(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
-        let is_answer = |(address, probe): &mut (SocketAddr, AddressProbe)| {
-            *address == from && probe.is_answered_by(datagram, &self.remote)
-        };
-        if self.nominated.take_if(is_answer).is_some() {
-            self.move_to(from, now);
-        }
-    }
-
-    fn move_to(&mut self, address: SocketAddr, now: Instant) {
-        self.checked = now;
-        let before = self.remote_address.replace(address);
-        if before.is_some_and(|before| before != address) {
-            self.events.push_back(PeerEvent::Moved(address));
-        }
-    }
-
-    /// Lets DTLS go one step, and takes what it puts out.
-    fn step(&mut self, now: Instant, act: impl FnOnce(&mut Dtls) -> Result<(), dimpl::Error>) -> Result<(), Ended> {
-        let failed = |error: dimpl::Error| Ended::Dtls(error.to_string());
-        self.dtls.handle_timeout(now).map_err(failed)?;
-        act(&mut self.dtls).map_err(failed)?;
-        let mut buffer = vec![0; RECORD];
-        loop {
-            match self.dtls.poll_output(&mut buffer) {
-                Output::Packet(packet) => {
-                    if let Some(to) = self.remote_address {
-                        self.events.push_back(PeerEvent::Send(to, packet.to_vec()));
-                    }
-                }
-                Output::BufferTooSmall { needed } => buffer.resize(needed, 0),
-                Output::Timeout(at) => {
-                    self.timer = Some(at);
-                    break;
-                }
-                Output::PeerCert(certificate) => {
-                    self.is_known = Sha256::digest(certificate)[..] == self.expected.0;
-                    if !self.is_known {
-                        return Err(Ended::Certificate);
-                    }
-                }
-                Output::KeyingMaterial(material, profile) => {
-                    let suite = suite(profile).ok_or(Ended::Suite)?;
-                    let (client, server) = keys_of_dtls(suite, &material).ok_or(Ended::Suite)?;
-                    self.keys = Some(Box::new(SrtpKeys { sent: server, received: client }));
-                    self.has_keys = true;
-                }
-                Output::Connected => {
-                    if !self.is_known {
-                        return Err(Ended::Certificate);
-                    }
-                    self.is_connected = true;
-                }
-                Output::CloseNotify => return Err(Ended::Closed),
-                // Data channels are not offered.
-                _ => {}
+    /// Lets DTLS go one step. Its records have the address that media is sent to.
+    fn step(
+        &mut self,
+        act: impl FnOnce(&mut Handshake, &mut dyn FnMut(&[u8])) -> Result<(), Ended>,
+    ) -> Result<(), Ended> {
+        let Self { agent, handshake, events, .. } = self;
+        let address = agent.address();
+        act(handshake, &mut |records| {
+            if let Some(to) = address {
+                events.push_back(PeerEvent::Send(to, records.to_vec()));
             }
-        }
-        if self.is_connected && !self.has_keys {
-            return Err(Ended::Suite);
-        }
-        if self.is_connected
-            && let (Some(address), Some(keys)) = (self.remote_address, self.keys.take())
+        })?;
+        if let Some(address) = address
+            && let Some(keys) = handshake.take_keys()
         {
-            self.events.push_back(PeerEvent::Connected(address, keys));
+            events.push_back(PeerEvent::Connected(address, keys));
         }
         Ok(())
     }
@@ -299,27 +199,16 @@ impl RtcPeer {
 
 impl fmt::Debug for RtcPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { remote_address, is_connected, checked, .. } = self;
-        f.debug_struct("RtcPeer")
-            .field("address", remote_address)
-            .field("is_connected", is_connected)
-            .field("checked", checked)
-            .finish_non_exhaustive()
-    }
-}
-
-fn suite(profile: SrtpProfile) -> Option<Suite> {
-    match profile {
-        SrtpProfile::AES128_CM_SHA1_80 => Some(Suite::AesCm128HmacSha1_80),
-        SrtpProfile::AEAD_AES_128_GCM => Some(Suite::AeadAes128Gcm),
-        SrtpProfile::AEAD_AES_256_GCM => Some(Suite::AeadAes256Gcm),
-        _ => None,
+        let Self { agent, handshake, .. } = self;
+        f.debug_struct("RtcPeer").field("agent", agent).field("handshake", handshake).finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{handshake::RECORD, lite_agent::CONSENT, sdp::Fingerprint};
+    use dimpl::{Dtls, Output};
     use hmac::{Hmac, KeyInit as _, Mac as _};
     use is::stun::{StunMessage, TransId};
     use sha1::Sha1;
@@ -347,14 +236,19 @@ mod tests {
         bytes(request, &credentials("local").password)
     }
 
-    /// A peer whose offer has the fingerprint, and the library's own client, which has checked from an address.
-    fn pair(fingerprint: Option<Fingerprint>, address: SocketAddr, now: Instant) -> (RtcPeer, Dtls) {
+    /// A peer whose offer has the fingerprint, and the library's own end, which has checked from an address and begins DTLS or waits.
+    fn pair(
+        (fingerprint, begins_dtls): (Option<Fingerprint>, bool),
+        address: SocketAddr,
+        now: Instant,
+    ) -> (RtcPeer, Dtls) {
         let (server, client) = (Identity::new().unwrap(), Identity::new().unwrap());
-        let offered = fingerprint.unwrap_or(*client.fingerprint());
-        let mut peer = RtcPeer::new((credentials("local"), &server), (credentials("remote"), offered), now);
+        let fingerprint = fingerprint.unwrap_or(*client.fingerprint());
+        let offer = PeerOffer { remote: credentials("remote"), fingerprint, begins_dtls, sections: Vec::new() };
+        let mut peer = RtcPeer::new(credentials("local"), &server, &offer, now);
         peer.receive(address, &check(), now).unwrap();
         let mut dtls = Dtls::new_12(client.config.clone(), client.certificate.clone(), now);
-        dtls.set_active(true);
+        dtls.set_active(begins_dtls);
         (peer, dtls)
     }
 
@@ -383,7 +277,6 @@ mod tests {
                         }
                     }
                     PeerEvent::Connected(at, _) => assert_eq!(at, address),
-                    PeerEvent::Moved(to) => panic!("moved to {to}"),
                 }
             }
         }
@@ -394,9 +287,9 @@ mod tests {
     fn media_moves_where_the_peer_answers_and_nowhere_else() {
         let [home, other] = ["192.0.2.1:4000", "192.0.2.2:4000"].map(|text| text.parse::<SocketAddr>().unwrap());
         let now = Instant::now();
-        let (mut peer, mut dtls) = pair(None, home, now);
+        let (mut peer, mut dtls) = pair((None, true), home, now);
         handshake(&mut peer, &mut dtls, home, now).unwrap();
-        assert!(peer.is_connected());
+        assert!(peer.handshake.is_connected());
         peer.receive(other, &check(), now).unwrap();
         let sent: Vec<_> = std::iter::from_fn(|| peer.poll()).collect();
         let [PeerEvent::Send(_, answer), PeerEvent::Send(to, probe)] = &sent[..] else { panic!("{sent:?}") };
@@ -410,13 +303,20 @@ mod tests {
         assert_eq!(peer.tick(now + CONSENT), Err(Ended::Silent(CONSENT)));
         peer.receive(other, &reply, now).unwrap();
         assert_eq!(peer.address(), Some(other));
-        assert!(matches!(peer.poll(), Some(PeerEvent::Moved(to)) if to == other));
+    }
+
+    #[test]
+    fn a_peer_that_waits_is_sent_the_first_record() {
+        let (address, now) = ("192.0.2.1:4000".parse().unwrap(), Instant::now());
+        let (mut peer, mut dtls) = pair((None, false), address, now);
+        handshake(&mut peer, &mut dtls, address, now).unwrap();
+        assert!(peer.handshake.is_connected());
     }
 
     #[test]
     fn checks_alone_keep_no_session() {
         let (address, mut now) = ("192.0.2.1:4000".parse().unwrap(), Instant::now());
-        let (mut peer, _) = pair(None, address, now);
+        let (mut peer, _) = pair((None, true), address, now);
         for _ in 0..29 {
             now += Duration::from_secs(1);
             peer.receive(address, &check(), now).unwrap();
@@ -429,8 +329,97 @@ mod tests {
     #[test]
     fn another_certificate_ends_the_connection() {
         let (address, now) = ("192.0.2.1:4000".parse().unwrap(), Instant::now());
-        let (mut peer, mut dtls) = pair(Some(Fingerprint([7; 32])), address, now);
+        let (mut peer, mut dtls) = pair((Some(Fingerprint([7; 32])), true), address, now);
         assert_eq!(handshake(&mut peer, &mut dtls, address, now), Err(Ended::Certificate));
-        assert!(!peer.is_connected());
+        assert!(!peer.handshake.is_connected());
+    }
+
+    fn addresses() -> [SocketAddr; 2] {
+        ["192.0.2.1:4000", "192.0.2.9:8189"].map(|text| text.parse().unwrap())
+    }
+
+    /// The server's end of the connection to a peer that it has called, with the identities of both.
+    fn calling(begins_dtls: bool, (own, remote): (&Identity, &Identity), now: Instant) -> RtcPeer {
+        let answer = ReceivedAnswer {
+            remote: credentials("remote"),
+            fingerprint: *remote.fingerprint(),
+            begins_dtls,
+            addresses: vec![addresses()[1]],
+            sections: Vec::new(),
+        };
+        RtcPeer::calling(credentials("local"), own, &answer, 7, now)
+    }
+
+    /// Passes what one end sends to the other one, at whose end it has an address. Returns the keys that it tells.
+    fn pass(one: &mut RtcPeer, from: SocketAddr, other: &mut RtcPeer, now: Instant) -> Option<Box<SrtpKeys>> {
+        let mut found = None;
+        while let Some(event) = one.poll() {
+            match event {
+                PeerEvent::Send(_, bytes) => other.receive(from, &bytes, now).unwrap(),
+                PeerEvent::Connected(_, keys) => found = Some(keys),
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn the_two_roles_connect_with_each_other() {
+        let [near, far] = addresses();
+        for called_begins in [false, true] {
+            let (mut now, own, remote) = (Instant::now(), Identity::new().unwrap(), Identity::new().unwrap());
+            let mut caller = calling(called_begins, (&own, &remote), now);
+            let offer = PeerOffer {
+                remote: credentials("local"),
+                fingerprint: *own.fingerprint(),
+                begins_dtls: !called_begins,
+                sections: Vec::new(),
+            };
+            let mut called = RtcPeer::new(credentials("remote"), &remote, &offer, now);
+            let (mut keys, mut keys_of_called) = (None, None);
+            for _ in 0..100 {
+                now += Duration::from_millis(10);
+                for peer in [&mut caller, &mut called] {
+                    peer.tick(now).unwrap();
+                }
+                keys = pass(&mut caller, near, &mut called, now).or(keys);
+                keys_of_called = pass(&mut called, far, &mut caller, now).or(keys_of_called);
+            }
+            let (Some(keys), Some(other)) = (keys, keys_of_called) else { panic!("not connected") };
+            assert_eq!((&keys.sent, &keys.received), (&other.received, &other.sent));
+            assert_eq!((caller.address(), called.address()), (Some(far), Some(near)));
+            // The called end is silent only if the caller is.
+            for _ in 0..300 {
+                now += Duration::from_secs(1);
+                for peer in [&mut caller, &mut called] {
+                    peer.tick(now).unwrap();
+                }
+                pass(&mut caller, near, &mut called, now);
+                pass(&mut called, far, &mut caller, now);
+            }
+            caller.close(now);
+            let close = std::iter::from_fn(|| caller.poll()).find_map(|event| match event {
+                PeerEvent::Send(_, bytes) if Datagram::of(&bytes) == Some(Datagram::Dtls) => Some(bytes),
+                _ => None,
+            });
+            assert_eq!(called.receive(near, &close.unwrap(), now), Err(Ended::Closed));
+        }
+    }
+
+    #[test]
+    fn a_peer_that_never_answers_is_given_up() {
+        let (mut now, identity, [_, far]) = (Instant::now(), Identity::new().unwrap(), addresses());
+        let mut peer = calling(false, (&identity, &identity), now);
+        let began = now;
+        let end = loop {
+            now = peer.next();
+            if let Err(end) = peer.tick(now) {
+                break end;
+            }
+            while let Some(event) = peer.poll() {
+                assert!(matches!(event, PeerEvent::Send(to, _) if to == far));
+            }
+        };
+        assert_eq!(end, Ended::Unanswered(Duration::from_secs(15)));
+        assert_eq!(now, began + Duration::from_secs(15));
     }
 }

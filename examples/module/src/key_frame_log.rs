@@ -19,6 +19,7 @@ static DECLARATION: ModuleDeclaration = ModuleDeclaration {
         outputs: 0,
     },
     input: ModuleInput::Pictures,
+    is_kept: false,
     options: &[ModuleOption {
         name: "every",
         form: Form::Count,

@@ -36,7 +36,14 @@ fn gates(films: &AccessSettings, before: Option<&Gates>) -> Gates {
     };
     let metrics = AccessMetrics::register(&mut Registry::default());
     let rules = (&[films][..], &settings());
-    Gates::open(Places::new(["films".into()]), rules, (&limits, &ProxySettings::default()), &metrics, before).unwrap()
+    Gates::open(
+        Places::new(["films".into()]),
+        rules,
+        (&limits, &Arc::default(), &ProxySettings::default()),
+        &metrics,
+        before,
+    )
+    .unwrap()
 }
 
 fn token(claims: Claims) -> String {

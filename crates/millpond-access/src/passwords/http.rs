@@ -1,6 +1,7 @@
 //! Clients of HTTP that show a name and a password.
 
 use super::{Passwords, REALM, TooManyGuesses, Unproved};
+use base64::Engine as _;
 use millpond_rtp::digest::{Authorization, AuthorizationError, DigestRefusal, DigestRequest};
 use std::{net::IpAddr, time::Duration};
 
@@ -36,18 +37,16 @@ pub enum HttpRefusal {
 
 impl Passwords {
     /// Checks the credentials of a client of HTTP at a time of the server's clock: Digest, or Basic where nobody can
-    /// overhear it, which is over TLS and from the same machine.
+    /// overhear it, which is over TLS and from the same machine. Encoders with a field for a token alone state them as
+    /// `Bearer NAME:PASSWORD`, which counts as Basic.
     ///
     /// # Errors
     /// The reason of the refusal.
     pub fn admit_http(&self, asked: &HttpClient<'_>, now: Duration) -> Result<(), HttpRefusal> {
         let takes_basic = asked.is_secure || asked.address.to_canonical().is_loopback();
-        let basic = asked.authorization.and_then(|text| {
-            let (scheme, value) = text.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("basic").then(|| value.trim())
-        });
-        let proved = match basic {
-            Some(value) if takes_basic => self.check_basic(value, asked.address, now),
+        let stated = asked.authorization.and_then(stated);
+        let proved = match stated {
+            Some(text) if takes_basic => self.check_stated(&text, asked.address, now),
             Some(_) => Err(Unproved::Digest(DigestRefusal::Anonymous)),
             None => {
                 let HttpClient { address, method, target, authorization, is_forwarded, .. } = *asked;
@@ -72,6 +71,19 @@ impl Passwords {
         }
         Err(HttpRefusal::Challenge(challenges))
     }
+}
+
+/// Returns the text `NAME:PASSWORD` of Basic authentication (RFC 7617), or of a bearer token (RFC 6750) that is such a text. Of Basic
+/// without a text it is empty.
+fn stated(authorization: &str) -> Option<String> {
+    let (scheme, value) = authorization.split_once(' ')?;
+    let value = value.trim();
+    if scheme.eq_ignore_ascii_case("basic") {
+        let decoded = base64::engine::general_purpose::STANDARD.decode(value).ok();
+        return Some(decoded.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default());
+    }
+    // Characters of tokens do not include the colon.
+    (scheme.eq_ignore_ascii_case("bearer") && value.contains(':')).then(|| value.to_owned())
 }
 
 /// Returns the URI of an answer to a challenge by HTTP, where it is `target` behind a prefix of the path, as the client wrote it to a
@@ -105,5 +117,20 @@ mod tests {
             assert_eq!(found.as_deref(), is_covered.then_some(uri), "{uri} for {target}");
         }
         assert_eq!(with_prefix("Basic YTpi", "/a"), None);
+    }
+
+    #[test]
+    fn names_and_passwords_are_stated_by_basic_and_by_tokens_with_a_colon() {
+        for (header, expected) in [
+            ("Basic YW5uOnA6cw==", Some("ann:p:s")),
+            ("basic  YW5uOnA6cw== ", Some("ann:p:s")),
+            ("Basic ann:p", Some("")),
+            ("Bearer ann:p:s", Some("ann:p:s")),
+            ("bearer eyJhbGciOi.eyJzdWIi.x_y-z", None),
+            ("Digest username=\"ann\"", None),
+            ("Bearer", None),
+        ] {
+            assert_eq!(stated(header).as_deref(), expected, "{header}");
+        }
     }
 }

@@ -11,7 +11,6 @@ pub use http::{HttpClient, HttpRefusal};
 pub use users::REALM;
 pub use users::{BadLine, UserFile, Users, UsersError};
 
-use base64::Engine as _;
 use guesses::Guesses;
 use millpond_rtp::digest::{Algorithm, DigestRefusal, DigestRequest, Guard, Replays, Secret, nonce::Nonces};
 use millpond_settings::files::{FileStamp, Looks};
@@ -160,11 +159,9 @@ impl Passwords {
         checked.map_err(Unproved::Digest)
     }
 
-    /// Checks the credentials of Basic authentication (RFC 7617).
-    fn check_basic(&self, value: &str, client: IpAddr, now: Duration) -> Result<(), Unproved> {
-        let decoded = base64::engine::general_purpose::STANDARD.decode(value).ok();
-        let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
-        let Some((name, password)) = text.as_deref().and_then(|text| text.split_once(':')) else {
+    /// Checks a text `NAME:PASSWORD` that a client states.
+    fn check_stated(&self, text: &str, client: IpAddr, now: Duration) -> Result<(), Unproved> {
+        let Some((name, password)) = text.split_once(':') else {
             return Err(Unproved::Digest(DigestRefusal::Anonymous));
         };
         match self.knows(name, password, client, now).map_err(Unproved::Guesses)? {

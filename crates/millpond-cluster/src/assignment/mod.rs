@@ -49,7 +49,7 @@ pub trait Assignment: fmt::Debug + Send + Sync {
     /// Its name.
     fn name(&self) -> AssignmentName;
 
-    /// The dispensers for a stream, the best first. Nodes that drain are not among them. `loads` may remember what it found on the way;
+    /// The dispensers for a stream, the best first. Nodes that drain are not among them, nor those that [differ](crate::View::seen_by) in its place. `loads` may remember what it found on the way;
     /// that changes no answer.
     fn assign(&self, loads: &mut Loads, request: &Request<'_>) -> Answer;
 }

@@ -1,7 +1,7 @@
 //! Round robin (Srinilta and Choudhary 3.1, RR).
 
 use super::{Answer, Assignment, AssignmentName, Candidate, Request, Standing, sosd::CANDIDATES};
-use crate::Loads;
+use crate::{Loads, loads::Dispenser};
 
 /// Each stream goes to the next dispenser, whatever it plays. Full dispensers come last.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,10 +13,16 @@ impl Assignment for RoundRobin {
     }
 
     fn assign(&self, loads: &mut Loads, request: &Request<'_>) -> Answer {
-        let all = loads.dispensers();
-        let first = usize::try_from(request.turn % all.len().max(1) as u64).unwrap_or(0);
+        let agreement = loads.agreement(request.key);
+        let (all, compared) = (loads.dispensers(), loads.count_of(&agreement));
+        let turn = usize::try_from(request.turn % compared.max(1) as u64).unwrap_or(0);
+        let may_serve = |dispenser: &&Dispenser| agreement.has(dispenser.class);
+        let first = match agreement.is_of_all() {
+            true => turn,
+            false => (0..all.len()).filter(|at| may_serve(&&all[*at])).nth(turn).unwrap_or(0),
+        };
         let [mut with_room, mut full] = [const { Vec::new() }; 2];
-        for dispenser in all[first..].iter().chain(&all[..first]) {
+        for dispenser in all[first..].iter().chain(&all[..first]).filter(may_serve) {
             if with_room.len() == CANDIDATES {
                 break;
             }
@@ -29,6 +35,6 @@ impl Assignment for RoundRobin {
         }
         with_room.append(&mut full);
         with_room.truncate(CANDIDATES);
-        Answer { candidates: with_room, compared: all.len() }
+        Answer { candidates: with_room, compared }
     }
 }

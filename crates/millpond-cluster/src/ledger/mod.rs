@@ -304,7 +304,10 @@ impl Ledger {
     fn slot(&self, demand: &Demand, now: Duration) -> Slot {
         let until = demand.length.filter(|length| *length <= LATEST).map(|length| {
             let period = if length <= LONG { PERIOD } else { LONG_PERIOD };
-            now.saturating_add(length).as_secs().next_multiple_of(period.as_secs())
+            let end = now.saturating_add(length);
+            // A second that has begun counts: the booking does not end before the stream.
+            let seconds = end.as_secs().saturating_add(u64::from(end.subsec_nanos() > 0));
+            seconds.next_multiple_of(period.as_secs())
         });
         let stores = if self.limits.store.is_some() { demand.stores.clone() } else { BTreeSet::new() };
         let has_storage = self.limits.storage.is_some() || !stores.is_empty();

@@ -52,6 +52,16 @@ fn many_streams_are_few_bookings_and_few_writes() {
 }
 
 #[test]
+fn a_booking_does_not_end_before_its_stream() {
+    let mut ledger = ledger("a", 10, 0);
+    let demand = Demand { storage: None, length: Some(Duration::from_millis(300_100)), ..film(4) };
+    let now = NOW - Duration::from_secs(NOW.as_secs() % 300) + Duration::from_millis(700);
+    let slot = book(&mut ledger, std::slice::from_ref(&demand), now)[0].clone().unwrap();
+    assert!(!slot.is_over(now + Duration::from_millis(300_100)));
+    assert!(slot.is_over(now + Duration::from_secs(601)));
+}
+
+#[test]
 fn streams_that_fit_are_admitted_whenever_they_end() {
     for seconds in [1, 60, 400, 1000] {
         let mut ledger = ledger("a", 29, 29);

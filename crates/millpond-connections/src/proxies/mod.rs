@@ -37,12 +37,59 @@ pub struct Forwarded {
 }
 
 impl Forwarded {
+    /// Reads the [`fields`](Self::fields) of another node. `None` where it asks for itself.
+    pub fn by_node(headers: &HeaderMap) -> Option<Self> {
+        let text = |name: HeaderName| headers.get(name)?.to_str().ok();
+        let address = text(X_FORWARDED_FOR)?.parse().ok()?;
+        Some(Self { address, is_secure: text(X_FORWARDED_PROTO) == Some("https") })
+    }
+
     /// The fields by which this server tells another one of a client.
     pub fn fields(&self) -> HeaderMap {
         let scheme = HeaderValue::from_static(if self.is_secure { "https" } else { "http" });
         let address = HeaderValue::try_from(self.address.to_string());
         let address = address.ok().map(|address| (X_FORWARDED_FOR, address));
         address.into_iter().chain([(X_FORWARDED_PROTO, scheme)]).collect()
+    }
+}
+
+/// The client of a connection: the peer, or the one that a trusted proxy names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionClient {
+    /// Its address; the port is the proxy's own where only a header field names the client.
+    pub address: SocketAddr,
+    /// Kind of its connection.
+    pub kind: ConnectionKind,
+}
+
+/// The kind of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionKind {
+    /// Of a client, without TLS.
+    Plain,
+    /// Of a client, over TLS to this server or to a trusted proxy.
+    Tls,
+    /// Of another node of the cluster, over TLS: its certificate was checked.
+    Node,
+}
+
+impl ConnectionKind {
+    /// The kind of a client's connection.
+    pub fn of_client(is_secure: bool) -> Self {
+        if is_secure { Self::Tls } else { Self::Plain }
+    }
+
+    /// Whether the client is connected by TLS.
+    #[must_use]
+    pub fn is_secure(self) -> bool {
+        self != Self::Plain
+    }
+}
+
+impl ConnectionClient {
+    /// A client without TLS.
+    pub fn plain(address: SocketAddr) -> Self {
+        Self { address, kind: ConnectionKind::Plain }
     }
 }
 
@@ -83,8 +130,8 @@ impl Proxies {
         Some(Forwarded { address: address.unwrap_or(UNKNOWN), is_secure })
     }
 
-    /// Returns the address of the client of an RTSP tunnel, by the `head` of one of its HTTP requests.
-    pub fn of_tunnel(&self, peer: SocketAddr, head: &[u8]) -> SocketAddr {
+    /// Returns the client of an RTSP tunnel, by the `head` of one of its HTTP requests; `peer` is the client of its connection.
+    pub fn of_tunnel(&self, peer: ConnectionClient, head: &[u8]) -> ConnectionClient {
         if self.0.networks.is_empty() {
             return peer;
         }
@@ -100,7 +147,11 @@ impl Proxies {
             }
         }
         // The port is that of the proxy: nothing is sent to it.
-        self.forwarded(peer.ip(), &headers).map_or(peer, |client| SocketAddr::new(client.address, peer.port()))
+        let named = self.forwarded(peer.address.ip(), &headers);
+        named.map_or(peer, |Forwarded { address, is_secure }| ConnectionClient {
+            address: SocketAddr::new(address, peer.address.port()),
+            kind: ConnectionKind::of_client(is_secure),
+        })
     }
 
     /// Whether connections of a peer begin with a header of the PROXY protocol.
@@ -108,14 +159,19 @@ impl Proxies {
         self.0.by == ForwardedBy::ProxyProtocol && self.trusts(peer.ip())
     }
 
-    /// Returns the address of a connection's client. Where the peer is a proxy with the PROXY protocol, its header is read first,
+    /// Returns a connection's client. Where the peer is a proxy with the PROXY protocol, its header is read first,
     /// for at most `patience`.
     ///
     /// # Errors
     /// The header is missing, malformed or late: the connection must be closed. The log has the reason.
-    pub async fn arrive(&self, stream: &mut TcpStream, peer: SocketAddr, patience: Duration) -> io::Result<SocketAddr> {
+    pub async fn arrive(
+        &self,
+        stream: &mut TcpStream,
+        peer: SocketAddr,
+        patience: Duration,
+    ) -> io::Result<ConnectionClient> {
         if !self.begins_with_header(peer) {
-            return Ok(peer);
+            return Ok(ConnectionClient::plain(peer));
         }
         // The box keeps the task of a connection small.
         let read = Box::pin(timeout(patience, protocol::read(stream))).await;
@@ -123,7 +179,7 @@ impl Proxies {
         let client = read.inspect_err(|error| {
             tracing::warn!(proxy = %peer, %error, "a trusted proxy began a connection without a header of the PROXY protocol");
         })?;
-        Ok(client.unwrap_or(peer))
+        Ok(client.unwrap_or(ConnectionClient::plain(peer)))
     }
 }
 
@@ -157,6 +213,16 @@ mod tests {
     }
 
     #[test]
+    fn nodes_tell_each_other_of_clients() {
+        for is_secure in [true, false] {
+            let client = Forwarded { address: "2001:db8::7".parse().unwrap(), is_secure };
+            assert_eq!(Forwarded::by_node(&client.fields()), Some(client));
+        }
+        assert_eq!(Forwarded::by_node(&HeaderMap::new()), None);
+        assert_eq!(Forwarded::by_node(&headers(&[("x-forwarded-for", "a, b")])), None);
+    }
+
+    #[test]
     fn a_client_without_a_name_is_not_the_proxy() {
         let of = |value| proxies(ForwardedBy::Forwarded).forwarded(NGINX, &headers(&[("forwarded", value)])).unwrap();
         for value in ["for=unknown", "for=_hidden", "for=\"", "proto=https", "for=127.0.0.1;for=127.0.0.1", "for=a b"] {
@@ -175,9 +241,13 @@ mod tests {
 
     #[test]
     fn tunnels_have_the_address_of_their_heads() {
-        let head = b"GET /a HTTP/1.1\r\nX-Forwarded-For: 203.0.113.5, 192.0.2.7\r\nx-sessioncookie: a\r\n\r\n";
-        let of = |peer: &str| proxies(ForwardedBy::XForwardedFor).of_tunnel(peer.parse().unwrap(), head).to_string();
-        assert_eq!(of("10.0.0.1:9"), "192.0.2.7:9");
-        assert_eq!(of("192.0.2.9:9"), "192.0.2.9:9");
+        let head = b"GET /a HTTP/1.1\r\nX-Forwarded-For: 203.0.113.5, 192.0.2.7\r\nX-Forwarded-Proto: https\r\nx-sessioncookie: a\r\n\r\n";
+        let of = |peer: &str| {
+            let peer = ConnectionClient::plain(peer.parse().unwrap());
+            let client = proxies(ForwardedBy::XForwardedFor).of_tunnel(peer, head);
+            (client.address.to_string(), client.kind.is_secure())
+        };
+        assert_eq!(of("10.0.0.1:9"), ("192.0.2.7:9".into(), true));
+        assert_eq!(of("192.0.2.9:9"), ("192.0.2.9:9".into(), false));
     }
 }

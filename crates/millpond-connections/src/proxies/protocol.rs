@@ -1,6 +1,7 @@
 //! The PROXY protocol: a proxy's first bytes on a connection name its client. Its two versions are those of
 //! <https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt>.
 
+use super::{ConnectionClient, ConnectionKind};
 use std::{
     io,
     net::{IpAddr, SocketAddr},
@@ -18,12 +19,16 @@ const LINE: usize = 107;
 /// Longest rest of version 2 that is read: addresses, and a proxy's remarks.
 const REST: usize = 2048;
 
+/// Type of the remark that the client's connection to the proxy has TLS (section 2.2.5), and the bit of its first byte that says so.
+const SSL_REMARK: u8 = 0x20;
+const HAS_SSL: u8 = 0x01;
+
 /// Reads the header of a connection, and not a byte more. Returns the client; `None` where the proxy speaks for itself, or names no
 /// address of IP.
 ///
 /// # Errors
 /// The connection's, or the bytes are no header.
-pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<SocketAddr>> {
+pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<ConnectionClient>> {
     let mut header = vec![0; FIRST];
     stream.read_exact(&mut header).await?;
     if header.starts_with(b"PROXY ") {
@@ -53,7 +58,7 @@ fn invalid(why: &'static str) -> io::Error {
 }
 
 /// The client that a complete header names.
-fn client(header: &[u8]) -> io::Result<Option<SocketAddr>> {
+fn client(header: &[u8]) -> io::Result<Option<ConnectionClient>> {
     let found = match header.starts_with(&SIGNATURE) {
         true => of_version_2(header),
         false => std::str::from_utf8(header).ok().and_then(of_version_1),
@@ -62,7 +67,7 @@ fn client(header: &[u8]) -> io::Result<Option<SocketAddr>> {
 }
 
 /// Parses a line such as `PROXY TCP4 192.0.2.7 10.0.0.1 4711 443` (section 2.1). The outer `None` is a malformed one.
-fn of_version_1(line: &str) -> Option<Option<SocketAddr>> {
+fn of_version_1(line: &str) -> Option<Option<ConnectionClient>> {
     let mut words = line.strip_prefix("PROXY ")?.strip_suffix("\r\n")?.split(' ');
     let is_v4 = match words.next()? {
         "TCP4" => true,
@@ -73,11 +78,12 @@ fn of_version_1(line: &str) -> Option<Option<SocketAddr>> {
     let words: [&str; 4] = words.collect::<Vec<_>>().try_into().ok()?;
     let (client, server): (IpAddr, IpAddr) = (words[0].parse().ok()?, words[1].parse().ok()?);
     let (port, _): (u16, u16) = (words[2].parse().ok()?, words[3].parse().ok()?);
-    (client.is_ipv4() == is_v4 && server.is_ipv4() == is_v4).then(|| Some(SocketAddr::new(client.to_canonical(), port)))
+    (client.is_ipv4() == is_v4 && server.is_ipv4() == is_v4)
+        .then(|| Some(ConnectionClient::plain(SocketAddr::new(client.to_canonical(), port))))
 }
 
 /// Parses a binary header (section 2.2). The outer `None` is a malformed one.
-fn of_version_2(header: &[u8]) -> Option<Option<SocketAddr>> {
+fn of_version_2(header: &[u8]) -> Option<Option<ConnectionClient>> {
     /// The proxy speaks for itself, to see whether the server lives.
     const LOCAL: u8 = 0x20;
     const PROXIED: u8 = 0x21;
@@ -85,20 +91,41 @@ fn of_version_2(header: &[u8]) -> Option<Option<SocketAddr>> {
         return None;
     };
     let port = |at: usize| Some(u16::from_be_bytes(rest.get(at..at + 2)?.try_into().ok()?));
+    let client = |address: IpAddr, port, remarks| {
+        Some(Some(ConnectionClient {
+            address: SocketAddr::new(address, port),
+            kind: ConnectionKind::of_client(has_tls(remarks)),
+        }))
+    };
     match (command, family >> 4) {
         (LOCAL, _) => Some(None),
         (PROXIED, 1) => {
             let address: [u8; 4] = rest.get(..4)?.try_into().ok()?;
-            Some(Some(SocketAddr::new(address.into(), port(8)?)))
+            client(address.into(), port(8)?, rest.get(12..)?)
         }
         (PROXIED, 2) => {
             let address: [u8; 16] = rest.get(..16)?.try_into().ok()?;
-            Some(Some(SocketAddr::new(IpAddr::from(address).to_canonical(), port(32)?)))
+            client(IpAddr::from(address).to_canonical(), port(32)?, rest.get(36..)?)
         }
         // No address of IP.
         (PROXIED, 0 | 3) => Some(None),
         _ => None,
     }
+}
+
+/// Whether the remarks after the addresses (type, length, value; section 2.2.1) say that the client is connected by TLS. Remarks that end early
+/// say nothing.
+fn has_tls(mut remarks: &[u8]) -> bool {
+    while let [kind, high, low, rest @ ..] = remarks {
+        let Some((value, others)) = rest.split_at_checked(usize::from(u16::from_be_bytes([*high, *low]))) else {
+            return false;
+        };
+        if *kind == SSL_REMARK {
+            return value.first().is_some_and(|bits| bits & HAS_SSL != 0);
+        }
+        remarks = others;
+    }
+    false
 }
 
 #[cfg(test)]
@@ -108,7 +135,10 @@ mod tests {
     async fn of(bytes: &[u8]) -> (Result<Option<String>, String>, usize) {
         let mut rest = bytes;
         let read = read(&mut rest).await;
-        (read.map(|client| client.map(|c| c.to_string())).map_err(|error| error.to_string()), rest.len())
+        let told = |client: ConnectionClient| {
+            format!("{}{}", client.address, if client.kind.is_secure() { " by TLS" } else { "" })
+        };
+        (read.map(|client| client.map(told)).map_err(|error| error.to_string()), rest.len())
     }
 
     fn v2_header(command: u8, family: u8, addresses: &[u8]) -> Vec<u8> {
@@ -124,12 +154,18 @@ mod tests {
         let v4 = [192, 0, 2, 7, 10, 0, 0, 1, 0x12, 0x67, 0x01, 0xbb];
         let mut with_remarks = v4.to_vec();
         with_remarks.extend([0x04, 0, 2, 0, 0]);
+        // HAProxy's remark of TLS: its bits, the result of the check of the client's certificate, and the version.
+        let remark = |bits| [&with_remarks[..], &[0x20, 0, 15, bits, 0, 0, 0, 0, 0x21, 0, 7], b"TLSv1.3"].concat();
+        let early = [&with_remarks[..], &[0x20, 0, 9, 1]].concat();
         for (header, client) in [
             (b"PROXY TCP4 192.0.2.7 10.0.0.1 4711 443\r\n".to_vec(), Some("192.0.2.7:4711")),
             (b"PROXY TCP6 2001:db8::1 ::1 4711 443\r\n".to_vec(), Some("[2001:db8::1]:4711")),
             (b"PROXY UNKNOWN\r\n".to_vec(), None),
             (v2_header(1, 0x11, &v4), Some("192.0.2.7:4711")),
             (v2_header(1, 0x11, &with_remarks), Some("192.0.2.7:4711")),
+            (v2_header(1, 0x11, &remark(1)), Some("192.0.2.7:4711 by TLS")),
+            (v2_header(1, 0x11, &remark(0)), Some("192.0.2.7:4711")),
+            (v2_header(1, 0x11, &early), Some("192.0.2.7:4711")),
             (v2_header(0, 0, &[]), None),
             (v2_header(0, 0x11, &v4), None),
         ] {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::sign::CertifiedKey;
 
-use super::{TlsError, validity};
+use super::{TlsError, faults, validity};
 
 /// Reads certificate chain and key, and checks that they belong together.
 pub(super) fn files(provider: &CryptoProvider, cert: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
@@ -28,6 +29,19 @@ pub(super) fn files(provider: &CryptoProvider, cert: &Path, key: &Path) -> Resul
         }
         Err(_) => Err(TlsError::BadCertificate { path: cert.to_owned(), reason: fault(&certified) }),
     }
+}
+
+/// Reads the certificates of authorities.
+pub(super) fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in chain(path)? {
+        let bad = |error: tokio_rustls::rustls::Error| TlsError::BadCertificate {
+            path: path.to_owned(),
+            reason: faults::reason(&error),
+        };
+        roots.add(certificate).map_err(bad)?;
+    }
+    Ok(roots)
 }
 
 /// Describes why a certificate can't be used.
@@ -70,9 +84,13 @@ fn read(path: &Path, what: &'static str) -> Result<Vec<u8>, TlsError> {
 
 fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let text = read(path, "certificate")?;
-    let chain = CertificateDer::pem_slice_iter(&text)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| TlsError::Pem { path: path.to_owned(), reason: pem_fault(&error) })?;
+    let chain =
+        CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>().map_err(|error| {
+            match is_locked(&text) {
+                true => TlsError::NoCertificate { path: path.to_owned(), found: instead(&text) },
+                false => TlsError::Pem { path: path.to_owned(), reason: pem_fault(&error) },
+            }
+        })?;
     if chain.is_empty() {
         return Err(TlsError::NoCertificate { path: path.to_owned(), found: instead(&text) });
     }
@@ -84,22 +102,31 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     match PrivateKeyDer::from_pem_slice(&text) {
         Ok(key) => Ok(key),
         Err(pem::Error::NoItemsFound) => Err(TlsError::NoKey { path: path.to_owned(), found: instead(&text) }),
+        Err(_) if is_locked(&text) => Err(TlsError::NoKey { path: path.to_owned(), found: instead(&text) }),
         Err(error) => Err(TlsError::Pem { path: path.to_owned(), reason: pem_fault(&error) }),
     }
 }
 
+/// Tells whether a key is locked by a passphrase: PKCS #8, or older files with a header (RFC 1421 4.6.1.1).
+fn is_locked(text: &[u8]) -> bool {
+    has(text, b"ENCRYPTED PRIVATE KEY-----") || has(text, b"Proc-Type: 4,ENCRYPTED")
+}
+
+fn has(text: &[u8], marker: &[u8]) -> bool {
+    text.windows(marker.len()).any(|window| window == marker)
+}
+
 /// Describes the content of a file that should hold something else: the usual mistakes by name.
 fn instead(text: &[u8]) -> &'static str {
-    let has = |marker: &[u8]| text.windows(marker.len()).any(|window| window == marker);
     if text.is_empty() {
         "an empty file"
-    } else if has(b"ENCRYPTED PRIVATE KEY-----") {
+    } else if is_locked(text) {
         "a private key locked by a passphrase: unlock it with \"openssl pkey\""
-    } else if has(b"PRIVATE KEY-----") {
+    } else if has(text, b"PRIVATE KEY-----") {
         "a private key"
-    } else if has(b"BEGIN CERTIFICATE-----") {
+    } else if has(text, b"BEGIN CERTIFICATE-----") {
         "a certificate"
-    } else if has(b"-----BEGIN") {
+    } else if has(text, b"-----BEGIN") {
         "PEM of another kind"
     } else {
         "no PEM"

@@ -1,18 +1,22 @@
-//! TLS of the listeners: the certificate, its source, and its replacement.
+//! TLS of the listeners: the certificate, its source, and its replacement; and TLS between the nodes of a cluster.
 
 mod certificates;
+mod faults;
 mod load;
 mod metrics;
+mod nodes;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod validity;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use certificates::{Certificates, watch};
+pub use faults::{HandshakeFault, alert_fault, certificate_fault, handshake_fault};
 pub use load::provider;
 pub use metrics::TlsMetrics;
+pub use nodes::{NodeHosts, NodeTls, NodeTlsFiles, watch_nodes};
 pub use settings::{TlsSettings, TlsSource};
 pub use validity::Validity;
 
@@ -92,4 +96,21 @@ pub enum TlsError {
         /// Error of the library.
         reason: String,
     },
+}
+
+impl TlsError {
+    /// Returns the file that can't be used; `None` where it is none.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Unreadable { path, .. }
+            | Self::Pem { path, .. }
+            | Self::NoCertificate { path, .. }
+            | Self::NoKey { path, .. }
+            | Self::BadKey { path, .. }
+            | Self::BadCertificate { path, .. }
+            | Self::Mismatch { key: path, .. } => Some(path),
+            Self::SelfSigned { .. } | Self::Setup { .. } => None,
+        }
+    }
 }

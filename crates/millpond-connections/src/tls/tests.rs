@@ -79,12 +79,16 @@ fn a_key_of_another_pair_is_refused() {
 fn each_mistake_has_its_words() {
     let pair = pair();
     let locked = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    let old = "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n\
+               -----END EC PRIVATE KEY-----\n";
     for (cert, key, says) in [
         ("", pair.key.as_str(), "cert.pem: expected a certificate (BEGIN CERTIFICATE), found an empty file"),
         (&pair.key, &pair.cert, "cert.pem: expected a certificate (BEGIN CERTIFICATE), found a private key"),
         (&pair.cert, &pair.cert, "key.pem: expected a private key (BEGIN PRIVATE KEY), found a certificate"),
         (&pair.cert, "hello", "key.pem: expected a private key (BEGIN PRIVATE KEY), found no PEM"),
         (&pair.cert, locked, "key.pem: expected a private key (BEGIN PRIVATE KEY), found a private key locked by"),
+        (&pair.cert, old, "key.pem: expected a private key (BEGIN PRIVATE KEY), found a private key locked by"),
+        (old, &pair.key, "cert.pem: expected a certificate (BEGIN CERTIFICATE), found a private key locked by"),
         ("-----BEGIN CERTIFICATE-----\nAAAA", &pair.key, "cert.pem: not valid PEM"),
         (
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",

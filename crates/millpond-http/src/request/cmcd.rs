@@ -2,6 +2,8 @@
 //!
 //! A player sends keys in four header fields, or as one query argument `CMCD`. Keys that this version does not know,
 //! custom ones among them, are checked and left out. Input is bounded: 4 KiB, 64 keys.
+//!
+//! Version 2 has values in lists, `bl=(8000;v 3000;a)`. The first member counts. Values of its keys that are none of version 1 are left out.
 
 use super::Request;
 use http::HeaderName;
@@ -12,6 +14,8 @@ use std::{
 
 /// Most bytes of the data of one request.
 const MOST_BYTES: usize = 4 << 10;
+/// Version from which values may be others than those that are known here.
+const OPEN_VERSION: u64 = 2;
 /// Most keys of one request, unknown ones included.
 const MOST_KEYS: usize = 64;
 /// Most characters of a content id or session id (CTA-5004 section 3).
@@ -158,6 +162,8 @@ enum Value<'a> {
     Number(&'a str),
     Token(&'a str),
     Text(String),
+    /// A list without members.
+    Nothing,
 }
 
 impl Cmcd {
@@ -203,33 +209,17 @@ impl Cmcd {
         if text.len() > MOST_BYTES {
             return Err(CmcdError::TooLong);
         }
+        let members = members(text)?;
+        let version = members.iter().find_map(|(key, value)| (*key == "v").then(|| integer(value).ok())?);
+        let is_open = version.is_some_and(|version| version >= OPEN_VERSION);
         let mut data = Self::default();
-        let mut seen: Vec<&str> = Vec::new();
-        let mut rest = text.trim_matches(' ');
-        loop {
-            let end = rest.find(['=', ',', ' ']).unwrap_or(rest.len());
-            let (key, after) = rest.split_at(end);
-            if !is_key(key) {
-                return Err(CmcdError::Syntax);
+        for (key, value) in members {
+            let set = data.set(key, value);
+            if !is_open {
+                set?;
             }
-            if seen.contains(&key) {
-                return Err(CmcdError::Repeated);
-            }
-            if seen.len() == MOST_KEYS {
-                return Err(CmcdError::TooLong);
-            }
-            seen.push(key);
-            let (value, after) = match after.strip_prefix('=') {
-                Some(after) => value(after)?,
-                None => (Value::Flag(true), after),
-            };
-            data.set(key, value)?;
-            let after = after.trim_start_matches(' ');
-            if after.is_empty() {
-                return Ok(data);
-            }
-            rest = after.strip_prefix(',').ok_or(CmcdError::Syntax)?.trim_start_matches(' ');
         }
+        Ok(data)
     }
 
     /// Leaves out the URL of the next object where it may contain a token: in its query, or behind `~` in its path.
@@ -310,6 +300,35 @@ impl fmt::Display for Cmcd {
     }
 }
 
+/// Splits a list into its keys and their values.
+fn members(text: &str) -> Result<Vec<(&str, Value<'_>)>, CmcdError> {
+    let mut members: Vec<(&str, Value<'_>)> = Vec::new();
+    let mut rest = text.trim_matches(' ');
+    loop {
+        let end = rest.find(['=', ',', ' ', ';']).unwrap_or(rest.len());
+        let (key, after) = rest.split_at(end);
+        if !is_key(key) {
+            return Err(CmcdError::Syntax);
+        }
+        if members.iter().any(|(seen, _)| *seen == key) {
+            return Err(CmcdError::Repeated);
+        }
+        if members.len() == MOST_KEYS {
+            return Err(CmcdError::TooLong);
+        }
+        let (value, after) = match after.strip_prefix('=') {
+            Some(after) => value(after)?,
+            None => (Value::Flag(true), parameters(after)?),
+        };
+        members.push((key, value));
+        let after = after.trim_start_matches(' ');
+        if after.is_empty() {
+            return Ok(members);
+        }
+        rest = after.strip_prefix(',').ok_or(CmcdError::Syntax)?.trim_start_matches(' ');
+    }
+}
+
 /// Whether a text is a key: of the standard, or a custom one with a prefix such as `com.example-`.
 fn is_key(text: &str) -> bool {
     let is_allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'*');
@@ -318,12 +337,54 @@ fn is_key(text: &str) -> bool {
         && text.bytes().all(is_allowed)
 }
 
-/// Splits a value from the text behind it.
+/// Splits a value, with its parameters, from the text behind it.
 fn value(text: &str) -> Result<(Value<'_>, &str), CmcdError> {
+    let (value, rest) = match text.strip_prefix('(') {
+        Some(rest) => first_of_list(rest)?,
+        None => item(text)?,
+    };
+    Ok((value, parameters(rest)?))
+}
+
+/// Splits the first member of a list from the text behind the list (RFC 8941 section 3.1.1).
+fn first_of_list(mut rest: &str) -> Result<(Value<'_>, &str), CmcdError> {
+    let mut first = None;
+    loop {
+        rest = rest.trim_start_matches(' ');
+        if let Some(behind) = rest.strip_prefix(')') {
+            return Ok((first.unwrap_or(Value::Nothing), behind));
+        }
+        let (value, after) = item(rest)?;
+        rest = parameters(after)?;
+        if !rest.starts_with([' ', ')']) {
+            return Err(CmcdError::Syntax);
+        }
+        first.get_or_insert(value);
+    }
+}
+
+/// Returns the text behind the parameters of a value, `;v;r="0-99"` (RFC 8941 section 3.1.2).
+fn parameters(mut text: &str) -> Result<&str, CmcdError> {
+    while let Some(rest) = text.strip_prefix(';') {
+        let rest = rest.trim_start_matches(' ');
+        let (key, after) = rest.split_at(rest.find(['=', ',', ' ', ';', ')']).unwrap_or(rest.len()));
+        if !is_key(key) {
+            return Err(CmcdError::Syntax);
+        }
+        text = match after.strip_prefix('=') {
+            Some(after) => item(after)?.1,
+            None => after,
+        };
+    }
+    Ok(text)
+}
+
+/// Splits a value without parameters from the text behind it.
+fn item(text: &str) -> Result<(Value<'_>, &str), CmcdError> {
     if let Some(rest) = text.strip_prefix('"') {
         return quoted(rest);
     }
-    let (word, rest) = text.split_at(text.find([',', ' ']).unwrap_or(text.len()));
+    let (word, rest) = text.split_at(text.find([',', ' ', ';', ')']).unwrap_or(text.len()));
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/?".contains(&b);
     let value = match word {
         "" => return Err(CmcdError::Syntax),
@@ -483,6 +544,27 @@ mod tests {
         assert_eq!(Cmcd::of_query(&"a".repeat(3 * MOST_BYTES + 1)), Err(CmcdError::TooLong));
         let fields = vec![("cmcd-status", "com.example-a=\"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\""); 100];
         assert_eq!(Cmcd::of(&request("/", &fields)), Some(Err(CmcdError::TooLong)));
+    }
+
+    #[test]
+    fn lists_of_version_2_count_with_their_first_member() {
+        let text = "bl=(8000;v 3000;a),br=(5000;v 128;a),bs,ec=(),mtp=(25000),nor=(\"../12.m4s\" \"../13.m4s\";r=\"0-99\"),\
+            ot=v,sf=h,sid=\"s\",sta=r,ts=1795996800123,v=2";
+        let data = Cmcd::parse(text).unwrap();
+        let numbers = (data.buffer, data.bitrate, data.measured);
+        assert_eq!(numbers, (Some(8000), Some(5000), Some(25_000)));
+        assert_eq!((data.starved, data.next.as_deref(), data.session.as_deref()), (true, Some("../12.m4s"), Some("s")));
+        // Values of a later version are left out, and all others count.
+        let later = Cmcd::parse("bs,bl=(),br=fast;x=1,ot=hologram,v=3").unwrap();
+        assert_eq!(later, Cmcd { starved: true, ..Cmcd::default() });
+        for bad in
+            ["bl=(1", "bl=(1;)", "bl=(\"a\"1)", "bl=((1)),v=2", "bl=1;,v=2", "bl=(1 ,2),v=2", "bl=1);v=2", "bs;;v=2"]
+        {
+            assert_eq!(Cmcd::parse(bad), Err(CmcdError::Syntax), "{bad}");
+        }
+        for bad in ["bl=(),v=1", "ot=z,v=1", "ot=z,v=two"] {
+            assert_eq!(Cmcd::parse(bad), Err(CmcdError::Value), "{bad}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::{
 };
 use http::{HeaderMap, StatusCode};
 use millpond_access::{Gates, Pass};
+use millpond_connections::proxies::ConnectionClient;
 use millpond_store::Memory;
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 use tracing::Span;
@@ -44,8 +45,8 @@ pub trait FrontEnd: Send + Sync + Sized + 'static {
     /// Returns the rules of access, which connections are counted by.
     fn gates(&self) -> &Gates;
 
-    /// Registers a new connection. `is_secure` is whether it has TLS.
-    fn connected(&self, peer: SocketAddr, is_secure: bool) -> Self::Viewers;
+    /// Registers a new connection.
+    fn connected(&self, client: ConnectionClient) -> Self::Viewers;
 
     /// Finds the target of a request.
     fn target(&self, request: &Request) -> Self::Target;
@@ -53,9 +54,10 @@ pub trait FrontEnd: Send + Sync + Sized + 'static {
     /// Tells whether a request has a body that must be read.
     fn takes_body(&self, request: &Request, target: &Self::Target) -> bool;
 
-    /// Begins an exchange whose head has arrived. The meter counts the bytes of its reply.
+    /// Begins an exchange whose head has arrived on a connection. The meter counts the bytes of its reply.
     fn begin(
         self: Arc<Self>,
+        viewers: &Self::Viewers,
         request: (Request, Self::Target),
         peer: Peer,
         started: Instant,

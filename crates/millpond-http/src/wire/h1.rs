@@ -16,6 +16,7 @@ use crate::request::{
 };
 use bytes::{Buf, BytesMut};
 use http::{Method, StatusCode};
+use millpond_connections::proxies::ConnectionClient;
 use std::{
     io::{self, IoSlice},
     net::SocketAddr,
@@ -35,12 +36,12 @@ pub(super) enum ConnectionEnd {
 /// Serves one connection until it ends.
 pub(super) async fn serve<F: FrontEnd>(
     socket: ClientSocket,
-    peer: SocketAddr,
+    client: ConnectionClient,
     service: &Service<F>,
     stop: &mut watch::Receiver<bool>,
 ) -> ConnectionEnd {
-    let viewers = service.front().connected(peer, socket.is_secure());
-    let mut connection = Connection { socket, peer, viewers, service, input: BytesMut::new() };
+    let viewers = service.front().connected(client);
+    let mut connection = Connection { socket, peer: client.address, viewers, service, input: BytesMut::new() };
     loop {
         let read = match connection.next_request(stop).await {
             Ok(Some(read)) => read,
@@ -147,7 +148,7 @@ impl<F: FrontEnd> Connection<'_, F> {
         let target = front.target(&head.request);
         let takes_body = front.takes_body(&head.request, &target);
         let (request, meter) = ((head.request, target), self.socket.meter().clone());
-        let mut exchange = front.begin(request, client, started, meter);
+        let mut exchange = front.begin(&self.viewers, request, client, started, meter);
         let mut is_read = true;
         // Other bodies are not read, so the connection ends.
         let is_framed = takes_body || !head.has_body;

@@ -21,7 +21,7 @@ use h2::{
     server::{Connection, SendResponse},
 };
 use http::{Method, StatusCode, header};
-use millpond_connections::ConnectionTimeouts;
+use millpond_connections::{ConnectionTimeouts, proxies::ConnectionClient};
 use std::{
     future::poll_fn,
     io,
@@ -59,26 +59,23 @@ struct ConnectionState<F: FrontEnd> {
 pub(super) async fn serve<F: FrontEnd>(
     socket: ClientSocket,
     read: Bytes,
-    peer: SocketAddr,
+    client: ConnectionClient,
     service: Arc<Service<F>>,
     stop: watch::Receiver<bool>,
 ) {
     match socket.into_io() {
-        SocketIo::Plain(stream) => handshake(Rewind::new(read, stream), (peer, false), service, stop).await,
-        SocketIo::Tls(stream) => handshake(Rewind::new(read, *stream), (peer, true), service, stop).await,
+        SocketIo::Plain(stream) => handshake(Rewind::new(read, stream), client, service, stop).await,
+        SocketIo::Tls(stream) => handshake(Rewind::new(read, *stream), client, service, stop).await,
     }
 }
 
 /// Waits for the client's preface, then serves.
-async fn handshake<I, F>(
-    io: I,
-    (peer, is_secure): (SocketAddr, bool),
-    service: Arc<Service<F>>,
-    stop: watch::Receiver<bool>,
-) where
+async fn handshake<I, F>(io: I, client: ConnectionClient, service: Arc<Service<F>>, stop: watch::Receiver<bool>)
+where
     F: FrontEnd,
     I: AsyncRead + AsyncWrite + Unpin,
 {
+    let peer = client.address;
     let mut builder = h2::server::Builder::new();
     builder
         .max_concurrent_streams(STREAMS_MOST)
@@ -91,7 +88,7 @@ async fn handshake<I, F>(
     };
     let timeouts = service.timeouts();
     let budget = service.budget.of_connection();
-    let viewers = service.front().connected(peer, is_secure);
+    let viewers = service.front().connected(client);
     run(connection, Arc::new(ConnectionState { service, budget, viewers, peer, last: Notify::new() }), timeouts, stop)
         .await;
 }
@@ -187,7 +184,7 @@ async fn answer<F: FrontEnd>(
     let head_only = request.method == Method::HEAD;
     let meter = SendMeter::default();
     let client = (shared.peer, Protocol::Http2);
-    let mut exchange = front.begin((request, target), client, started, meter.clone());
+    let mut exchange = front.begin(&shared.viewers, (request, target), client, started, meter.clone());
     let begun = async {
         if publishes {
             let mut upload = Http2Body(body);

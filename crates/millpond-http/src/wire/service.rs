@@ -9,6 +9,9 @@ use tokio::sync::watch;
 /// Time for cut connections to end.
 const CUT_GRACE: Duration = Duration::from_secs(1);
 
+/// Most connections of other nodes. Strangers at their listener take no connection of viewers.
+const MOST_OF_NODES: usize = 1024;
+
 /// State that all connections share.
 pub struct Service<F: FrontEnd> {
     /// Front end of the configuration in force.
@@ -19,6 +22,8 @@ pub struct Service<F: FrontEnd> {
     pub(super) budget: Arc<ReplyBudget>,
     /// One slot per possible connection.
     pub(super) connections: Arc<Slots>,
+    /// One slot per possible connection of another node.
+    pub(super) node_connections: Arc<Slots>,
     /// Becomes true when connections end at once.
     pub(super) cut: watch::Sender<bool>,
 }
@@ -28,8 +33,9 @@ impl<F: FrontEnd> Service<F> {
     pub fn new(front: Arc<F>, most_connections: usize, timeouts: ConnectionTimeouts) -> Self {
         let budget = ReplyBudget::new(front.memory());
         let connections = Slots::of_connections(most_connections);
-        let timeouts = ArcSwap::from_pointee(timeouts);
-        Self { front: ArcSwap::new(front), timeouts, budget, connections, cut: watch::Sender::new(false) }
+        let node_connections = Slots::of_connections(MOST_OF_NODES);
+        let (front, timeouts) = (ArcSwap::new(front), ArcSwap::from_pointee(timeouts));
+        Self { front, timeouts, budget, connections, node_connections, cut: watch::Sender::new(false) }
     }
 
     /// Returns the front end that answers the next request.
@@ -58,6 +64,7 @@ impl<F: FrontEnd> Service<F> {
     /// Waits until every connection has ended.
     pub async fn drained(&self) {
         self.connections.empty().await;
+        self.node_connections.empty().await;
     }
 
     /// Ends every connection at once, and waits until each has logged its last response.
@@ -69,6 +76,6 @@ impl<F: FrontEnd> Service<F> {
 
     /// Returns the number of open connections.
     pub fn open(&self) -> usize {
-        self.connections.taken()
+        self.connections.taken() + self.node_connections.taken()
     }
 }

@@ -91,11 +91,6 @@ impl ClientSocket {
         self.reservation = None;
     }
 
-    /// Tells whether the connection is encrypted.
-    pub(super) fn is_secure(&self) -> bool {
-        matches!(self.io, SocketIo::Tls(_))
-    }
-
     /// Returns the stream.
     pub(super) fn into_io(self) -> SocketIo {
         self.io

@@ -24,6 +24,7 @@ pub(crate) mod figures;
 mod habits;
 mod histograms;
 mod media;
+pub(crate) mod observation;
 mod options;
 pub(crate) mod ports;
 mod receiver;

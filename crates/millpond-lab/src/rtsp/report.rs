@@ -6,7 +6,10 @@ use super::{
     options::{Audience, Options},
     tally::Tally,
 };
-use crate::report::{ErrorReport, Latency};
+use crate::{
+    histogram::Histogram,
+    report::{ErrorReport, Latency},
+};
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -48,6 +51,10 @@ impl Progress {
             lost: new.lost - old.lost,
             failures: new.failures,
         }
+    }
+
+    pub(crate) fn timeline(history: &History) -> Vec<Self> {
+        history.stretches().map(|(before, now)| Self::new(before, now)).collect()
     }
 }
 
@@ -219,11 +226,6 @@ impl Report {
             Audience::Places { clients, .. } => (Some(clients), None),
             Audience::Rate(rate) => (None, Some(rate)),
         };
-        let failures = tally.failures.iter().map(|(kind, failures)| ErrorReport {
-            kind: kind.to_string(),
-            count: failures.count,
-            examples: failures.examples.clone(),
-        });
         let methods =
             tally.methods().map(|(kind, times)| MethodReport { method: kind.name(), latency: Latency::from(times) });
         Self {
@@ -248,19 +250,39 @@ impl Report {
             methods: methods.collect(),
             requests: Latency::from(&tally.requests()),
             media: MediaReport::new(media, seconds),
-            failures: failures.collect(),
-            generator: Generator {
-                processor_seconds: total.processor.as_secs_f64(),
-                processor_percent: total.processor.as_secs_f64() / seconds * 100.0,
-                overflows: total.overflows,
-            },
-            distributions: Distributions {
-                startup: tally.startup.distribution(),
-                between: media.between.distribution(),
-                behind: media.behind.distribution(),
-            },
+            failures: ErrorReport::all(&tally.failures),
+            generator: Generator::new(total.processor, seconds, total.overflows),
+            distributions: Distributions::new(&tally.startup, media),
             histograms: Histograms::new(media),
-            timeline: total.history.stretches().map(|(before, now)| Progress::new(before, now)).collect(),
+            timeline: Progress::timeline(total.history),
+        }
+    }
+}
+
+impl Generator {
+    /// `processor` is the time that the generator took of processors in a run of `seconds`.
+    pub(crate) fn new(processor: Duration, seconds: f64, overflows: u64) -> Self {
+        let processor_seconds = processor.as_secs_f64();
+        Self { processor_seconds, processor_percent: processor_seconds / seconds * 100.0, overflows }
+    }
+}
+
+impl fmt::Display for Generator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\ngenerator: {:.1} % of a processor", self.processor_percent)?;
+        if self.overflows > 0 {
+            write!(f, "; sockets of this machine had no room for {} packets", self.overflows)?;
+        }
+        writeln!(f)
+    }
+}
+
+impl Distributions {
+    pub(crate) fn new(startup: &Histogram, media: &MediaFigures) -> Self {
+        Self {
+            startup: startup.distribution(),
+            between: media.between.distribution(),
+            behind: media.behind.distribution(),
         }
     }
 }
@@ -329,17 +351,8 @@ impl fmt::Display for Report {
         if sessions.seeks + sessions.pauses > 0 {
             writeln!(f, "\n{} jumps, {} pauses", sessions.seeks, sessions.pauses)?;
         }
-        for failure in &self.failures {
-            writeln!(f, "\n{} x {}", failure.count, failure.kind)?;
-            for example in &failure.examples {
-                writeln!(f, "    {example}")?;
-            }
-        }
-        write!(f, "\ngenerator: {:.1} % of a processor", generator.processor_percent)?;
-        if generator.overflows > 0 {
-            write!(f, "; sockets of this machine had no room for {} packets", generator.overflows)?;
-        }
-        writeln!(f)
+        self.failures.iter().try_for_each(|failure| failure.fmt(f))?;
+        generator.fmt(f)
     }
 }
 

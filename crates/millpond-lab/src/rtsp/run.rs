@@ -2,21 +2,16 @@
 
 use super::{
     clock::{Clock, until},
-    figures::{Counters, Counts, History, MediaFigures},
+    figures::{Counters, MediaFigures},
+    observation::observe,
     options::{Audience, Options, Transport},
     report::{Progress, Report, Total},
     system,
     tally::Tally,
     thread::Share,
 };
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 use tokio::sync::watch;
-
-/// How often progress is given.
-const PROGRESS: Duration = Duration::from_secs(1);
 
 /// Why a run could not begin, or not be brought to its end.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +46,7 @@ pub enum RunError {
 /// When the run can't begin: see [`RunError`]. Failures of single sessions are in the report.
 pub async fn run_until(
     options: Options,
-    mut progress: impl FnMut(&Progress),
+    progress: impl FnMut(&Progress),
     stop: impl Future<Output = ()>,
 ) -> Result<Report, RunError> {
     if let Some(problem) = options.problem() {
@@ -70,24 +65,15 @@ pub async fn run_until(
     }
     drop(stopped);
 
-    let mut stop = std::pin::pin!(stop);
     let deadline = options.length.and_then(|length| began.checked_add(length));
-    let mut history = History::new();
-    let mut last = (Duration::ZERO, Counts::default());
-    let mut ticks = tokio::time::interval_at((began + PROGRESS).into(), PROGRESS);
-    loop {
+    let end = async {
         tokio::select! {
-            _ = ticks.tick() => {
-                let now = (began.elapsed(), counters.read());
-                progress(&Progress::new(last, now));
-                history.note(now.0, now.1);
-                last = now;
-            }
-            () = stopper.closed() => break,
-            () = &mut stop => break,
-            () = until(deadline) => break,
+            () = stopper.closed() => {}
+            () = stop => {}
+            () = until(deadline) => {}
         }
-    }
+    };
+    let history = observe(began, &counters, progress, end).await;
     let elapsed = began.elapsed();
     stopper.send_replace(true);
     let (mut tally, mut media) = (Tally::default(), MediaFigures::default());

@@ -11,9 +11,6 @@ use crate::{
 use millpond_rtp::client::RequestKind;
 use std::{collections::BTreeMap, time::Duration};
 
-/// Examples kept of each kind of failure.
-const EXAMPLES: usize = 3;
-
 /// The signalling of one thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
@@ -52,11 +49,7 @@ impl Tally {
     }
 
     pub(crate) fn failure(&mut self, failure: Failure, counters: &Counters) {
-        let tally = self.failures.entry(failure.kind).or_default();
-        tally.count += 1;
-        if tally.examples.len() < EXAMPLES && !tally.examples.contains(&failure.detail) {
-            tally.examples.push(failure.detail);
-        }
+        self.failures.entry(failure.kind).or_default().add(failure.detail);
         counters.failed();
     }
 
@@ -81,13 +74,7 @@ impl Tally {
         self.failed += other.failed;
         self.cut_off += other.cut_off;
         for (kind, theirs) in other.failures {
-            let mine = self.failures.entry(kind).or_default();
-            mine.count += theirs.count;
-            for example in theirs.examples {
-                if mine.examples.len() < EXAMPLES && !mine.examples.contains(&example) {
-                    mine.examples.push(example);
-                }
-            }
+            self.failures.entry(kind).or_default().merge(theirs);
         }
     }
 }

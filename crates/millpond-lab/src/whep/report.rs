@@ -80,11 +80,6 @@ impl Report {
     pub(crate) fn new(options: &Options, total: &Total<'_>) -> Self {
         let Total { tally, media, .. } = *total;
         let seconds = total.elapsed.as_secs_f64().max(1e-9);
-        let failures = tally.failures.iter().map(|(kind, failures)| ErrorReport {
-            kind: kind.to_string(),
-            count: failures.count,
-            examples: failures.examples.clone(),
-        });
         let steps = tally.steps().map(|(step, times)| StepReport { step: step.name(), latency: Latency::from(times) });
         Self {
             url: options.url.to_string(),
@@ -95,19 +90,11 @@ impl Report {
             startup: Latency::from(&tally.startup),
             steps: steps.collect(),
             media: MediaReport::new(media, seconds),
-            failures: failures.collect(),
-            generator: Generator {
-                processor_seconds: total.processor.as_secs_f64(),
-                processor_percent: total.processor.as_secs_f64() / seconds * 100.0,
-                overflows: total.overflows,
-            },
-            distributions: Distributions {
-                startup: tally.startup.distribution(),
-                between: media.between.distribution(),
-                behind: media.behind.distribution(),
-            },
+            failures: ErrorReport::all(&tally.failures),
+            generator: Generator::new(total.processor, seconds, total.overflows),
+            distributions: Distributions::new(&tally.startup, media),
             histograms: Histograms::new(media),
-            timeline: total.history.stretches().map(|(before, now)| Progress::new(before, now)).collect(),
+            timeline: Progress::timeline(total.history),
         }
     }
 }
@@ -131,17 +118,8 @@ impl fmt::Display for Report {
         if self.media.packets > 0 {
             self.media.fmt(f)?;
         }
-        for failure in &self.failures {
-            writeln!(f, "\n{} x {}", failure.count, failure.kind)?;
-            for example in &failure.examples {
-                writeln!(f, "    {example}")?;
-            }
-        }
-        write!(f, "\ngenerator: {:.1} % of a processor", generator.processor_percent)?;
-        if generator.overflows > 0 {
-            write!(f, "; sockets of this machine had no room for {} packets", generator.overflows)?;
-        }
-        writeln!(f)
+        self.failures.iter().try_for_each(|failure| failure.fmt(f))?;
+        generator.fmt(f)
     }
 }
 

@@ -10,7 +10,8 @@ use super::{
 use crate::rtsp::{
     Progress,
     clock::{Clock, until},
-    figures::{Counters, Counts, History, MediaFigures},
+    figures::{Counters, MediaFigures},
+    observation::observe,
     system,
 };
 use std::{
@@ -21,8 +22,6 @@ use std::{
 };
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 
-/// How often progress is given.
-const PROGRESS: Duration = Duration::from_secs(1);
 /// How long viewers may take to leave at the end of the run.
 const GRACE: Duration = Duration::from_secs(10);
 /// Descriptors of a viewer: its port, and the connection of its requests.
@@ -75,7 +74,7 @@ pub enum RunError {
 /// When the run can't begin: see [`RunError`]. Failures of single viewers are in the report.
 pub async fn run_until(
     options: Options,
-    mut progress: impl FnMut(&Progress),
+    progress: impl FnMut(&Progress),
     stop: impl Future<Output = ()>,
 ) -> Result<Report, RunError> {
     if let Some(problem) = options.problem() {
@@ -107,24 +106,15 @@ pub async fn run_until(
     let mut viewers = JoinSet::new();
     viewers.spawn(arrive(common.clone(), stopped));
 
-    let mut stop = std::pin::pin!(stop);
     let began = Instant::now();
     let deadline = began.checked_add(common.options.length);
-    let mut history = History::new();
-    let mut last = (Duration::ZERO, Counts::default());
-    let mut ticks = tokio::time::interval_at((began + PROGRESS).into(), PROGRESS);
-    loop {
+    let end = async {
         tokio::select! {
-            _ = ticks.tick() => {
-                let now = (began.elapsed(), common.counters.read());
-                progress(&Progress::new(last, now));
-                history.note(now.0, now.1);
-                last = now;
-            }
-            () = &mut stop => break,
-            () = until(deadline) => break,
+            () = stop => {}
+            () = until(deadline) => {}
         }
-    }
+    };
+    let history = observe(began, &common.counters, progress, end).await;
     let elapsed = began.elapsed();
     let (processor, overflows) = (system::processor_time(), system::overflows());
     common.receivers.iter().for_each(receiver::Receiver::stop);

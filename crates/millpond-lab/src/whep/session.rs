@@ -88,7 +88,7 @@ pub(crate) async fn visit(common: Arc<Common>, number: usize, mut stopped: watch
         stop(&mut stopped).await;
     }
     if let Some(location) = location {
-        // What comes of it is no part of the run.
+        // The status of DELETE is not counted: the measurement has ended.
         let _ = common.http.delete(location).send().await;
     }
 }

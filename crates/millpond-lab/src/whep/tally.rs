@@ -4,9 +4,6 @@ use super::failure::{Failure, FailureKind};
 use crate::{histogram::Histogram, rtsp::figures::Counters, tally::ErrorTally};
 use std::{collections::BTreeMap, time::Duration};
 
-/// Examples kept of each kind of failure.
-const EXAMPLES: usize = 3;
-
 /// A step of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -59,11 +56,7 @@ impl Tally {
 
     pub(crate) fn failure(&mut self, failure: Failure, counters: &Counters) {
         self.failed += 1;
-        let tally = self.failures.entry(failure.kind).or_default();
-        tally.count += 1;
-        if tally.examples.len() < EXAMPLES && !tally.examples.contains(&failure.detail) {
-            tally.examples.push(failure.detail);
-        }
+        self.failures.entry(failure.kind).or_default().add(failure.detail);
         counters.failed();
     }
 }

@@ -11,7 +11,7 @@ const RUN: usize = 32;
 /// Characters of the id of a session.
 const SESSION: usize = 32;
 
-/// Something made of a running stream. Tracks are named `v1`, `a1`.
+/// Something made of a running stream. Tracks are named `v1`, `a1`, `text1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LiveResource {
     /// `index.m3u8`, `ts/index.m3u8`
@@ -24,10 +24,10 @@ pub enum LiveResource {
     Long(Container),
     /// `snapshot.jpg`: the newest key frame as an image.
     Snapshot,
-    /// `whep`: viewers by WebRTC send their offers there.
-    Whep,
-    /// `whep/5a3f…`: the session of a viewer, by its id.
-    WhepSession(String),
+    /// `epg.xml`, `epg.json`: the programmes of a stream with a schedule.
+    Guide(GuideFormat),
+    /// `whep`, `whip`: peers of WebRTC send their offers there. `whep/5a3f…`: a session, by its id.
+    WebRtc(WebRtcUse, Option<String>),
     /// Media of one run.
     OfRun {
         /// Name of the run, without its `~`.
@@ -37,6 +37,40 @@ pub enum LiveResource {
         /// The media.
         media: LiveMedia,
     },
+}
+
+/// Formats of a list of programmes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuideFormat {
+    /// XMLTV.
+    Xmltv,
+    /// JSON.
+    Json,
+}
+
+/// Use of a stream by a WebRTC peer: WHEP plays it, WHIP publishes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebRtcUse {
+    /// It plays the stream (WHEP, draft-ietf-wish-whep).
+    Play,
+    /// It publishes the stream (WHIP, RFC 9725).
+    Publish,
+}
+
+impl WebRtcUse {
+    /// The use of an address by its name.
+    fn of(name: &str) -> Option<Self> {
+        [Self::Play, Self::Publish].into_iter().find(|of| of.name() == name)
+    }
+
+    /// Name of the address to which offers are sent.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Play => "whep",
+            Self::Publish => "whip",
+        }
+    }
 }
 
 /// Media of a track.
@@ -52,6 +86,8 @@ pub enum LiveMedia {
     Part(u64, u16),
     /// `ts/~RUN/v1/12.ts`: a segment as a transport stream.
     Transport(u64),
+    /// `~RUN/text1/12.vtt`, `ts/~RUN/text1/12.vtt`: a segment of subtitles, with the times of a container.
+    Text(Container, u64),
 }
 
 /// A path that names something made of a running stream.
@@ -67,13 +103,19 @@ impl LiveRoute {
     /// Parses a decoded path. Returns `None` where its end has no form of a [`LiveResource`].
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
-        let (above, name) = split(path.strip_prefix('/').unwrap_or(path));
+        let path = path.strip_prefix('/').unwrap_or(path);
+        // Publishers are told URLs that people copy, with a slash at the end too.
+        if let Some(trimmed) = path.strip_suffix('/').filter(|path| WebRtcUse::of(split(path).1).is_some()) {
+            return Self::parse(trimmed);
+        }
+        let (above, name) = split(path);
         let of = |stream: &str, resource| Some(Self { stream: stream.to_owned(), resource });
         match name {
             "index.mpd" => return of(above, LiveResource::Mpd),
             "stream.mp4" => return of(above, LiveResource::Long(Container::Fmp4)),
             "snapshot.jpg" => return of(above, LiveResource::Snapshot),
-            "whep" => return of(above, LiveResource::Whep),
+            "epg.xml" => return of(above, LiveResource::Guide(GuideFormat::Xmltv)),
+            "epg.json" => return of(above, LiveResource::Guide(GuideFormat::Json)),
             "stream.ts" => return of(above, LiveResource::Long(Container::Ts)),
             "index.m3u8" => {
                 let (stream, track) = split(above);
@@ -86,18 +128,26 @@ impl LiveRoute {
             }
             _ => {}
         }
-        if let (stream, "whep") = split(above)
+        if let Some(end) = WebRtcUse::of(name) {
+            return of(above, LiveResource::WebRtc(end, None));
+        }
+        if let (stream, end) = split(above)
+            && let Some(end) = WebRtcUse::of(end)
             && is_session(name)
         {
-            return of(stream, LiveResource::WhepSession(name.to_owned()));
+            return of(stream, LiveResource::WebRtc(end, Some(name.to_owned())));
         }
-        let media = LiveMedia::parse(name)?;
+        let mut media = LiveMedia::parse(name)?;
         let (above, track) = split(above);
         let (stream, run) = split(above);
         let run = run.strip_prefix('~').filter(|run| is_run(run))?;
         let stream = match (media, container(stream)) {
             (LiveMedia::Transport(_), (stream, Container::Ts)) => stream,
             (LiveMedia::Transport(_), _) => return None,
+            (LiveMedia::Text(_, number), (stream, container)) => {
+                media = LiveMedia::Text(container, number);
+                stream
+            }
             _ => stream,
         };
         if !is_live_track(track) {
@@ -114,6 +164,7 @@ impl LiveMedia {
         match (extension, stem.split_once('.')) {
             ("mp4", None) => Some(Self::Init(counted(stem.strip_prefix("init-")?)?)),
             ("ts", None) => Some(Self::Transport(number(stem)?)),
+            ("vtt", None) => Some(Self::Text(Container::Fmp4, number(stem)?)),
             ("m4s", None) => Some(match stem.strip_prefix('t') {
                 Some(start) => Self::SegmentAt(counted(start)?),
                 None => Self::Segment(number(stem)?),
@@ -132,9 +183,10 @@ fn container(path: &str) -> (&str, Container) {
     }
 }
 
-/// `v1`, `a2`: a letter for the kind and a number from 1. Live streams have no subtitles, so cameras may have `s1`.
+/// `v1`, `a2`, `text1`: the kind and a number from 1. Subtitles of stored titles have `s1`, which live ones leave to the names of cameras.
 pub(crate) fn is_live_track(name: &str) -> bool {
-    name.strip_prefix(['v', 'a']).is_some_and(|n| number::<u32>(n).is_some())
+    let rest = name.strip_prefix(['v', 'a']).or_else(|| name.strip_prefix("text"));
+    rest.is_some_and(|n| number::<u32>(n).is_some())
 }
 
 /// Whether a text has the form of a run's name.
@@ -163,20 +215,30 @@ mod tests {
         use LiveResource::{Long, Media, Mpd, Multivariant, Snapshot};
         let of_run =
             |track: &str, media| LiveResource::OfRun { run: "0a1b".to_owned(), track: track.to_owned(), media };
-        let session = |id: &str| LiveResource::WhepSession(id.to_owned());
+        let (play, publish) = (WebRtcUse::Play, WebRtcUse::Publish);
+        let id = || Some("00112233445566778899aabbccddeeff".to_owned());
         for (path, resource) in [
             ("index.m3u8", Multivariant(Fmp4)),
             ("ts/index.m3u8", Multivariant(Ts)),
             ("index.mpd", Mpd),
             ("snapshot.jpg", Snapshot),
-            ("whep", LiveResource::Whep),
-            ("whep/00112233445566778899aabbccddeeff", session("00112233445566778899aabbccddeeff")),
+            ("epg.xml", LiveResource::Guide(GuideFormat::Xmltv)),
+            ("epg.json", LiveResource::Guide(GuideFormat::Json)),
+            ("whep", LiveResource::WebRtc(play, None)),
+            ("whip/", LiveResource::WebRtc(publish, None)),
+            ("whep/00112233445566778899aabbccddeeff", LiveResource::WebRtc(play, id())),
+            ("whip", LiveResource::WebRtc(publish, None)),
+            ("whip/00112233445566778899aabbccddeeff", LiveResource::WebRtc(publish, id())),
             ("stream.mp4", Long(Fmp4)),
             ("stream.ts", Long(Ts)),
             ("v1/index.m3u8", Media(Fmp4, "v1".to_owned())),
             ("a12/index.m3u8", Media(Fmp4, "a12".to_owned())),
             ("ts/a12/index.m3u8", Media(Ts, "a12".to_owned())),
             ("ts/~0a1b/v1/12.ts", of_run("v1", Transport(12))),
+            ("text1/index.m3u8", Media(Fmp4, "text1".to_owned())),
+            ("ts/text2/index.m3u8", Media(Ts, "text2".to_owned())),
+            ("~0a1b/text1/12.vtt", of_run("text1", LiveMedia::Text(Fmp4, 12))),
+            ("ts/~0a1b/text1/12.vtt", of_run("text1", LiveMedia::Text(Ts, 12))),
             ("~0a1b/v1/init-0.mp4", of_run("v1", Init(0))),
             ("~0a1b/v1/init-4294967295.mp4", of_run("v1", Init(u32::MAX))),
             ("~0a1b/v1/12.m4s", of_run("v1", Segment(12))),

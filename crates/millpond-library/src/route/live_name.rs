@@ -54,7 +54,7 @@ fn is_hidden(c: char) -> bool {
 
 /// Whether a component names something made of a stream.
 fn is_reserved(component: &str) -> bool {
-    matches!(component, "ts" | "snapshot.jpg" | "stream.mp4" | "stream.ts")
+    matches!(component, "ts" | "snapshot.jpg" | "epg.xml" | "epg.json" | "stream.mp4" | "stream.ts")
         || component.starts_with("index.")
         || is_live_track(component)
 }
@@ -77,6 +77,8 @@ mod tests {
             "v0",
             "axis-media/media.amp",
             "s1",
+            "text",
+            "texts1",
         ] {
             assert_eq!(live_name(name).unwrap(), name);
         }
@@ -88,7 +90,9 @@ mod tests {
         {
             assert!(matches!(live_name(name), Err(LibraryError::BadPath { .. })), "{name:?}");
         }
-        for name in ["door/index.m3u8", "index.mpd", "door/v1", "a12/x", "door/ts", "door/stream.ts/x", "stream.mp4"] {
+        for name in
+            ["door/index.m3u8", "index.mpd", "door/v1", "a12/x", "text1", "door/ts", "door/stream.ts/x", "stream.mp4"]
+        {
             assert!(matches!(live_name(name), Err(LibraryError::NoResource { .. })), "{name:?}");
         }
     }

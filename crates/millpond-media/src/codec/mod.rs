@@ -36,7 +36,7 @@ pub use audio::{
     pcm::{ByteOrder, PcmCoding, PcmConfig},
 };
 pub use stream_form::StreamForm;
-pub use text::{BlockEncoding, MatroskaText, StppConfig, TextForm, WvttConfig};
+pub use text::{BlockEncoding, MatroskaText, PrivateForm, PrivateText, StppConfig, TextForm, WvttConfig};
 pub use track_kind::TrackKind;
 pub use video::{
     av1::Av1Config, avc::AvcConfig, color::Color, dolby_vision::DolbyVision, hevc::HevcConfig, sps::PictureSequence,
@@ -87,6 +87,8 @@ pub enum Codec {
     Stpp(StppConfig),
     /// Text in blocks of Matroska.
     MatroskaText(MatroskaText),
+    /// Teletext or DVB subtitles of a transport stream, as they are.
+    PrivateText(PrivateText),
 }
 
 impl Codec {
@@ -110,6 +112,8 @@ impl Codec {
             // It is delivered as WebVTT.
             Self::Wvtt(_) | Self::MatroskaText(_) => "wvtt".to_owned(),
             Self::Stpp(config) => config.parameter(),
+            // No manifest lists them.
+            Self::PrivateText(config) => config.form.name().to_owned(),
         }
     }
 
@@ -134,6 +138,7 @@ impl Codec {
             Self::Wvtt(_) => "WebVTT",
             Self::Stpp(_) => "TTML",
             Self::MatroskaText(config) => config.form.name(),
+            Self::PrivateText(config) => config.form.name(),
         }
     }
 
@@ -148,6 +153,7 @@ impl Codec {
             Self::Wvtt(config) => config.heap_bytes(),
             Self::Stpp(config) => config.heap_bytes(),
             Self::MatroskaText(config) => config.heap_bytes(),
+            Self::PrivateText(config) => config.heap_bytes(),
             Self::Av1(_) | Self::Vp9(_) | Self::MpegAudio(_) | Self::Ac3(_) | Self::Eac3(_) => 0,
             Self::Flac(_) | Self::Alac(_) | Self::Pcm(_) | Self::Tx3g => 0,
         }
@@ -161,14 +167,18 @@ impl Codec {
             Self::Avc(_) | Self::Hevc(_) | Self::MpegAudio(_) | Self::Ac3(_) | Self::Eac3(_) => true,
             Self::Aac(config) => config.fits_adts(),
             Self::Av1(_) | Self::Vp9(_) | Self::Opus(_) | Self::Flac(_) | Self::Alac(_) | Self::Pcm(_) => false,
-            Self::Tx3g | Self::Wvtt(_) | Self::Stpp(_) | Self::MatroskaText(_) => false,
+            Self::Tx3g | Self::Wvtt(_) | Self::Stpp(_) | Self::MatroskaText(_) | Self::PrivateText(_) => false,
         }
     }
 
-    /// Whether HLS and DASH can carry the codec in fragmented MP4: all but the PCM codings that ISO/IEC 23003-5 omits.
+    /// Whether HLS and DASH can carry the codec in fragmented MP4: all but the PCM codings that ISO/IEC 23003-5 omits, and private data
+    /// of transport streams.
     #[must_use]
     pub fn fits_fmp4(&self) -> bool {
-        !matches!(self, Self::Pcm(config) if config.iso_type().is_none())
+        match self {
+            Self::Pcm(config) => config.iso_type().is_some(),
+            codec => !matches!(codec, Self::PrivateText(_)),
+        }
     }
 
     /// Whether HLS and DASH list sound of the codec beside pictures: all but PCM and MPEG audio of layers I and II. No browser

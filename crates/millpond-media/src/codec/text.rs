@@ -1,11 +1,12 @@
 //! Timed text: `wvtt` (ISO/IEC 14496-30 7.5), `stpp` (ISO/IEC 14496-30 6.5, ISO/IEC 14496-12 12.6.3.2), `tx3g` (3GPP
-//! TS 26.245 5.16), and text of Matroska (Matroska Codec Specifications, "Subtitles").
+//! TS 26.245 5.16), text of Matroska (Matroska Codec Specifications, "Subtitles"), and subtitles in private data of transport streams.
 
 use super::{Codec, SampleEntry};
 use crate::{
     boxes::{Node, text},
     codec::TrackKind,
     error::MediaError,
+    teletext::TeletextPage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,26 @@ pub struct MatroskaText {
     pub encoding: BlockEncoding,
 }
 
+/// Subtitles in private data of a transport stream, whose frames are payloads of PES packets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrivateText {
+    /// Form of the data.
+    pub form: PrivateForm,
+    /// Descriptors of the stream, as in the programme map.
+    pub descriptors: Vec<u8>,
+    /// Pages of subtitles that the descriptors announce; none for DVB subtitles.
+    pub pages: Vec<TeletextPage>,
+}
+
+/// Form of subtitles in private data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PrivateForm {
+    /// Teletext (ETSI EN 300 472).
+    Teletext,
+    /// Pictures of text (ETSI EN 300 743).
+    DvbSubtitles,
+}
+
 /// Encoding of frames in blocks of Matroska (RFC 9559 5.1.4.1.31.5).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlockEncoding {
@@ -79,6 +100,23 @@ impl MatroskaText {
     pub(super) fn heap_bytes(&self) -> usize {
         let prefix = if let BlockEncoding::Stripped(prefix) = &self.encoding { prefix.capacity() } else { 0 };
         self.header.capacity() + prefix
+    }
+}
+
+impl PrivateText {
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.descriptors.capacity() + self.pages.capacity() * size_of::<TeletextPage>()
+    }
+}
+
+impl PrivateForm {
+    /// Usual name of the form.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Teletext => "teletext",
+            Self::DvbSubtitles => "DVB subtitles",
+        }
     }
 }
 

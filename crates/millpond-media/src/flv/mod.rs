@@ -2,14 +2,20 @@
 
 mod audio;
 mod codec;
+mod metadata;
+mod packets;
 #[cfg(test)]
 mod tests;
 mod video;
+mod writer;
 
 pub use codec::FlvCodec;
+pub use metadata::{FlvAnnouncement, FlvMetadata, FlvValue};
+pub use writer::{FlvMessage, FlvWriter};
 
 use crate::{boxes::FourCc, codec::Medium, error::MediaError};
 use bytes::Bytes;
+use packets::Wanted;
 
 /// Path of errors.
 const PATH: &str = "FLV tag";
@@ -18,12 +24,18 @@ const HEADER: usize = 11;
 /// Types of tags.
 const AUDIO: u8 = 8;
 const VIDEO: u8 = 9;
+const SCRIPT: u8 = 18;
+
+/// Track number, codec and content of a packet; `None` for packets without pictures and sound.
+type Read = Result<Option<(u8, FlvCodec, FlvContent)>, MediaError>;
 
 /// The pictures or the sound of a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlvTag {
     /// Decode time in milliseconds. It wraps.
     pub timestamp: u32,
+    /// Number of the track among those of its kind. That of tags without a number is 0.
+    pub track: u8,
     /// How they are encoded.
     pub codec: FlvCodec,
     /// Configuration of the decoder, or a coded frame.
@@ -53,25 +65,37 @@ impl FlvTag {
         tag.first() == Some(&AUDIO)
     }
 
-    /// Reads a tag: its header, and its body up to the end. `None` for tags without pictures and sound: metadata, ends of
+    /// Reads a tag of one track: its header, and its body up to the end. `None` for tags without pictures and sound: metadata, ends of
     /// sequences, commands.
     ///
     /// # Errors
-    /// The tag is cut off, or its codec is not supported. Unsupported codecs are named.
+    /// The tag is cut off, has several tracks, or its codec is not supported. Unsupported codecs are named.
     pub fn read(tag: &Bytes) -> Result<Option<Self>, MediaError> {
+        Self::packets(tag, Wanted::Single).pop().unwrap_or(Ok(None))
+    }
+
+    /// Reads the packets of all tracks in a tag, as [`read`](Self::read) reads one. One that can't be read leaves the others as they
+    /// are.
+    #[must_use]
+    pub fn read_all(tag: &Bytes) -> Vec<Result<Self, MediaError>> {
+        Self::packets(tag, Wanted::All).into_iter().filter_map(Result::transpose).collect()
+    }
+
+    fn packets(tag: &Bytes, wanted: Wanted) -> Vec<Result<Option<Self>, MediaError>> {
         let Some([kind, _, _, _, time @ .., upper, _, _, _]) = tag.first_chunk::<HEADER>() else {
-            return Err(cut_off(tag.len(), HEADER));
+            return vec![Err(cut_off(tag.len(), HEADER))];
         };
         let timestamp = u32::from_be_bytes([*upper, time[0], time[1], time[2]]);
         let body = tag.slice(HEADER..);
         // Some senders begin with an empty message.
-        let read = match *kind {
-            _ if body.is_empty() => None,
-            AUDIO => audio::read(&body)?,
-            VIDEO => video::read(&body)?,
-            _ => None,
+        let packets = match *kind {
+            _ if body.is_empty() => Vec::new(),
+            AUDIO => audio::read(&body, wanted),
+            VIDEO => video::read(&body, wanted),
+            _ => Vec::new(),
         };
-        Ok(read.map(|(codec, content)| Self { timestamp, codec, content }))
+        let tag = |(track, codec, content)| Self { timestamp, track, codec, content };
+        packets.into_iter().map(|packet| packet.map(|packet| packet.map(tag))).collect()
     }
 }
 

@@ -33,6 +33,10 @@ fn pictures_of_all_forms_are_read() {
     assert_eq!(content(VIDEO, b"\x90av01record"), configuration(FlvCodec::Av1, b"record"));
     assert_eq!(content(VIDEO, b"\x91av01\x12\0key"), frame(FlvCodec::Av1, 0, true, b"key"));
     assert_eq!(content(VIDEO, b"\x94hvc1metadata"), None);
+    assert_eq!(content(VIDEO, b"\x91vp09key"), frame(FlvCodec::Vp9, 0, true, b"key"));
+    assert_eq!(content(VIDEO, b"\xa3vp08other"), frame(FlvCodec::Vp8, 0, false, b"other"));
+    assert_eq!(content(VIDEO, b"\x91avc1\0\0\x28key"), frame(FlvCodec::Avc, 40, true, b"key"));
+    assert_eq!(content(VIDEO, b"\xd1avc1\0\0\x28key"), None, "a command");
     assert_eq!(content(18, b"metadata"), None);
     assert_eq!(content(VIDEO, b""), None);
     let read = FlvTag::read(&tag(VIDEO, 0xfe00_0102, b"\x17\x00\0\0\0")).unwrap().unwrap();
@@ -47,6 +51,49 @@ fn sound_of_all_forms_is_read() {
     assert_eq!(content(AUDIO, b"\x90mp4a\x11\x90"), configuration(FlvCodec::Aac, b"\x11\x90"));
     assert_eq!(content(AUDIO, b"\x91.mp3frame"), frame(FlvCodec::Mp3, 0, true, b"frame"));
     assert_eq!(content(AUDIO, b"\x94mp4achannels"), None);
+    for (code, codec) in
+        [(b"Opus", FlvCodec::Opus), (b"fLaC", FlvCodec::Flac), (b"ac-3", FlvCodec::Ac3), (b"ec-3", FlvCodec::Eac3)]
+    {
+        assert_eq!(content(AUDIO, &[b"\x90", &code[..], b"head"].concat()), configuration(codec, b"head"));
+        assert_eq!(content(AUDIO, &[b"\x91", &code[..], b"raw"].concat()), frame(codec, 0, true, b"raw"));
+    }
+}
+
+#[test]
+fn modified_packets_are_read_as_they_are() {
+    // Nanoseconds of a time; a modifier of 300 bytes before another one.
+    let nanoseconds = b"\x97\x02\0\0\x07\x01hvc1\0\0\x28key";
+    assert_eq!(content(VIDEO, nanoseconds), frame(FlvCodec::Hevc, 40, true, b"key"));
+    let long = [&b"\x97\xff\x01\x2b"[..], &[0; 300], b"\x07\0\x05\x01Opusraw"].concat();
+    assert_eq!(content(AUDIO, &long), frame(FlvCodec::Opus, 0, true, b"raw"));
+    for cut in [&b"\x97"[..], b"\x97\xff\x01", b"\x97\x02\0\0\0", b"\x97\xff\xff\xff\0"] {
+        assert!(FlvTag::read(&tag(AUDIO, 0, cut)).is_err());
+    }
+}
+
+#[test]
+fn several_tracks_are_read_from_one_tag() {
+    let read = |kind: u8, body: &[u8]| -> Vec<_> {
+        let tags = FlvTag::read_all(&tag(kind, 5, body)).into_iter();
+        tags.map(|tag| tag.map(|tag| (tag.track, tag.codec, tag.content)).map_err(|error| error.to_string())).collect()
+    };
+    let sound = |track: u8, codec: FlvCodec, data: &'static [u8]| {
+        Ok((track, codec, FlvContent::Frame { composition: 0, is_key: true, data: Bytes::from_static(data) }))
+    };
+    let one = read(AUDIO, b"\x95\x01Opus\x03raw");
+    assert_eq!(one, [sound(3, FlvCodec::Opus, b"raw")]);
+    assert_eq!(FlvTag::read(&tag(AUDIO, 5, b"\x95\x01Opus\x03raw")).unwrap().unwrap().track, 3);
+    let many = read(AUDIO, b"\x95\x11mp4a\0\0\0\x02ab\x01\0\0\x01c");
+    assert_eq!(many, [sound(0, FlvCodec::Aac, b"ab"), sound(1, FlvCodec::Aac, b"c")]);
+    let codecs = read(AUDIO, b"\x95\x21mp4a\0\0\0\x02abxxxx\x01\0\0\x01cOpus\x02\0\0\0");
+    assert_eq!(codecs.len(), 3);
+    assert!(codecs[1].as_ref().is_err_and(|words| words.contains("xxxx")), "{codecs:?}");
+    assert_eq!(codecs[2], sound(2, FlvCodec::Opus, b""));
+    let pictures = read(VIDEO, b"\x96\x10hvc1\0\0\0\x01a\x01\0\0\x01b");
+    assert!(matches!(&pictures[..], [Ok((0, ..)), Ok((1, FlvCodec::Hevc, FlvContent::Configuration(_)))]));
+    assert!(read(AUDIO, b"\x95\x11mp4a\0\0\0\x03ab")[0].is_err(), "a size beyond the end");
+    assert!(read(AUDIO, &[&b"\x95\x11mp4a"[..], &[0; 4 * 33]].concat())[0].is_err(), "too many tracks");
+    assert_eq!(read(18, b"x"), []);
 }
 
 #[test]
@@ -54,10 +101,12 @@ fn others_are_refused_by_name() {
     let words = |kind: u8, body: &[u8]| FlvTag::read(&tag(kind, 0, body)).unwrap_err().to_string();
     for (kind, body, word) in [
         (VIDEO, &b"\x12\x00"[..], "Sorenson H.263"),
-        (VIDEO, b"\x90vp09", "vp09"),
-        (VIDEO, b"\x96hvc1", "several tracks"),
+        (VIDEO, b"\x90vvc1", "vvc1"),
+        (VIDEO, b"\x96\x10hvc1\0", "several tracks"),
+        (VIDEO, b"\x96\x30hvc1", "the form 3"),
+        (AUDIO, b"\x95\x05mp4a\0", "the form 0"),
         (AUDIO, b"\xbf", "Speex"),
-        (AUDIO, b"\x90Opus", "Opus"),
+        (AUDIO, b"\x90xxxx", "xxxx"),
     ] {
         assert!(words(kind, body).contains(word), "{}", words(kind, body));
     }
@@ -80,4 +129,22 @@ fn records_have_parameter_sets() {
     for (syntax, record) in [(NalSyntax::Avc, &avc[..]), (NalSyntax::Hevc, &hevc)] {
         assert!((0..record.len()).all(|length| make::parameter_sets(syntax, &record[..length]).is_err()));
     }
+}
+
+#[test]
+fn metadata_announce_the_kinds_of_tracks() {
+    let announced = |body: &[u8]| FlvAnnouncement::read(&tag(18, 0, body)).map(|found| (found.pictures, found.sound));
+    let mut metadata = FlvMetadata::default();
+    metadata.set("videocodecid", FlvValue::Number(7.0));
+    assert_eq!(announced(&metadata.message(0).head), Some((true, false)));
+    metadata.set("audiocodecid", FlvValue::Text("mp4a"));
+    assert_eq!(announced(&metadata.message(0).head), Some((true, true)));
+    // nginx's module names both, and gives 0 to the one that is missing.
+    let mut half = FlvMetadata::default();
+    half.set("videocodecid", FlvValue::Number(0.0));
+    half.set("audiocodecid", FlvValue::Number(10.0));
+    assert_eq!(announced(&half.message(0).head), Some((false, true)));
+    assert_eq!(announced(b"\x02\0\x0aonMetaData\x08\0\0\0\0\0\0\x09"), Some((false, false)));
+    assert_eq!((announced(b"\x02\0\x0aonCuePoint"), announced(b"")), (None, None));
+    assert_eq!(FlvAnnouncement::read(&tag(VIDEO, 0, &metadata.message(0).head)), None);
 }

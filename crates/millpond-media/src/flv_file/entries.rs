@@ -12,18 +12,12 @@ use crate::{
 };
 use bytes::Bytes;
 
-/// Bytes of `av1C` before its OBUs (AV1 Codec ISO Media File Format Binding 2.3.3).
-const AV1_HEAD: usize = 4;
-
 /// Makes the sample entry of a configuration. `None` where a frame tells it.
 pub(super) fn made(codec: FlvCodec, record: &[u8]) -> Option<Result<Made, MediaError>> {
     match codec {
         FlvCodec::Avc => Some(configured((b"avc1", b"avcC"), record)),
         FlvCodec::Hevc => Some(configured((b"hvc1", b"hvcC"), record)),
-        FlvCodec::Aac => Some(make::aac(record)),
-        // A record without sequence header is followed by a key frame with one.
-        FlvCodec::Av1 => make::av1(record.get(AV1_HEAD..).unwrap_or_default()).ok().map(Ok),
-        FlvCodec::Mp3 => None,
+        other => other.configured(record),
     }
 }
 

@@ -122,12 +122,7 @@ impl Lane {
             return;
         }
         if self.entries.is_none() {
-            let made = match codec {
-                FlvCodec::Av1 if frame.is_key => make::av1(&frame.beginning).ok(),
-                FlvCodec::Mp3 => make::mpeg_audio(&frame.beginning).ok(),
-                _ => None,
-            };
-            match made {
+            match codec.described(&frame.beginning, frame.is_key) {
                 Some(made) => self.begin(made, Bytes::new(), frame.range.start),
                 None => return,
             }
@@ -136,9 +131,12 @@ impl Lane {
             return;
         }
         match codec {
-            FlvCodec::Aac => self.sound(frame, &[(frame.range, self.length)]),
+            codec if codec.is_video() => self.picture(frame),
             FlvCodec::Mp3 => self.sound(frame, &mp3_frames(frame)),
-            FlvCodec::Avc | FlvCodec::Hevc | FlvCodec::Av1 => self.picture(frame),
+            codec => {
+                let length = codec.samples(&frame.beginning).unwrap_or(self.length);
+                self.sound(frame, &[(frame.range, length)]);
+            }
         }
     }
 

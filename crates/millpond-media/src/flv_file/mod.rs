@@ -59,6 +59,8 @@ struct Flv {
     /// Bytes since the last tag.
     passed: u64,
     is_cut_short: bool,
+    /// Whether tracks after the first one of a kind were left out.
+    has_others: bool,
 }
 
 impl FileReader for Flv {
@@ -143,6 +145,10 @@ impl Flv {
             // Other tags are too short to mean anything.
             Ok(None) | Err(_) => return Ok(None),
         };
+        if tag.track > 0 {
+            self.has_others = true;
+            return Ok(None);
+        }
         let is_whole = matches!((&tag.content, tag.codec), (FlvContent::Configuration(_), _) | (_, FlvCodec::Mp3));
         let (bytes, tag) = if is_whole && wanted < header.whole() {
             let whole = header.whole().min(TagHeader::BYTES + MOST_WHOLE);
@@ -188,6 +194,9 @@ impl Flv {
             let (track, left) = lane.finish(id, base);
             tracks.extend(track);
             reasons.extend(left);
+        }
+        if self.has_others {
+            reasons.push(SkippedTrack::new(0, "further tracks of Enhanced RTMP: only the first ones play".to_owned()));
         }
         if self.passed > MOST_PASSED {
             let found = format!("{} bytes without tags", self.passed);

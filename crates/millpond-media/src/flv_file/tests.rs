@@ -90,7 +90,7 @@ fn other_codecs_are_named() {
         (vec![tag(9, 0, b"\x12flv")], "Sorenson H.263"),
         (vec![tag(8, 0, b"\x62nelly")], "Nellymoser"),
         (vec![tag(8, 0, b"\xb2speex")], "Speex"),
-        (vec![tag(9, 0, b"\x90vp09record")], "vp09"),
+        (vec![tag(9, 0, b"\x90vvc1record")], "vvc1"),
         (vec![tag(0x29, 0, b"\x17\x01")], "encrypted"),
     ] {
         let reasons = reasons(index_bytes(&file(&tags)).unwrap_err());

@@ -7,6 +7,8 @@
 //! The chunks of AVI files hold frames in other forms than samples, such as the byte stream format, and parts of frames of sound. A
 //! chunk is treated like a PES packet whose bytes are all payload. So is a frame of a Matroska file whose tracks lack the common
 //! beginning of their frames (header stripping, RFC 9559 5.1.4.1.31.6): the extracted frame has it again.
+//!
+//! The texts of teletext pages are in no range of the file: the map itself holds them.
 
 use crate::{
     codec::StreamForm,
@@ -67,6 +69,8 @@ pub(crate) struct ExtractedStream {
     /// PES packets: the ranges of the file from their first to their last transport packet. Their times are the places of their
     /// payloads in the elementary stream.
     units: SampleTable,
+    /// The elementary stream itself, where the file does not store it: subtitles that were made of teletext. Empty for other streams.
+    held: Vec<u8>,
 }
 
 /// A frame.
@@ -154,7 +158,18 @@ impl Extraction {
 impl ExtractedStream {
     /// Bytes of heap held.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.frames.heap_bytes() + self.units.heap_bytes() + self.prefix.capacity()
+        self.frames.heap_bytes() + self.units.heap_bytes() + self.prefix.capacity() + self.held.capacity()
+    }
+
+    /// Returns the stream with its own bytes.
+    pub(crate) fn holding(self, held: Vec<u8>) -> Self {
+        Self { held, ..self }
+    }
+
+    /// Returns a range of the elementary stream that is held here, as far as it is.
+    pub(crate) fn held(&self, source: ByteRange) -> &[u8] {
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(self.held.len());
+        self.held.get(place(source.start)..place(source.end)).unwrap_or_default()
     }
 
     /// Returns the frames with bytes in a range of the extracted object.
@@ -226,7 +241,7 @@ impl ExtractedStreamBuilder {
     /// Returns the stream of this PID.
     pub(crate) fn finish(self, pid: u16, form: StreamForm) -> ExtractedStream {
         let (prefix, frames, units) = (self.prefix, self.frames.finish(), self.units.finish());
-        ExtractedStream { pid, form, prefix, frames, units }
+        ExtractedStream { pid, form, prefix, frames, units, held: Vec::new() }
     }
 }
 

@@ -6,8 +6,6 @@ use std::fmt;
 
 /// Tags of descriptors that name the coding of private data (ETSI EN 300 468 6.1).
 mod tag {
-    pub(super) const TELETEXT: u8 = 0x56;
-    pub(super) const SUBTITLING: u8 = 0x59;
     pub(super) const AC3: u8 = 0x6a;
     pub(super) const ENHANCED_AC3: u8 = 0x7a;
     pub(super) const DTS: u8 = 0x7b;
@@ -27,8 +25,6 @@ const UNREAD_SOUND: [&str; 7] = [
 /// Names of codings of pictures that are not supported.
 const UNREAD_PICTURES: [&str; 9] =
     ["AV1", "Dirac", "JPEG 2000", "JPEG XS", "MPEG-1 video", "MPEG-2 video", "MPEG-4 video", "VC-1", "VVC"];
-/// Names of codings of text that are not supported.
-const UNREAD_TEXT: [&str; 2] = ["DVB subtitles", "teletext"];
 
 /// Extension tag of ffmpeg's and others' Opus descriptor, which states the channels.
 const OPUS_EXTENSION: u8 = 0x80;
@@ -54,6 +50,10 @@ pub enum StreamCoding {
     Opus(u8),
     /// Splice information sections (SCTE 35).
     Cues,
+    /// Teletext (ETSI EN 300 472), which may have pages of subtitles.
+    Teletext,
+    /// DVB subtitles (ETSI EN 300 743): pictures of text.
+    DvbSubtitles,
     /// A coding that is not supported, with its name.
     Other(&'static str),
 }
@@ -94,8 +94,8 @@ impl StreamCoding {
         let by_tag = descriptor::all(own).find_map(|(tag, _)| match tag {
             tag::AC3 => Some(Self::Ac3),
             tag::ENHANCED_AC3 => Some(Self::Eac3),
-            tag::TELETEXT => Some(Self::Other("teletext")),
-            tag::SUBTITLING => Some(Self::Other("DVB subtitles")),
+            descriptor::TELETEXT => Some(Self::Teletext),
+            descriptor::SUBTITLING => Some(Self::DvbSubtitles),
             tag::DTS => Some(Self::Other("DTS")),
             _ => None,
         });
@@ -115,6 +115,8 @@ impl StreamCoding {
             Self::Eac3 => "E-AC-3",
             Self::Opus(_) => "Opus",
             Self::Cues => "SCTE 35 cues",
+            Self::Teletext => "teletext",
+            Self::DvbSubtitles => "DVB subtitles",
             Self::Other(name) => name,
         }
     }
@@ -129,7 +131,7 @@ impl StreamCoding {
             Self::MpegAudio => StreamForm::MpegAudio,
             Self::Ac3 | Self::Eac3 => StreamForm::Ac3,
             Self::Opus(_) => StreamForm::Opus,
-            Self::Cues | Self::Other(_) => return None,
+            Self::Cues | Self::Teletext | Self::DvbSubtitles | Self::Other(_) => return None,
         })
     }
 
@@ -149,12 +151,16 @@ impl StreamCoding {
 
     /// Returns the medium of a coding that is not supported; `None` for supported ones, and for other data than media.
     pub(crate) fn unread_medium(self) -> Option<Medium> {
-        let Self::Other(name) = self else { return None };
+        let name = match self {
+            // Pictures of text become no text track.
+            Self::DvbSubtitles => return Some(Medium::Text),
+            Self::Other(name) => name,
+            _ => return None,
+        };
         let is_any = |names: &[&str]| names.contains(&name);
         match () {
             () if is_any(&UNREAD_SOUND) => Some(Medium::Audio),
             () if is_any(&UNREAD_PICTURES) => Some(Medium::Video),
-            () if is_any(&UNREAD_TEXT) => Some(Medium::Text),
             () => None,
         }
     }
@@ -168,7 +174,13 @@ impl StreamCoding {
     /// Whether the stream has sound.
     #[must_use]
     pub fn is_audio(self) -> bool {
-        !self.is_video() && !matches!(self, Self::Cues | Self::Other(_))
+        !self.is_video() && self.form().is_some()
+    }
+
+    /// Whether the stream has subtitles, or may have some.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Teletext | Self::DvbSubtitles)
     }
 }
 
@@ -223,15 +235,15 @@ mod tests {
         let registered = [*b"AC-4", *b"AV01", *b"BSSD", *b"DTS1"].map(|code| [&[5, 4][..], &code].concat());
         let private = registered.iter().map(Vec::as_slice).chain([&[0x56, 0][..], &[0x59, 0]]);
         let codings: Vec<_> = types.chain(private.map(|own| StreamCoding::of(6, own, &[]))).collect();
-        for (names, medium) in
-            [(&UNREAD_SOUND[..], Medium::Audio), (&UNREAD_PICTURES, Medium::Video), (&UNREAD_TEXT, Medium::Text)]
-        {
+        for (names, medium) in [(&UNREAD_SOUND[..], Medium::Audio), (&UNREAD_PICTURES, Medium::Video)] {
             for name in names {
                 let coding = codings.iter().find(|coding| coding.name() == *name);
                 assert_eq!(coding.and_then(|coding| coding.unread_medium()), Some(medium), "{name}");
             }
         }
         assert_eq!(StreamCoding::Adts.unread_medium(), None);
+        assert_eq!(StreamCoding::Teletext.unread_medium(), None);
+        assert_eq!(StreamCoding::DvbSubtitles.unread_medium(), Some(Medium::Text));
         assert_eq!(StreamCoding::Other("private data").unread_medium(), None);
     }
 }

@@ -2,6 +2,10 @@
 
 /// Tag of a registration descriptor (2.6.8).
 const REGISTRATION: u8 = 0x05;
+/// Tag of a teletext descriptor (ETSI EN 300 468 6.2.43).
+pub(super) const TELETEXT: u8 = 0x56;
+/// Tag of a subtitling descriptor (ETSI EN 300 468 6.2.41).
+pub(super) const SUBTITLING: u8 = 0x59;
 /// Tag of an ISO 639 language descriptor (2.6.18).
 const LANGUAGE: u8 = 0x0a;
 
@@ -27,7 +31,12 @@ pub(super) fn registration(bytes: &[u8]) -> Option<[u8; 4]> {
 
 /// Returns the first language, in lower case.
 pub(super) fn language(bytes: &[u8]) -> Option<String> {
-    let code = find(bytes, LANGUAGE)?.get(..3)?;
+    letters(find(bytes, LANGUAGE)?)
+}
+
+/// Returns the code of a language at the beginning of a descriptor's body, in lower case.
+pub(super) fn letters(body: &[u8]) -> Option<String> {
+    let code = body.get(..3)?;
     code.iter()
         .all(u8::is_ascii_alphabetic)
         .then(|| code.iter().map(|byte| byte.to_ascii_lowercase() as char).collect())

@@ -57,6 +57,26 @@ pub struct PesUnit {
     pub is_unbounded: bool,
 }
 
+/// Longest distance of a timestamp of subtitles from the programme's clock, in ticks of 90 kHz: 10 s.
+const FARTHEST: u64 = 10 * 90_000;
+/// Ticks of 90 kHz after which timestamps wrap.
+const WRAP: u64 = 1 << 33;
+
+impl PesUnit {
+    /// Returns the presentation time of subtitles. `clock` is the last one of the programme, in ticks of 90 kHz. It replaces a timestamp that
+    /// is missing, or far from it: multiplexers of teletext often state such ones, and decoders show teletext as it arrives.
+    #[must_use]
+    pub fn text_time(&self, clock: Option<u64>) -> Option<u64> {
+        let is_near = |pts: u64| {
+            clock.is_none_or(|clock| {
+                let forth = pts.wrapping_sub(clock) % WRAP;
+                forth.min(WRAP - forth) <= FARTHEST
+            })
+        };
+        self.pts.filter(|pts| is_near(*pts)).or(clock)
+    }
+}
+
 /// Damage of a stream, and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TsFault {
@@ -120,5 +140,21 @@ impl fmt::Display for TsFault {
             Some(pid) => write!(f, "PID {pid:#06x} at byte {}: {}", self.offset, self.kind),
             None => write!(f, "transport stream at byte {}: {}", self.offset, self.kind),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subtitles_have_a_time_near_the_clock() {
+        let time = |pts, clock| PesUnit { pts, ..PesUnit::default() }.text_time(clock);
+        assert_eq!(time(Some(5), None), Some(5));
+        assert_eq!(time(None, Some(7)), Some(7));
+        assert_eq!(time(None, None), None);
+        assert_eq!(time(Some(900_000), Some(0)), Some(900_000));
+        assert_eq!(time(Some(900_001), Some(0)), Some(0));
+        assert_eq!(time(Some(WRAP - 90_000), Some(0)), Some(WRAP - 90_000), "behind the clock, before it wrapped");
     }
 }

@@ -68,6 +68,13 @@ impl Mux {
         self.put(pid, &[&[0, 0, 1, 0xe0, 0, 0], &fields[..], data].concat());
     }
 
+    /// Appends a PES packet of private data, which states its length.
+    pub(crate) fn private(&mut self, pid: u16, pts: Option<u64>, data: &[u8]) {
+        let fields = pts.map_or(vec![0x80, 0, 0], |pts| [&[0x80, 0x80, 5][..], &stamp(2, pts)].concat());
+        let length = (fields.len() + data.len()) as u16;
+        self.put(pid, &[&[0, 0, 1, 0xbd][..], &length.to_be_bytes(), &fields, data].concat());
+    }
+
     /// Appends a PES packet with both timestamps.
     pub(crate) fn timed(&mut self, pid: u16, pts: u64, dts: u64, data: &[u8]) {
         let fields = [&[0, 0, 1, 0xe0, 0, 0, 0x80, 0xc0, 10][..], &stamp(3, pts), &stamp(1, dts)].concat();
@@ -78,7 +85,7 @@ impl Mux {
     pub(crate) fn clock(&mut self, pid: u16, clock: u64, is_discontinuous: bool) {
         let counter = self.counters.get(&pid).map_or(15, |next| next.wrapping_sub(1) & 0x0f);
         let flags = if is_discontinuous { 0x90 } else { 0x10 };
-        let base = (clock << 15).to_be_bytes();
+        let base = (clock << 31).to_be_bytes();
         self.bytes.extend([0x47, (pid >> 8) as u8, pid as u8, 0x20 | counter, 183, flags]);
         self.bytes.extend_from_slice(&base[..6]);
         self.bytes.extend([0xff; 176]);

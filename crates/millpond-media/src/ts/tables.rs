@@ -1,6 +1,10 @@
 //! The programme association table and programme maps (ISO/IEC 13818-1 2.4.4).
 
 use super::{coding::StreamCoding, descriptor, section::LongSection};
+use crate::{
+    codec::{Codec, PrivateForm, PrivateText, TrackKind, make::Made},
+    teletext::TeletextPage,
+};
 use std::collections::BTreeMap;
 
 /// `table_id` of the programme association table.
@@ -47,6 +51,30 @@ pub struct TsStream {
     pub language: Option<String>,
     /// Descriptors, as in the map.
     pub descriptors: Vec<u8>,
+}
+
+impl TsStream {
+    /// Returns the entries of all teletext descriptors (ETSI EN 300 468 6.2.43).
+    #[must_use]
+    pub fn teletext(&self) -> Vec<u8> {
+        let bodies = descriptor::all(&self.descriptors).filter(|(tag, _)| *tag == descriptor::TELETEXT);
+        bodies.flat_map(|(_, body)| body).copied().collect()
+    }
+
+    /// Returns its subtitles as they are, and their language, the first one that descriptors state. `None` for other streams.
+    #[must_use]
+    pub fn private_text(&self) -> Option<(Made, Option<String>)> {
+        let (form, tag) = match self.coding {
+            StreamCoding::Teletext => (PrivateForm::Teletext, descriptor::TELETEXT),
+            StreamCoding::DvbSubtitles => (PrivateForm::DvbSubtitles, descriptor::SUBTITLING),
+            _ => return None,
+        };
+        let pages = TeletextPage::announced(&self.teletext());
+        let first = || descriptor::find(&self.descriptors, tag).and_then(descriptor::letters);
+        let language = pages.first().and_then(|page| page.language.clone()).or_else(first);
+        let codec = Codec::PrivateText(PrivateText { form, descriptors: self.descriptors.clone(), pages });
+        Some((Made { codec, kind: TrackKind::Text, sample_entry: Vec::new() }, language))
+    }
 }
 
 /// Sections of an association table that are collected.

@@ -147,7 +147,7 @@ impl Wanted {
         let frames: Vec<_> = stream.frames_in(range).collect();
         let source = ByteRange::new(frames.first()?.source.start, frames.last()?.source.end);
         let (pid, form, prefix) = (stream.pid, stream.form, stream.prefix.clone());
-        Some(Self { pid, form, prefix, frames, units: Vec::new(), source, bytes: Vec::new() })
+        Some(Self { pid, form, prefix, frames, units: Vec::new(), source, bytes: stream.held(source).to_vec() })
     }
 
     /// Takes a PES packet that begins in the transport packet at `at`.

@@ -91,7 +91,7 @@ pub(super) struct Extracted {
 
 impl Extracted {
     /// Appends a frame; returns its place.
-    fn append(&mut self, frame: &[u8]) -> ByteRange {
+    pub(super) fn append(&mut self, frame: &[u8]) -> ByteRange {
         #[cfg(test)]
         self.bytes.extend_from_slice(frame);
         let place = ByteRange::at(self.len, frame.len() as u64);

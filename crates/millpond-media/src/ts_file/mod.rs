@@ -1,7 +1,7 @@
 //! Stored transport streams (ISO/IEC 13818-1): their programme becomes the index of an object, and their frames are extracted.
 //!
 //! [`indexer`] reads a whole file: [`survey`] chooses the programme in its first pieces, [`scan`] demultiplexes it, and each [`lane`]
-//! becomes a track, with [`clips`] where its configuration changes. [`Extractor`] makes a range of the extracted object from the packets
+//! becomes a track, with [`clips`] where its configuration changes. Each page of teletext subtitles becomes a track of [`text`]. [`Extractor`] makes a range of the extracted object from the packets
 //! that hold it, with the same code.
 
 mod clips;
@@ -15,6 +15,7 @@ mod parts;
 mod requests;
 mod scan;
 mod survey;
+mod text;
 mod timeline;
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use super::{
     lane::{Extracted, Lane, Placed, Read},
     packets::Packets,
+    parts::Part,
     survey::Choice,
+    text::TextLane,
     timeline::{self, Timeline},
 };
 use crate::{
@@ -30,6 +32,8 @@ const STEP: usize = 4096;
 const MAP: u64 = 1024;
 /// Most tracks whose frames are read.
 const MOST_LANES: usize = 64;
+/// Most teletext streams whose subtitles are read.
+const MOST_TEXTS: usize = 8;
 /// Number of PIDs.
 const PIDS: u32 = 1 << 13;
 
@@ -53,6 +57,10 @@ pub(super) struct Scan {
     /// Places where packets of a stream are missing, by PID.
     missing: BTreeMap<u16, Lost>,
     lanes: Vec<Lane>,
+    /// Teletext streams.
+    texts: Vec<TextLane>,
+    /// Last clock of the programme, in ticks of 90 kHz.
+    clock: Option<u64>,
     /// Streams without frames that can be read, by PID, with their codings.
     others: BTreeMap<u16, StreamCoding>,
     left: Vec<SkippedTrack>,
@@ -93,6 +101,8 @@ impl Scan {
             lost: Lost::default(),
             missing: BTreeMap::new(),
             lanes: Vec::new(),
+            texts: Vec::new(),
+            clock: None,
             others: BTreeMap::new(),
             left,
             listed,
@@ -138,7 +148,8 @@ impl Scan {
 
     /// Bytes of heap that the tables, and the PES packets and frames that are being assembled hold.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.demultiplexer.held() + self.lanes.iter().map(Lane::heap_bytes).sum::<usize>()
+        let texts = self.texts.iter().map(TextLane::heap_bytes).sum::<usize>();
+        self.demultiplexer.held() + self.lanes.iter().map(Lane::heap_bytes).sum::<usize>() + texts
     }
 
     /// Returns the movie of a file of `file_len` bytes.
@@ -151,6 +162,7 @@ impl Scan {
         for lane in &mut self.lanes {
             lane.end(self.at, &mut self.timeline, &mut self.extracted);
         }
+        self.texts.iter_mut().for_each(|text| text.end(&mut self.extracted));
         self.name_others();
         self.name_lost();
         let mut read = Vec::new();
@@ -169,9 +181,10 @@ impl Scan {
             let (path, offset) = ("the transport stream".to_owned(), 0);
             return Err(MediaError::NoPlayableTrack { path, offset, found, cut_short: false });
         }
+        self.left.extend(self.texts.iter().flat_map(TextLane::remarks));
         self.left.truncate(MOST_SKIPPED);
         let left = std::mem::take(&mut self.left);
-        let movie = self.joined(read, self.timeline.bases(), file_len);
+        let movie = self.joined(read, (self.timeline.bases(), true), file_len);
         let movie = Movie { skipped: left, ..movie };
         Ok(Scanned {
             movie,
@@ -193,15 +206,19 @@ impl Scan {
         }
         let read: Option<Vec<_>> = self.lanes.iter().filter(|lane| lane.has_track()).map(Lane::so_far).collect();
         let read = read.filter(|read| !read.is_empty())?;
-        Some(self.joined(read, 1, file_len))
+        Some(self.joined(read, (1, false), file_len))
     }
 
-    /// Joins the first `bases` time bases of tracks to the movie of a file of `file_len` bytes.
-    fn joined(&self, read: Vec<Read>, bases: usize, file_len: u64) -> Movie {
+    /// Joins the first `bases` time bases of tracks to the movie of a file of `file_len` bytes, whose tracks may be `is_whole`.
+    fn joined(&self, read: Vec<Read>, (bases, is_whole): (usize, bool), file_len: u64) -> Movie {
         let begins_otherwise = read.iter().any(Read::begins_otherwise);
         let parts: Vec<_> = read.iter().map(Read::parts).collect();
         let shifts = timeline::shifts(bases, &parts);
         let zero = self.timeline.zero(&shifts, &parts);
+        let shown = |part: &Part| part.end.saturating_add(shifts.get(part.base).copied().unwrap_or(0));
+        let end = parts.iter().copied().flatten().map(shown).max().unwrap_or(0);
+        // Streams of a file that is being read have come about equally far.
+        let reached = parts.iter().filter_map(|parts| parts.first()).map(|part| part.end).min().unwrap_or(0);
         let (mut tracks, mut clips, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         for read in read {
             let Placed { mut track, clips: mut own, sources: from } = read.placed(&shifts);
@@ -211,6 +228,16 @@ impl Scan {
             tracks.push(track);
             clips.append(&mut own);
             sources.extend(from);
+        }
+        for text in &self.texts {
+            let placed: Vec<_> = match is_whole {
+                true => text.placed(bases, &shifts, end).collect(),
+                false => text.so_far(shifts.first().copied().unwrap_or(0), reached).collect(),
+            };
+            for Placed { track, sources: from, .. } in placed {
+                tracks.push(track);
+                sources.extend(from);
+            }
         }
         let extraction = Extraction::new((file_len, self.extracted.len), self.form, zero, sources);
         Movie {
@@ -237,7 +264,8 @@ impl Scan {
 
     /// Steps of work so far, besides those for bytes.
     fn steps(&self) -> u64 {
-        self.maps.saturating_mul(MAP) + self.lanes.iter().map(Lane::steps).sum::<u64>()
+        let texts = self.texts.iter().map(TextLane::steps).sum::<u64>();
+        self.maps.saturating_mul(MAP) + self.lanes.iter().map(Lane::steps).sum::<u64>() + texts
     }
 
     /// Takes the events of the packets so far.
@@ -248,10 +276,17 @@ impl Scan {
                 TsEvent::Unit(unit) => {
                     if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.pid() == unit.pid) {
                         lane.push(&unit, &mut self.timeline, &mut self.extracted);
+                    } else if let Some(text) = self.texts.iter_mut().find(|text| text.pid() == unit.pid) {
+                        text.push(&unit, self.clock, &self.timeline, &mut self.extracted);
                     }
                 }
                 TsEvent::Streams(map) => self.describe(&map),
-                TsEvent::Clock { pid, is_discontinuous: true, .. } if pid == self.clock_pid => self.timeline.jump(),
+                TsEvent::Clock { pid, pcr, is_discontinuous } if pid == self.clock_pid => {
+                    self.clock = Some(pcr / 300);
+                    if is_discontinuous {
+                        self.timeline.jump();
+                    }
+                }
                 TsEvent::Programmes(programmes) => {
                     if programmes.iter().all(|programme| programme.number != self.programme) {
                         let (id, reason) = (0, format!("programme {} ends at byte {}", self.programme, self.at));
@@ -279,6 +314,10 @@ impl Scan {
         self.clock_pid = map.clock_pid;
         let pids: BTreeSet<u16> = map.streams.iter().map(|stream| stream.pid).collect();
         for stream in &map.streams {
+            if stream.coding == StreamCoding::Teletext {
+                self.describe_text(stream, &pids);
+                continue;
+            }
             let own = self.lanes.iter().position(|lane| lane.pid() == stream.pid);
             // Where recordings are joined, the streams go on with other PIDs.
             let before = |lane: &Lane| lane.can_go_on_with(stream) && !pids.contains(&lane.pid());
@@ -287,6 +326,21 @@ impl Scan {
                 Some(lane) => lane.describe(stream, self.at, &mut self.timeline, &mut self.extracted),
                 None => self.begin(stream),
             }
+        }
+    }
+
+    /// Takes a teletext stream of a map, which has streams with these PIDs.
+    fn describe_text(&mut self, stream: &TsStream, pids: &BTreeSet<u16>) {
+        if self.texts.iter().any(|text| text.pid() == stream.pid) {
+            return;
+        }
+        let is_full = self.texts.len() >= MOST_TEXTS;
+        let before = self.texts.iter_mut().find(|text| !pids.contains(&text.pid()) && text.can_go_on_with(stream));
+        match before {
+            Some(text) => text.go_on_with(stream),
+            None if !is_full => self.texts.push(TextLane::new(stream, &mut self.extracted)),
+            None if self.others.len() < MOST_SKIPPED => drop(self.others.insert(stream.pid, stream.coding)),
+            None => {}
         }
     }
 
@@ -308,6 +362,8 @@ impl Scan {
         for (pid, coding) in std::mem::take(&mut self.others) {
             let what = match coding {
                 StreamCoding::Cues => continue,
+                StreamCoding::Teletext => format!("{coding}, beyond the {MOST_TEXTS} streams that are read"),
+                StreamCoding::DvbSubtitles => "DVB subtitles, which are pictures of text,".to_owned(),
                 coding if coding.form().is_some() => format!("{coding}, beyond the {MOST_LANES} streams that are read"),
                 coding => coding.to_string(),
             };

@@ -84,6 +84,12 @@ impl Timeline {
         FrameTime { base, pts: decoded + reordered, dts: decoded }
     }
 
+    /// Returns the time base from `first` on, and the time in it, of a timestamp that begins no base, such as that of a text. `None` if
+    /// it is near to no base.
+    pub(super) fn locate(&self, first: usize, pts: u64) -> Option<(usize, i64)> {
+        self.near(first, pts)
+    }
+
     fn find(&mut self, cursor: &mut Cursor, dts: u64) -> (usize, i64) {
         let Some((base, last)) = cursor.last else {
             cursor.clock_jumps = self.clock_jumps;

@@ -184,7 +184,9 @@ impl<'a> Period<'a> {
             w.attribute("duration", &duration(micros(end.saturating_sub(self.began))));
         }
         self.events(w, next);
-        let tracks = self.window.listings(self.epoch);
+        let mut tracks = self.window.listings(self.epoch);
+        // A timeline has a segment at least (5.3.9.6.2). Subtitles may have none yet.
+        tracks.retain(|track| !self.window.is_text(track.place) || !self.times(track.place).is_empty());
         for (id, set) in (0..).zip(sets(&tracks, true)) {
             set.write(w, id, self);
         }
@@ -279,7 +281,8 @@ impl Templates for Period<'_> {
             }
         }
         let times = self.times(track.place);
-        if let (Some(part), Some((_, last))) = (self.part, times.last()) {
+        let part = self.part.filter(|_| !self.window.is_text(track.place));
+        if let (Some(part), Some((_, last))) = (part, times.last()) {
             // Chunks can be fetched when they are complete, not when their segment is (5.3.9.5.3).
             let early = crate::live::time(*last, scale).saturating_sub(part);
             w.attribute("availabilityTimeOffset", &format!("{:.3}", early.as_secs_f64()));

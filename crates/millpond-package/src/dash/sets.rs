@@ -118,7 +118,7 @@ impl Set<'_> {
         }
         w.attribute("mimeType", mime_type(first));
         supplement::name_space(w, &self.tracks);
-        if !first.is_webvtt() {
+        if !first.is_vtt_file() {
             let aligned = self.aligned && (first.ladder == 0 || self.shares_times(templates));
             w.attribute("segmentAlignment", if aligned { "true" } else { "false" });
             // The greatest type among the renditions (5.3.7.2); none where one begins without an access point.
@@ -221,7 +221,7 @@ fn mime_type(track: &TrackListing<'_>) -> &'static str {
     match track.kind {
         MediaKind::Video => "video/mp4",
         MediaKind::Audio => "audio/mp4",
-        MediaKind::Text if track.is_webvtt() => "text/vtt",
+        MediaKind::Text if track.is_vtt_file() => "text/vtt",
         MediaKind::Text => "application/mp4",
     }
 }
@@ -230,7 +230,7 @@ fn representation(w: &mut Writer, track: &TrackListing<'_>, own_template: bool, 
     w.start("Representation")
         .attribute("id", track.name)
         .number("bandwidth", track.bandwidth.peak.clamp(1, u64::from(u32::MAX)));
-    if track.is_webvtt() {
+    if track.is_vtt_file() {
         w.start("BaseURL").end_with(&format!("{}{}/all.vtt", templates.base(), track.name));
         w.end();
         return;

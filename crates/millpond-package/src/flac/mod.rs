@@ -14,5 +14,6 @@ mod subframe;
 mod tests;
 
 pub(crate) use frame::FlacEncoder;
-pub(crate) use pcm::{is_rounded, values};
+pub(crate) use pcm::is_rounded;
+pub use pcm::{bits, values};
 pub(crate) use stream::{FlacStream, Numbering};

@@ -2,8 +2,18 @@
 
 use millpond_media::codec::{ByteOrder, PcmCoding};
 
+/// Bits of the [values] of a coding.
+#[must_use]
+pub const fn bits(coding: PcmCoding) -> u8 {
+    match coding {
+        PcmCoding::Unsigned8 | PcmCoding::Signed8 => 8,
+        PcmCoding::Signed16(_) | PcmCoding::MuLaw | PcmCoding::ALaw => 16,
+        PcmCoding::Signed24(_) | PcmCoding::Signed32(_) | PcmCoding::Float32(_) | PcmCoding::Float64(_) => 24,
+    }
+}
+
 /// Appends the values of `bytes` to `out`. Values of G.711 have 16 bits then. Integers of 32 bits and floating point are rounded to 24 bits.
-pub(crate) fn values(coding: PcmCoding, bytes: &[u8], out: &mut Vec<i32>) {
+pub fn values(coding: PcmCoding, bytes: &[u8], out: &mut Vec<i32>) {
     match coding {
         PcmCoding::Unsigned8 => out.extend(bytes.iter().map(|byte| i32::from(*byte) - 128)),
         PcmCoding::Signed8 => out.extend(bytes.iter().map(|byte| i32::from(*byte as i8))),

@@ -1,6 +1,10 @@
 //! Properties of a stream, as its STREAMINFO states them (RFC 9639 8.2).
 
-use millpond_media::codec::{PcmCoding, PcmConfig};
+use crate::flac::bits;
+use millpond_media::{
+    codec::{PcmConfig, make},
+    movie::Track,
+};
 
 /// Most samples per channel in a frame. The subset of streams allows 4,608 up to 48 kHz (RFC 9639 7).
 const MOST_BLOCK: u16 = 4096;
@@ -43,11 +47,7 @@ impl FlacStream {
     /// Returns the stream that has the values of PCM or G.711. Integers of 32 bits and floating point have 24 bits then, because browsers
     /// decode no more. `None` for more channels or a higher rate than FLAC has.
     pub(crate) fn of(config: &PcmConfig) -> Option<Self> {
-        let bits = match config.coding {
-            PcmCoding::Unsigned8 | PcmCoding::Signed8 => 8,
-            PcmCoding::Signed16(_) | PcmCoding::MuLaw | PcmCoding::ALaw => 16,
-            PcmCoding::Signed24(_) | PcmCoding::Signed32(_) | PcmCoding::Float32(_) | PcmCoding::Float64(_) => 24,
-        };
+        let bits = bits(config.coding);
         let channels = u8::try_from(config.channels).ok().filter(|_| (1..=MOST_CHANNELS).contains(&config.channels))?;
         let sample_rate = Some(config.sample_rate).filter(|rate| (1..1 << RATE_BITS).contains(rate))?;
         Some(Self { numbering: Numbering::Frames, block: block(sample_rate), sample_rate, channels, bits })
@@ -83,6 +83,18 @@ impl FlacStream {
         let fields = self.sample_rate << 12 | u32::from(self.channels - 1) << 9 | u32::from(self.bits - 1) << 4;
         info[10..14].copy_from_slice(&fields.to_be_bytes());
         info
+    }
+
+    /// Returns a track of PCM as it is delivered in this stream, without samples.
+    pub(crate) fn delivered(&self, track: &Track) -> Option<Track> {
+        let made = make::flac(&self.info()).ok()?;
+        Some(Track {
+            name: track.name.clone(),
+            enabled: track.enabled,
+            alternate_group: track.alternate_group,
+            purposes: track.purposes,
+            ..Track::live(track.id, made, track.timescale, &track.language)
+        })
     }
 
     /// Most bytes of a frame of `samples` per channel.

@@ -2,7 +2,7 @@
 //!
 //! A playlist has a stable address, `v1/index.m3u8`. All its addresses are below the run of the stream, `~RUN/v1/`, so a restart
 //! never reuses an address. Segments are `12.m4s`, parts `12.3.m4s`, and the init segment of an epoch is `init-EPOCH.mp4`.
-//! Playlists of transport streams list only complete segments, `12.ts`.
+//! Playlists of transport streams list only complete segments, `12.ts`, and so do those of subtitles, `12.vtt`.
 
 use super::{Container, date_ranges};
 use crate::{
@@ -42,7 +42,7 @@ pub struct PlaylistView<'a> {
 pub fn media(window: &Window, track: usize, view: &PlaylistView<'_>) -> Option<String> {
     let playlist = Playlist::of(window, track, view)?;
     let mut out = String::with_capacity(1024 + playlist.listed.len() * ENTRY);
-    let is_fmp4 = view.container == Container::Fmp4;
+    let is_fmp4 = playlist.form == Form::Fmp4;
     let skipped = if view.skip && is_fmp4 { playlist.skipped() } else { 0 };
     playlist.head(&mut out, skipped);
     playlist.events(&mut out);
@@ -73,6 +73,14 @@ pub fn push_report(out: &mut String, uri: &str, window: &Window, track: usize) {
     out.push('\n');
 }
 
+/// Form of the segments of a playlist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Fmp4,
+    Ts,
+    WebVtt,
+}
+
 /// A playlist while it is written.
 struct Playlist<'a> {
     window: &'a Window,
@@ -83,6 +91,8 @@ struct Playlist<'a> {
     view: &'a PlaylistView<'a>,
     /// Whether parts are listed.
     has_parts: bool,
+    /// Form of the segments.
+    form: Form,
     /// Complete segments, and the unfinished one where it has parts, each with the microseconds from its end to the
     /// playlist's end.
     listed: Vec<(&'a Segment, &'a TrackSegment, u64)>,
@@ -92,16 +102,20 @@ impl<'a> Playlist<'a> {
     fn of(window: &'a Window, track: usize, view: &'a PlaylistView<'a>) -> Option<Self> {
         let WindowTrack { name, timescale: scale, .. } = window.tracks().get(track)?;
         let scale = *scale;
-        let is_fmp4 = view.container == Container::Fmp4;
+        let form = match view.container {
+            _ if window.is_text(track) => Form::WebVtt,
+            Container::Fmp4 => Form::Fmp4,
+            Container::Ts => Form::Ts,
+        };
         let (targets, mut first) = (window.targets()?, window.first_listed_with_sound(view.extent)?);
-        if !is_fmp4 {
+        if view.container == Container::Ts {
             // Transport streams are made of parts in memory.
             first = first.max(window.with_parts().next()?.number);
         }
-        let last = if is_fmp4 { window.last_closed(track) } else { window.last_transport(track) };
+        let last = if form == Form::Ts { window.last_transport(track) } else { window.last_closed(track) };
         let last = last.filter(|last| *last >= first)?;
-        let has_parts = is_fmp4 && targets.parts.is_some() && !view.extent.is_clip();
-        let end = if is_fmp4 { last.next() } else { last };
+        let has_parts = form == Form::Fmp4 && targets.parts.is_some() && !view.extent.is_clip();
+        let end = if form == Form::Fmp4 { last.next() } else { last };
         let is_listed = |segment: &&Segment| {
             segment.number >= first && segment.number <= end && view.extent.reaches(segment.number)
         };
@@ -116,7 +130,7 @@ impl<'a> Playlist<'a> {
             *to_end = behind;
             behind = behind.saturating_add(digits::micros(of_track.duration(), scale.get()));
         }
-        Some(Self { window, targets, track, name, scale, view, has_parts, listed })
+        Some(Self { window, targets, track, name, scale, view, has_parts, form, listed })
     }
 
     fn target_micros(&self, targets: u64) -> u64 {
@@ -131,7 +145,7 @@ impl<'a> Playlist<'a> {
 
     fn head(&self, out: &mut String, skipped: usize) {
         out.push_str("#EXTM3U\n#EXT-X-VERSION:");
-        digits::push(out, if self.view.container == Container::Fmp4 { 9 } else { 4 });
+        digits::push(out, if self.form == Form::Fmp4 { 9 } else { 4 });
         out.push_str("\n#EXT-X-TARGETDURATION:");
         digits::push(out, self.targets.segment.seconds().into());
         if self.view.extent.is_clip() {
@@ -158,7 +172,11 @@ impl<'a> Playlist<'a> {
 
     /// Writes what a live playlist says about reloads and parts.
     fn control(&self, out: &mut String) {
-        out.push_str("\n#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=");
+        out.push_str("\n#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES");
+        if self.form == Form::WebVtt {
+            return;
+        }
+        out.push_str(",CAN-SKIP-UNTIL=");
         digits::push(out, u64::from(self.targets.segment.seconds()) * SKIP_UNTIL);
         // Equal in all playlists of a stream: three times the longest part target (rfc8216bis 4.4.3.8).
         if let Some(longest) = self.targets.longest_part() {
@@ -186,7 +204,7 @@ impl<'a> Playlist<'a> {
             if previous.is_some_and(|previous| previous.discontinuity != segment.discontinuity) {
                 out.push_str("#EXT-X-DISCONTINUITY\n");
             }
-            if self.view.container == Container::Fmp4 && map.replace(segment.epoch) != Some(segment.epoch) {
+            if self.form == Form::Fmp4 && map.replace(segment.epoch) != Some(segment.epoch) {
                 self.map(out, segment.epoch);
             }
             previous = Some(segment);
@@ -214,8 +232,7 @@ impl<'a> Playlist<'a> {
     }
 
     fn entry(&self, out: &mut String, segment: &Segment, of_track: &TrackSegment) {
-        let is_fmp4 = self.view.container == Container::Fmp4;
-        if of_track.is_gap() || (!is_fmp4 && !self.window.has_transport(segment, self.track)) {
+        if of_track.is_gap() || (self.form == Form::Ts && !self.window.has_transport(segment, self.track)) {
             out.push_str("#EXT-X-GAP\n");
         }
         out.push_str("#EXTINF:");
@@ -223,7 +240,11 @@ impl<'a> Playlist<'a> {
         out.push_str(",\n");
         self.address(out, self.name);
         digits::push(out, segment.number.0);
-        out.push_str(if is_fmp4 { ".m4s\n" } else { ".ts\n" });
+        out.push_str(match self.form {
+            Form::Fmp4 => ".m4s\n",
+            Form::Ts => ".ts\n",
+            Form::WebVtt => ".vtt\n",
+        });
     }
 
     /// Returns the stated duration of a segment: of sound, rounded up to the next microsecond.
@@ -302,7 +323,8 @@ impl<'a> Playlist<'a> {
 
     /// Reports how far the other tracks are (rfc8216bis 4.4.5.4).
     fn reports(&self, out: &mut String) {
-        for (index, track) in self.window.tracks().iter().enumerate().filter(|(index, _)| *index != self.track) {
+        let is_other = |index: usize| index != self.track && !self.window.is_text(index);
+        for (index, track) in self.window.tracks().iter().enumerate().filter(|(index, _)| is_other(*index)) {
             let uri = format!("../{}/index.m3u8{}", track.name, self.view.query);
             push_report(out, &uri, self.window, index);
         }

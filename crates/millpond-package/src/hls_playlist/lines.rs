@@ -142,18 +142,18 @@ impl Lines {
     }
 }
 
-fn bad_range(line: u32, found: &str) -> PackageError {
+pub(super) fn bad_range(line: u32, found: &str) -> PackageError {
     refused(line, format!("EXT-X-BYTERANGE {}", shown(found)), RANGE)
 }
 
 /// Returns the range of some bytes; `None` if it is empty or ends beyond all offsets.
-fn range(start: u64, length: u64) -> Option<ByteRange> {
+pub(super) fn range(start: u64, length: u64) -> Option<ByteRange> {
     let end = start.checked_add(length)?;
     (length > 0).then_some(ByteRange::new(start, end))
 }
 
 /// Reads `LENGTH@OFFSET` or `LENGTH`.
-fn length_and_offset(text: &str) -> Option<(u64, Option<u64>)> {
+pub(super) fn length_and_offset(text: &str) -> Option<(u64, Option<u64>)> {
     let number = |text: &str| text.trim().parse::<u64>().ok();
     match text.split_once('@') {
         Some((length, offset)) => Some((number(length)?, Some(number(offset)?))),

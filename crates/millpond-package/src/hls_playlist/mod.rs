@@ -1,10 +1,12 @@
 //! HLS playlists that others have made, read for the places of their segments (RFC 8216).
 //!
-//! Only playlists that have ended are read. Encryption and other tags that stretches of segments can't express are refused by name.
+//! [`parse`] reads playlists that have ended. Encryption and other tags that stretches of segments can't express are refused by name.
+//! [`live`] reads those of live sources.
 //! Millpond's own playlists are written elsewhere.
 
 mod attributes;
 mod lines;
+pub mod live;
 mod multivariant;
 
 use crate::PackageError;

@@ -29,7 +29,7 @@ pub(crate) struct LadderTrack<'a> {
 }
 
 /// The tracks of a ladder that manifests list: the first video of each rung that is ready, from the smallest picture to the
-/// largest, and the sound of the first such rung that has some.
+/// largest, and the sound and the subtitles of the first such rung that has some.
 #[derive(Debug)]
 pub(crate) struct Tracks<'a>(pub(crate) Vec<LadderTrack<'a>>);
 
@@ -56,6 +56,11 @@ impl<'a> Tracks<'a> {
         let sound = listed.iter().find(|(_, tracks)| tracks.iter().any(|track| is_sound(&track)));
         all.extend(
             sound.into_iter().flat_map(|(rung, tracks)| tracks.iter().filter(is_sound).map(|track| of(*rung, *track))),
+        );
+        let is_text = |track: &&TrackListing<'_>| track.kind == MediaKind::Text;
+        let texts = listed.iter().find(|(_, tracks)| tracks.iter().any(|track| is_text(&track)));
+        all.extend(
+            texts.into_iter().flat_map(|(rung, tracks)| tracks.iter().filter(is_text).map(|track| of(*rung, *track))),
         );
         Self(all)
     }

@@ -6,7 +6,7 @@ use crate::{
     testing::{audio, video},
 };
 use bytes::Bytes;
-use millpond_media::{SampleTable, movie::Track, units::Timescale};
+use millpond_media::{SampleTable, codec::make, movie::Track, units::Timescale};
 use std::{sync::Arc, time::Duration};
 
 /// Clock of video in tests.
@@ -89,6 +89,35 @@ pub(crate) fn epoch(number: u32, from: Duration) -> WindowEpoch {
     let none = SampleTable::builder().finish();
     let tracks = vec![format(video(none.clone(), VIDEO, Vec::new())), format(audio(none, "eng", Vec::new()))];
     WindowEpoch::new(number, from, wall, tracks)
+}
+
+/// Returns a window for the media of one epoch, with a track of subtitles.
+pub(crate) fn with_texts() -> Window {
+    let track = Arc::new(Track::live(TRACK_ID, make::wvtt().unwrap(), TEXT_CLOCK, "fra"));
+    let (language, label) = (Some("fr".to_owned()), "French".to_owned());
+    let format = LiveFormat { track, language, label, is_default: false, frame_rate: None, id: TRACK_ID, early: 0 };
+    let WindowEpoch { number, from, wall, formats, .. } = epoch(0, Duration::from_secs(10));
+    let formats = formats.into_iter().chain([Some(format)]).collect();
+    let mut tracks = tracks();
+    tracks.push(WindowTrack { name: "text1".to_owned(), kind: MediaKind::Text, timescale: TEXT_CLOCK });
+    let mut window = Window::new(LIMITS, tracks, 7);
+    window.begin(WindowEpoch::new(number, from, wall, formats));
+    window
+}
+
+/// Returns a window with the cuts of one epoch, and subtitles: samples with the times in ticks of 90 kHz from which they are shown.
+pub(crate) fn subtitled(cuts: Vec<Cut>, changes: &[(i64, &'static [u8])]) -> Window {
+    let mut window = with_texts();
+    let (mut cutter, mut texts) = (TextCutter::new((0, scale(VIDEO)), [2]), Vec::new());
+    changes.iter().for_each(|(at, sample)| cutter.change(0, *at, Bytes::from_static(sample)));
+    cutter.reach(0, i64::MAX);
+    for cut in cuts {
+        cutter.observe(&cut);
+        window.push(cut);
+        cutter.advance(0, &mut texts);
+        texts.drain(..).for_each(|cut| window.push(cut));
+    }
+    window
 }
 
 pub(crate) const LIMITS: WindowLimits =

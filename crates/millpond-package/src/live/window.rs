@@ -498,11 +498,26 @@ impl Window {
         }
     }
 
-    /// Whether all tracks have a complete segment, so that players can begin.
+    /// Whether a track has subtitles.
+    #[must_use]
+    pub fn is_text(&self, track: usize) -> bool {
+        self.tracks.get(track).is_some_and(|track| track.kind == MediaKind::Text)
+    }
+
+    /// Whether all tracks have a complete segment, so that players can begin. Subtitles may have none.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let is_ready = |track| self.last_closed(track).is_some_and(|last| self.is_ended || last >= self.own);
-        self.targets.is_some() && !self.tracks.is_empty() && (0..self.tracks.len()).all(is_ready)
+        // Subtitles come later, and players ask for them later.
+        let mut media = (0..self.tracks.len()).filter(|track| !self.is_text(*track)).peekable();
+        self.targets.is_some() && media.peek().is_some() && media.all(is_ready)
+    }
+
+    /// Whether all subtitles have a complete segment, where there are any.
+    #[must_use]
+    pub fn has_begun_texts(&self) -> bool {
+        let is_begun = |track| self.last_closed(track).is_some_and(|last| self.is_ended || last >= self.own);
+        (0..self.tracks.len()).filter(|track| self.is_text(*track)).all(is_begun)
     }
 
     /// All epochs that the window remembers, the oldest first.

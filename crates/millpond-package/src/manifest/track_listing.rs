@@ -157,6 +157,11 @@ impl<'a> TrackListing<'a> {
         self.kind == MediaKind::Text && !matches!(self.codec(), Some(Codec::Stpp(_)))
     }
 
+    /// Whether MPDs name it as a file of WebVTT. Live subtitles have segments of MP4 there.
+    pub(crate) fn is_vtt_file(&self) -> bool {
+        self.is_webvtt() && self.source.is_some()
+    }
+
     /// Encryption of the samples; `None` where they are clear.
     pub(crate) fn protection(&self) -> Option<&'a Protection> {
         self.track?.protection.as_deref()

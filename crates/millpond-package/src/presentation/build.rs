@@ -487,6 +487,11 @@ fn group(track: &PresentedTrack) -> &'static str {
     }
 }
 
+/// Whether subtitles tell sounds too.
+fn is_for_deaf(track: &PresentedTrack) -> bool {
+    track.source_track().is_some_and(|source| source.purposes.has(Purpose::Captions))
+}
+
 /// Returns the name of a track for menus: its name in the file, else its language, else its kind and number. Control
 /// characters and quotation marks are removed, because playlists can't contain them.
 fn label(track: &PresentedTrack, number: u32) -> String {
@@ -497,6 +502,9 @@ fn label(track: &PresentedTrack, number: u32) -> String {
     }
     match (&track.language, track.kind) {
         (Some(tag), _) if track.forced => format!("{} (forced)", language::display_name(tag)),
+        (Some(tag), MediaKind::Text) if is_for_deaf(track) => {
+            format!("{}{}", language::display_name(tag), language::FOR_DEAF)
+        }
         (Some(tag), _) => language::display_name(tag),
         (None, MediaKind::Video) => format!("Video {number}"),
         (None, MediaKind::Audio) => format!("Audio {number}"),

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 use millpond_media::{
-    codec::{Codec, PcmCoding, make},
+    codec::{Codec, PcmCoding},
     movie::Track,
     units::Timescale,
 };
@@ -44,20 +44,13 @@ impl FlacForm {
         let Codec::Pcm(config) = &track.codec else { return None };
         let stream = FlacStream::of(config).filter(|_| track.protection.is_none())?;
         let stream = FlacStream { numbering, ..stream };
-        let made = make::flac(&stream.info()).ok()?;
         let shape = BlockShape {
             length: stream.block.into(),
             frame: config.frame_bytes(),
             rate: stream.sample_rate,
             timescale: track.timescale.get(),
         };
-        let delivered = Track {
-            name: track.name.clone(),
-            enabled: track.enabled,
-            alternate_group: track.alternate_group,
-            purposes: track.purposes,
-            ..Track::live(track.id, made, track.timescale, &track.language)
-        };
+        let delivered = stream.delivered(track)?;
         Some(Self { track: delivered, coding: config.coding, stream, shape })
     }
 }

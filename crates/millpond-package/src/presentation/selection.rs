@@ -332,5 +332,6 @@ pub(crate) fn family(codec: &Codec) -> &'static str {
         Codec::Pcm(_) => "pcm",
         Codec::Tx3g | Codec::Wvtt(_) | Codec::MatroskaText(_) => "webvtt",
         Codec::Stpp(_) => "stpp",
+        Codec::PrivateText(_) => "private",
     }
 }

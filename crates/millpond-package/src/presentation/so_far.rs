@@ -20,15 +20,19 @@ pub(crate) struct SoFar(Vec<u32>);
 impl Presentation {
     /// Returns the presentation of the beginning of a file, whose playlists list final segments only. `None` if a track has no such
     /// segment yet, and if the beginning has several periods or several videos, whose order and common boundaries depend on the whole.
+    /// Subtitles without such a segment are left out.
     #[must_use]
     pub fn so_far(self) -> Option<Self> {
         if !self.periods.is_empty() || self.of_kind(MediaKind::Video).count() > 1 {
             return None;
         }
         let until = self.final_until()?;
-        let counts: Vec<u32> = self.tracks.iter().map(|track| finals(track, until)).collect();
-        let has_all = !counts.contains(&0);
-        has_all.then(|| Self { so_far: Some(SoFar(counts)), ..self })
+        let counts = self.tracks.iter().map(|track| finals(track, until)).collect::<Vec<_>>();
+        let mut listed: Vec<_> = self.tracks.into_iter().zip(counts).collect();
+        listed.retain(|(track, count)| *count > 0 || track.kind != MediaKind::Text);
+        let has_all = listed.iter().all(|(_, count)| *count > 0);
+        let (tracks, counts) = listed.into_iter().unzip();
+        has_all.then(|| Self { tracks, so_far: Some(SoFar(counts)), ..self })
     }
 
     /// Whether only the beginning of the file is known.
@@ -73,9 +77,21 @@ fn last_start(track: &PresentedTrack) -> f64 {
     sample.map_or(0.0, |sample| media.track().timescale.seconds(sample.dts.min(sample.pts)))
 }
 
+/// Returns the time in seconds at which the last text of a track ends: later texts are not known yet. Files beside the film are whole.
+fn texts_end(track: &PresentedTrack) -> f64 {
+    let last = track.sample_count().checked_sub(1);
+    let sample = last.zip(track.media()).and_then(|(last, media)| {
+        let sample = media.timeline.at(&media.track().samples, last)?;
+        let end = sample.pts.saturating_add(i64::from(sample.sample.duration));
+        Some(media.track().timescale.seconds(end))
+    });
+    sample.unwrap_or(f64::INFINITY)
+}
+
 /// Returns the number of segments of a track that end before a boundary. A segment of sound ends with its first frame behind it.
 fn finals(track: &PresentedTrack, until: f64) -> u32 {
     let seconds = |time: i64| track.segments.timescale().seconds(time);
+    let until = if track.kind == MediaKind::Text { until.min(texts_end(track)) } else { until };
     let is_final = |segment: &crate::SegmentInfo| match track.kind {
         MediaKind::Audio => seconds(segment.start) + ROUNDED < until && segment.number < track.segments.count(),
         MediaKind::Video | MediaKind::Text => {

@@ -428,6 +428,16 @@ impl PresentedTrack {
         Some(all.take_while(shows).last().map_or(first, |timed| timed.ordinal))
     }
 
+    /// Returns the first sync sample presented no earlier than `seconds`; `None` after the last one, and for sidecars.
+    #[must_use]
+    pub fn sync_after(&self, seconds: f64) -> Option<u32> {
+        let media = self.media()?;
+        let table = &media.track().samples;
+        let scale = f64::from(media.track().timescale.get());
+        let shows = |timed: &Timed| timed.pts as f64 / scale >= seconds - 0.001;
+        media.timeline.sync_samples(table).find(shows).map(|timed| timed.ordinal)
+    }
+
     /// Returns the first sample presented no earlier than `seconds`; `None` after the last one, and for sidecars.
     #[must_use]
     pub fn ordinal_at(&self, seconds: f64) -> Option<u32> {

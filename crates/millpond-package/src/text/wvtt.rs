@@ -5,6 +5,7 @@ use super::{
     boxes::{Boxes, SampleBox},
     decode, markup, vtt,
 };
+use bytes::Bytes;
 
 /// A cue in one sample, without times.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,12 @@ pub struct Malformed {
 
 /// Most cues that are read from a sample: more than a screen has lines.
 const MOST_CUES: usize = 256;
+
+/// Returns the sample that shows no cue (7.4).
+#[must_use]
+pub fn empty_sample() -> Bytes {
+    Bytes::from_static(b"\0\0\0\x08vtte")
+}
 
 /// Returns the cues of a sample: its `vttc` boxes. `vtte` (an empty cue) and `vtta` (comments) are skipped.
 ///

@@ -34,6 +34,7 @@ impl Form {
             orientation: orientation(track),
         };
         Some(match &track.codec {
+            Codec::PrivateText(_) => Self::Whole,
             codec if !codec.fits_ts() => return None,
             Codec::Avc(c) => nal(nal::NalCodec::Avc, c.nal_length_size),
             Codec::Hevc(c) => nal(nal::NalCodec::Hevc, c.nal_length_size),
@@ -84,7 +85,16 @@ pub(super) fn stream_type(codec: &Codec) -> Option<u8> {
         Codec::MpegAudio(c) => Some(if c.sample_rate < 32_000 { 0x04 } else { 0x03 }),
         Codec::Ac3(_) => Some(0x81),
         Codec::Eac3(_) => Some(0x87),
+        Codec::PrivateText(_) => Some(0x06),
         _ => None,
+    }
+}
+
+/// Returns the descriptors of subtitles, as their source states them; none for other codecs.
+pub(super) fn stated_descriptors(codec: &Codec) -> &[u8] {
+    match codec {
+        Codec::PrivateText(config) => &config.descriptors,
+        _ => &[],
     }
 }
 
@@ -102,12 +112,17 @@ pub(super) fn registration(codec: &Codec) -> Option<[u8; 4]> {
 pub(super) fn stream_id(codec: &Codec, place: u8) -> u8 {
     match codec {
         Codec::Avc(_) | Codec::Hevc(_) => 0xe0 | place & 0x0f,
-        Codec::Ac3(_) | Codec::Eac3(_) => 0xbd,
+        Codec::Ac3(_) | Codec::Eac3(_) | Codec::PrivateText(_) => 0xbd,
         _ => 0xc0 | place & 0x1f,
     }
 }
 
-/// Whether the codec is video, with one unit per PES packet.
+/// Whether the codec is video.
 pub(super) fn is_video(codec: &Codec) -> bool {
     matches!(codec, Codec::Avc(_) | Codec::Hevc(_))
+}
+
+/// Whether each unit has a PES packet of its own.
+pub(super) fn stands_alone(codec: &Codec) -> bool {
+    is_video(codec) || matches!(codec, Codec::PrivateText(_))
 }

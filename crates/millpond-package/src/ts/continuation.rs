@@ -1,10 +1,11 @@
 //! A running stream as one transport stream without an end.
 
 use super::{
-    Continuity, carriage, clock,
+    Continuity, TableNumbers, carriage, clock,
     lane::{CLOCK_DELAY, FIRST_PID},
     memory::{MemoryStream, Sample, movie_of, write},
     packet::PacketWriter,
+    psi::{self, StreamEntry},
 };
 use crate::PackageError;
 use millpond_media::{Movie, Track};
@@ -40,7 +41,19 @@ struct Waiting {
 }
 
 impl Continuation {
-    /// Makes one of tracks, all of which [fit](millpond_media::Codec::fits_ts). The first video carries the clock; without
+    /// Whether one programme map table lists tracks, all of which [fit](millpond_media::Codec::fits_ts) or are subtitles as they are. It has
+    /// one packet.
+    #[must_use]
+    pub fn lists(tracks: &[&Track]) -> bool {
+        let entry = |(pid, track): (u16, &&Track)| {
+            let stream_type = carriage::stream_type(&track.codec)?;
+            Some(StreamEntry::of(track, pid, stream_type))
+        };
+        let entries: Option<Vec<_>> = (FIRST_PID..).zip(tracks).map(entry).collect();
+        entries.is_some_and(|entries| psi::tables(&entries, FIRST_PID, TableNumbers::default()).is_some())
+    }
+
+    /// Makes one of tracks, all of which [fit](millpond_media::Codec::fits_ts) or are subtitles as they are. The first video carries the clock; without
     /// video the first track.
     #[must_use]
     pub fn new(tracks: Vec<Track>) -> Self {

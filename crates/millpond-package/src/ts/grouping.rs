@@ -37,11 +37,11 @@ impl FrameStep {
     }
 }
 
-/// Returns the ranges of units that share a PES packet: one unit for video, a run of frames for audio. Only the first
+/// Returns the ranges of units that share a PES packet: one unit for video and subtitles, a run of frames for audio. Only the first
 /// frame of a PES packet has a timestamp, so it ends where the next frame does not follow at once. Where audio carries the
 /// clock, a new PES packet begins in time for each PCR, because PCRs are sent at the start of PES packets.
 pub(super) fn groups(sizes: Sizes, units: &[Unit]) -> impl Iterator<Item = Range<usize>> {
-    let step = if sizes.is_video { None } else { FrameStep::of(sizes.step, units) };
+    let step = if sizes.stands_alone { None } else { FrameStep::of(sizes.step, units) };
     let frame = step.map_or(0, |step| step.ticks(1));
     let most_ticks = if sizes.has_clock { clock::MOST_APART - frame + 1 } else { MOST_TICKS };
     let slack = SLACK.saturating_add(sizes.tick);

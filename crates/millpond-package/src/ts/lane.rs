@@ -9,10 +9,10 @@ use super::{
     sizes::Planned,
 };
 use crate::{
-    ObjectIndex, ObjectRange, PackageError, language,
+    ObjectIndex, ObjectRange, PackageError,
     plan::{Damage, reads},
 };
-use millpond_media::{AacConfig, Codec, Track};
+use millpond_media::{AacConfig, Codec, PrivateForm, Track};
 
 /// PID of the first stream; the PIDs of other streams follow it.
 pub(super) const FIRST_PID: u16 = 0x100;
@@ -37,6 +37,8 @@ pub(super) struct Lane {
     /// Number of units written.
     written: usize,
     form: Form,
+    /// Form of subtitles.
+    text: Option<PrivateForm>,
     stream_id: u8,
     pid: u16,
     writer: PacketWriter,
@@ -62,11 +64,10 @@ impl Lane {
         };
         check_sizes(codec, &stream)?;
         let pid = FIRST_PID + index;
-        let entry = psi::StreamEntry {
-            pid,
-            stream_type,
-            registration: carriage::registration(codec),
-            language: language_code(track),
+        let entry = psi::StreamEntry::of(track, pid, stream_type);
+        let text = match codec {
+            Codec::PrivateText(config) => Some(config.form),
+            _ => None,
         };
         let stream_id = carriage::stream_id(codec, among);
         let writer = PacketWriter::new(pid, stream.first_counter);
@@ -77,7 +78,10 @@ impl Lane {
         };
         let ElementaryStream { object, units, .. } = stream;
         let floors = reads::floors(units.iter().map(|unit| unit.range));
-        Ok((Self { object, units, floors, written: 0, form, stream_id, pid, writer, clock, discontinuity }, entry))
+        Ok((
+            Self { object, units, floors, written: 0, form, text, stream_id, pid, writer, clock, discontinuity },
+            entry,
+        ))
     }
 
     /// PID of the stream.
@@ -132,11 +136,21 @@ impl Lane {
             return Ok(());
         }
         if let Some(size) = first {
-            let header = pes::audio_header(self.stream_id, unit.pts, size.payload);
+            let (of_sound, of_text);
+            let header: &[u8] = match self.text {
+                Some(form) => {
+                    of_text = pes::text_header(form, unit.pts, size.payload);
+                    &of_text
+                }
+                None => {
+                    of_sound = pes::audio_header(self.stream_id, unit.pts, size.payload);
+                    &of_sound
+                }
+            };
             let len = usize::try_from(size.payload).unwrap_or(usize::MAX).saturating_add(header.len());
             let start = self.start(&unit);
             self.writer.begin(len, size.packets, start, out);
-            self.writer.write(&header, out);
+            self.writer.write(header, out);
         }
         if let Form::Adts(config) = &self.form {
             let header = config.adts_header(sample.len()).ok_or_else(|| too_long(self.object, &unit, ADTS_LIMIT))?;
@@ -229,6 +243,7 @@ fn check_sizes(codec: &Codec, stream: &ElementaryStream) -> Result<(), PackageEr
     }
     let (most, expected) = match codec {
         Codec::Aac(_) => (MOST_ADTS, ADTS_LIMIT),
+        Codec::PrivateText(_) => (pes::MOST_TEXT, "subtitles of at most 65496 bytes (the limit of a PES packet)"),
         _ => (pes::MOST_AUDIO, "an audio frame of at most 65527 bytes (the limit of a PES packet)"),
     };
     match stream.units.iter().find(|u| u.range.len() > most) {
@@ -240,13 +255,4 @@ fn check_sizes(codec: &Codec, stream: &ElementaryStream) -> Result<(), PackageEr
 fn too_long(object: ObjectIndex, unit: &Unit, expected: &'static str) -> PackageError {
     let found = format!("{} bytes", unit.range.len());
     PackageError::Sample { object, range: unit.range, offset: 0, found, expected }
-}
-
-/// Returns the language code of an audio track for its ISO 639 descriptor; `None` where unknown.
-fn language_code(track: &Track) -> Option<[u8; 3]> {
-    if carriage::is_video(&track.codec) {
-        return None;
-    }
-    let code = language::iso_639_2(&language::tag(&track.language)?);
-    (code != *b"und").then_some(code)
 }

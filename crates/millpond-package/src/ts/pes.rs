@@ -1,7 +1,7 @@
 //! Headers of PES packets (ISO/IEC 13818-1, 2.4.3.6 and 2.4.3.7).
 
 use super::Unit;
-use millpond_media::Codec;
+use millpond_media::{Codec, PrivateForm};
 
 /// Mask of timestamps, which have 33 bits.
 pub(super) const CLOCK_MASK: u64 = (1 << 33) - 1;
@@ -9,10 +9,14 @@ pub(super) const CLOCK_MASK: u64 = (1 << 33) - 1;
 const VIDEO_HEADER: usize = 19;
 /// Length of an audio header: fixed part and PTS.
 const AUDIO_HEADER: usize = 14;
+/// Length of a teletext header: as of audio, and stuffing (ETSI EN 300 472 4.2).
+const TELETEXT_HEADER: usize = 45;
 /// Greatest `PES_packet_length` of an audio packet.
 const MAX_LENGTH: u64 = 0xffff;
 /// Most payload bytes of an audio PES packet.
 pub(super) const MOST_AUDIO: u64 = MAX_LENGTH - COUNTED;
+/// Most payload bytes of a PES packet of subtitles.
+pub(super) const MOST_TEXT: u64 = MAX_LENGTH - TELETEXT_HEADER as u64 + 6;
 /// Header bytes that `PES_packet_length` of an audio packet counts.
 const COUNTED: u64 = AUDIO_HEADER as u64 - 6;
 
@@ -20,6 +24,7 @@ const COUNTED: u64 = AUDIO_HEADER as u64 - 6;
 pub(super) fn header_len(codec: &Codec) -> u64 {
     match codec {
         Codec::Avc(_) | Codec::Hevc(_) => VIDEO_HEADER as u64,
+        Codec::PrivateText(config) if config.form == PrivateForm::Teletext => TELETEXT_HEADER as u64,
         _ => AUDIO_HEADER as u64,
     }
 }
@@ -46,6 +51,20 @@ pub(super) fn audio_header(stream_id: u8, pts: i64, payload: u64) -> [u8; AUDIO_
     let mut header = [0; AUDIO_HEADER];
     header[..9].copy_from_slice(&[0, 0, 1, stream_id, high, low, 0x84, 0x80, 5]);
     header[9..].copy_from_slice(&timestamp(2, pts));
+    header
+}
+
+/// Returns the header of a PES packet with `payload` bytes of subtitles, at most [`MOST_TEXT`]. Headers of teletext have 45 bytes, those
+/// of DVB subtitles are as of audio.
+pub(super) fn text_header(form: PrivateForm, pts: i64, payload: u64) -> Vec<u8> {
+    let mut header = audio_header(0xbd, pts, payload).to_vec();
+    if form == PrivateForm::Teletext {
+        let stuffing = TELETEXT_HEADER - AUDIO_HEADER;
+        let length = payload.saturating_add(TELETEXT_HEADER as u64 - 6).min(MAX_LENGTH) as u16;
+        header[4..6].copy_from_slice(&length.to_be_bytes());
+        header[8] += stuffing as u8;
+        header.resize(TELETEXT_HEADER, 0xff);
+    }
     header
 }
 
@@ -90,6 +109,17 @@ mod tests {
         let header = video_header(0xe0, &unit(900_000, 900_000));
         assert_eq!((header[7], header[9] >> 4), (0x80, 2));
         assert_eq!(header[14..], [0xff; 5]);
+    }
+
+    #[test]
+    fn teletext_headers_have_45_bytes() {
+        let header = text_header(PrivateForm::Teletext, 900_000, 139);
+        // 45 bytes and 3 data units of 46 bytes behind a byte fill one transport packet.
+        assert_eq!((header.len(), header.len() + 139, header[8]), (45, 184, 0x24));
+        assert_eq!(u16::from_be_bytes([header[4], header[5]]), 178);
+        assert_eq!((read(&header[9..]), &header[14..]), (900_000, &[0xff; 31][..]));
+        let header = text_header(PrivateForm::DvbSubtitles, 900_000, 100);
+        assert_eq!((header.len(), header[3], header[5], header[8]), (14, 0xbd, 108, 5));
     }
 
     #[test]

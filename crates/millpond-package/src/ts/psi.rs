@@ -1,7 +1,8 @@
 //! Program association and program map tables (ISO/IEC 13818-1, 2.4.4).
 
-use super::packet::SIZE;
-use millpond_media::ts::checksum;
+use super::{carriage, packet::SIZE};
+use crate::language;
+use millpond_media::{Track, ts::checksum};
 
 /// PID of the program map table.
 const PMT_PID: u16 = 0x1000;
@@ -28,9 +29,22 @@ pub(super) struct StreamEntry {
     pub(super) registration: Option<[u8; 4]>,
     /// Three-letter code of an ISO 639 language descriptor (2.6.18).
     pub(super) language: Option<[u8; 3]>,
+    /// Further descriptors.
+    pub(super) stated: Vec<u8>,
 }
 
 impl StreamEntry {
+    /// Returns the entry of a track.
+    pub(super) fn of(track: &Track, pid: u16, stream_type: u8) -> Self {
+        Self {
+            pid,
+            stream_type,
+            registration: carriage::registration(&track.codec),
+            language: language_code(track),
+            stated: carriage::stated_descriptors(&track.codec).to_vec(),
+        }
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         let mut descriptors = Vec::with_capacity(12);
         if let Some(format) = self.registration {
@@ -42,6 +56,7 @@ impl StreamEntry {
             descriptors.extend_from_slice(&code);
             descriptors.push(0);
         }
+        descriptors.extend_from_slice(&self.stated);
         out.push(self.stream_type);
         out.extend_from_slice(&(0xe000 | self.pid).to_be_bytes());
         out.extend_from_slice(&(0xf000 | descriptors.len() as u16).to_be_bytes());
@@ -79,6 +94,15 @@ fn section(table_id: u8, version: u8, body: &[u8]) -> Vec<u8> {
     section
 }
 
+/// Returns the language code of an audio track for its ISO 639 descriptor; `None` where unknown.
+fn language_code(track: &Track) -> Option<[u8; 3]> {
+    if carriage::stands_alone(&track.codec) {
+        return None;
+    }
+    let code = language::iso_639_2(&language::tag(&track.language)?);
+    (code != *b"und").then_some(code)
+}
+
 fn packet(pid: u16, counter: u8, section: &[u8]) -> Option<[u8; SIZE]> {
     let mut packet = [0xff; SIZE];
     packet[..5].copy_from_slice(&[0x47, 0x40 | (pid >> 8) as u8, pid as u8, 0x10 | counter & 0x0f, 0]);
@@ -91,7 +115,13 @@ mod tests {
     use super::*;
 
     fn entry(pid: u16) -> StreamEntry {
-        StreamEntry { pid, stream_type: 0x87, registration: Some(*b"EAC3"), language: Some(*b"deu") }
+        StreamEntry {
+            pid,
+            stream_type: 0x87,
+            registration: Some(*b"EAC3"),
+            language: Some(*b"deu"),
+            stated: Vec::new(),
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::{ops::Range, sync::Arc};
 #[derive(Clone, Debug)]
 pub(super) struct Sizes {
     /// Whether each unit has a PES packet of its own.
-    pub(super) is_video: bool,
+    pub(super) stands_alone: bool,
     /// Whether the stream carries the clock.
     pub(super) has_clock: bool,
     /// Distance of audio frames by their codec; `None` where unknown.
@@ -52,7 +52,7 @@ impl Sizes {
             Codec::Aac(_) => AacConfig::ADTS_HEADER,
             _ => 0,
         };
-        let is_video = carriage::is_video(&track.codec);
+        let stands_alone = carriage::stands_alone(&track.codec);
         let step = match track.kind {
             TrackKind::Audio { sample_rate: rate, .. } if rate > 0 => {
                 track.codec.samples_per_frame().map(|samples| FrameStep { samples, rate })
@@ -61,13 +61,13 @@ impl Sizes {
         };
         let tick = i64::from(Timescale::MPEG.get().div_ceil(track.timescale.get()));
         let header = pes::header_len(&track.codec);
-        Self { is_video, has_clock, step, tick, header, each: each as u64, sets }
+        Self { stands_alone, has_clock, step, tick, header, each: each as u64, sets }
     }
 
     /// Returns the sizes of an audio track whose frames get nothing added.
     #[cfg(test)]
     pub(super) fn of_sound(step: Option<FrameStep>, tick: i64) -> Self {
-        Self { is_video: false, has_clock: false, step, tick, header: 14, each: 0, sets: Arc::new([]) }
+        Self { stands_alone: false, has_clock: false, step, tick, header: 14, each: 0, sets: Arc::new([]) }
     }
 
     /// Returns the payload bytes that a unit becomes.

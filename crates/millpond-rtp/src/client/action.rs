@@ -21,6 +21,8 @@ pub enum ClientAction {
     Opened(Vec<ClientTrack>),
     /// The server plays.
     Playing(ClientPlayback),
+    /// The server takes packets of the announced tracks, on the channels that are stated for each.
+    Recording(Vec<ClientTrack>),
     /// The server has paused.
     Paused,
     /// The server accepted a request.

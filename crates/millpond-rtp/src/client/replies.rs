@@ -68,6 +68,8 @@ impl RtspClient {
                 self.describe(now);
             }
             RequestKind::Describe => self.read_description(reply),
+            RequestKind::Announce => self.announced(now),
+            RequestKind::Record => self.recording(),
             RequestKind::Setup => self.track_set_up(reply, now),
             RequestKind::Play => self.playing(reply),
             RequestKind::Pause => self.actions.push_back(ClientAction::Paused),

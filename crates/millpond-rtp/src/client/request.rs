@@ -11,10 +11,14 @@ pub enum RequestKind {
     Options,
     /// DESCRIBE.
     Describe,
+    /// ANNOUNCE of a publisher.
+    Announce,
     /// SETUP of a track.
     Setup,
     /// PLAY.
     Play,
+    /// RECORD of a publisher.
+    Record,
     /// PAUSE.
     Pause,
     /// GET_PARAMETER or OPTIONS, to keep a session.
@@ -25,12 +29,14 @@ pub enum RequestKind {
 
 impl RequestKind {
     /// All kinds, in the order of a session.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Connect,
         Self::Options,
         Self::Describe,
+        Self::Announce,
         Self::Setup,
         Self::Play,
+        Self::Record,
         Self::Pause,
         Self::KeepAlive,
         Self::Teardown,
@@ -43,8 +49,10 @@ impl RequestKind {
             Self::Connect => "connect",
             Self::Options => "OPTIONS",
             Self::Describe => "DESCRIBE",
+            Self::Announce => "ANNOUNCE",
             Self::Setup => "SETUP",
             Self::Play => "PLAY",
+            Self::Record => "RECORD",
             Self::Pause => "PAUSE",
             Self::KeepAlive => "keep-alive",
             Self::Teardown => "TEARDOWN",
@@ -66,16 +74,24 @@ pub(super) struct Request {
     pub(super) url: String,
     /// Headers that only this kind of request has.
     pub(super) headers: Vec<(&'static str, String)>,
+    /// The session description of an announcement.
+    pub(super) body: Option<String>,
 }
 
 impl Request {
     pub(super) fn new(kind: RequestKind, method: &'static str, url: &str) -> Self {
-        Self { kind, method, url: super::target::request_url(url), headers: Vec::new() }
+        Self { kind, method, url: super::target::request_url(url), headers: Vec::new(), body: None }
     }
 
     pub(super) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
         self.headers.push((name, value.to_string()));
         self
+    }
+
+    /// Adds a session description.
+    pub(super) fn with_description(self, description: &str) -> Self {
+        let request = self.with("Content-Type", "application/sdp").with("Content-Length", description.len());
+        Self { body: Some(description.to_owned()), ..request }
     }
 
     /// Returns the bytes of the request. Values contain no line ends.
@@ -90,6 +106,7 @@ impl Request {
             text.push_str("\r\n");
         }
         text.push_str("\r\n");
+        text.push_str(self.body.as_deref().unwrap_or_default());
         text.into_bytes()
     }
 }

@@ -433,3 +433,42 @@ fn early_feedback_is_asked_for_where_it_is_of_use() {
         assert_eq!(is_feedback, expected == both);
     }
 }
+
+#[test]
+fn a_publisher_announces_and_records() {
+    let announcement = Announcement { description: "v=0\r\n".into(), controls: vec!["v".into(), "a".into()] };
+    let options = ClientOptions::new("test");
+    let client = RtspClient::publisher(URL, announcement, options, Duration::ZERO).unwrap();
+    let mut peer = Peer { client, input: BytesMut::new(), now: Duration::ZERO, actions: Vec::new() };
+    assert!(peer.requests().is_empty());
+    peer.client.connected(Duration::ZERO);
+    peer.expect("OPTIONS", PUBLIC);
+    let announced = peer.expect("ANNOUNCE", "200 OK");
+    assert_eq!(announced.url, URL);
+    for (name, channels) in [("v", "0-1"), ("a", "2-3")] {
+        let transport = format!("RTP/AVP/TCP;unicast;interleaved={channels};mode=record");
+        let reply = format!("200 OK\r\nSession: 7;timeout=60\r\nTransport: {transport}");
+        let asked = peer.expect("SETUP", &reply);
+        assert_eq!((asked.url, asked.transport), (format!("{URL}/{name}"), transport));
+    }
+    let asked = peer.expect("RECORD", "200 OK");
+    assert_eq!((asked.url.as_str(), asked.session.as_deref()), (URL, Some("7")));
+    assert!(peer.requests().is_empty());
+    let recording = peer.actions.iter().find(|action| matches!(action, ClientAction::Recording(_)));
+    let Some(ClientAction::Recording(tracks)) = recording else { panic!("{:?}", peer.actions) };
+    assert_eq!(tracks.len(), 2);
+}
+
+#[test]
+fn a_publisher_that_is_refused_is_told_why() {
+    let announcement = Announcement { description: "v=0\r\n".into(), controls: vec!["v".into()] };
+    let client = RtspClient::publisher(URL, announcement, ClientOptions::new("test"), Duration::ZERO).unwrap();
+    let mut peer = Peer { client, input: BytesMut::new(), now: Duration::ZERO, actions: Vec::new() };
+    peer.requests();
+    peer.client.connected(Duration::ZERO);
+    peer.expect("OPTIONS", PUBLIC);
+    peer.expect("ANNOUNCE", "403 Forbidden");
+    peer.requests();
+    let Some(ClientAction::Failed(error)) = peer.actions.pop() else { panic!("{:?}", peer.actions) };
+    assert_eq!(error.to_string(), format!("ANNOUNCE {URL}: 403 Forbidden"));
+}

@@ -3,7 +3,6 @@
 use super::{
     PayloadError, Piece,
     building::{Building, Content, Join, Progress, Start, head},
-    parts,
 };
 use bytes::Bytes;
 
@@ -11,31 +10,75 @@ const TEMPORAL_DELIMITER: u8 = 2;
 const TILE_LIST: u8 = 8;
 const SEQUENCE_HEADER: u8 = 1;
 
-/// Makes one packet per OBU, or per fragment of one. W is 1, so that the OBU has no length field (4.4). OBUs are sent
-/// without their size field (4.5). Temporal delimiters and tile lists are not sent (5).
+/// Most OBUs of a packet: W has two bits (4.4).
+const MOST_ELEMENTS: u8 = 3;
+/// Least room for the beginning of an OBU behind others.
+const LEAST_ROOM: usize = 16;
+
+/// Makes packets of all OBUs of a frame together: receivers such as browsers take a packet that begins with a new OBU for the beginning of
+/// a frame. OBUs are sent without their size field (4.5). Temporal delimiters and tile lists are not sent (5).
 pub(super) fn cut(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Result<(), PayloadError> {
+    let mut obus = Vec::new();
     let mut at = 0;
-    let mut new_sequence = starts_sequence(frame);
     while at < frame.len() {
         let obu = Obu::read(frame, at)?;
         at = obu.body.end;
-        if matches!(obu.kind, TEMPORAL_DELIMITER | TILE_LIST) {
-            continue;
+        if !matches!(obu.kind, TEMPORAL_DELIMITER | TILE_LIST) {
+            obus.push(obu);
         }
-        let head = &obu.header[..obu.header_len];
-        // The first fragment contains the OBU's header.
-        let first = obu.body.start..(obu.body.start + (most - 1 - head.len())).min(obu.body.end);
-        let rest = first.end..obu.body.end;
-        let aggregation = |z: bool, y: bool, n: bool| u8::from(z) << 7 | u8::from(y) << 6 | 1 << 4 | u8::from(n) << 3;
-        let mut bytes = vec![aggregation(false, !rest.is_empty(), std::mem::take(&mut new_sequence))];
-        bytes.extend_from_slice(head);
-        pieces.push(Piece::new(&bytes, first));
-        for part in parts(rest.clone(), most - 1) {
-            let more = part.end < rest.end;
-            pieces.push(Piece::new(&[aggregation(true, more, false)], part));
+    }
+    let mut filling = Filling::new(starts_sequence(frame));
+    let last = obus.len().saturating_sub(1);
+    for (number, obu) in obus.into_iter().enumerate() {
+        let (mut head, mut body) = (&obu.header[..obu.header_len], obu.body);
+        loop {
+            let (room, length) = (most - filling.bytes.len(), head.len() + body.len());
+            if length > room {
+                let part = body.start..body.start + (room - head.len());
+                body.start = part.end;
+                filling.send(std::mem::take(&mut head), part, true, pieces);
+                continue;
+            }
+            let with_length = leb128_length(length) + length;
+            let is_joined = number < last && filling.count + 1 < MOST_ELEMENTS && with_length + LEAST_ROOM <= room;
+            match is_joined {
+                true => filling.join(head, &frame[body]),
+                false => filling.send(head, body, false, pieces),
+            }
+            break;
         }
     }
     Ok(())
+}
+
+/// The packet that is being filled: its aggregation header, and whole OBUs with their lengths (4.4).
+struct Filling {
+    bytes: Vec<u8>,
+    count: u8,
+}
+
+impl Filling {
+    fn new(new_sequence: bool) -> Self {
+        Self { bytes: vec![u8::from(new_sequence) << 3], count: 0 }
+    }
+
+    /// Adds an OBU, or the rest of one, behind which others follow in the packet.
+    fn join(&mut self, head: &[u8], body: &[u8]) {
+        write_leb128(head.len() + body.len(), &mut self.bytes);
+        self.bytes.extend_from_slice(head);
+        self.bytes.extend_from_slice(body);
+        self.count += 1;
+    }
+
+    /// Ends the packet with an OBU, or a part of one that goes on in the next packet.
+    fn send(&mut self, head: &[u8], body: std::ops::Range<usize>, goes_on: bool, pieces: &mut Vec<Piece>) {
+        self.bytes.extend_from_slice(head);
+        self.bytes[0] |= u8::from(goes_on) << 6 | (self.count + 1) << 4;
+        pieces.push(Piece::new(&self.bytes, body));
+        self.bytes.clear();
+        self.bytes.push(u8::from(goes_on) << 7);
+        self.count = 0;
+    }
 }
 
 /// Whether a sequence header precedes all frames, which begins a new coded video sequence.
@@ -157,6 +200,11 @@ impl Av1Join {
         unit.bytes.truncate(length);
         Ok(())
     }
+}
+
+/// Bytes of a number in LEB128.
+fn leb128_length(value: usize) -> usize {
+    1 + (0..).take_while(|more| value >> (7 * (more + 1)) > 0).count()
 }
 
 fn write_leb128(mut value: usize, into: &mut Vec<u8>) {

@@ -33,11 +33,21 @@ use millpond_media::{
 };
 use std::ops::Range;
 
+/// Most bytes of a head without memory of its own: nearly all heads.
+const SHORT: usize = 8;
+
+/// Bytes before those of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Head {
+    /// The bytes, of which a number counts.
+    Short([u8; SHORT], u8),
+    Long(Box<[u8]>),
+}
+
 /// Payload of one packet: [`head`](Piece::head), then a part of the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    head: [u8; 8],
-    head_len: u8,
+    head: Head,
     /// Whether the packet has the marker bit.
     pub marker: bool,
     /// Byte range of the frame.
@@ -46,21 +56,30 @@ pub struct Piece {
 
 impl Piece {
     fn new(head: &[u8], body: Range<usize>) -> Self {
-        let mut bytes = [0; 8];
-        bytes[..head.len()].copy_from_slice(head);
-        Self { head: bytes, head_len: head.len() as u8, marker: false, body }
+        let mut bytes = [0; SHORT];
+        let head = match bytes.get_mut(..head.len()) {
+            Some(short) => {
+                short.copy_from_slice(head);
+                Head::Short(bytes, head.len() as u8)
+            }
+            None => Head::Long(head.into()),
+        };
+        Self { head, marker: false, body }
     }
 
     /// Bytes before the frame's bytes.
     #[must_use]
     pub fn head(&self) -> &[u8] {
-        &self.head[..usize::from(self.head_len)]
+        match &self.head {
+            Head::Short(bytes, length) => &bytes[..usize::from(*length)],
+            Head::Long(bytes) => bytes,
+        }
     }
 
     /// Length of the payload in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        usize::from(self.head_len) + self.body.len()
+        self.head().len() + self.body.len()
     }
 
     /// Whether the payload is empty.
@@ -168,7 +187,7 @@ impl Packetizer {
             Codec::Eac3(_) => Some(Self::Eac3),
             Codec::Pcm(config) => Pcm::of(config).map(Self::Pcm),
             Codec::Flac(_) | Codec::Alac(_) => None,
-            Codec::Tx3g | Codec::Wvtt(_) | Codec::Stpp(_) | Codec::MatroskaText(_) => None,
+            Codec::Tx3g | Codec::Wvtt(_) | Codec::Stpp(_) | Codec::MatroskaText(_) | Codec::PrivateText(_) => None,
         }
     }
 

@@ -125,9 +125,35 @@ fn av1_leaves_out_what_is_not_sent() {
     let bytes = [&[0x12, 0, 0x0a, 3, 1, 2, 3, 0x32, 0xd0, 0x0f][..], &[5; 2000]].concat();
     let all = cut(Packetizer::Av1, &bytes, 1388);
     let heads: Vec<&[u8]> = all.iter().map(|(piece, _)| piece.head()).collect();
-    assert_eq!(heads, [&[0x18, 0x08][..], &[0x50, 0x30], &[0x90]]);
-    assert_eq!(all.iter().map(|(piece, _)| piece.body.len()).collect::<Vec<_>>(), [3, 1386, 614]);
-    assert!(all[2].0.marker && !all[0].0.marker);
+    // The sequence header with its length, and the beginning of the frame.
+    assert_eq!(heads, [&[0x68, 4, 0x08, 1, 2, 3, 0x30][..], &[0x90]]);
+    assert_eq!(all.iter().map(|(piece, _)| piece.body.len()).collect::<Vec<_>>(), [1381, 619]);
+    assert!(all[1].0.marker && !all[0].0.marker);
+}
+
+#[test]
+fn av1_frames_of_many_obus_are_one_run_of_packets() {
+    // A sequence header, a frame header with an extension, three groups of tiles, and an OBU behind them.
+    let obu = |head: &[u8], size: usize| {
+        let mut bytes = head.to_vec();
+        bytes.extend([size as u8 & 0x7f | 0x80, (size >> 7) as u8]);
+        bytes.extend((0..size).map(|at| at as u8));
+        bytes
+    };
+    let sizes = [(&[0x0a][..], 11), (&[0x1e, 0x08], 20), (&[0x22], 1300), (&[0x22], 40), (&[0x22], 3000), (&[0x2a], 5)];
+    let frame: Vec<u8> = sizes.iter().flat_map(|(head, size)| obu(head, *size)).collect();
+    for most in [16, 40, 100, 1188, 10_000] {
+        let all = cut(Packetizer::Av1, &frame, most);
+        let heads: Vec<u8> = all.iter().map(|(piece, _)| piece.head()[0]).collect();
+        // Fragments: the next packet goes on where one says so.
+        assert!(heads.windows(2).all(|two| (two[0] & 0x40 != 0) == (two[1] & 0x80 != 0)), "{most}: {heads:x?}");
+        assert_eq!(heads.iter().filter(|head| **head & 8 != 0).count(), 1);
+        assert!(all.iter().all(|(piece, _)| piece.len() <= most), "{most}");
+        if most == 1188 {
+            // A new OBU begins no packet but the first one.
+            assert!(heads[1..].iter().all(|head| head & 0x80 != 0), "{heads:x?}");
+        }
+    }
 }
 
 #[test]

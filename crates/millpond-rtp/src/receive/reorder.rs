@@ -84,6 +84,11 @@ impl<T> ReorderBuffer<T> {
         }
     }
 
+    /// Sets the time that a packet waits for a missing one from now on.
+    pub fn set_wait(&mut self, wait: Duration) {
+        self.limits.wait = wait;
+    }
+
     /// Sets the time that every packet is held from now on, beyond the wait for missing ones.
     pub(super) fn set_hold(&mut self, hold: Duration) {
         self.hold = hold;

@@ -86,7 +86,7 @@ mod tests {
             parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             bandwidth: None,
             language: None,
-            feedback: crate::sdp_reader::FeedbackOffer { profiles: Vec::new(), retransmission: None },
+            feedback: crate::sdp_reader::FeedbackOffer::default(),
             is_send_only: false,
         }
     }

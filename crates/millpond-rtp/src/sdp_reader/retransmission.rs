@@ -8,12 +8,14 @@ use std::time::Duration;
 const MOST_FORMATS: usize = 32;
 
 /// Feedback and retransmission that the sender of a stream offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedbackOffer {
     /// Profiles that SETUP may name, the preferred one first.
     pub profiles: Vec<RtpProfile>,
     /// Retransmission of packets that a receiver asks for; `None` where lost packets stay lost.
     pub retransmission: Option<RetransmissionOffer>,
+    /// Whether the sender takes requests for key frames (`nack pli`).
+    pub takes_key_frames: bool,
 }
 
 /// Retransmission that a sender offers.
@@ -33,22 +35,24 @@ impl FeedbackOffer {
         let is_plain = is_avpf || section.protocol.eq_ignore_ascii_case(RtpProfile::Avp.name());
         let found = retransmission(section, payload_type);
         // GStreamer's server states no `nack` beside `rtx`.
-        let is_offered = is_plain && (accepts_nack(section, payload_type) || (is_avpf && found.payload_type.is_some()));
+        let is_offered =
+            is_plain && (accepts(section, payload_type, &["nack"]) || (is_avpf && found.payload_type.is_some()));
         let profiles = match (is_avpf, is_offered) {
             (true, _) => vec![RtpProfile::Avpf],
             (false, true) => vec![RtpProfile::Avpf, RtpProfile::Avp],
             (false, false) => vec![RtpProfile::Avp],
         };
-        Self { profiles, retransmission: is_offered.then_some(found) }
+        let takes_key_frames = is_plain && accepts(section, payload_type, &["nack", "pli"]);
+        Self { profiles, retransmission: is_offered.then_some(found), takes_key_frames }
     }
 }
 
-/// Whether the stream accepts generic NACK: `a=rtcp-fb:96 nack` or `a=rtcp-fb:* nack`, without a parameter.
-fn accepts_nack(section: &Section<'_>, payload_type: u8) -> bool {
+/// Whether the stream accepts feedback of a kind: `a=rtcp-fb:96 nack` or `a=rtcp-fb:* nack pli`.
+fn accepts(section: &Section<'_>, payload_type: u8, kind: &[&str]) -> bool {
     section.values("rtcp-fb").any(|value| {
         let mut words = value.split_ascii_whitespace();
         let is_ours = words.next().is_some_and(|format| format == "*" || format.parse() == Ok(payload_type));
-        is_ours && words.next().is_some_and(|kind| kind.eq_ignore_ascii_case("nack")) && words.next().is_none()
+        is_ours && words.map(str::to_ascii_lowercase).eq(kind.iter().copied())
     })
 }
 

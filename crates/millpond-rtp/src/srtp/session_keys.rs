@@ -104,7 +104,7 @@ fn rtcp_place(header: &[u8], marked: u32) -> Place {
     Place { ssrc: word(header, 4), index: (marked & !ENCRYPTED).into() }
 }
 
-/// What a tag of RTCP covers beside the body (RFC 7714 9.2).
+/// Associated data of an SRTCP packet: its header, then the ESRTCP word (RFC 7714 9.2).
 fn associated(header: &[u8], marked: u32) -> [u8; RTCP_HEADER + INDEX] {
     let mut associated = [0; RTCP_HEADER + INDEX];
     associated[..RTCP_HEADER].copy_from_slice(header);

@@ -140,6 +140,15 @@ function map(page, path) {
     }
     poll.run();
   };
+  // Shown where the server is a node of a cluster.
+  const fleet = button('Purge all nodes', async () => {
+    if (await confirm('Purge this path on all nodes?', `All nodes of the cluster remove their cached slices of ${path}.`, 'Purge all nodes')) {
+      attempt(() => post('cluster/purge', { path }), ({ confirmed, missing }) => missing.length
+        ? `${plural(confirmed.length, 'node')} purged it. Not confirmed by ${missing.join(', ')}.`
+        : `${plural(confirmed.length, 'node')} purged it.`);
+    }
+  }, { class: 'danger', hidden: true });
+  get('cluster').then(({ node }) => { fleet.hidden = !node; }, () => {});
   page.root.append(
     h('p', null, h('a', { href: href('cache') }, '← All cached objects')),
     h('div', { class: 'head' }, h('h2', { class: 'path' }, path), h('div', { class: 'actions' },
@@ -155,6 +164,7 @@ function map(page, path) {
           attempt(() => post('cache/purge', { path }), reply => `${plural(reply['purged-slices'], 'slice')} removed.`);
         }
       }, { class: 'danger' }),
+      fleet,
       h('a', { class: 'button', href: href('explain', { url: `${path}/index.m3u8` }) }, 'Explain'))),
     told, problem, legend(), maps);
   const poll = page.poll(signal => get('cache/map', { path, cells: CELLS }, signal), ({ objects: all, 'slice-bytes': slice }) => {

@@ -2,7 +2,7 @@
 
 import { get } from '../api.js';
 import { button, empty, fact, h } from '../dom.js';
-import { bytes, count, duration, percent, plural, rate } from '../format.js';
+import { bytes, count, duration, pathOf, percent, plural, rate } from '../format.js';
 import { href } from '../route.js';
 import { Table, badgeCell } from '../table.js';
 
@@ -10,12 +10,6 @@ const FROM = { memory: 'memory', disk: 'disk', coming: 'on its way', origin: 'or
 const ORDER = ['memory', 'disk', 'file', 'coming', 'origin'];
 // Rows that are shown at first.
 const ROWS = 100;
-
-// The path of a request, from a path or a whole URL of this server.
-function pathOf(text) {
-  const trimmed = text.trim();
-  try { return decodeURI(new URL(trimmed).pathname).slice(1); } catch { return trimmed.replace(/^\//, ''); }
-}
 
 export function open(page) {
   const input = h('input', { type: 'text', id: 'url', placeholder: 'films/a.mp4/v1/3.m4s', autocomplete: 'off', spellcheck: 'false' });

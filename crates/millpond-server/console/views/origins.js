@@ -67,7 +67,7 @@ function refill(node, origin) {
     ['Mean wait', waits?.count ? `${duration(waits.seconds / waits.count)} to the first byte` : null], ['Retries', count(origin.retries)], ['Collapsed', count(origin.collapsed), 'Reads that joined a request under way'],
     ['Asked in vain', origin['not-found'] ? count(origin['not-found']) : null, 'Requests for names that the place does not have'], ['Replaced', origin.changed ? `${count(origin.changed)} objects while they were read` : null],
     ['Changed', origin.stale ? `${count(origin.stale)} times opened while the origin was away` : null], ['Prefetched', `${bytes(origin['prefetched-bytes'])}, ${bytes(origin['prefetched-unused-bytes'])} not yet used`], ['Watched tracks', count(origin['watched-tracks'])],
-    ...stripes.map(stripe => [`Store ${stripe.store}`, `${bytes(stripe.bytes)} in ${count(stripe.requests)} requests, ${count(stripe.failures)} failed${stripe['is-resting'] ? ', resting' : ''}`]),
+    ...stripes.map(stripe => [`Store ${stripe.store}`, `${bytes(stripe.bytes)} in ${count(stripe.requests)} requests, ${count(stripe.failures)} failed${stripe['damaged-reads'] ? `, ${count(stripe['damaged-reads'])} damaged, ${count(stripe['repaired-units'])} units repaired` : ''}${stripe['is-resting'] ? ', resting' : ''}`]),
     ['Siblings', neighbours && `${count(neighbours.hits)} hits, ${count(neighbours.misses)} misses, ${count(neighbours.failures)} failed`],
   ].filter(([, value]) => value !== null && value !== undefined);
   keyed(list, facts, ([name]) => name, ([name,, title]) => fact(name, null, title), (row, [, value]) => setText(row.lastChild, value));

@@ -1,4 +1,4 @@
-// The state of the whole server at a glance: viewers, rates, hits, origin, errors, room, and what is wrong.
+// The state of the whole server at a glance: viewers, rates, hits, origin, errors, room, what was watched, and what is wrong.
 
 import { get } from '../api.js';
 import { LiveChart, WINDOW } from '../chart.js';
@@ -6,6 +6,7 @@ import { fact, h, keyed, setAttribute, setText } from '../dom.js';
 import { bytes, count, decimal, duration, percent, perSecond, rate } from '../format.js';
 import { meterCell } from '../table.js';
 import { href } from '../route.js';
+import { viewingCards } from '../viewing.js';
 
 // Seconds between two polls of the state, and of health.
 const EACH = 1;
@@ -41,7 +42,7 @@ export function open(page) {
   const card = (title, link, facts) => h('section', { class: 'card' }, h('h2', null, link ? h('a', { href: href(link) }, title) : title), facts);
   page.root.append(health, h('div', { class: 'charts' }, charts.map(([chart]) => chart.element)), h('div', { class: 'masonry' },
     card('Cache', 'cache', room), card('HTTP', 'sessions', http), card('RTSP', 'sessions', rtsp), card('Origins', 'origins', origins),
-    card('Live streams', 'streams', live), card('Process', null, process)));
+    card('Live streams', 'streams', live), viewingCards(page), card('Process', null, process)));
   let [last, state] = [null, null];
 
   const draw = () => charts.forEach(([chart, of]) => chart.update(history.map(point => ({ time: point.time, values: of(point).map(value => value ?? null) }))));

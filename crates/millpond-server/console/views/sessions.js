@@ -8,8 +8,8 @@ import { list } from '../list.js';
 import { href } from '../route.js';
 import { badgeCell, linkCell } from '../table.js';
 
-const KINDS = [['', 'All kinds'], ['http', 'HTTP'], ['long', 'Long responses'], ['rtsp', 'RTSP'], ['publish', 'Publishers']];
-const NAMES = { http: 'HTTP', long: 'Long', rtsp: 'RTSP', publish: 'Publisher' };
+const KINDS = [['', 'All kinds'], ['http', 'HTTP'], ['long', 'Long responses'], ['rtsp', 'RTSP'], ['webrtc', 'WebRTC'], ['srt', 'SRT'], ['rtmp', 'RTMP'], ['publish', 'Publishers']];
+const NAMES = { http: 'HTTP', long: 'Long', rtsp: 'RTSP', webrtc: 'WebRTC', srt: 'SRT', rtmp: 'RTMP', publish: 'Publisher' };
 // How long a viewer of HTTP that was ended is refused.
 const BLOCK = '60s';
 const descending = name => (one, other) => (other[name] ?? -1) - (one[name] ?? -1);
@@ -18,7 +18,7 @@ export function open(page) {
   const told = h('p', { class: 'told', role: 'status' });
   const end = async session => {
     const what = session.kind === 'publish' ? 'Disconnect' : 'End';
-    const words = session.kind === 'rtsp' || session.kind === 'publish'
+    const words = session.kind !== 'http'
       ? `${session.client} on ${session.asset}. The connection is closed; nothing keeps the client from coming back.`
       : `${session.client} on ${session.asset}. Requests of this viewer are refused for ${BLOCK}.`;
     if (!await confirm(`${what} this ${session.kind === 'publish' ? 'publisher' : 'session'}?`, words, what)) return;

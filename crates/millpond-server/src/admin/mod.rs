@@ -10,6 +10,7 @@ mod gate;
 mod hosts;
 mod listener;
 mod monitor;
+mod node_api;
 mod plain;
 mod readiness;
 mod settings;
@@ -18,7 +19,7 @@ mod spare;
 
 use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
@@ -34,15 +35,20 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_io_timeout::TimeoutStream;
 
 use crate::cluster::Cluster;
+use crate::events::Events;
 use crate::http::{Front, Kind};
 use crate::lab;
 use crate::live::Sources;
 use crate::metrics::Metrics;
 use crate::modules::Modules;
 use crate::problem::{self, Problem};
-use crate::recordings::Recordings;
+use crate::recordings::{Recordings, Shelf};
 use crate::reload::Reloader;
+use crate::rtmp::Rtmp;
 use crate::rtsp::Rtsp;
+use crate::schedule::Schedules;
+use crate::srt::SrtPort;
+use crate::statistics::Statistics;
 use crate::upgrade::Upgrader;
 use millpond_connections::ConnectionTimeouts;
 use millpond_logging::RequestId;
@@ -89,6 +95,10 @@ pub(crate) struct AdminParts {
     pub(crate) front: Arc<Front>,
     /// The RTSP front end.
     pub(crate) rtsp: Arc<Rtsp>,
+    /// The RTMP front end.
+    pub(crate) rtmp: Arc<Rtmp>,
+    /// The port of SRT; `None` where it is off.
+    pub(crate) srt: Option<Arc<SrtPort>>,
     /// The stream engine.
     pub(crate) manager: Arc<Manager>,
     /// Paths as the engine plays them.
@@ -99,6 +109,14 @@ pub(crate) struct AdminParts {
     pub(crate) modules: Arc<Modules>,
     /// Recordings of channels; `None` where recording is off.
     pub(crate) recordings: Option<Arc<Recordings>>,
+    /// Files of continuous recordings; `None` where recording is off.
+    pub(crate) shelf: Option<Arc<Shelf>>,
+    /// Events of streams, viewers, recordings and disks.
+    pub(crate) events: Arc<Events>,
+    /// Streams that play at given times.
+    pub(crate) schedules: Arc<Schedules>,
+    /// Statistics of viewing.
+    pub(crate) statistics: Arc<Statistics>,
     /// The threads that serve viewers. Media is read there, and not on the admin thread.
     pub(crate) serving: Handle,
     /// Rules for requests.
@@ -109,6 +127,14 @@ pub(crate) struct AdminParts {
     pub(crate) reloader: Option<Reloader>,
     /// Starts a process that takes over; `None` where that is not possible.
     pub(crate) upgrader: Option<Upgrader>,
+}
+
+impl AdminParts {
+    /// Conditions that are not met yet, in words; empty where new viewers may be sent to this server.
+    pub(crate) fn waiting_for(&self) -> Vec<String> {
+        let out = self.cluster.as_ref().and_then(|cluster| cluster.is_out_of_service()).map(str::to_owned);
+        self.readiness.waiting_for().into_iter().chain(out).collect()
+    }
 }
 
 /// Makes the parts for a request: a reload replaces some of them.
@@ -171,6 +197,10 @@ pub(crate) fn start(
         socket.into_door()?
     };
     let desk = Desk::new(make, shutdown.clone());
+    if let Some(cluster) = &desk.state().cluster {
+        let desk: Weak<Desk> = Arc::downgrade(&desk);
+        cluster.serve_api(desk);
+    }
     let (end, ended) = oneshot::channel();
     std::thread::Builder::new().name("admin".to_owned()).spawn(move || {
         runtime.block_on(serve(door, desk, shutdown));

@@ -162,7 +162,7 @@ fn read(state: &AdminState) -> (Overview, Counted) {
     let overview = Overview {
         time: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
         uptime_seconds: 0.0,
-        is_ready: state.readiness.waiting_for().is_empty(),
+        is_ready: state.waiting_for().is_empty(),
         http: HttpOverview {
             viewers: state.front.audience().count() as u64,
             responses: u64::from(state.metrics.http.responses()),

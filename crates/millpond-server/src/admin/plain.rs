@@ -29,7 +29,7 @@ pub(super) fn answer(method: &Method, path: &str, headers: &HeaderMap, state: &A
             response
         }
         "/livez" => reply(TEXT, "alive\n"),
-        _ => match state.readiness.waiting_for().as_slice() {
+        _ => match state.waiting_for().as_slice() {
             [] => reply(TEXT, "ready\n"),
             missing => refuse(Problem::new(StatusCode::SERVICE_UNAVAILABLE).detail(missing.join("; "))),
         },

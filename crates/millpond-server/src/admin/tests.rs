@@ -8,15 +8,20 @@ use tokio::{
 
 use super::{plain::answer, *};
 use crate::engine;
+use crate::events::Events;
 use crate::http::{FrontOptions, Served};
 use crate::library::{Library, LibraryOptions, Places};
 use crate::limits::LimitSettings;
-use crate::live::{SourceConnector, Sources, UnpublishablePath};
+use crate::live::{SourceConnector, SourceWeb, Sources, UnpublishablePath};
 use crate::modules::KindSet;
-use crate::rtsp::{RtspOptions, RtspSettings};
 use crate::work::{PoolOptions, WorkPool};
+use crate::{
+    rtmp::Rtmp,
+    rtsp::{RtspOptions, RtspSettings},
+};
 use millpond_access::{Gates, PublishSettings};
 use millpond_settings::{Host, Settings, machine::Machine};
+use millpond_stream::reception::Upstream;
 
 /// The parts of a server that serves nothing.
 pub(super) fn parts() -> AdminParts {
@@ -47,11 +52,16 @@ pub(super) fn parts() -> AdminParts {
         key_origins: Vec::new(),
         audience: Arc::default(),
         webrtc: None,
+        schedules: Arc::new(Schedules::new(Events::new("edge", 10, &metrics.events))),
     };
     let host = Host { machine: Machine::detect(), variable: &|_| None };
-    let settings = (&RtspSettings::defaults(&host), &LimitSettings::defaults(&host));
-    let means = (SourceConnector::default(), None);
-    let manager = engine::start(store.clone(), pool, &places, settings, means, &metrics.rtsp).unwrap();
+    let clock = millpond_utc::WallClock::system();
+    let settings = (&RtspSettings::defaults(&host), &LimitSettings::defaults(&host), &clock);
+    let (connector, web) = (Arc::new(SourceConnector::default()), Arc::new(SourceWeb::default()));
+    let upstream = Upstream { connector, web, relay: None };
+    let events = Events::new("edge", 10, &metrics.events);
+    let manager =
+        engine::start(store.clone(), pool, &places, settings, upstream, events.clone(), &metrics.rtsp).unwrap();
     let sources =
         Arc::new(Sources::new((library.clone(), places.clone()), Default::default(), Vec::new(), &[], manager.clone()));
     let front = Arc::new(Front::new(store, library, places, sources.clone(), metrics.http.clone(), options, None));
@@ -71,14 +81,26 @@ pub(super) fn parts() -> AdminParts {
     };
     AdminParts {
         rtsp: Rtsp::new((sources.clone(), None), options, &metrics.rtsp, None).unwrap(),
+        rtmp: Rtmp::new(
+            (sources.clone(), None, Arc::new(Gates::none())),
+            &LimitSettings::defaults(&host),
+            false,
+            &metrics.rtmp,
+            None,
+        ),
+        srt: None,
+        schedules: Arc::new(Schedules::new(events.clone())),
+        statistics: Arc::new(Statistics::new(None, &metrics.statistics)),
         metrics,
         readiness,
         front,
-        modules: Modules::new(KindSet::new(manager.attachable_kinds()), sources.clone()),
+        modules: Modules::new(KindSet::new(manager.attachable_kinds()), sources.clone(), events.clone()),
         manager,
+        events,
         sources,
         cluster: None,
         recordings: None,
+        shelf: None,
         serving: Handle::current(),
         gate: AdminGate { hosts: Some(hosts), token: None },
         limits: limits.timeouts,

@@ -10,6 +10,7 @@ mod shard;
 pub(crate) use blocks::BlockReport;
 pub(crate) use report::{Kicked, ViewerReport, ViewerState};
 
+use crate::statistics::Rebuffers;
 use blocks::Blocks;
 use shard::{LongResponse, Shard};
 use std::{
@@ -80,6 +81,8 @@ pub(crate) struct Audience {
     /// Long responses by their numbers. A lock: taken at the begin and end of each.
     long: Mutex<BTreeMap<u64, LongResponse>>,
     blocks: Blocks,
+    /// A lock: taken where a player reports a rebuffer, and at each look.
+    rebuffers: Mutex<Rebuffers>,
 }
 
 impl Default for Audience {
@@ -91,6 +94,7 @@ impl Default for Audience {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             long: Mutex::default(),
             blocks: Blocks::default(),
+            rebuffers: Mutex::default(),
         }
     }
 }
@@ -145,6 +149,26 @@ impl Audience {
         all.sort_by_key(|report| report.key);
         all.extend(self.long().iter().map(|(number, response)| response.report(*number, times)));
         all
+    }
+
+    /// Shows each viewer of the last minute, and each long response, to `seen`: a number that no other one has, and the asset.
+    pub(crate) fn each_viewer(&self, seen: &mut dyn FnMut(u64, &str)) {
+        let now = self.now();
+        for shard in &self.shards {
+            lock(shard).each(now, seen);
+        }
+        // Keys are random numbers. Those of long responses count down from the highest one.
+        self.long().iter().for_each(|(number, response)| seen(!number, &response.about.asset));
+    }
+
+    /// Counts a request whose player reports that its buffer ran empty.
+    pub(crate) fn rebuffered(&self, asset: &str) {
+        lock(&self.rebuffers).add(short(asset));
+    }
+
+    /// Takes the rebuffers since the last call.
+    pub(crate) fn take_rebuffers(&self) -> Rebuffers {
+        std::mem::take(&mut lock(&self.rebuffers))
     }
 
     /// Number of viewers of the last minute, and of long responses.

@@ -131,6 +131,12 @@ impl Shard {
         self.viewers.len()
     }
 
+    /// Shows the number and the asset of each viewer of the last minute to `seen`.
+    pub(super) fn each(&self, now: Duration, seen: &mut dyn FnMut(u64, &str)) {
+        let present = self.viewers.iter().filter(|(_, viewer)| !viewer.has_left(now));
+        present.for_each(|(key, viewer)| seen(key.0, &viewer.about.asset));
+    }
+
     /// Reports the viewers of the last minute.
     pub(super) fn report(&mut self, times: Times, all: &mut Vec<ViewerReport>) {
         self.viewers.retain(|_, viewer| !viewer.has_left(times.now));

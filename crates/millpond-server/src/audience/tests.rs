@@ -90,3 +90,29 @@ fn blocks_end_and_are_bounded() {
         assert!(audience.kick(id, Duration::ZERO).is_none(), "{id}");
     }
 }
+
+#[test]
+fn each_viewer_is_shown_with_a_number_of_its_own() {
+    let audience = Arc::new(Audience::default());
+    for _ in 0..2 {
+        audience.answered(&viewing("192.0.2.1", "films/a.mp4"), 1);
+    }
+    let long = [(); 2].map(|()| audience.begin(&viewing("192.0.2.1", "cams/door"), Length::Long, Box::new(|| 1)));
+    let seen = || {
+        let mut seen = Vec::new();
+        audience.each_viewer(&mut |number, asset| seen.push((asset.to_owned(), number)));
+        seen.sort_unstable();
+        seen
+    };
+    let (first, second) = (seen(), seen());
+    assert_eq!(
+        first.iter().map(|(asset, _)| asset.as_str()).collect::<Vec<_>>(),
+        ["cams/door", "cams/door", "films/a.mp4"]
+    );
+    assert!(first == second && first.windows(2).all(|two| two[0].1 != two[1].1), "{first:?}");
+    drop(long);
+    assert_eq!(seen().len(), 1);
+    audience.rebuffered("films/a.mp4");
+    assert_eq!(audience.take_rebuffers().by_title["films/a.mp4"], 1);
+    assert_eq!(audience.take_rebuffers(), Rebuffers::default());
+}

@@ -4,22 +4,23 @@
 //! node that sent the viewer. Each storage has a key, which it may share with others, and which each transaction that takes more of it compares
 //! and changes: so of two nodes that take the last bandwidth at once, one reads the other's bookings and decides again.
 
-use super::{Cluster, Counted, entries::Entries, viewers::HttpViewers};
+use super::{Cluster, Counted, RegistryError, entries::Entries, viewers::HttpViewers};
 use millpond_cluster::{
     Bitrate, BookingPlan, Demand, Expected, Ledger, Node, NodeName, ObjectKey, Resource, Shortage, Slot, View,
 };
-use millpond_etcd::{Compare, EtcdError, KeyValue, LeaseId, Operation, Revision, Transaction};
+use millpond_etcd::{Compare, KeyValue, LeaseId, Operation, Revision, Transaction};
+use millpond_utc::WallClock;
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 use tokio::{
     sync::{Notify, oneshot, watch},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 /// Delay of a write to etcd: streams that start within it are booked together.
@@ -50,6 +51,8 @@ const MOST_KEYS: usize = 20_000;
 pub(super) struct Bookings {
     /// A lock, held for a decision.
     ledger: Mutex<Ledger>,
+    /// The clock of the times of bookings.
+    wall: WallClock,
     /// A lock, held for a push.
     waiting: Mutex<Vec<Waiting>>,
     wake: Notify,
@@ -100,12 +103,12 @@ impl Booked {
 
     /// Whether it lasts as long as a playback of the whole demand that begins now.
     pub(crate) fn lasts(&self) -> bool {
-        self.cluster.bookings.ledger().lasts(&self.slot, &self.demand, now())
+        self.cluster.bookings.ledger().lasts(&self.slot, &self.demand, self.cluster.wall.bookings.now())
     }
 
     /// Whether it has ended.
     pub(crate) fn is_over(&self) -> bool {
-        self.slot.is_over(now())
+        self.slot.is_over(self.cluster.wall.bookings.now())
     }
 }
 
@@ -124,17 +127,13 @@ pub(crate) fn limit_of(shortage: &Shortage) -> &'static str {
     }
 }
 
-/// Time since the Unix epoch.
-pub(super) fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
 impl Bookings {
-    pub(super) fn new(ledger: Ledger) -> Self {
+    /// No bookings so far. `wall` is the clock of their times.
+    pub(super) fn new(ledger: Ledger, wall: WallClock) -> Self {
         let (waiting, is_away, observed, guards, viewers) = Default::default();
         let (ledger, wake, lease) = (Mutex::new(ledger), Notify::new(), watch::Sender::new(None));
         let (expected, counted) = (Mutex::default(), watch::Sender::default());
-        Self { ledger, waiting, wake, is_away, observed, guards, lease, viewers, expected, counted }
+        Self { ledger, wall, waiting, wake, is_away, observed, guards, lease, viewers, expected, counted }
     }
 
     /// Has bandwidth that was given back written at once.
@@ -258,14 +257,14 @@ impl Cluster {
 
     /// Booked bandwidth of the nodes of a view.
     pub(super) fn booked_of_nodes(&self, view: &View) -> Vec<(NodeName, Bitrate)> {
-        let (ledger, now) = (self.bookings.ledger(), now());
+        let (ledger, now) = (self.bookings.ledger(), self.wall.bookings.now());
         let rate = |node: &Node| (node.name.clone(), ledger.booked(&node.name, now));
         view.nodes().iter().map(rate).filter(|(_, rate)| *rate > Bitrate::ZERO).collect()
     }
 
     /// Booked bandwidth of each node and storage.
     pub(super) fn all_booked(&self) -> Vec<(String, Bitrate)> {
-        let all = self.bookings.ledger().all_booked(now());
+        let all = self.bookings.ledger().all_booked(self.wall.bookings.now());
         all.into_iter().map(|(resource, rate)| (resource.to_string(), rate)).collect()
     }
 
@@ -289,7 +288,7 @@ impl Cluster {
 
     /// Takes a stream that this node refused out of the load that it assigns streams by.
     fn refused(&self, demand: &Demand) {
-        let booked = self.bookings.ledger().booked(self.name(), now());
+        let booked = self.bookings.ledger().booked(self.name(), self.wall.bookings.now());
         let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
         loads.take_back(self.name(), demand.rate);
         loads.at_least(self.name(), booked);
@@ -299,7 +298,7 @@ impl Cluster {
         if !self.bookings.ledger().is_bounded() {
             return Ok(None);
         }
-        let known = self.bookings.ledger().take(&demand, now());
+        let known = self.bookings.ledger().take(&demand, self.wall.bookings.now());
         let slot = match known {
             Some(slot) => slot,
             None => self.booked(&demand).await?,
@@ -363,11 +362,11 @@ impl Cluster {
 
     /// Books the demands that fit. Those of storages are refused where other nodes were faster each time: what they read of other bookings
     /// is old by then.
-    async fn settle(&self, demands: &[Demand]) -> Result<Vec<Result<Slot, Shortage>>, EtcdError> {
+    async fn settle(&self, demands: &[Demand]) -> Result<Vec<Result<Slot, Shortage>>, RegistryError> {
         let began = Instant::now();
         for attempt in 1..=ATTEMPTS {
             let Some(lease) = *self.bookings.lease.borrow() else { return Ok(self.bookings.alone(demands)) };
-            let plan = self.bookings.ledger().plan(demands, now());
+            let plan = self.bookings.ledger().plan(demands, self.wall.bookings.now());
             if !plan.is_changed {
                 let answers = plan.answers.clone();
                 self.bookings.ledger().written(plan, demands);
@@ -379,7 +378,7 @@ impl Cluster {
             }
             // Another node took of the same storage.
             let below = format!("{}book/", self.settings.prefix).into_bytes();
-            let range = self.client.range(&below, MOST_KEYS).await?;
+            let range = self.registry.range(&below, MOST_KEYS).await?;
             self.bookings.observe(&self.keys(), range.pairs.iter(), range.revision);
             if began.elapsed() > SETTLING {
                 break;
@@ -396,7 +395,7 @@ impl Cluster {
         plan: BookingPlan,
         demands: &[Demand],
         lease: LeaseId,
-    ) -> Result<Option<Vec<Result<Slot, Shortage>>>, EtcdError> {
+    ) -> Result<Option<Vec<Result<Slot, Shortage>>>, RegistryError> {
         let keys = self.keys();
         let guards: BTreeSet<_> = plan.storages.iter().map(|storage| keys.guard(storage)).collect();
         let known = |key: &Vec<u8>| match self.bookings.guards().get(key) {
@@ -407,7 +406,7 @@ impl Cluster {
         let own = Operation::Put { key: keys.own.clone(), value: plan.value.clone().into_bytes(), lease: Some(lease) };
         let changes = guards.iter().map(put).chain([own]).collect();
         let transaction = Transaction { conditions: guards.iter().map(known).collect(), changes };
-        let Some(revision) = self.client.commit_at(&transaction).await? else { return Ok(None) };
+        let Some(revision) = self.registry.commit_at(&transaction).await? else { return Ok(None) };
         for key in guards {
             self.bookings.guards().insert(key, revision);
         }
@@ -438,7 +437,7 @@ impl Bookings {
     /// Books the streams that fit the last known bookings, while etcd does not answer. They are written later.
     fn alone(&self, demands: &[Demand]) -> Vec<Result<Slot, Shortage>> {
         let mut ledger = self.ledger();
-        let plan = ledger.plan(demands, now());
+        let plan = ledger.plan(demands, self.wall.now());
         let answers = plan.answers.clone();
         ledger.written(plan, demands);
         ledger.set_written(false);

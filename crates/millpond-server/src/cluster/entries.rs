@@ -14,17 +14,17 @@ pub(super) fn drain_key(prefix: &str, node: &NodeName) -> Vec<u8> {
 }
 
 /// Folders of a cluster's keys, the most important first. Keys that strangers write elsewhere below the prefix do not count.
-const FOLDERS: [&str; 4] = ["nodes/", "drain/", "live/", "book/"];
+const FOLDERS: [&str; 6] = ["nodes/", "drain/", "purge/", "live/", "own/", "book/"];
 
 /// The beginnings of a cluster's keys.
-pub(super) fn folders(prefix: &str) -> [Vec<u8>; 4] {
+pub(super) fn folders(prefix: &str) -> [Vec<u8>; FOLDERS.len()] {
     FOLDERS.map(|folder| format!("{prefix}{folder}").into_bytes())
 }
 
 /// The keys of a cluster.
 #[derive(Debug)]
 pub(super) struct Entries {
-    folders: [Vec<u8>; 4],
+    folders: [Vec<u8>; FOLDERS.len()],
     all: BTreeMap<Vec<u8>, KeyValue>,
     bytes: usize,
     revision: Revision,

@@ -3,19 +3,25 @@
 //! A client sees one server. Where the node of its object dies in the middle of a reply, the next one goes on at the byte that is
 //! missing. Replies of one version of an object are the same at all nodes, and strong entity tags prove it (RFC 9110 section 13.1.5).
 
-use super::{Cluster, MARK, Start, settings::Steering};
+use super::{
+    Cluster, MARK, Start,
+    node_tls::{self, TowardsNodes},
+    settings::Steering,
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use millpond_cluster::{Demand, ObjectKey, Role};
 use millpond_connections::proxies::Forwarded;
 use millpond_outbound::{Client, Options, chain};
 use millpond_store::loop_id;
-use std::{collections::HashSet, sync::Arc, time::Duration};
-use tokio::time::timeout;
+use std::{collections::HashSet, pin::pin, sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout};
 use url::Url;
 
 /// Time limit for a connection to a node.
 const CONNECT: Duration = Duration::from_secs(1);
+/// Silence after which a node must show a sign of life.
+const LOOK: Duration = Duration::from_secs(1);
 /// Longest silence of a node that sends stored media: before its reply, and within it.
 const SILENCE: Duration = Duration::from_secs(3);
 /// The same for live streams, whose replies are held until there is something new.
@@ -127,7 +133,7 @@ impl Passage {
                 self.cluster.count(&candidate, self.start, demand.as_ref());
                 return None;
             }
-            let Some(base) = view.node(candidate.name.as_str()).and_then(|node| node.addresses.http.clone()) else {
+            let Some(base) = view.node(candidate.name.as_str()).and_then(|node| self.cluster.base_of(node)) else {
                 continue;
             };
             let headers = self.headers.clone();
@@ -145,8 +151,8 @@ impl Passage {
         let view = self.cluster.view();
         let candidates = self.cluster.answer(&self.key, self.start, None, false).candidates;
         let others = candidates.iter().filter(|candidate| candidate.name != *self.cluster.name());
-        let address = |name: &str| view.node(name).and_then(|node| node.addresses.http.clone());
-        let own = self.cluster.own.addresses.http.clone();
+        let address = |name: &str| view.node(name).and_then(|node| self.cluster.base_of(node));
+        let own = self.cluster.base_of(&self.cluster.own);
         let others: Vec<_> = others.filter_map(|candidate| address(candidate.name.as_str())).collect();
         let mut headers = self.headers.clone();
         for name in [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE, header::IF_RANGE] {
@@ -166,19 +172,20 @@ impl Passage {
 
     /// Asks a node, unless it has failed.
     async fn ask(&mut self, base: &Arc<str>, headers: HeaderMap) -> Option<Passed> {
-        if self.failed.contains(base) || !self.cluster.reach.is_up(base).await {
+        let reach = &self.cluster.reach;
+        if self.failed.contains(base) || !reach.is_up(base).await || reach.is_distrusted(base) {
             return None;
         }
         let url = Url::parse(&format!("{base}{}", self.target)).ok()?;
         let asked = self.cluster.nodes.request(self.method.clone(), url).headers(headers).send();
-        let error = match timeout(self.silence(), asked).await {
+        let error = match self.reply_of(base, asked).await {
             // Another node may do better. Where none does, this one says what is wrong.
             Ok(Ok(response)) if response.status().is_server_error() => response.status().to_string(),
             // The client was admitted here. Its address and its password mean nothing there: all clients have this node's address.
             Ok(Ok(response)) if REFUSED.contains(&response.status()) => return None,
             Ok(Ok(response)) => return Some(Passed::new(response, base.clone())),
             Ok(Err(error)) => chain(&error),
-            Err(_) => "no reply in time".to_owned(),
+            Err(silence) => silence.to_owned(),
         };
         tracing::debug!(node = %base, error, "a node does not answer: the next one is asked");
         self.fails(base);
@@ -187,11 +194,40 @@ impl Passage {
 
     fn fails(&mut self, base: &Arc<str>) {
         self.cluster.metrics.unreachable.inc();
+        self.cluster.reach.failed(base);
         self.failed.insert(base.clone());
     }
 
-    fn silence(&self) -> Duration {
-        if matches!(self.start, Start::Live | Start::Pushed) { LIVE_SILENCE } else { SILENCE }
+    fn is_live(&self) -> bool {
+        matches!(self.start, Start::Live | Start::Pushed)
+    }
+
+    /// Waits for something that a node sends. A silent node must show signs of life meanwhile.
+    async fn reply_of<T>(&self, base: &Arc<str>, awaited: impl Future<Output = T>) -> Result<T, &'static str> {
+        let end = Instant::now() + if self.is_live() { LIVE_SILENCE } else { SILENCE };
+        let mut awaited = pin!(awaited);
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err("silence");
+            }
+            if let Ok(reply) = timeout(left.min(LOOK), &mut awaited).await {
+                return Ok(reply);
+            }
+            let reach = &self.cluster.reach;
+            let is_alive = tokio::select! {
+                biased;
+                reply = &mut awaited => return Ok(reply),
+                answers = reach.answers(base) => answers || (self.is_live() && {
+                    // Viewers of a live stream are cut off then: one slow answer does not suffice.
+                    reach.again(base).await;
+                    reach.is_down(base) != Some(true)
+                }),
+            };
+            if !is_alive {
+                return Err("no sign of life");
+            }
+        }
     }
 }
 
@@ -252,7 +288,7 @@ impl PassedBytes {
     /// The node broke off, and no other one could go on.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, String> {
         loop {
-            let error = match timeout(self.passage.silence(), self.from.response.chunk()).await {
+            let error = match self.passage.reply_of(&self.from.node, self.from.response.chunk()).await {
                 Ok(Ok(Some(bytes))) => {
                     self.sent += bytes.len() as u64;
                     return Ok(Some(bytes));
@@ -260,7 +296,7 @@ impl PassedBytes {
                 Ok(Ok(None)) if self.length.is_none_or(|length| self.sent >= length) => return Ok(None),
                 Ok(Ok(None)) => "the reply ends early".to_owned(),
                 Ok(Err(error)) => error.without_url().to_string(),
-                Err(_) => "silence".to_owned(),
+                Err(silence) => silence.to_owned(),
             };
             let node = self.from.node.clone();
             self.passage.fails(&node);
@@ -279,14 +315,15 @@ impl PassedBytes {
 }
 
 /// The client by which requests are passed on.
-pub(super) fn client() -> Result<Client, String> {
-    Client::new(&Options { connect: CONNECT, uses_proxies: false, ..Options::default() })
+pub(super) fn client(towards: Option<&TowardsNodes>) -> Result<Client, String> {
+    node_tls::client(towards, Options { connect: CONNECT, uses_proxies: false, ..Options::default() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::{ClusterMetrics, ClusterSettings};
     use super::*;
+    use crate::events::{EventMetrics, Events};
     use millpond_cluster::{Addresses, Bitrate, Node, View};
     use millpond_settings::{Host, Settings as _, machine::Machine};
     use prometheus_client::registry::Registry;
@@ -307,19 +344,20 @@ mod tests {
                 let mut request = Vec::new();
                 while !request.ends_with(b"\r\n\r\n") {
                     let mut byte = [0];
-                    // A connection without a request tells that the node can be reached.
                     if stream.read(&mut byte).await.unwrap_or(0) == 0 {
                         break;
                     }
                     request.extend(byte);
                 }
-                if !request.is_empty() {
+                if request.starts_with(b"HEAD /.millpond/health ") {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                } else if !request.is_empty() {
                     heard.send(format!("{named} {}", String::from_utf8(request).unwrap())).unwrap();
                     stream.write_all(reply.as_bytes()).await.unwrap();
                 }
             }
         });
-        let addresses = Addresses { http, rtsp: None };
+        let addresses = Addresses { http, ..Addresses::default() };
         Node { addresses, ..Node::new(name.parse().unwrap(), Bitrate::from_mbps(100)) }
     }
 
@@ -342,7 +380,10 @@ mod tests {
         settings.node = Some("a".to_owned());
         settings.steering = Steering::Proxy;
         let metrics = ClusterMetrics::register(&mut Registry::default());
-        let cluster = Cluster::new(&settings, nodes[0].addresses.clone(), metrics).unwrap();
+        let events = Events::new("a", 10, &EventMetrics::register(&mut Registry::default()));
+        let cluster =
+            Cluster::new(&settings, nodes[0].addresses.clone(), metrics, events, super::super::WallClocks::default())
+                .unwrap();
         cluster.set_view(View::of(1, nodes));
         // An asset whose nodes are b, then c, then this one.
         let is_fit = |key: &ObjectKey| {

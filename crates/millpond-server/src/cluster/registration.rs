@@ -31,7 +31,7 @@ pub(super) enum Step {
 pub(super) struct Registration {
     lease: Option<Lease>,
     written: Option<(Node, Duration)>,
-    /// Whether it was in etcd at any time.
+    /// Whether it was in the registry at any time.
     has_been: bool,
 }
 
@@ -46,7 +46,7 @@ struct Lease {
 impl Registration {
     /// The next step for a node. `is_seen` is whether the view has it.
     pub(super) fn next(&self, now: Duration, node: &Node, is_seen: bool) -> Step {
-        // A lease is over by this clock too: etcd's answer may never come.
+        // A lease is over by this clock too: the answer may never come.
         let Some(lease) = self.lease.filter(|lease| now < lease.renewed + lease.ttl) else { return Step::Grant };
         let Some((written, at)) = &self.written else { return Step::Register(lease.id) };
         let since = now.saturating_sub(*at);
@@ -57,7 +57,9 @@ impl Registration {
         if now >= renewal {
             return Step::Renew(lease.id);
         }
-        if written.draining != node.draining || (since >= PUBLISH && is_worth(written, node)) {
+        let is_urgent =
+            (written.draining, written.purged, &written.prints) != (node.draining, node.purged, &node.prints);
+        if is_urgent || (since >= PUBLISH && is_worth(written, node)) {
             return Step::Publish(lease.id);
         }
         Step::Wait((renewal - now).min(PUBLISH))
@@ -77,7 +79,7 @@ impl Registration {
         }
     }
 
-    /// Notes that the node is in etcd as it was at a time.
+    /// Notes that the node is in the registry as it was at a time.
     pub(super) fn written(&mut self, node: Node, now: Duration) {
         (self.written, self.has_been) = (Some((node, now)), true);
     }
@@ -109,7 +111,7 @@ fn is_worth(written: &Node, node: &Node) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_cluster::Load;
+    use millpond_cluster::{Load, Print, Prints};
 
     const LEASE: LeaseId = LeaseId(7);
 
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_are_published_in_batches_and_drains_at_once() {
+    fn loads_are_published_in_batches_and_drains_and_purges_at_once() {
         let mut registration = Registration::default();
         registration.granted(LEASE, at(60), at(0));
         registration.written(node(0), at(0));
@@ -153,6 +155,8 @@ mod tests {
         assert_eq!(registration.next(at(3), &node(10), true), Step::Wait(at(3)));
         let drains = Node { draining: true, ..node(0) };
         assert_eq!(registration.next(at(1), &drains, true), Step::Publish(LEASE));
+        let purged = Node { purged: Some(7), ..node(0) };
+        assert_eq!(registration.next(at(1), &purged, true), Step::Publish(LEASE));
         // In a minute of changes, a node writes once in three seconds at most.
         let mut puts = 0;
         for tenth in 0..600_u64 {
@@ -168,6 +172,18 @@ mod tests {
             }
         }
         assert!((15..=20).contains(&puts), "{puts}");
+    }
+
+    #[test]
+    fn other_settings_are_published_at_once() {
+        let mut registration = Registration::default();
+        registration.granted(LEASE, at(60), at(0));
+        registration.written(node(0), at(0));
+        let prints = Some(Prints::new(Print::of(["4s"]), [].into()).into());
+        let reloaded = Node { prints, ..node(0) };
+        assert_eq!(registration.next(at(1), &reloaded, true), Step::Publish(LEASE));
+        registration.written(reloaded.clone(), at(1));
+        assert_eq!(registration.next(at(2), &reloaded, true), Step::Wait(at(3)));
     }
 
     #[test]

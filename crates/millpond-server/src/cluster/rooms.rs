@@ -1,6 +1,6 @@
 //! Room for a stream at the nodes of the view, by what is booked and what is about to be.
 
-use super::{Cluster, bookings::now};
+use super::Cluster;
 use millpond_cluster::{Demand, Expected, Ledger, NodeName, Room, Rooms, View};
 use std::{
     sync::{Arc, MutexGuard},
@@ -14,8 +14,8 @@ pub(super) struct NodeRooms<'a> {
     expected: MutexGuard<'a, Expected>,
     view: Arc<View>,
     demand: &'a Demand,
-    /// Whether the bandwidth of nodes is limited. Another node tells its capacity, not whether it is a limit: that is taken to be as here.
-    are_bounded: bool,
+    /// Whether the bandwidth of this node is limited.
+    is_bounded: bool,
     /// Time since the Unix epoch, and since the start of the server.
     now: (Duration, Duration),
 }
@@ -24,8 +24,8 @@ impl Cluster {
     /// Room for a stream of `demand`.
     pub(super) fn rooms<'a>(&'a self, demand: &'a Demand) -> NodeRooms<'a> {
         let (ledger, expected) = (self.bookings.ledger(), self.bookings.expected());
-        let (are_bounded, now) = (self.settings.mbps.is_some(), (now(), self.now()));
-        NodeRooms { ledger, expected, view: self.view(), demand, are_bounded, now }
+        let (is_bounded, now) = (self.settings.mbps.is_some(), (self.wall.bookings.now(), self.now()));
+        NodeRooms { ledger, expected, view: self.view(), demand, is_bounded, now }
     }
 
     /// Notes that a stream was sent to another node, which is going to book it.
@@ -46,7 +46,7 @@ impl NodeRooms<'_> {
 
     /// Room at a node.
     fn room(&self, name: &NodeName) -> Room {
-        let bound = self.view.node(name.as_str()).map(|node| node.capacity).filter(|_| self.are_bounded);
+        let bound = self.view.node(name.as_str()).and_then(|node| node.bookable(self.is_bounded));
         let room = self.ledger.room(name, bound, self.demand, self.now.0);
         Room { booked: room.booked.max(self.expected.booked(name, self.now.1)), ..room }
     }

@@ -21,6 +21,10 @@ const RENEWED: u64 = 1200;
 const SUBJECT: &str = "millpond-home";
 /// Subject of the signatures of registrations.
 const REGISTRATION: &str = "millpond-node";
+/// Subject of passes of one request for the API of a node.
+const CALL: &str = "millpond-api";
+/// Seconds for which such a pass is valid: the clocks of two nodes may differ.
+const CALL_VALID: u64 = 600;
 /// The last field of a signed registration, before the signature.
 const SIGNATURE: &str = ",\"signature\":\"";
 
@@ -57,7 +61,7 @@ impl ClusterSecret {
 
     /// A pass for requests to other nodes.
     pub(super) fn pass(&self) -> Option<Arc<str>> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let now = now();
         let mut pass = self.pass.lock().unwrap_or_else(PoisonError::into_inner);
         if pass.0.abs_diff(now) >= RENEWED {
             let sub = Some(SUBJECT.to_owned());
@@ -71,7 +75,7 @@ impl ClusterSecret {
     pub(super) fn signed(&self, key: &[u8], json: &str) -> Option<String> {
         // It ends with the lease of its key.
         let exp = u64::MAX >> 1;
-        let (jti, sub) = (Some(digest(key, json)), Some(REGISTRATION.to_owned()));
+        let (jti, sub) = (Some(digest(key, json.as_bytes())), Some(REGISTRATION.to_owned()));
         let claims = Claims { exp, paths: None, net: None, jti, sub, filter: None };
         let signature = sign(&claims, &Parties::default(), &self.secret).ok()?;
         Some(format!("{}{SIGNATURE}{signature}\"}}", json.strip_suffix('}')?))
@@ -83,8 +87,24 @@ impl ClusterSecret {
         let Some((json, signature)) = parts() else { return false };
         let read = token::read(signature, &self.keys, &Parties::default());
         read.is_ok_and(|claims| {
-            let digest = digest(key, &format!("{json}}}"));
+            let digest = digest(key, format!("{json}}}").as_bytes());
             claims.sub.as_deref() == Some(REGISTRATION) && claims.jti.as_deref() == Some(digest.as_str())
+        })
+    }
+
+    /// A pass of one request for the API of a node.
+    pub(super) fn pass_of_call(&self, head: &str, body: &[u8]) -> Option<String> {
+        let (jti, sub) = (Some(digest(head.as_bytes(), body)), Some(CALL.to_owned()));
+        let claims = Claims { exp: now() + CALL_VALID, paths: None, net: None, jti, sub, filter: None };
+        sign(&claims, &Parties::default(), &self.secret).ok()
+    }
+
+    /// Whether a token is the pass of a request for the API of this node.
+    pub(super) fn admits_call(&self, token: &str, head: &str, body: &[u8]) -> bool {
+        let read = token::read(token, &self.keys, &Parties::default());
+        read.is_ok_and(|claims| {
+            let digest = digest(head.as_bytes(), body);
+            claims.sub.as_deref() == Some(CALL) && claims.jti.as_deref() == Some(digest.as_str())
         })
     }
 
@@ -95,11 +115,16 @@ impl ClusterSecret {
     }
 }
 
-/// The hash of a registration and its key.
-fn digest(key: &[u8], json: &str) -> String {
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// The hash of a registration and its key, or of a request and its head.
+fn digest(key: &[u8], value: &[u8]) -> String {
     let mut hash = Sha256::new();
-    // Keys have no zero bytes.
-    [key, &[0], json.as_bytes()].into_iter().for_each(|part| hash.update(part));
+    // Keys and heads have no zero bytes.
+    [key, &[0], value].into_iter().for_each(|part| hash.update(part));
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -120,5 +145,15 @@ mod tests {
         let viewer = Claims { exp, paths: None, net: None, jti: None, sub, filter: None };
         assert!(!b.admits(&sign(&viewer, &Parties::default(), &b.secret).unwrap()));
         assert!(ClusterSecret::new(b"short").is_err());
+    }
+
+    #[test]
+    fn a_pass_of_a_call_holds_for_that_call_alone() {
+        let (a, b) = (ClusterSecret::new(SECRET).unwrap(), ClusterSecret::new(SECRET).unwrap());
+        let pass = a.pass_of_call("a b PUT /x", b"{}").unwrap();
+        assert!(b.admits_call(&pass, "a b PUT /x", b"{}"));
+        assert!(!b.admits_call(&pass, "a b PUT /y", b"{}") && !b.admits_call(&pass, "a b PUT /x", b"[]"));
+        assert!(!b.admits(&pass), "it is no pass for homes");
+        assert!(!b.admits_call(&a.pass().unwrap(), "a b PUT /x", b"{}"), "the pass for homes is none of a call");
     }
 }

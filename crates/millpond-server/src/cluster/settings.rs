@@ -1,12 +1,13 @@
 //! Settings of the cluster.
 
 use millpond_cluster::{AssignmentName, NodeName, Roles};
+use millpond_connections::tls::NodeTlsFiles;
 use millpond_etcd::{EtcdOptions, Tls};
 use millpond_settings::{
     At, ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 use url::Url;
 
 /// Bounds of `cluster-lease`.
@@ -30,18 +31,26 @@ pub enum Steering {
 /// Settings of the cluster.
 #[derive(Clone)]
 pub struct ClusterSettings {
-    /// Addresses of etcd's members. Empty: this server is no node of a cluster.
+    /// Addresses of etcd's members.
     pub etcd: Vec<Url>,
+    /// Addresses of the nodes of a cluster without etcd. Both empty: this server is no node of a cluster.
+    pub nodes: Vec<Url>,
     /// Name of the node; `None` is the machine's.
     pub node: Option<String>,
     /// Beginning of all keys in etcd.
     pub prefix: String,
+    /// Id of the cluster; `None` is not checked.
+    pub id: Option<String>,
+    /// Zone of the node; `None` is in none.
+    pub zone: Option<String>,
     /// Address by which viewers and nodes reach HTTP here; `None` is that of the listener.
     pub http: Option<Url>,
     /// Address by which viewers reach RTSP here; `None` is that of the listener.
     pub rtsp: Option<Url>,
     /// Roles of the node.
     pub roles: Roles,
+    /// Weight of the node, in Mbit/s; `None` is its bandwidth.
+    pub weight: Option<u64>,
     /// Bandwidth of the node, in Mbit/s; `None` is not limited.
     pub mbps: Option<u64>,
     /// Bandwidth of each place's storage, in Mbit/s, which all nodes share; `None` is not limited.
@@ -68,6 +77,16 @@ pub struct ClusterSettings {
     pub key: Option<PathBuf>,
     /// File with the secret that the nodes share.
     pub secret: Option<PathBuf>,
+    /// PEM file with the authorities of the nodes' certificates.
+    pub node_ca: Option<PathBuf>,
+    /// PEM file of the certificate that is shown to other nodes.
+    pub node_cert: Option<PathBuf>,
+    /// PEM file of its key.
+    pub node_key: Option<PathBuf>,
+    /// Address of the listener for nodes.
+    pub node_listen: Option<SocketAddr>,
+    /// Address by which other nodes reach that listener; `None` is the listener's own.
+    pub node_url: Option<Url>,
 }
 
 impl fmt::Debug for ClusterSettings {
@@ -86,11 +105,15 @@ impl Settings for ClusterSettings {
     fn defaults(host: &Host<'_>) -> Self {
         Self {
             etcd: Vec::new(),
+            nodes: Vec::new(),
             node: None,
             prefix: "/millpond/".to_owned(),
+            id: None,
+            zone: None,
             http: None,
             rtsp: None,
             roles: Roles::ALL,
+            weight: None,
             mbps: None,
             storage_mbps: None,
             store_mbps: None,
@@ -104,6 +127,11 @@ impl Settings for ClusterSettings {
             cert: None,
             key: None,
             secret: None,
+            node_ca: None,
+            node_cert: None,
+            node_key: None,
+            node_listen: None,
+            node_url: None,
         }
     }
 
@@ -119,10 +147,34 @@ impl Settings for ClusterSettings {
             Self { cert: None, key: Some(_), .. } => {
                 ("cluster-key", "cluster-key needs cluster-cert, the file with its certificate")
             }
-            Self { node: Some(_), etcd, .. } if etcd.is_empty() => {
-                ("node", "node names a node of a cluster: it needs cluster, the addresses of etcd")
+            Self { node_cert: Some(_), node_key: None, .. } => {
+                ("cluster-node-cert", "cluster-node-cert needs cluster-node-key, the file with its private key")
             }
-            _ => return Vec::new(),
+            Self { node_cert: None, node_key: Some(_), .. } => {
+                ("cluster-node-key", "cluster-node-key needs cluster-node-cert, the file with its certificate")
+            }
+            Self { node_cert: Some(_), node_ca: None, .. } => {
+                ("cluster-node-cert", "cluster-node-cert needs cluster-node-ca, the file with the nodes' authority")
+            }
+            Self { node_listen: Some(_), node_cert: None, .. } => (
+                "cluster-node-listen",
+                "cluster-node-listen needs cluster-node-ca, cluster-node-cert and cluster-node-key, the certificates of nodes",
+            ),
+            Self { node_url: Some(_), node_listen: None, .. } => (
+                "cluster-node-url",
+                "cluster-node-url needs cluster-node-listen, the address of the listener for nodes",
+            ),
+            Self { node: Some(_), etcd, nodes, .. } if etcd.is_empty() && nodes.is_empty() => (
+                "node",
+                "node names a node of a cluster: it needs cluster, the addresses of etcd, or cluster-nodes, those of the nodes",
+            ),
+            _ => {
+                return self
+                    .node_list_fault()
+                    .map(|(name, reason)| sources.conflict(name, reason))
+                    .into_iter()
+                    .collect();
+            }
         };
         vec![sources.conflict(name, reason)]
     }
@@ -131,7 +183,51 @@ impl Settings for ClusterSettings {
 impl ClusterSettings {
     /// Whether this server is a node of a cluster.
     pub fn is_on(&self) -> bool {
-        !self.etcd.is_empty()
+        !self.etcd.is_empty() || !self.nodes.is_empty()
+    }
+
+    /// The setting that does not fit `cluster-nodes`, with the reason.
+    fn node_list_fault(&self) -> Option<(&'static str, &'static str)> {
+        let has_plain = self.nodes.iter().any(|node| node.scheme() != "https");
+        match self {
+            Self { nodes, .. } if nodes.is_empty() => None,
+            Self { etcd, .. } if !etcd.is_empty() => Some((
+                "cluster-nodes",
+                "cluster-nodes and cluster exclude each other: the nodes find each other by themselves, or by etcd",
+            )),
+            Self { secret: None, node_listen: None, .. } => Some((
+                "cluster-nodes",
+                "cluster-nodes needs cluster-secret, the same on all nodes, or cluster-node-listen: without them, strangers could pose as nodes",
+            )),
+            Self { node_listen: Some(_), .. } if has_plain => Some((
+                "cluster-nodes",
+                "beside cluster-node-listen, cluster-nodes has the https addresses of the listeners for nodes",
+            )),
+            Self { mbps: Some(_), .. } => Some((
+                "cluster-mbps",
+                "cluster-mbps books bandwidth, which needs etcd: set cluster instead of cluster-nodes, or cluster-weight for a share without a limit",
+            )),
+            Self { storage_mbps: Some(_), .. } => Some((
+                "cluster-storage-mbps",
+                "cluster-storage-mbps books bandwidth, which needs etcd: set cluster instead of cluster-nodes",
+            )),
+            Self { store_mbps: Some(_), .. } => Some((
+                "cluster-store-mbps",
+                "cluster-store-mbps books bandwidth, which needs etcd: set cluster instead of cluster-nodes",
+            )),
+            _ => None,
+        }
+    }
+
+    /// Addresses of etcd's members, or of the nodes: those that this node reaches other nodes by.
+    pub(super) fn registry_urls(&self) -> impl Iterator<Item = &Url> {
+        self.etcd.iter().chain(&self.nodes)
+    }
+
+    /// Name of this server: the setting, or the machine's.
+    pub(crate) fn machine(&self) -> String {
+        let of_machine = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
+        self.node.clone().unwrap_or_else(of_machine)
     }
 
     /// Name of the node: the setting, or the machine's.
@@ -139,11 +235,13 @@ impl ClusterSettings {
     /// # Errors
     /// The machine's name is no name of a node.
     pub(super) fn name(&self) -> Result<NodeName, String> {
-        let name = match &self.node {
-            Some(name) => name.clone(),
-            None => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
-        };
-        name.parse().map_err(|error| format!("{error}: set --node"))
+        self.machine().parse().map_err(|error| format!("{error}: set --node"))
+    }
+
+    /// Files of TLS between nodes; `None` where nodes trust the system's authorities.
+    pub(crate) fn node_tls(&self) -> Option<NodeTlsFiles> {
+        let authorities = self.node_ca.clone()?;
+        Some(NodeTlsFiles { authorities, identity: self.node_cert.clone().zip(self.node_key.clone()) })
     }
 
     /// Options of the client of etcd.
@@ -196,6 +294,20 @@ const LIST: &[Setting<ClusterSettings>] = &[
         },
     },
     Setting {
+        name: "cluster-nodes",
+        form: Form::List,
+        default: "off",
+        help: "URLs of all nodes of a cluster without etcd, 2 to 10, such as \"http://10.0.0.1:8080\". A name stands for all \
+               of its addresses. Beside cluster-node-listen, they are those of cluster-node-url. It needs cluster-secret \
+               or cluster-node-listen",
+        applied: At::Restart(|new, old| new.nodes.clone_from(&old.nodes)),
+        apply: |cluster, text| node_list(text).map(|v| cluster.nodes = v),
+        show: |cluster| {
+            let nodes: Vec<_> = cluster.nodes.iter().map(shown).collect();
+            (!nodes.is_empty()).then(|| nodes.join(","))
+        },
+    },
+    Setting {
         name: "node",
         form: Form::Text,
         default: "none: the machine's name",
@@ -214,9 +326,29 @@ const LIST: &[Setting<ClusterSettings>] = &[
         show: |cluster| Some(cluster.prefix.clone()),
     },
     Setting {
+        name: "cluster-id",
+        form: Form::Text,
+        default: "none: it is not checked",
+        help: "Name of the cluster, the same on all nodes. A node does not join where cluster-prefix belongs to a cluster of \
+               another name",
+        applied: At::Restart(|new, old| new.id.clone_from(&old.id)),
+        apply: |cluster, text| name(text).map(|v| cluster.id = Some(v)),
+        show: |cluster| cluster.id.clone(),
+    },
+    Setting {
+        name: "cluster-zone",
+        form: Form::Text,
+        default: "none",
+        help: "Zone of this node, such as a site, \"eu-1a\". A zone reads each part of an asset once from other zones, \
+               and keeps its viewers while it has room",
+        applied: At::Restart(|new, old| new.zone.clone_from(&old.zone)),
+        apply: |cluster, text| name(text).map(|v| cluster.zone = Some(v)),
+        show: |cluster| cluster.zone.clone(),
+    },
+    Setting {
         name: "cluster-http",
         form: Form::Text,
-        default: "none: the address of http; if that is a wildcard, the local address of the connection to etcd",
+        default: "none: the address of http; if that is a wildcard, the local address towards etcd or the nodes",
         help: "URL by which viewers and other nodes reach this node by HTTP",
         applied: At::Restart(|new, old| new.http.clone_from(&old.http)),
         apply: |cluster, text| base(text, &["http", "https"]).map(|v| cluster.http = Some(v)),
@@ -225,7 +357,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "cluster-rtsp",
         form: Form::Text,
-        default: "none: the address of rtsp; if that is a wildcard, the local address of the connection to etcd",
+        default: "none: the address of rtsp; if that is a wildcard, the local address towards etcd or the nodes",
         help: "URL by which viewers reach this node by RTSP",
         applied: At::Restart(|new, old| new.rtsp.clone_from(&old.rtsp)),
         apply: |cluster, text| base(text, &["rtsp", "rtsps"]).map(|v| cluster.rtsp = Some(v)),
@@ -242,11 +374,21 @@ const LIST: &[Setting<ClusterSettings>] = &[
         show: |cluster| Some(cluster.roles.iter().map(|role| role.to_string()).collect::<Vec<_>>().join(",")),
     },
     Setting {
+        name: "cluster-weight",
+        form: Form::Count,
+        default: "none: cluster-mbps, or else 1000",
+        help: "Weight of this node, such as the Mbit/s of its network card. The node's share of the cluster's assets \
+               and viewers is proportional to it. It is no limit",
+        applied: At::Restart(|new, old| new.weight = old.weight),
+        apply: |cluster, text| mbps(text).map(|v| cluster.weight = Some(v)),
+        show: |cluster| cluster.weight.map(|weight| weight.to_string()),
+    },
+    Setting {
         name: "cluster-mbps",
         form: Form::Count,
-        default: "none: no limit; the node's share of the assets is that of 1000 Mbit/s",
-        help: "Bandwidth of this node in Mbit/s. The node's share of the cluster's assets is proportional to it. A \
-               stream is refused if its whole playback does not fit into the free bandwidth",
+        default: "none: no limit",
+        help: "Bandwidth of this node in Mbit/s. A stream is refused if its whole playback does not fit into the \
+               free bandwidth. It is the node's weight too, where cluster-weight is not set",
         applied: At::Restart(|new, old| new.mbps = old.mbps),
         apply: |cluster, text| mbps(text).map(|v| cluster.mbps = Some(v)),
         show: |cluster| cluster.mbps.map(|mbps| mbps.to_string()),
@@ -369,6 +511,54 @@ const LIST: &[Setting<ClusterSettings>] = &[
         apply: |cluster, text| value::path(text).map(|v| cluster.secret = Some(v)),
         show: |cluster| cluster.secret.as_ref().map(|path| path.display().to_string()),
     },
+    Setting {
+        name: "cluster-node-ca",
+        form: Form::Path,
+        default: "none: the system's authorities",
+        help: "PEM file with the certificate authorities of the nodes' certificates. This node then trusts no other \
+               authorities when it connects to nodes",
+        applied: At::Restart(|new, old| new.node_ca.clone_from(&old.node_ca)),
+        apply: |cluster, text| value::path(text).map(|v| cluster.node_ca = Some(v)),
+        show: |cluster| cluster.node_ca.as_ref().map(|path| path.display().to_string()),
+    },
+    Setting {
+        name: "cluster-node-cert",
+        form: Form::Path,
+        default: "none",
+        help: "PEM file with this node's certificate and its chain, for connections to other nodes and from them. \
+               cluster-node-ca must have its authority",
+        applied: At::Restart(|new, old| new.node_cert.clone_from(&old.node_cert)),
+        apply: |cluster, text| value::path(text).map(|v| cluster.node_cert = Some(v)),
+        show: |cluster| cluster.node_cert.as_ref().map(|path| path.display().to_string()),
+    },
+    Setting {
+        name: "cluster-node-key",
+        form: Form::Path,
+        default: "none",
+        help: "PEM file with the private key of cluster-node-cert",
+        applied: At::Restart(|new, old| new.node_key.clone_from(&old.node_key)),
+        apply: |cluster, text| value::path(text).map(|v| cluster.node_key = Some(v)),
+        show: |cluster| cluster.node_key.as_ref().map(|path| path.display().to_string()),
+    },
+    Setting {
+        name: "cluster-node-listen",
+        form: Form::Address,
+        default: "off",
+        help: "Address for other nodes only, such as :8445, with TLS at both ends. This node then sends its requests \
+               to nodes with such an address only. It needs cluster-node-ca, cluster-node-cert and cluster-node-key",
+        applied: At::Restart(|new, old| new.node_listen = old.node_listen),
+        apply: |cluster, text| value::address(text).map(|v| cluster.node_listen = Some(v)),
+        show: |cluster| cluster.node_listen.map(|address| address.to_string()),
+    },
+    Setting {
+        name: "cluster-node-url",
+        form: Form::Text,
+        default: "none: the address of cluster-node-listen; if that is a wildcard, the local address towards etcd or the nodes",
+        help: "URL by which other nodes reach cluster-node-listen. The node's certificate must be valid for its host",
+        applied: At::Restart(|new, old| new.node_url.clone_from(&old.node_url)),
+        apply: |cluster, text| base(text, &["https"]).map(|v| cluster.node_url = Some(v)),
+        show: |cluster| cluster.node_url.as_ref().map(shown),
+    },
 ];
 
 fn shown(url: &Url) -> String {
@@ -381,6 +571,13 @@ fn members(text: &str) -> Result<Vec<Url>, BadValue> {
         BadValue::new(
             "addresses of etcd's members such as \"http://10.0.0.1:2379\", without names, passwords and paths",
         )
+    })
+}
+
+fn node_list(text: &str) -> Result<Vec<Url>, BadValue> {
+    let nodes: Result<Vec<_>, _> = value::list(text).iter().map(|text| base(text, &["http", "https"])).collect();
+    nodes.ok().filter(|nodes| !nodes.is_empty()).ok_or_else(|| {
+        BadValue::new("URLs of nodes such as \"http://10.0.0.1:8080\", without names, passwords and paths")
     })
 }
 
@@ -437,6 +634,36 @@ mod tests {
         assert!(prefix("/a/").is_ok() && prefix("/a").is_err() && prefix("/ä/").is_err());
         assert_eq!(roles("manager,storage").unwrap().iter().count(), 2);
         assert!(roles("boss").is_err() && mbps("0").is_err() && name("a b").is_err());
+    }
+
+    #[test]
+    fn a_list_of_nodes_needs_a_secret_and_goes_without_bookings() {
+        let host = Host { machine: millpond_settings::machine::Machine::detect(), variable: &|_| None };
+        let mut settings = ClusterSettings::defaults(&host);
+        assert!(node_list("10.0.0.1").is_err() && node_list("").is_err());
+        assert_eq!(settings.node_list_fault(), None);
+        settings.nodes = node_list("http://10.0.0.1:8080, http://10.0.0.2:8080").unwrap();
+        assert!(settings.is_on() && settings.registry_urls().count() == 2);
+        let fault = |settings: &ClusterSettings| {
+            settings.node_list_fault().map(|(name, reason)| format!("{name}: {reason}")).unwrap_or_default()
+        };
+        assert!(fault(&settings).starts_with("cluster-nodes: cluster-nodes needs cluster-secret"));
+        settings.node_listen = Some("127.0.0.1:8445".parse().unwrap());
+        assert!(fault(&settings).contains("the https addresses of the listeners"));
+        settings.nodes = node_list("https://10.0.0.1:8445").unwrap();
+        assert_eq!(fault(&settings), "");
+        (settings.node_listen, settings.secret) = (None, Some("secret".into()));
+        settings.weight = Some(1000);
+        assert_eq!(fault(&settings), "");
+        settings.mbps = Some(1000);
+        assert!(fault(&settings).starts_with("cluster-mbps: cluster-mbps books bandwidth, which needs etcd"));
+        (settings.mbps, settings.storage_mbps) = (None, Some(1000));
+        assert!(fault(&settings).starts_with("cluster-storage-mbps: "));
+        (settings.storage_mbps, settings.store_mbps) = (None, Some(1000));
+        assert!(fault(&settings).starts_with("cluster-store-mbps: "));
+        settings.store_mbps = None;
+        settings.etcd = members("http://etcd:2379").unwrap();
+        assert!(fault(&settings).contains("exclude each other"));
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! The cluster as operators see it.
 
 use super::{
-    Cluster, Start,
-    state::{Link, Membership},
-    steering::assumed,
+    Cluster, Start, changes::NoticedChange, differences::DifferenceStatus, home_states::FailingHome,
+    registry::PeerStatus, state::Link, steering::assumed,
 };
-use millpond_cluster::{Candidate, Demand, Node, ObjectKey, RangeGroup, Room, homes};
+use millpond_cluster::{Candidate, Demand, Node, ObjectKey, RangeGroup, Room, View, homes, zone_home};
 use serde::Serialize;
 use std::{collections::BTreeMap, sync::PoisonError};
 use utoipa::ToSchema;
@@ -18,18 +17,34 @@ pub(crate) struct ClusterStatus {
     node: Option<String>,
     /// Number of this run of the node, hexadecimal.
     incarnation: String,
-    /// `joining`, `member`, `lost`, or why the name is taken.
+    /// `joining`, `member`, `lost`, or why the node can't join.
     membership: String,
+    /// Id of the cluster; null where this node states none.
+    cluster_id: Option<String>,
+    /// Time after which a silent node is removed from the cluster.
+    lease_seconds: f64,
     /// Whether this node drains.
     draining: bool,
-    /// The connection to etcd.
+    /// `etcd`, or `cluster-nodes` where the nodes have a registry of their own.
+    registry: String,
+    /// The connection to etcd; `following` with `cluster-nodes`.
     etcd: EtcdStatus,
+    /// Milliseconds by which the clock of this machine is ahead of those of most nodes.
+    clock_ahead_ms: i64,
+    /// The nodes of `cluster-nodes`, and whether they answer this one.
+    peers: Vec<PeerStatus>,
     /// Revision of the view.
     revision: u64,
     /// Rule that assigns assets to nodes.
     assignment: String,
     /// The nodes.
     nodes: Vec<NodeStatus>,
+    /// Homes of slices that fail: this node reads from the origin instead.
+    failing_homes: Vec<FailingHome>,
+    /// Settings that are not the same on all nodes. Nodes that differ send each other no viewers of that, and are no homes of it.
+    differences: Vec<DifferenceStatus>,
+    /// The last changes of other nodes, the newest one first.
+    changes: Vec<NoticedChange>,
     /// Booked bandwidth of nodes and storage, in bits a second.
     booked: BTreeMap<String, u64>,
     /// Entries in etcd that are no node.
@@ -59,20 +74,36 @@ pub(crate) struct NodeStatus {
     /// Whether it is this one.
     #[serde(rename = "self")]
     is_self: bool,
+    /// Number of its run, hexadecimal.
+    incarnation: String,
     /// Its URL of HTTP.
     http: Option<String>,
     /// Its URL of RTSP.
     rtsp: Option<String>,
+    /// Its URL for other nodes; null where it has no such listener.
+    node_url: Option<String>,
+    /// Its zone; null where it is in none.
+    zone: Option<String>,
     /// Its roles.
     roles: Vec<String>,
-    /// Bits a second that it can send.
+    /// Its weight: bits a second, to which its share of all assets is in proportion.
     capacity_bps: u64,
+    /// Bits a second that can be booked of it; null where that is not limited.
+    limit_bps: Option<u64>,
     /// Bits a second that it sends.
     load_bps: u64,
     /// Its sessions.
     sessions: u64,
     /// Whether it drains.
     draining: bool,
+    /// Version of its program; null where it is older than these fields.
+    version: Option<String>,
+    /// Number of the last purge that it has applied; null where its version knows no purges.
+    purged: Option<u64>,
+    /// Milliseconds by which its clock is ahead of this node's; null where this node has not compared them.
+    clock_ahead_ms: Option<i64>,
+    /// Whether it answers probes of this node; null where this node has not probed it.
+    reachable: Option<bool>,
 }
 
 /// The nodes that serve an object, and why.
@@ -93,7 +124,9 @@ pub(crate) struct Explained {
     candidates: Vec<CandidateStatus>,
     /// Nodes that keep its first bytes.
     homes: Vec<String>,
-    /// Bits a second of one stream of it; null for live streams, and where it can't be opened.
+    /// Node that keeps them for this node's zone; null where that has no storage node.
+    zone_home: Option<String>,
+    /// Bits a second of one stream of it; null for live streams, where it can't be opened, and where nothing is booked.
     rate_bps: Option<u64>,
     /// Room for a stream of it at each of the candidates, and at the storages that it needs: the stream fits a candidate if that and
     /// all storages have room. Only what is limited is booked.
@@ -148,12 +181,7 @@ impl Cluster {
     /// The state of this node, and the nodes of the last view.
     pub(crate) fn status(&self) -> ClusterStatus {
         let view = self.view();
-        let membership = match self.state.membership().borrow().clone() {
-            Membership::Joining => "joining".to_owned(),
-            Membership::Member => "member".to_owned(),
-            Membership::Lost => "lost".to_owned(),
-            Membership::Taken { by } => format!("name taken by {by}"),
-        };
+        let membership = self.state.membership().borrow().to_string();
         let etcd = match self.state.link() {
             Link::New => EtcdStatus { state: "new", ..EtcdStatus::default() },
             Link::Following => EtcdStatus { state: "following", ..EtcdStatus::default() },
@@ -165,28 +193,44 @@ impl Cluster {
             node: Some(self.name().to_string()),
             incarnation: format!("{:x}", self.incarnation),
             membership,
+            cluster_id: self.settings.id.clone(),
+            lease_seconds: self.settings.lease.as_secs_f64(),
             draining: self.is_draining(),
+            registry: if self.registry.has_one_order() { "etcd" } else { "cluster-nodes" }.to_owned(),
             etcd,
+            clock_ahead_ms: self.own_clock_ahead(),
+            peers: self.peers(),
             revision: view.revision(),
             assignment: self.settings.assignment.to_string(),
-            nodes: view.nodes().iter().map(|node| self.shown(node)).collect(),
+            nodes: view.nodes().iter().map(|node| self.shown(&view, node)).collect(),
+            failing_homes: self.homes.failing(),
+            differences: view.differences().iter().map(DifferenceStatus::of).collect(),
+            changes: self.last_changes.all(),
             booked: self.all_booked().into_iter().map(|(name, rate)| (name.to_string(), rate.bps())).collect(),
             problems: view.problems().iter().map(ToString::to_string).collect(),
             problem_count: view.problem_count(),
         }
     }
 
-    fn shown(&self, node: &Node) -> NodeStatus {
+    fn shown(&self, view: &View, node: &Node) -> NodeStatus {
         NodeStatus {
             name: node.name.to_string(),
             is_self: node.name == *self.name(),
+            incarnation: view.incarnation(node.name.as_str()).map(|run| format!("{run:x}")).unwrap_or_default(),
             http: node.addresses.http.as_deref().map(str::to_owned),
             rtsp: node.addresses.rtsp.as_deref().map(str::to_owned),
+            node_url: node.addresses.nodes.as_deref().map(str::to_owned),
+            zone: node.zone.as_deref().map(str::to_owned),
             roles: node.roles.iter().map(|role| role.to_string()).collect(),
             capacity_bps: node.capacity.bps(),
+            limit_bps: node.bookable(self.settings.mbps.is_some()).map(|limit| limit.bps()),
             load_bps: node.load.rate.bps(),
             sessions: u64::from(node.load.sessions),
             draining: node.draining,
+            version: node.version.as_deref().map(str::to_owned),
+            purged: node.purged,
+            clock_ahead_ms: self.clock_ahead(node),
+            reachable: self.is_reachable(node),
         }
     }
 
@@ -196,6 +240,7 @@ impl Cluster {
         let assumed = assumed();
         let (answer, book) = {
             let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+            loads.advance(self.now());
             // One look at the books, so that nodes with room are those that the stream fits.
             let rooms = self.rooms(demand.unwrap_or(&assumed));
             let answer = self.answer_in(&mut loads, (key, start), &rooms, false);
@@ -204,6 +249,7 @@ impl Cluster {
         };
         let view = self.view();
         let homes = homes(&view, key, RangeGroup::of(0), 2);
+        let zone_home = self.own.zone.as_deref().and_then(|zone| zone_home(&view, key, RangeGroup::of(0), zone));
         let candidate = |candidate: &Candidate| CandidateStatus {
             name: candidate.name.to_string(),
             standing: candidate.standing.to_string(),
@@ -223,6 +269,7 @@ impl Cluster {
             dispensers: answer.compared,
             candidates: answer.candidates.iter().map(candidate).collect(),
             homes: homes.iter().map(|node| node.name.to_string()).collect(),
+            zone_home: zone_home.map(|node| node.name.to_string()),
             rate_bps: demand.map(|demand| demand.rate.bps()),
             book: book.iter().map(RoomStatus::of).collect(),
             text: answer.to_string(),

@@ -1,6 +1,6 @@
 //! The node that serves a request: this one, or another one.
 
-use super::{Cluster, rooms::NodeRooms, settings::Steering};
+use super::{Cluster, addresses::authority, rooms::NodeRooms, settings::Steering};
 use millpond_cluster::{Answer, Bitrate, Candidate, Demand, Loads, Node, NodeName, ObjectKey, Request, Role, Sosd};
 use std::sync::{Arc, PoisonError, atomic::Ordering};
 
@@ -26,7 +26,8 @@ pub(crate) enum Start {
     Stored,
     /// A viewer goes on with a stored asset: only a node that leaves sends it elsewhere.
     Follows,
-    /// A live stream or channel, begun or gone on with. It has one node, whatever that node's load: so its source is read once.
+    /// A live stream or channel, begun or gone on with. It has one node, whatever that node's load: so its source is read once. The node that has
+    /// it keeps it.
     Live,
     /// A live stream that is pushed to one node.
     Pushed,
@@ -135,6 +136,17 @@ impl Cluster {
         base(&self.own, Protocol::Http, is_secure)
     }
 
+    /// Whether the address of a live stream's server is that of a node.
+    pub(crate) fn is_at_node(&self, server: &str) -> bool {
+        let is_below = |base: &Arc<str>| server.strip_prefix(&**base).is_some_and(|rest| rest.starts_with('/'));
+        let view = self.view();
+        let bases = |node: &Node| {
+            let of_nodes = node.addresses.nodes.as_deref().and_then(relayed);
+            [base(node, Protocol::Rtsp, false), of_nodes].into_iter().flatten().any(|base| is_below(&base))
+        };
+        view.nodes().iter().any(bases)
+    }
+
     /// The RTSP URL of the node that owns a live stream; `None` where that is this one.
     pub(crate) async fn owner(&self, key: &ObjectKey, start: Start) -> Option<Arc<str>> {
         let view = self.view();
@@ -142,9 +154,15 @@ impl Cluster {
             if candidate.name == *self.name() {
                 return None;
             }
-            let address = view.node(candidate.name.as_str()).and_then(|node| base(node, Protocol::Rtsp, false));
-            if let Some(address) = address
-                && self.reach.is_up(&address).await
+            let Some(node) = view.node(candidate.name.as_str()) else { continue };
+            // Relays come by RTSP to the listener for nodes too.
+            let (probed, address) = match self.settings.node_listen {
+                Some(_) => (node.addresses.nodes.clone(), node.addresses.nodes.as_deref().and_then(relayed)),
+                None => (base(node, Protocol::Rtsp, false), base(node, Protocol::Rtsp, false)),
+            };
+            if let (Some(probed), Some(address)) = (probed, address)
+                && self.reach.is_up(&probed).await
+                && !self.reach.is_distrusted(&probed)
             {
                 return Some(address);
             }
@@ -162,6 +180,7 @@ impl Cluster {
     pub(super) fn answer(&self, key: &ObjectKey, start: Start, demand: Option<&Demand>, is_real: bool) -> Answer {
         let assumed = assumed();
         let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+        loads.advance(self.now());
         let rooms = self.rooms(demand.unwrap_or(&assumed));
         self.answer_in(&mut loads, (key, start), &rooms, is_real)
     }
@@ -176,7 +195,7 @@ impl Cluster {
     ) -> Answer {
         match start {
             Start::Pushed => self.pushed_to(key),
-            Start::Live => Sosd::owners(loads, key),
+            Start::Live => Sosd::owners(loads, key, &self.asking(key)),
             Start::Stored | Start::Follows => {
                 let turn = self.turns.fetch_add(u64::from(is_real), Ordering::Relaxed);
                 self.rule.assign(loads, &Request { key, rate: rooms.demand().rate, turn, rooms: Some(rooms) })
@@ -212,6 +231,13 @@ fn base(node: &Node, protocol: Protocol, is_secure: bool) -> Option<Arc<str>> {
     address.clone().filter(|address| !is_secure || address.starts_with(secure))
 }
 
+/// The address of RTSP on a listener for nodes.
+fn relayed(base: &str) -> Option<Arc<str>> {
+    let (host, port) = authority(base)?;
+    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    Some(format!("rtsps://{host}:{port}").into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,6 +245,8 @@ mod tests {
     #[test]
     fn marks_are_whole_parameters() {
         assert!(marked("_millpond_node=a") && marked("x=1&_millpond_node=b&y") && marked("_millpond_node"));
+        assert_eq!(relayed("https://a.example:8445").as_deref(), Some("rtsps://a.example:8445"));
+        assert_eq!(relayed("https://[::1]").as_deref(), Some("rtsps://[::1]:443"));
         assert!(
             !marked("") && !marked("x_millpond_node=a") && !marked("x=_millpond_node") && !marked("_millpond_nodes=a")
         );

@@ -5,6 +5,7 @@ use super::{
     PlaceOptions, Source, Stated, file,
     found::{explained, found_text, without_secrets},
     machine::Machine,
+    schedules,
     show::{place_text, toml_literal},
     value::list,
 };
@@ -194,6 +195,7 @@ fn resolve(config: &mut Config, given: Vec<PlaceOptions>, sources: &Sources) -> 
     config.places = places(given, config, &mut errors);
     errors.extend(unusable(config, sources));
     errors.extend(both_decide(config, sources));
+    errors.extend(schedules::errors(config, sources));
     errors.extend(config.complete(sources));
     let is_secure = config.tls.source().is_some();
     for (name, address, port) in [("https", &mut config.http.https, 8443), ("rtsps", &mut config.rtsp.rtsps, 8322)] {
@@ -214,7 +216,7 @@ fn resolve(config: &mut Config, given: Vec<PlaceOptions>, sources: &Sources) -> 
 
 impl Config {
     /// The addresses to listen on, each with its setting.
-    pub(crate) fn listeners(&self) -> [(&'static str, Option<SocketAddr>); 8] {
+    pub(crate) fn listeners(&self) -> [(&'static str, Option<SocketAddr>); 10] {
         [
             ("http", Some(self.http.address)),
             ("https", self.http.https),
@@ -223,6 +225,8 @@ impl Config {
             ("rtsps", self.rtsp.rtsps),
             ("rtmp", self.rtmp.address),
             ("rtmps", self.rtmp.rtmps),
+            ("webrtc-tcp", self.webrtc.tcp.filter(|_| self.webrtc.address.is_some())),
+            ("cluster-node-listen", self.cluster.node_listen.filter(|_| self.cluster.is_on())),
             ("intercept", self.intercept.address),
         ]
     }

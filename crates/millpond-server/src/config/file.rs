@@ -11,7 +11,7 @@ use super::{
     BadValue, Config, ConfigError, Declaration, Form, Given, GivenKey, OwnSettings, PLACE_SETTINGS, PlaceOptions,
     PlaceSetting, Source,
 };
-use millpond_settings::nearest;
+use millpond_settings::{nearest, value::joined};
 
 /// Cure for an option of places that stands outside of a place.
 const OF_PLACE: &str = "is an option of a place: write it below [places.NAME]";
@@ -214,7 +214,7 @@ impl Reader<'_> {
         let text = match (form, value.get_ref()) {
             (Form::List, DeValue::Array(items)) => {
                 let items: Option<Vec<&str>> = items.iter().map(|item| item.get_ref().as_str()).collect();
-                items.map(|items| items.join(","))
+                items.map(joined)
             }
             (Form::Switch | Form::Output | Form::Address, DeValue::Boolean(value)) => Some(value.to_string()),
             (Form::Switch | Form::Count, DeValue::String(_)) => None,

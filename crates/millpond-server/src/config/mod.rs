@@ -12,6 +12,7 @@ pub mod file;
 mod found;
 mod own;
 mod place;
+mod schedules;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,8 @@ pub use crate::{
     admin::{AdminAddress, AdminSettings, AdminToken},
     announce::{AnnounceSettings, AnnouncedName},
     cluster::ClusterSettings,
+    failover::FailoverSettings,
+    hooks::{HookSecret, HookSettings},
     http::{HttpSettings, Lifetimes, ManifestSettings},
     intercept::InterceptSettings,
     limits::LimitSettings,
@@ -42,6 +45,8 @@ pub use crate::{
     reload::ReloadSettings,
     rtmp::RtmpSettings,
     rtsp::RtspSettings,
+    schedule::ScheduleSettings,
+    srt::SrtSettings,
     storage::StorageSettings,
     upgrade::UpgradeSettings,
     webrtc::WebRtcSettings,
@@ -119,11 +124,15 @@ compose! {
     "RTSP" rtsp: RtspSettings,
     "RTMP" rtmp: RtmpSettings,
     "WebRTC" webrtc: WebRtcSettings,
+    "SRT" srt: SrtSettings,
     "Interception" intercept: InterceptSettings,
     "Live sources" live: LiveSettings,
     "Publishing" publish: PublishSettings,
     "Modules" modules: ModuleSettings,
+    "Failover" failover: FailoverSettings,
+    "Schedules" schedule: ScheduleSettings,
     "Recordings" record: RecordSettings,
+    "Events and hooks" hooks: HookSettings,
     "Storage and cache" storage: StorageSettings,
     "Log" log: LogSettings,
     "Traces" traces: TraceSettings,

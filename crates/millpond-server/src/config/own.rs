@@ -58,6 +58,6 @@ mod tests {
             assert_eq!(setting.about().ends_with("own value"), setting.is_of_places, "{}", setting.name);
             declared += usize::from(setting.is_of_places);
         }
-        assert_eq!(declared, 26);
+        assert_eq!(declared, 27);
     }
 }

@@ -240,7 +240,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "follow-redirects-to",
         form: Form::List,
-        help: "Hosts to which redirects may lead, besides the place's own",
+        help: "Hosts to which redirects, and the playlists and manifests of live HLS and DASH streams, may lead besides the place's own",
         apply: |place, text| {
             place.options.remote.follow_redirects_to = value::list(text);
             Ok(())
@@ -307,6 +307,13 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
             place.options.striping.start = value::duration_in(text, Duration::ZERO, LONGEST_START)?;
             Ok(())
         },
+    },
+    PlaceSetting {
+        name: "stripe-repair",
+        form: Form::Switch,
+        help: "Replace a damaged unit of a striped object by a good copy when a read finds it. Folders and buckets \
+               are repaired, web servers are not",
+        apply: |place, text| value::switch(text).map(|v| place.options.striping.repair = v),
     },
     PlaceSetting {
         name: "hidden-files",

@@ -13,7 +13,7 @@ const AREA: &str = "etcd";
 const SLOW: Duration = Duration::from_millis(200);
 
 pub(super) async fn findings(settings: &ClusterSettings) -> Vec<Finding> {
-    if !settings.is_on() {
+    if settings.etcd.is_empty() {
         return Vec::new();
     }
     let options = match settings.client_options() {

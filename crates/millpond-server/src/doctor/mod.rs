@@ -9,6 +9,7 @@ mod finding;
 mod limits;
 mod links;
 mod lock;
+mod nodes;
 mod origins;
 mod ports;
 
@@ -36,9 +37,13 @@ pub async fn examine(config: &Config, probe: &Probe) -> Vec<Finding> {
     findings.extend(ports::findings(config));
     findings.extend(certificate(config));
     findings.extend(disk::findings(config).await);
-    let (clock, origins, etcd) =
-        tokio::join!(clock::findings(config), origins::findings(config, probe), etcd::findings(&config.cluster));
-    findings.extend(clock.into_iter().chain(origins).chain(etcd));
+    let (clock, origins, etcd, nodes) = tokio::join!(
+        clock::findings(config),
+        origins::findings(config, probe),
+        etcd::findings(&config.cluster),
+        nodes::findings(&config.cluster)
+    );
+    findings.extend(clock.into_iter().chain(origins).chain(etcd).chain(nodes));
     findings
 }
 

@@ -42,6 +42,9 @@ pub(super) async fn findings(config: &Config, probe: &Probe) -> Vec<Finding> {
         match live.kind().reach {
             LiveReach::Connects(_) => stream::iter(live.servers()).then(|server| connect(area, server)).collect().await,
             LiveReach::Pushed => vec![Finding::fine(area, "takes streams that are pushed".to_owned())],
+            LiveReach::Calls => {
+                vec![Finding::fine(area, format!("{live}: is called by UDP; the check did not wait for an answer"))]
+            }
             LiveReach::Packets => vec![Finding::fine(
                 area,
                 format!(
@@ -83,7 +86,7 @@ async fn objects(area: &str, place: &PlaceConfig, probe: &Probe) -> Vec<Finding>
         Err(finding) => return vec![finding],
     };
     match timeout(PATIENCE * 2, read(&origin, &path, probe.bytes)).await {
-        Ok(Ok(speed)) => vec![speed.finding(area, &path)],
+        Ok(Ok(speed)) => std::iter::once(speed.finding(area, &path)).chain(unchecked(&origin, area, &path)).collect(),
         // Millpond reads short files of such a place all the same.
         Ok(Err(error @ OriginError::RangeIgnored { start: ..=SKIPPED, .. })) => {
             vec![Finding::warning(area, error.to_string(), advice(&error))]
@@ -94,6 +97,13 @@ async fn objects(area: &str, place: &PlaceConfig, probe: &Probe) -> Vec<Finding>
             vec![Finding::error(area, text, "check the network to the origin, and the origin's load")]
         }
     }
+}
+
+/// Warns of a striped file without checksums.
+fn unchecked(origin: &Arc<dyn Origin>, area: &str, path: &ObjectPath) -> Option<Finding> {
+    let text = || format!("{path}: its stripe map has no checksums: wrong bytes of a store would be served");
+    let advice = "stripe the file again with millpond stripe";
+    (origin.counts().unchecked_maps > 0).then(|| Finding::warning(area, text(), advice))
 }
 
 /// Returns the object to read.

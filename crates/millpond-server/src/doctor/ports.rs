@@ -1,7 +1,7 @@
 //! Addresses to listen on, and the programs that have them already.
 
 use super::Finding;
-use crate::{config::Config, webrtc};
+use crate::{config::Config, srt, webrtc};
 use millpond_connections::{BindError, bind};
 use std::{
     fs,
@@ -39,6 +39,11 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
         findings.push(finding((FLAG, address), error, &UDP));
         findings.push(told(&webrtc::addresses(&config.webrtc.hosts, address)));
     }
+    if let Some(address) = config.srt.address {
+        const FLAG: &str = "srt";
+        let error = srt::open_port(address).err().map(|error| BindError::new(FLAG, address, error));
+        findings.push(finding((FLAG, address), error, &UDP));
+    }
     findings
 }
 
@@ -63,7 +68,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// What was found of an address: `error` is that of the attempt to have it.
+/// Returns the finding about the address of a setting. `error` is that of binding a socket to it.
 fn finding((flag, address): (&'static str, SocketAddr), error: Option<BindError>, table: &Table) -> Finding {
     let Some(error) = error else {
         return Finding::fine(AREA, format!("{flag} {address} is free"));

@@ -16,7 +16,7 @@ struct Rule {
 
 const RULES: &[Rule] = &[
     Rule {
-        names: &["rtmp", "rtmps", "publish-users", "publish-open", "publish-conflict"],
+        names: &["publish-users", "publish-open", "publish-conflict"],
         holds: |config| config.places.iter().any(|place| place.spec.is_pushed()),
         why: "no place takes pushed streams: add one, such as live = \"publish:\" below [places]",
     },
@@ -30,7 +30,32 @@ const RULES: &[Rule] = &[
         why: "WebRTC sends live streams, and there are none: add a place with live sources, or channels (rtsp-channels)",
     },
     Rule {
-        names: &["webrtc-hosts"],
+        names: &["hook-secret", "hook-secret-file"],
+        holds: |config| !config.hooks.endpoints.is_empty(),
+        why: "no endpoint gets events: set hooks, such as \"https://app.example/events\"",
+    },
+    Rule {
+        names: &["hook-timeout"],
+        holds: |config| !config.hooks.endpoints.is_empty() || !config.hooks.run.is_empty(),
+        why: "nobody gets events: set hooks or hook-run",
+    },
+    Rule {
+        names: &["rtmp", "rtmps"],
+        holds: |config| config.places.iter().any(|place| place.spec.is_live()) || !config.rtsp.channels.is_empty(),
+        why: "RTMP takes and sends live streams, and there are none: add a place such as live = \"publish:\", or channels (rtsp-channels)",
+    },
+    Rule {
+        names: &["srt"],
+        holds: |config| config.places.iter().any(|place| place.spec.is_live()) || !config.rtsp.channels.is_empty(),
+        why: "SRT takes and sends live streams, and there are none: add a place such as live = \"publish:\", or channels (rtsp-channels)",
+    },
+    Rule {
+        names: &["srt-passphrase", "srt-latency"],
+        holds: |config| config.srt.address.is_some(),
+        why: "SRT is off: set srt, such as \":9710\"",
+    },
+    Rule {
+        names: &["webrtc-hosts", "webrtc-tcp"],
         holds: |config| config.webrtc.address.is_some(),
         why: "WebRTC is off: set webrtc, such as \":8189\"",
     },
@@ -51,24 +76,32 @@ const RULES: &[Rule] = &[
     Rule {
         names: &[
             "cluster-prefix",
+            "cluster-id",
+            "cluster-zone",
             "cluster-http",
             "cluster-rtsp",
             "cluster-roles",
+            "cluster-weight",
             "cluster-mbps",
             "cluster-storage-mbps",
             "cluster-store-mbps",
             "cluster-assignment",
             "cluster-steering",
             "cluster-lease",
-            "cluster-user",
-            "cluster-password-file",
-            "cluster-ca",
-            "cluster-cert",
-            "cluster-key",
             "cluster-secret",
+            "cluster-node-ca",
+            "cluster-node-cert",
+            "cluster-node-key",
+            "cluster-node-listen",
+            "cluster-node-url",
         ],
         holds: |config| config.cluster.is_on(),
-        why: "this server is no node of a cluster: set cluster, the addresses of etcd",
+        why: "this server is no node of a cluster: set cluster, the addresses of etcd, or cluster-nodes, those of the nodes",
+    },
+    Rule {
+        names: &["cluster-user", "cluster-password-file", "cluster-ca", "cluster-cert", "cluster-key"],
+        holds: |config| !config.cluster.etcd.is_empty(),
+        why: "etcd is not asked: set cluster, the addresses of etcd",
     },
     Rule {
         names: &["access-issuer", "access-audience", "access-revoked", "token-requests", "token-streams"],
@@ -91,9 +124,24 @@ const RULES: &[Rule] = &[
         why: "no proxy is trusted: set trusted-proxies, the networks of the proxies",
     },
     Rule {
-        names: &["record-size", "record-duration", "recordings"],
+        names: &["record-size", "record-duration", "recordings", "record", "record-to"],
         holds: |config| config.record.folder.is_some(),
         why: "recording is off: set record-folder",
+    },
+    Rule {
+        names: &["record-file-length", "record-name", "record-keep", "record-keep-size"],
+        holds: |config| config.record.folder.is_some(),
+        why: "recording is off: set record-folder",
+    },
+    Rule {
+        names: &["record-keep", "record-keep-size"],
+        holds: |config| config.record.to.is_none(),
+        why: "record-to moves files to a bucket, whose own rules delete them; record-spool limits the files that wait",
+    },
+    Rule {
+        names: &["record-spool"],
+        holds: |config| config.record.to.is_some(),
+        why: "no file waits for a bucket: set record-to",
     },
     Rule {
         names: &["trace-ratio", "trace-parents"],
@@ -160,7 +208,9 @@ fn of_place(place: &PlaceConfig, key: &Effective) -> Option<String> {
     let kind = place.spec.kind();
     let of = match key.name {
         "sibling-timeout" if place.options.siblings.is_empty() => "places with siblings",
-        "stripe-batch" | "stripe-timeout" | "stripe-start" if !place.is_striped() => "places with stripe-over",
+        "stripe-batch" | "stripe-timeout" | "stripe-start" | "stripe-repair" if !place.is_striped() => {
+            "places with stripe-over"
+        }
         name => {
             let group = group(name)?;
             // Stores of stripes are web servers and buckets too.
@@ -183,6 +233,7 @@ fn group(option: &str) -> Option<OptionGroup> {
         "account" => OptionGroup::Azure,
         "connect-timeout" | "first-byte-timeout" | "stall-timeout" | "retries" | "siblings" => OptionGroup::Remote,
         "follow-redirects-to" => OptionGroup::WebServer,
+        "source-kbps" => OptionGroup::Pulled,
         "stripe-over" | "hidden-files" | "key-uri" | "key-format" | "titles" => OptionGroup::Files,
         "ladders" | "linger" | "live-segment" | "live-part" | "playlist-window" | "time-shift" | "time-shift-size"
         | "source-timeout" => OptionGroup::Live,
@@ -212,7 +263,12 @@ mod tests {
     fn settings_without_effect_are_told_with_their_line_and_cure() {
         let rtmp = found("rtmp = \":1935\"\n");
         assert_eq!(rtmp.len(), 1, "{rtmp:?}");
-        assert!(rtmp[0].starts_with("a.toml:1:1: rtmp has no effect: no place takes pushed streams: add"), "{rtmp:?}");
+        assert!(
+            rtmp[0].starts_with(
+                "a.toml:1:1: rtmp has no effect: RTMP takes and sends live streams, and there are none: add"
+            ),
+            "{rtmp:?}"
+        );
         assert_eq!(found("rtmp = \":1935\"\n[places]\nlive = \"publish:\"\n"), [""; 0]);
         assert_eq!(
             found("webrtc = \":8189\"\nwebrtc-hosts = [\"203.0.113.7\"]\n[places]\nlive = \"publish:\"\n"),
@@ -253,7 +309,7 @@ mod tests {
             ("gs://b", "region = \"x\"\npath-style = true", 2),
             ("http://h/", "retries = 3\nfollow-redirects-to = [\"a\"]", 0),
             ("s3://b", "follow-redirects-to = [\"a\"]\nsibling-timeout = \"1s\"", 2),
-            ("/data", "stripe-batch = 3\nladders = [\"a=b\"]\nretries = 1", 3),
+            ("/data", "stripe-batch = 3\nstripe-repair = true\nladders = [\"a=b\"]\nretries = 1", 4),
             ("rtsp://h/", "titles = \"file\"\nlinger = \"1s\"\nsource-transport = \"tcp\"", 1),
             ("publish:", "source-transport = \"tcp\"", 1),
         ] {

@@ -4,7 +4,7 @@ use super::titles::Shelf;
 use crate::library::{Places, live_name};
 use millpond_settings::value::BadValue;
 use millpond_stream::{
-    ChannelSource, Linger, LiveRequest, Source,
+    ChannelSource, Linger, LiveRequest, Source, TimedStart,
     broadcast::{BroadcastPhase, MOST_PHASES, PHASES},
 };
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
@@ -200,6 +200,23 @@ impl Channels {
     /// Returns the streams of the phases of a channel, in their order.
     pub(super) fn requests(&self, channel: &PhasedChannel) -> Vec<LiveRequest> {
         channel.phases.iter().filter_map(|path| self.request(path, None)).collect()
+    }
+
+    /// Returns a stream of an asset that plays round and round for itself, beside the channels of the configuration.
+    pub(super) fn looped(shelf: &Arc<Shelf>, asset: &str) -> LiveRequest {
+        // A path of assets has no such sign at its end.
+        Self::timed(shelf, format!("{asset}#slate"), (asset, None))
+    }
+
+    /// Returns a stream of an asset, under a name: it plays round and round, or as its start says.
+    pub(super) fn timed(shelf: &Arc<Shelf>, name: String, (asset, start): (&str, Option<TimedStart>)) -> LiveRequest {
+        let source = ChannelSource::new(shelf.clone(), [asset]);
+        let source = Source::Channel(match start {
+            Some(start) => source.with_start(start),
+            None => source,
+        });
+        let linger = Linger::For(Duration::ZERO);
+        LiveRequest { path: name.into(), source, relayed: None, linger, shift: None }
     }
 
     /// Returns the stream of the channel at `path`: of the rendition of a name, which its last part is, or of the best one.

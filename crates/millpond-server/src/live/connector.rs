@@ -1,5 +1,6 @@
 //! Connections to sources, encrypted where their URL demands it.
 
+use crate::cluster::LaterCluster;
 use futures_util::future::BoxFuture;
 use millpond_connections::tls;
 use millpond_stream::reception::{Connection, ConnectionEnds, Connector, Endpoint, TcpConnector};
@@ -23,28 +24,41 @@ use tokio_rustls::{
 
 /// Connects to sources by TCP, and by TLS for `rtsps`.
 ///
-/// Certificates must be trusted by the system, or listed in the file that the environment variable `SSL_CERT_FILE` names.
+/// Certificates must be trusted by the system, or listed in the file that the environment variable `SSL_CERT_FILE` names. Those of nodes of
+/// the cluster must be of the nodes' authority, where one is set.
 #[derive(Debug, Default)]
 pub(crate) struct SourceConnector {
     tcp: TcpConnector,
-    /// Read at the first connection with TLS.
+    /// The cluster, whose nodes may have certificates of their own authority.
+    cluster: LaterCluster,
+    /// Read at the first connection with TLS to a server that is no such node.
     config: OnceCell<Arc<ClientConfig>>,
 }
 
 impl SourceConnector {
-    /// Creates one whose packets have a mark.
-    pub(crate) fn new(mark: Option<u32>) -> Self {
-        Self { tcp: TcpConnector { mark }, config: OnceCell::new() }
+    /// Creates one whose packets have a mark, and which knows the nodes of a cluster.
+    pub(crate) fn new(mark: Option<u32>, cluster: LaterCluster) -> Self {
+        Self { tcp: TcpConnector { mark }, cluster, config: OnceCell::new() }
+    }
+
+    /// The configuration that trusts the system's authorities.
+    async fn system(&self) -> io::Result<Arc<ClientConfig>> {
+        let config = self.config.get_or_try_init(async || {
+            // It reads files.
+            tokio::task::spawn_blocking(system_config).await.map_err(io::Error::other)?
+        });
+        Ok(config.await?.clone())
     }
 
     async fn secure(&self, endpoint: &Endpoint, stream: TcpStream) -> io::Result<SecureConnection> {
         let host = endpoint.host.trim_start_matches('[').trim_end_matches(']');
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-        let config = self.config.get_or_try_init(async || {
-            // It reads files.
-            tokio::task::spawn_blocking(system_config).await.map_err(io::Error::other)?
-        });
-        let connector = TlsConnector::from(config.await?.clone());
+        let of_node = self.cluster.get().and_then(|cluster| cluster.relay_tls(host, endpoint.port));
+        let config = match of_node {
+            Some(config) => config,
+            None => self.system().await?,
+        };
+        let connector = TlsConnector::from(config);
         Ok(SecureConnection(Box::new(connector.connect(name, stream).await?)))
     }
 }

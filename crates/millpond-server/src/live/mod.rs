@@ -13,14 +13,16 @@ pub(crate) mod state;
 mod stream_path;
 mod sweep;
 mod titles;
+mod web;
 
 pub use channels::ChannelConfig;
 pub(crate) use connector::SourceConnector;
 pub(crate) use ladder_viewers::CannotFollow;
 pub(crate) use ladders::{LadderAt, Ladders};
 pub(crate) use module_output::UnpublishablePath;
-pub(crate) use relay::{LaterSources, OwnerRelay};
+pub(crate) use relay::{LaterSources, OwnerRelay, is_for_relay};
 pub use settings::LiveSettings;
 pub(crate) use sources::{LivePlace, NoPhases, NoTitle, PhasedTitle, Sources, window_options};
 pub(crate) use stream_path::{PlaceOffset, StreamPath};
 pub(crate) use sweep::sweep;
+pub(crate) use web::SourceWeb;

@@ -1,7 +1,7 @@
 //! What a path is called in a cluster.
 
 use super::{Sources, StreamPath};
-use crate::cluster::Start;
+use crate::cluster::{HeldStreams, Start};
 use millpond_cluster::ObjectKey;
 use millpond_stream::StreamState;
 
@@ -33,23 +33,50 @@ impl Sources {
 }
 
 impl Sources {
-    /// Returns the keys of the streams that are pushed to this node now, as texts.
-    pub(crate) fn pushed(&self) -> Vec<String> {
-        let running = self.manager().streams().into_iter();
-        // Those that come from another node have a server.
-        let running =
-            running.filter(|stream| matches!(stream.state, StreamState::Running { .. }) && stream.server.is_none());
-        // Streams of a ladder have its name too.
-        let names = |path: &str| {
-            let path = self.find(path);
-            let (key, start) = self.object_key(&path)?;
-            let (place, name) = self.place_of(&path)?;
-            (start == Start::Pushed).then(|| [key, ObjectKey::new(place, name)].map(|key| key.to_string()))
-        };
-        let mut all: Vec<_> = running.filter_map(|stream| names(&stream.path)).flatten().collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+    /// Returns the live streams that run at this node now.
+    pub(crate) fn held(&self) -> HeldStreams {
+        let mut held = HeldStreams::default();
+        for stream in self.manager().streams() {
+            // A node keeps a stream while it opens the source again: two that take it from each other would never ask the source.
+            let is_held = match stream.state {
+                StreamState::Running { .. } => true,
+                StreamState::Lost { .. } => stream.server.is_some(),
+                _ => false,
+            };
+            if !is_held {
+                continue;
+            }
+            let path = self.find(&stream.path);
+            let Some((key, start)) = self.object_key(&path) else { continue };
+            let server = stream.server.as_deref();
+            match (start, server) {
+                // Those that come from another node have a server. Streams of a ladder have its name too.
+                (Start::Pushed, None) => {
+                    let exact = self.place_of(&path).map(|(place, name)| ObjectKey::new(place, name));
+                    held.pushed.extend([Some(key), exact].into_iter().flatten().map(|key| key.to_string()));
+                }
+                (Start::Live, server) if !server.is_some_and(|server| self.is_at_node(server)) => {
+                    held.asked.push(key.to_string());
+                }
+                _ => {}
+            }
+        }
+        for names in [&mut held.pushed, &mut held.asked] {
+            names.sort_unstable();
+            names.dedup();
+        }
+        held
+    }
+
+    /// Whether a stream that runs here comes from another node.
+    pub(crate) fn is_relayed(&self, path: &str) -> bool {
+        let (streams, path) = (self.manager().streams(), self.find(path));
+        let stream = streams.iter().find(|stream| *stream.path == *path);
+        stream.and_then(|stream| stream.server.as_deref()).is_some_and(|server| self.is_at_node(server))
+    }
+
+    fn is_at_node(&self, server: &str) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.is_at_node(server))
     }
 }
 

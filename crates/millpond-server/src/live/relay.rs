@@ -35,10 +35,20 @@ impl OwnerRelay {
     }
 }
 
+/// Parameter of the query of nodes that take a stream for their own viewers. A node that takes the stream from another one refuses it: so two nodes
+/// never take it from each other.
+const RELAY_MARK: &str = "_millpond_relay";
+
+/// Whether a query is that of a node which takes the stream for its viewers.
+pub(crate) fn is_for_relay(query: &str) -> bool {
+    query.split('&').any(|pair| pair.split('=').next() == Some(RELAY_MARK))
+}
+
 /// A stream at another node of a cluster. The mark makes that node serve it itself; the pass stands in the query, which is not shown.
 fn at_node(base: &str, stream: &str, cluster: &Cluster) -> Option<RtspSource> {
-    let pass = cluster.pass().map(|pass| format!("&token={pass}")).unwrap_or_default();
-    let mut source = RtspSource::new(&format!("{base}/{}?{MARK}={}{pass}", encode(stream), cluster.name())).ok()?;
+    let pass = cluster.relay_pass().map(|pass| format!("&token={pass}")).unwrap_or_default();
+    let mut source =
+        RtspSource::new(&format!("{base}/{}?{MARK}={}&{RELAY_MARK}=1{pass}", encode(stream), cluster.name())).ok()?;
     source.transport = SourceTransport::Tcp;
     Some(source)
 }

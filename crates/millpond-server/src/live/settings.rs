@@ -20,6 +20,8 @@ pub struct LiveSettings {
     pub stored: bool,
     /// Time limit of a connection, of each request, and of the first frame.
     pub timeout: Duration,
+    /// Most bits per second of a variant of an HLS or DASH stream; `None` for the greatest one.
+    pub most_bandwidth: Option<u64>,
     /// Duration from which on the next key frame begins another segment.
     pub segment: Duration,
     /// Longest duration of a part; `None` for streams without low latency.
@@ -61,6 +63,7 @@ impl Settings for LiveSettings {
             retransmission: true,
             stored: true,
             timeout: seconds,
+            most_bandwidth: None,
             segment: Duration::from_secs(2),
             part: Some(Duration::from_millis(334)),
             window: Duration::from_secs(60),
@@ -124,6 +127,16 @@ const LIST: &[Setting<LiveSettings>] = &[
         show: |live| Some(show_duration(live.timeout)),
     },
     Setting {
+        name: "source-kbps",
+        form: Form::Count,
+        default: "0",
+        help: "Highest BANDWIDTH, in kbit/s, of the variant that is received of an HLS stream, or of the pictures of a DASH stream; 0 \
+               takes the highest one. If all are higher, the lowest one is received",
+        applied: At::Reload,
+        apply: |live, text| value::count(text, 0).map(|v| live.most_bandwidth = bits(v)),
+        show: |live| Some((live.most_bandwidth.unwrap_or(0) / 1000).to_string()),
+    },
+    Setting {
         name: "live-segment",
         form: Form::Duration,
         default: "2s",
@@ -169,6 +182,11 @@ const LIST: &[Setting<LiveSettings>] = &[
         show: |live| Some(show_size(live.shift_size)),
     },
 ];
+
+/// Bits per second of kbit/s; 0 is no limit.
+fn bits(kbps: usize) -> Option<u64> {
+    (kbps > 0).then(|| (kbps as u64).saturating_mul(1000))
+}
 
 fn shift_size(text: &str) -> Result<u64, BadValue> {
     match value::size(text)? {

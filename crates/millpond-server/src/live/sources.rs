@@ -13,7 +13,7 @@ use millpond_package::CaptionRule;
 use millpond_place::{LiveKind, LiveLocation, LiveSourceError, SourceSettings};
 use millpond_store::ring::RingLimits;
 use millpond_stream::{
-    CannotOpen, Linger, LiveRequest, Manager, Phases, Source, StoredMedia,
+    CannotOpen, Linger, LiveRequest, Manager, Phases, Source, StoredMedia, TimedStart,
     live::{LadderId, ShiftOptions, WindowOptions},
     reception::{SourceError, SourceTransport},
     remote::RemoteTitle,
@@ -107,17 +107,19 @@ pub(crate) struct LivePlace {
 }
 
 impl LivePlace {
-    /// Makes the place of a location.
+    /// Makes the place of a location. `folder` is that of the past of streams, and `hosts` are those that media of a web server may come
+    /// from besides itself.
     ///
     /// # Errors
     /// The URL can't be that of a stream.
     pub(crate) fn new(
         location: &LiveLocation,
         (settings, captions): (&LiveSettings, &Arc<CaptionRule>),
-        folder: &Path,
+        (folder, hosts): (&Path, &[String]),
     ) -> Result<Self, LiveSourceError> {
-        let LiveSettings { transport, retransmission, timeout, linger, .. } = *settings;
-        let source = location.source(&SourceSettings { transport, retransmission, timeout })?;
+        let LiveSettings { transport, retransmission, timeout, linger, most_bandwidth, .. } = *settings;
+        let hosts = hosts.into();
+        let source = location.source(&SourceSettings { transport, retransmission, timeout, most_bandwidth, hosts })?;
         let (kind, shift) = (location.kind(), shift_options((settings, captions), folder));
         // Titles come by the connection, so that no packet is missing.
         let is_stored = settings.stored && matches!(transport, SourceTransport::Auto | SourceTransport::Tcp);
@@ -241,7 +243,25 @@ impl Sources {
         let Some(live) = self.live.get(place) else { return Ok(None) };
         let ladder = live.ladders.of_stream(place, name).map(|ladder| LadderId::of(&ladder));
         let request = live.request(path, live_name(name)?, ladder);
-        request.map(Some).ok_or_else(|| LibraryError::NoAsset(path.to_string()))
+        request.map(Some).ok_or_else(|| match name {
+            "" => {
+                let what = format!("a name is missing: the path of a stream is {place}/NAME");
+                LibraryError::NoResource { asset: path.to_string(), what }
+            }
+            _ => LibraryError::NoAsset(path.to_string()),
+        })
+    }
+
+    /// Tells whether a path is in a place or that of a channel.
+    ///
+    /// # Errors
+    /// It is not.
+    pub(crate) fn placed(&self, path: &StreamPath) -> Result<(), LibraryError> {
+        if path.list().is_some() || self.place_of(path).is_some() || self.is_channel(path) {
+            return Ok(());
+        }
+        let name = path.split('/').next().unwrap_or_default();
+        Err(LibraryError::NoResource { asset: path.to_string(), what: format!("there is no place {name:?}") })
     }
 
     /// Returns the stored title that the server of a path has there; `None` where it has a live stream. Unless it `asks`, only what is known of
@@ -337,6 +357,16 @@ impl Sources {
     /// The library's.
     pub(crate) async fn open(&self, path: &str) -> Result<(Arc<Asset>, Option<String>), LibraryError> {
         self.shelf.open(path).await
+    }
+
+    /// Returns a stream of an asset that plays round and round.
+    pub(crate) fn looped(&self, asset: &str) -> LiveRequest {
+        Channels::looped(&self.shelf, asset)
+    }
+
+    /// Returns a stream of an asset, under a name that no path has: it plays round and round, or as its start says.
+    pub(crate) fn timed(&self, name: String, asset: &str, start: Option<TimedStart>) -> LiveRequest {
+        Channels::timed(&self.shelf, name, (asset, start))
     }
 
     /// Returns an asset as the engine plays it.

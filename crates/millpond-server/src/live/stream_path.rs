@@ -31,12 +31,12 @@ impl StreamPath {
     }
 
     /// Returns the index of the place whose settings it has, where it is a list of assets.
-    pub(super) fn list(&self) -> Option<usize> {
+    pub(crate) fn list(&self) -> Option<usize> {
         self.list
     }
 
     /// Returns the index of its place, and its name in there.
-    pub(super) fn place(&self) -> Option<(usize, &str)> {
+    pub(crate) fn place(&self) -> Option<(usize, &str)> {
         let PlaceOffset { index, inside } = self.place?;
         Some((index, self.path.get(inside..)?))
     }

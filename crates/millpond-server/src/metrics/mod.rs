@@ -14,11 +14,16 @@ mod text;
 
 use crate::{
     cluster::ClusterMetrics,
+    events::EventMetrics,
+    hooks::HookMetrics,
     http::HttpMetrics,
     intercept::InterceptMetrics,
+    recordings::RecordingMetrics,
     reload::ReloadMetrics,
     rtmp::RtmpMetrics,
     rtsp::RtspMetrics,
+    srt::SrtMetrics,
+    statistics::StatisticsMetrics,
     storage::{self, PlaceBytes, SentBytes, StorageCollector},
     webrtc::WebRtcMetrics,
 };
@@ -50,6 +55,16 @@ pub struct Metrics {
     pub(crate) rtmp: RtmpMetrics,
     /// Metrics of WebRTC.
     pub(crate) webrtc: WebRtcMetrics,
+    /// Metrics of events.
+    pub(crate) events: EventMetrics,
+    /// Metrics of hooks.
+    pub(crate) hooks: HookMetrics,
+    /// Metrics of recorded files.
+    pub(crate) recordings: RecordingMetrics,
+    /// Metrics of SRT.
+    pub(crate) srt: SrtMetrics,
+    /// Metrics of viewing.
+    pub(crate) statistics: StatisticsMetrics,
     /// Metrics of interception.
     pub(crate) intercept: InterceptMetrics,
     /// Metrics of access.
@@ -85,6 +100,11 @@ impl Metrics {
         let rtsp = RtspMetrics::register(own);
         let rtmp = RtmpMetrics::register(own);
         let webrtc = WebRtcMetrics::register(own);
+        let events = EventMetrics::register(own);
+        let hooks = HookMetrics::register(own);
+        let recordings = RecordingMetrics::register(own);
+        let srt = SrtMetrics::register(own);
+        let statistics = StatisticsMetrics::register(own);
         let http = Arc::new(HttpMetrics::register(own, sent.clone()));
         let version = Info::new(VersionLabels { version: env!("CARGO_PKG_VERSION") });
         own.register("build", "Version of the server", version);
@@ -93,7 +113,24 @@ impl Metrics {
         let cluster = ClusterMetrics::register(own);
         let tls = TlsMetrics::register(own);
         let reload = ReloadMetrics::register(own);
-        Self { registry, http, rtsp, rtmp, webrtc, intercept, access, cluster, tls, reload, sent }
+        Self {
+            registry,
+            http,
+            rtsp,
+            rtmp,
+            webrtc,
+            srt,
+            statistics,
+            events,
+            hooks,
+            recordings,
+            intercept,
+            access,
+            cluster,
+            tls,
+            reload,
+            sent,
+        }
     }
 
     /// Replaces the places, which are labels.

@@ -66,7 +66,7 @@ fn all_families_are_there_from_the_start() {
     }
     assert!(text.ends_with("# EOF\n"));
     let lines = text.lines().count();
-    assert!(lines < 1170, "{lines} lines");
+    assert!(lines < 1350, "{lines} lines");
 }
 
 #[test]
@@ -203,7 +203,10 @@ fn families(text: &str) -> Vec<(String, String, String)> {
 #[test]
 fn the_page_of_metrics_is_that_of_the_declarations() {
     use std::fmt::Write as _;
-    let text = metrics(films(1)).render(TextFormat::Prometheus);
+    let metrics = metrics(films(1));
+    // Without a hook, these families have no samples.
+    drop(metrics.hooks.of("app.example"));
+    let text = metrics.render(TextFormat::Prometheus);
     let mut page = PAGE_HEAD.to_owned();
     let families = families(&text);
     assert!(families.len() > 100, "{} families", families.len());

@@ -1,12 +1,16 @@
 //! One module that is wanted, and what has become of it.
 
 use super::ModuleLine;
-use millpond_stream::{Attached, AttachmentEnd, ModuleResults};
+use millpond_stream::{Attached, AttachmentEnd, ModuleCounts, ModuleResults};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::{task::AbortHandle, time::timeout};
+use tokio::{
+    sync::{Notify, watch},
+    task::AbortHandle,
+    time::timeout,
+};
 
 /// Longest wait for the results of a module, such as its file. They are completed later too.
 const COMPLETION: Duration = Duration::from_secs(10);
@@ -24,6 +28,8 @@ pub(crate) struct ListedModule {
     pub(crate) node: Option<u64>,
     /// Why it waits or has ended.
     pub(crate) why: Option<String>,
+    /// Frames and bytes that the module has passed on since it was attached; `None` where it does not count them.
+    pub(crate) counts: Option<ModuleCounts>,
 }
 
 /// A module that is wanted.
@@ -31,6 +37,13 @@ pub(super) struct Entry {
     pub(super) id: u64,
     pub(super) line: ModuleLine,
     pub(super) is_configured: bool,
+    /// The line of the configuration that it comes from, where that is for all streams of a place. It is wanted while its stream is
+    /// published.
+    pub(super) pattern: Option<ModuleLine>,
+    /// Whether it is begun again when it ends.
+    is_kept: bool,
+    /// Tells that it needs not wait longer.
+    wake: Notify,
     /// A lock: taken for changes and reports.
     inner: Mutex<Inner>,
 }
@@ -56,9 +69,40 @@ pub(super) struct RunningModule {
     pub(super) results: Option<Arc<dyn ModuleResults>>,
 }
 
+/// The end of a module that was attached, and the part of it that outlives it.
+pub(super) type Watched = (watch::Receiver<Option<AttachmentEnd>>, Option<Arc<dyn ModuleResults>>);
+
+impl RunningModule {
+    pub(super) fn watched(&self) -> Watched {
+        (self.attached.end(), self.results.clone())
+    }
+}
+
 impl Entry {
-    pub(super) fn new(id: u64, line: ModuleLine, is_configured: bool) -> Self {
-        Self { id, line, is_configured, inner: Mutex::new(Inner { course: Course::Starting, task: None }) }
+    /// Makes one of the configuration.
+    pub(super) fn configured(id: u64, line: ModuleLine, pattern: Option<ModuleLine>) -> Self {
+        Self { is_configured: true, pattern, ..Self::added(id, line, true) }
+    }
+
+    /// Makes one that an operator adds.
+    pub(super) fn added(id: u64, line: ModuleLine, is_kept: bool) -> Self {
+        let inner = Mutex::new(Inner { course: Course::Starting, task: None });
+        Self { id, line, is_configured: false, pattern: None, is_kept, wake: Notify::new(), inner }
+    }
+
+    /// The line of the configuration that it comes from.
+    pub(super) fn configured_line(&self) -> &ModuleLine {
+        self.pattern.as_ref().unwrap_or(&self.line)
+    }
+
+    /// Ends its wait, or the next one.
+    pub(super) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Waits until it need not wait longer.
+    pub(super) async fn woken(&self) {
+        self.wake.notified().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -96,7 +140,7 @@ impl Entry {
 
     /// Whether it runs no more, and is not begun again.
     pub(super) fn has_ended(&self) -> bool {
-        !self.is_configured
+        !self.is_kept
             && matches!(&self.lock().course, Course::Attached(running) if running.attached.end().borrow().is_some())
     }
 
@@ -128,7 +172,11 @@ impl Entry {
             },
         };
         let Self { id, line, is_configured, .. } = self;
-        ListedModule { id: *id, line: line.clone(), is_configured: *is_configured, state, node, why }
+        let counts = match &self.lock().course {
+            Course::Attached(RunningModule { results: Some(results), .. }) => results.counts(),
+            _ => None,
+        };
+        ListedModule { id: *id, line: line.clone(), is_configured: *is_configured, state, node, why, counts }
     }
 }
 

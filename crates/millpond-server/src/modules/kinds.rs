@@ -87,6 +87,7 @@ mod tests {
         kind: ModuleKind { name: "limited", about: "refuses all options", inputs: 1, outputs: 0 },
         input: ModuleInput::Any,
         options: &[],
+        is_kept: false,
     };
 
     struct Limited;

@@ -6,6 +6,7 @@ mod entry;
 mod error;
 mod kinds;
 mod line;
+mod publishers;
 mod settings;
 
 pub(crate) use entry::ListedModule;
@@ -14,20 +15,17 @@ pub(crate) use kinds::{KindSet, check};
 pub use line::ModuleLine;
 pub use settings::ModuleSettings;
 
-use crate::live::Sources;
+use crate::{events::Events, live::Sources};
 use arc_swap::ArcSwap;
-use entry::{Entry, RunningModule, words};
+use entry::{Entry, RunningModule, Watched, words};
 use futures_util::future::join_all;
-use millpond_stream::{LiveRequest, ModuleDeclaration, Program};
+use millpond_stream::{LiveRequest, ModuleDeclaration, Program, StreamState};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use tokio::{
-    runtime::Handle,
-    time::{sleep, timeout},
-};
+use tokio::{runtime::Handle, time::timeout};
 
 /// Modules that have ended and are still listed.
 const ENDED: usize = 32;
@@ -63,6 +61,10 @@ pub(crate) struct Modules {
 struct Inner {
     last: u64,
     all: BTreeMap<u64, Arc<Entry>>,
+    /// Lines for all streams of publishers in a place.
+    patterns: Vec<ModuleLine>,
+    /// Paths that publishers push now.
+    published: HashSet<String>,
     is_ending: bool,
 }
 
@@ -82,10 +84,12 @@ impl Inner {
 }
 
 impl Modules {
-    /// Makes those of a server, none of which runs yet. Called within a runtime.
-    pub(crate) fn new(kinds: KindSet, sources: Arc<Sources>) -> Arc<Self> {
+    /// Makes those of a server, none of which runs yet. `events` tell of publishers. Called within a runtime.
+    pub(crate) fn new(kinds: KindSet, sources: Arc<Sources>, events: Arc<Events>) -> Arc<Self> {
         let (sources, runtime) = (ArcSwap::new(sources), Handle::current());
-        Arc::new(Self { kinds, sources, runtime, inner: Mutex::default() })
+        let modules = Arc::new(Self { kinds, sources, runtime, inner: Mutex::default() });
+        tokio::spawn(publishers::follow(events, Arc::downgrade(&modules)));
+        modules
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -105,17 +109,59 @@ impl Modules {
             return;
         }
         let known: Vec<_> = inner.all.values().filter(|entry| entry.is_configured).cloned().collect();
-        for gone in known.iter().filter(|entry| !lines.contains(&entry.line)) {
+        let is_wanted = |entry: &Entry| lines.contains(entry.configured_line());
+        for gone in known.iter().filter(|entry| !is_wanted(entry)) {
             inner.all.remove(&gone.id);
             tracing::info!(module = %gone.line, "a module is removed: it is no more in the configuration");
             let gone = gone.clone();
             self.runtime.spawn(async move { gone.remove().await });
         }
-        for line in lines.iter().filter(|line| known.iter().all(|entry| entry.line != **line)) {
-            let entry = Arc::new(Entry::new(inner.number(), line.clone(), true));
-            inner.all.insert(entry.id, entry.clone());
-            let task = self.runtime.spawn(self.clone().keep(entry.clone()));
-            entry.set_task(task.abort_handle());
+        inner.patterns = lines.iter().filter(|line| line.is_pattern()).cloned().collect();
+        for line in lines.iter().filter(|line| !line.is_pattern()) {
+            if known.iter().all(|entry| entry.line != *line) {
+                let entry = Entry::configured(inner.number(), line.clone(), None);
+                self.want(&mut inner, entry);
+            }
+        }
+        self.want_published(&mut inner);
+    }
+
+    /// Returns the paths of the streams that are pushed now.
+    fn pushed(&self) -> Vec<String> {
+        let sources = self.sources.load();
+        // One that is only waited for has nobody who pushes it.
+        let has_frames = |state: &StreamState| matches!(state, StreamState::Running { .. } | StreamState::Lost { .. });
+        let streams = sources.manager().streams().into_iter().filter(|report| has_frames(&report.state));
+        streams.map(|report| report.path.to_string()).filter(|path| sources.is_pushed_to(&sources.find(path))).collect()
+    }
+
+    /// Adds a module that is begun again and again.
+    fn want(self: &Arc<Self>, inner: &mut Inner, entry: Entry) {
+        let entry = Arc::new(entry);
+        inner.all.insert(entry.id, entry.clone());
+        let task = self.runtime.spawn(self.clone().keep(entry.clone(), None));
+        entry.set_task(task.abort_handle());
+    }
+
+    /// Adds the modules that the configuration has for all streams of a place, for those that are published.
+    fn want_published(self: &Arc<Self>, inner: &mut Inner) {
+        let published: Vec<_> = inner.published.iter().cloned().collect();
+        published.iter().for_each(|path| self.want_patterns(inner, path));
+    }
+
+    /// Adds the modules that the configuration has for all streams of a place, for one stream of it.
+    fn want_patterns(self: &Arc<Self>, inner: &mut Inner, path: &str) {
+        if inner.is_ending {
+            return;
+        }
+        let lines: Vec<_> =
+            inner.patterns.iter().filter_map(|pattern| Some((pattern.of(path)?, pattern.clone()))).collect();
+        for (line, pattern) in lines {
+            let is_known = |entry: &Arc<Entry>| entry.is_configured && entry.line == line;
+            if !inner.all.values().any(is_known) {
+                let entry = Entry::configured(inner.number(), line, Some(pattern));
+                self.want(inner, entry);
+            }
         }
     }
 
@@ -123,17 +169,24 @@ impl Modules {
     ///
     /// # Errors
     /// The line can't be understood, the stream can't be opened, or the module can't be made or attached.
-    pub(crate) async fn add(&self, line: ModuleLine) -> Result<ListedModule, AttachError> {
+    pub(crate) async fn add(self: &Arc<Self>, line: ModuleLine) -> Result<ListedModule, AttachError> {
         let id = self.lock().number();
+        let is_kept = self.kinds.of(&line)?.declaration().is_kept;
         let running = self.begin(id, &line).await?;
-        let entry = Arc::new(Entry::new(id, line, false));
-        entry.run(running);
+        let entry = Arc::new(Entry::added(id, line, is_kept));
         let mut inner = self.lock();
         if inner.is_ending {
             return Err(AttachError::Ending);
         }
         inner.prune();
         inner.all.insert(id, entry.clone());
+        drop(inner);
+        let watched = running.watched();
+        entry.run(running);
+        if is_kept {
+            let task = self.runtime.spawn(self.clone().keep(entry.clone(), Some(watched)));
+            entry.set_task(task.abort_handle());
+        }
         tracing::info!(id, module = %entry.line, "a module is attached");
         Ok(entry.listed())
     }
@@ -182,29 +235,61 @@ impl Modules {
         }
     }
 
-    /// Begins a module of the configuration again and again, until it is removed.
-    async fn keep(self: Arc<Self>, entry: Arc<Entry>) {
+    /// Begins a module again and again, until it is removed. `watched` is the end of the module, where it runs already.
+    async fn keep(self: Arc<Self>, entry: Arc<Entry>, mut watched: Option<Watched>) {
         let mut pause = PAUSE.0;
-        loop {
+        while !self.forget(&entry) {
             let (began, number) = (Instant::now(), self.lock().number());
-            let why = match self.begin(number, &entry.line).await {
-                Ok(running) => {
-                    let (mut end, results) = (running.attached.end(), running.results.clone());
-                    if !entry.run(running) {
-                        return;
+            let begun = match watched.take() {
+                Some(watched) => Ok(watched),
+                None => match self.begin(number, &entry.line).await {
+                    Ok(running) => {
+                        let watched = running.watched();
+                        if !entry.run(running) {
+                            return;
+                        }
+                        tracing::info!(module = %entry.line, "a module is attached");
+                        Ok(watched)
                     }
-                    tracing::info!(module = %entry.line, "a module is attached");
+                    Err(error) => Err(error),
+                },
+            };
+            let why = match begun {
+                Ok((mut end, results)) => {
                     let ended = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
                     ended.map_or_else(String::new, |end| words(&end, results.as_deref()))
                 }
-                Err(error) => error.to_string(),
+                Err(error) => {
+                    if self.forget(&entry) {
+                        tracing::debug!(module = %entry.line, %error, "a module is forgotten: its stream is gone");
+                        return;
+                    }
+                    error.to_string()
+                }
             };
             if entry.wait(why.clone()) {
                 tracing::warn!(module = %entry.line, why, "a module waits, and is begun again");
             }
             pause = if began.elapsed() >= SLOW { PAUSE.0 } else { (pause * 2).min(PAUSE.1) };
-            sleep(pause).await;
+            if timeout(pause, entry.woken()).await.is_ok() {
+                pause = PAUSE.0;
+            }
         }
+    }
+
+    /// Forgets a module that is wanted only while its stream is published, once that is over. Returns whether it is forgotten.
+    fn forget(&self, entry: &Entry) -> bool {
+        if entry.pattern.is_none() {
+            return false;
+        }
+        let is_pushed = self.pushed().contains(&entry.line.stream);
+        // While the lock is held: a publisher that comes now begins another one.
+        let mut inner = self.lock();
+        let is_gone = !is_pushed && !inner.published.contains(&entry.line.stream);
+        if is_gone {
+            inner.all.remove(&entry.id);
+        }
+        is_gone
     }
 
     /// Makes and attaches a module.

@@ -4,6 +4,7 @@ use super::{
     Listed, RecordError, RecordSettings, file_name, listed,
     settings::{LONGEST, recording_size},
 };
+use crate::events::{Events, Kind};
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use millpond_connections::{Slot, Slots};
@@ -13,6 +14,7 @@ use millpond_stream::{
     ModuleResults, Program, RecordLimits, Recording, RecordingEnd, RecordingState, graph::ModuleError,
     modules::RECORDER,
 };
+use serde_json::json;
 use std::{
     collections::BTreeMap,
     error::Error,
@@ -27,7 +29,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 
 /// The kind `recorder`, as operators see it.
 pub(crate) const DECLARATION: ModuleDeclaration =
-    ModuleDeclaration { kind: RECORDER, input: ModuleInput::Any, options: OPTIONS };
+    ModuleDeclaration { kind: RECORDER, input: ModuleInput::Any, options: OPTIONS, is_kept: false };
 
 const OPTIONS: &[ModuleOption] = &[
     ModuleOption {
@@ -73,6 +75,7 @@ pub(super) fn check_limits(options: &ModuleOptions, settings: &RecordSettings) -
 /// Makes recordings.
 pub(crate) struct RecorderKind {
     manager: Arc<Manager>,
+    events: Arc<Events>,
     settings: ArcSwap<RecordSettings>,
     slots: Arc<Slots>,
     /// By number. A lock: taken for look-ups.
@@ -89,9 +92,9 @@ struct Entry {
 struct RecordedFile(Arc<Recording>);
 
 impl RecorderKind {
-    pub(crate) fn new(settings: RecordSettings, manager: Arc<Manager>) -> Self {
+    pub(crate) fn new(settings: RecordSettings, manager: Arc<Manager>, events: Arc<Events>) -> Self {
         let slots = Slots::new(settings.count);
-        Self { manager, settings: ArcSwap::from_pointee(settings), slots, all: Mutex::default() }
+        Self { manager, events, settings: ArcSwap::from_pointee(settings), slots, all: Mutex::default() }
     }
 
     /// Changes the limits. Recordings that run keep theirs.
@@ -138,7 +141,7 @@ impl RecorderKind {
         id: u64,
     ) -> Result<MadeModule, Box<dyn Error + Send + Sync>> {
         let settings = self.settings.load_full();
-        let RecordSettings { folder, size: most, duration: longest, count } = &*settings;
+        let RecordSettings { folder, size: most, duration: longest, count, .. } = &*settings;
         let folder = folder.as_ref().ok_or(RecordError::Off)?;
         prune(&mut self.lock());
         let slot = self.slots.take().ok_or(RecordError::TooMany(*count))?;
@@ -154,9 +157,19 @@ impl RecorderKind {
         let (recording, module) = self.manager.recorder(program, file, limits).await.map_err(RecordError::from)?;
         let label = recording.file().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let recording = Arc::new(recording);
+        tokio::spawn(tell_end(self.events.clone(), recording.clone()));
         self.lock().insert(id, Entry { recording: recording.clone(), slot: Some(slot) });
         Ok(MadeModule { module, label, results: Some(Arc::new(RecordedFile(recording))) })
     }
+}
+
+/// Emits an event once a recording is complete.
+async fn tell_end(events: Arc<Events>, recording: Arc<Recording>) {
+    let RecordingState { files, bytes, duration, end, .. } = recording.ended().await;
+    let (file, seconds) = (recording.file().display().to_string(), duration.as_secs_f64());
+    let reason = end.as_ref().map(RecordingEnd::name);
+    let data = json!({ "file": file, "files": files, "bytes": bytes, "seconds": seconds, "reason": reason });
+    events.emit(Kind::RecordingComplete, recording.path(), data);
 }
 
 /// Frees the slots of recordings that have ended, and forgets the oldest of those.
@@ -217,10 +230,13 @@ impl ModuleResults for RecordedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millpond_settings::{Host, Settings as _, machine::Machine};
 
     #[test]
     fn options_above_the_settings_are_refused() {
-        let settings = RecordSettings { folder: None, size: 1 << 30, duration: Duration::from_secs(3600), count: 8 };
+        let host = Host { machine: Machine::detect(), variable: &|_| None };
+        let settings =
+            RecordSettings { size: 1 << 30, duration: Duration::from_secs(3600), ..RecordSettings::defaults(&host) };
         let check = |pairs: &[(&str, &str)]| {
             let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
             let options = ModuleOptions::of(pairs);

@@ -1,12 +1,35 @@
 //! Recordings of channels and live streams into files of one folder.
 //!
 //! A recording is a module of the kind `recorder`. A client names a channel or stream; the server makes the names of the files.
+//!
+//! A continuous recording is a module of the kind `archiver`: it has no end, and its files are kept on a `Shelf`. The decisions are without
+//! files and clocks: names (`name_pattern`), borders of files (`borders`), and files to delete (`retention`).
 
+mod archiver;
+mod borders;
+mod folder;
 mod kind;
+mod metrics;
+mod name_pattern;
+mod plan;
+mod retention;
+mod rule;
+mod schedule;
 mod settings;
+mod shelf;
+mod timeline;
+mod uploads;
 
+pub use archiver::BadTarget;
+pub(crate) use archiver::{ARCHIVER_DECLARATION, ArchiverKind, ShelfTasks, active, lines};
 pub(crate) use kind::{DECLARATION, RecorderKind};
+pub(crate) use metrics::RecordingMetrics;
+pub use name_pattern::NamePattern;
+pub use rule::RecordRule;
+pub use schedule::Schedule;
 pub use settings::RecordSettings;
+pub(crate) use shelf::{Shelf, ShelvedFile};
+pub(crate) use timeline::{Covered, timeline};
 
 use crate::modules::{AttachError, CannotRemove, ModuleLine, Modules};
 use millpond_stream::{BadOption, CannotRecord, Recording, RecordingState};

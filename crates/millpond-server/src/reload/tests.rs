@@ -5,7 +5,7 @@ use crate::config::{Config, Inputs, Loaded, load};
 use millpond_settings::value::Form;
 
 /// Settings whose values refer to files that are read, or go together with others: with the settings that a text needs besides.
-const TOGETHER: [(&str, &str); 11] = [
+const TOGETHER: [(&str, &str); 16] = [
     ("admin-token", "admin-token = \"token-of-an-operator\""),
     ("https", "tls-self-signed = true\nhttps = \"127.0.0.1:4433\""),
     ("rtsps", "tls-self-signed = true\nrtsps = \"127.0.0.1:4434\""),
@@ -15,7 +15,12 @@ const TOGETHER: [(&str, &str); 11] = [
     ("intercept", "intercept = \"127.0.0.1:4436\"\nintercept-networks = \"10.0.0.0/8\""),
     ("node", "cluster = \"http://127.0.0.1:1\"\nnode = \"a\""),
     ("cluster", "cluster = \"http://127.0.0.1:1\""),
+    ("cluster-nodes", "cluster-nodes = \"http://127.0.0.1:1\"\ncluster-secret = \"/a\""),
     ("modules", "modules = [\"cams/door recorder\"]"),
+    ("record-to", "record-folder = \"/a\"\nrecord-to = \"s3://bucket/recordings\""),
+    ("push", "push = [\"cams/door srt://h:9000\"]"),
+    ("failover", "failover = [\"live/main=live/a live/b\"]"),
+    ("schedule", concat!("schedule = [\"live/tv=", env!("CARGO_MANIFEST_DIR"), "/../../examples/schedule.toml\"]")),
     ("cluster-user", "cluster-user = \"a\"\ncluster-password-file = \"/a\""),
 ];
 
@@ -47,6 +52,8 @@ fn values(form: Form) -> Vec<&'static str> {
             "a",
             "CC1=en",
             "10.0.0.1",
+            "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+            "a-passphrase-of-srt",
         ],
     }
 }
@@ -66,16 +73,25 @@ fn changed(folder: &tempfile::TempDir, name: &str, form: Form, before: &Loaded) 
     let file = matches!(name, "access-users" | "rtsp-users" | "publish-users").then(|| files.display().to_string());
     let tls = matches!(name, "tls-cert" | "tls-key").then(|| "tls-cert = \"/a\"\ntls-key = \"/b\"".to_owned());
     let secret = folder.path().join("secret");
-    std::fs::write(&secret, "a-secret-of-thirty-two-bytes....").unwrap();
-    let secret =
-        matches!(name, "access-tokens" | "access-revoked" | "admin-token-file").then(|| secret.display().to_string());
+    std::fs::write(&secret, "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=").unwrap();
+    let secret = matches!(name, "access-tokens" | "access-revoked" | "admin-token-file" | "hook-secret-file")
+        .then(|| secret.display().to_string());
     let pair = matches!(name, "cluster-cert" | "cluster-key")
         .then(|| "cluster-cert = \"/a\"\ncluster-key = \"/b\"".to_owned());
+    let nodes = "cluster-node-ca = \"/a\"\ncluster-node-cert = \"/b\"\ncluster-node-key = \"/c\"";
+    let nodes = match name {
+        "cluster-node-cert" | "cluster-node-key" => Some(nodes.to_owned()),
+        "cluster-node-listen" | "cluster-node-url" => {
+            let listener = "cluster-node-listen = \"127.0.0.1:4438\"\ncluster-node-url = \"https://a.example:4438\"";
+            Some(format!("{nodes}\n{listener}"))
+        }
+        _ => None,
+    };
     let line = |value: &str| match form {
         Form::Count | Form::Switch => format!("{name} = {value}"),
         _ => format!("{name} = {value:?}"),
     };
-    let whole = together.or(tls).or(pair);
+    let whole = together.or(tls).or(pair).or(nodes);
     let given = file.or(secret);
     let lines = values(form).into_iter().map(line);
     let texts: Vec<_> = whole.into_iter().chain(given.as_deref().map(line)).chain(lines).collect();

@@ -1,10 +1,16 @@
 //! Accepts RTMP connections, plain and over TLS.
 
 use super::{CurrentRtmp, Rtmp, connection};
-use millpond_connections::Door;
+use millpond_connections::{
+    Door,
+    proxies::{ConnectionClient, ConnectionKind},
+};
 use std::{net::SocketAddr, time::Duration};
 use tokio::{net::TcpStream, sync::watch, time::timeout};
 use tokio_rustls::TlsAcceptor;
+
+/// Bytes that wait in the kernel before they are sent.
+const UNSENT_BYTES: u32 = 32 << 10;
 
 /// Accepts connections until the door shuts or `stop` turns true. The latter ends the connections too.
 pub(crate) async fn accept(
@@ -45,15 +51,20 @@ pub(crate) async fn accept(
 }
 
 async fn serve(mut stream: TcpStream, tls: Option<TlsAcceptor>, peer: SocketAddr, rtmp: &Rtmp) {
-    let Ok(peer) = rtmp.gates.proxies().arrive(&mut stream, peer, rtmp.timeouts.head).await else { return };
+    let Ok(client) = rtmp.gates.proxies().arrive(&mut stream, peer, rtmp.timeouts.head).await else { return };
+    let peer = client.address;
     let _counted = match rtmp.gates.count_connection(peer.ip()) {
         Ok(counted) => counted,
         Err(limited) => return tracing::debug!(%peer, why = %limited, "RTMP connection refused"),
     };
     let _ = stream.set_nodelay(true);
-    let Some(tls) = tls else { return connection::serve(stream, (peer, false), rtmp).await };
+    // Frames wait where they can be dropped. An error only means older media for slow viewers.
+    let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES);
+    let Some(tls) = tls else { return connection::serve(stream, client, rtmp).await };
     match timeout(rtmp.timeouts.head, tls.accept(stream)).await {
-        Ok(Ok(stream)) => Box::pin(connection::serve(stream, (peer, true), rtmp)).await,
+        Ok(Ok(stream)) => {
+            Box::pin(connection::serve(stream, ConnectionClient { kind: ConnectionKind::Tls, ..client }, rtmp)).await
+        }
         Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake of RTMP failed"),
         Err(_) => tracing::debug!(%peer, "TLS handshake of RTMP did not finish in time"),
     }

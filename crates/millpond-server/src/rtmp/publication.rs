@@ -1,12 +1,15 @@
 //! The publication that a client asks for.
 
-use super::Rtmp;
+use super::{
+    Rtmp,
+    rights::{Client, parameter},
+};
 use crate::library::LibraryError;
 use millpond_access::{AskingClient, AuthAction, OpenRefusal, Publishers};
-use millpond_rtmp::{PublishTarget, Refusal};
+use millpond_rtmp::{Refusal, StreamTarget};
 use millpond_stream::{Publication, PublishRefused, PublishRequest, PublishedMedia, Source};
 use percent_encoding::percent_decode_str;
-use std::{net::IpAddr, time::Duration};
+use std::time::Duration;
 
 /// A stream that a client publishes.
 pub(super) struct Published {
@@ -23,7 +26,7 @@ pub(super) enum NoPublication {
     Encoding,
     #[error("{0}")]
     Name(#[from] LibraryError),
-    #[error("streams of this place are not pushed")]
+    #[error("no publisher can push streams to this place: only to those of publish:")]
     NotPublished,
     #[error("{0}")]
     Users(#[from] OpenRefusal),
@@ -48,21 +51,17 @@ impl NoPublication {
 }
 
 impl Rtmp {
-    /// Begins to receive the stream of a target. `is_secure` tells whether its client is connected over TLS.
+    /// Begins to receive the stream of a target.
     ///
     /// # Errors
     /// The reason of the refusal.
-    pub(super) async fn publish(
-        &self,
-        target: &PublishTarget,
-        (client, is_secure): (IpAddr, bool),
-    ) -> Result<Published, NoPublication> {
+    pub(super) async fn publish(&self, target: &StreamTarget, client: Client) -> Result<Published, NoPublication> {
         let publishers: &Publishers = self.publishers.as_deref().ok_or(NoPublication::NotPublished)?;
         let path = percent_decode_str(&target.path).decode_utf8().map_err(|_| NoPublication::Encoding)?.into_owned();
         let asker = AskingClient {
-            address: client,
+            address: client.address,
             action: AuthAction::Publish,
-            protocol: if is_secure { "rtmps" } else { "rtmp" },
+            protocol: client.protocol(),
             token: None,
             query: &target.query,
             authorization: None,
@@ -73,35 +72,17 @@ impl Rtmp {
             None => {
                 let (user, password) = (parameter(&target.query, "user"), parameter(&target.query, "pass"));
                 let credentials = user.as_deref().zip(password.as_deref());
-                publishers.admit_open((client, is_secure), credentials, self.sources.manager().clock().elapsed())?;
+                let now = self.sources.manager().clock().elapsed();
+                publishers.admit_open((client.address, client.is_secure), credentials, now)?;
             }
         }
         let at = self.sources.find(&path);
+        self.sources.placed(&at)?;
         let stream = self.sources.live(&at)?;
         let stream = stream.filter(|stream| stream.source == Source::Published).ok_or(NoPublication::NotPublished)?;
         let request = PublishRequest { stream, media: PublishedMedia::Flv, conflict: publishers.conflict() };
         let publication = self.sources.manager().publish(request)?;
         let patience = self.sources.patience(&at);
         Ok(Published { path, publication, patience })
-    }
-}
-
-/// Returns the decoded value of a query's first parameter with a name. A plus sign means itself: passwords have some.
-fn parameter(query: &str, name: &str) -> Option<String> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let (_, value) = pairs.find(|(key, _)| *key == name)?;
-    Some(percent_decode_str(value).decode_utf8().ok()?.into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_are_decoded() {
-        let query = "a&user=ann&pass=a+b%26c=&pass=other";
-        assert_eq!(parameter(query, "user").as_deref(), Some("ann"));
-        assert_eq!(parameter(query, "pass").as_deref(), Some("a+b&c="));
-        assert_eq!((parameter(query, "a"), parameter("", "user"), parameter("user=%ff", "user")), (None, None, None));
     }
 }

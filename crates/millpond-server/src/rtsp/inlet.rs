@@ -1,6 +1,7 @@
 //! The source of a connection's requests.
 
-use super::{tunnel::Tunnel, wire::Wire};
+use super::tunnel::Tunnel;
+use crate::wire::Wire;
 use bytes::BytesMut;
 use millpond_rtp::setup::RtpProfile;
 use std::{io, sync::Arc};
@@ -13,6 +14,8 @@ pub(super) enum Inlet {
     /// A connection to another server.
     #[cfg_attr(not(feature = "intercept"), expect(dead_code, reason = "interception uses them"))]
     Shared(Arc<Wire>),
+    /// The connection of another node of the cluster, whose certificate was checked.
+    Node(Arc<Wire>),
     /// POST connections of an HTTP tunnel.
     Tunnel(Tunnel),
 }
@@ -24,7 +27,7 @@ impl Inlet {
     /// The connection failed, or the bytes are not valid.
     pub(super) async fn read(&mut self, input: &mut BytesMut) -> io::Result<usize> {
         match self {
-            Self::Wire(wire) | Self::Shared(wire) => wire.read(input).await,
+            Self::Wire(wire) | Self::Shared(wire) | Self::Node(wire) => wire.read(input).await,
             Self::Tunnel(tunnel) => tunnel.read(input).await,
         }
     }
@@ -37,6 +40,11 @@ impl Inlet {
 
     /// Whether keys can be sent on it in secret.
     pub(super) fn is_secure(&self) -> bool {
-        matches!(self, Self::Wire(wire) if wire.is_secure())
+        matches!(self, Self::Wire(wire) | Self::Node(wire) if wire.is_secure())
+    }
+
+    /// Whether the client is another node of the cluster.
+    pub(super) fn is_of_node(&self) -> bool {
+        matches!(self, Self::Node(_))
     }
 }

@@ -1,7 +1,9 @@
 //! Clients whose connections to another server were intercepted: they share a live stream of that server.
 
-use super::{Rtsp, connection, inlet::Inlet, shared::SharedStream, signalling::path_of, wire::Wire};
+use super::{Rtsp, connection, inlet::Inlet, shared::SharedStream, signalling::path_of};
+use crate::wire::Wire;
 use bytes::BytesMut;
+use millpond_connections::proxies::ConnectionClient;
 use millpond_rtp::{
     framing::{self, ClientMessage},
     message::{
@@ -63,7 +65,8 @@ impl Rtsp {
         shared: SharedStream,
     ) -> io::Result<()> {
         let wire = Arc::new(Wire::new(stream));
-        connection::serve(wire.clone(), Inlet::Shared(wire), (input, Some(shared)), peer, self).await
+        connection::serve(wire.clone(), Inlet::Shared(wire), (input, Some(shared)), ConnectionClient::plain(peer), self)
+            .await
     }
 }
 

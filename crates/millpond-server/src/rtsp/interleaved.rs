@@ -1,6 +1,6 @@
 //! RTP on an RTSP connection (RFC 2326 10.12).
 
-use super::wire::Wire;
+use crate::wire::Wire;
 use millpond_rtp::packet::HEADER;
 use millpond_stream::outlet::{Backlog, Datagrams, Outlet, Packets};
 use std::sync::Arc;

@@ -5,9 +5,13 @@ use super::{
     inlet::Inlet,
     signalling::{Arrival, Kind},
     tunnel::{self, Post},
-    wire::Wire,
 };
-use millpond_connections::{Door, Slot, Tallied};
+use crate::wire::Wire;
+use bytes::BytesMut;
+use millpond_connections::{
+    Door, Slot, Tallied,
+    proxies::{ConnectionClient, ConnectionKind},
+};
 use millpond_stream::ClientAddress;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -15,7 +19,7 @@ use tokio::{
     sync::watch,
     time::{timeout, timeout_at},
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 /// Accepts connections until the door shuts or `stop` turns true. The latter ends the connections too.
 pub(crate) async fn accept(
@@ -57,6 +61,16 @@ pub(crate) async fn accept(
     }
 }
 
+/// Serves another node of the cluster, whose certificate was checked. It takes streams for its viewers, and publishes none.
+///
+/// # Errors
+/// The reason why the connection ended, where that was not the node.
+pub(crate) async fn serve_node(stream: TlsStream<TcpStream>, peer: SocketAddr, rtsp: &Arc<Rtsp>) -> io::Result<()> {
+    let wire = Arc::new(Wire::secure(stream));
+    let client = ConnectionClient { address: peer, kind: ConnectionKind::Node };
+    connection::serve(wire.clone(), Inlet::Node(wire), (BytesMut::new(), None), client, rtsp).await
+}
+
 /// Serves a connection from its first byte to its end.
 async fn serve(
     mut stream: TcpStream,
@@ -65,8 +79,8 @@ async fn serve(
     slot: Slot,
     rtsp: &Arc<Rtsp>,
 ) -> io::Result<()> {
-    let peer = rtsp.gates.proxies().arrive(&mut stream, peer, rtsp.timeouts.head).await?;
-    let counted = count(peer, rtsp)?;
+    let client = rtsp.gates.proxies().arrive(&mut stream, peer, rtsp.timeouts.head).await?;
+    let counted = count(client, rtsp)?;
     let _ = stream.set_nodelay(true);
     let wire = Arc::new(match tls {
         Some(tls) => Wire::secure(timeout(rtsp.timeouts.head, tls.accept(stream)).await??),
@@ -76,29 +90,30 @@ async fn serve(
     match begin(&wire, &mut arrival, rtsp).await? {
         None => Ok(()),
         Some(Kind::Rtsp) => {
-            connection::serve(wire.clone(), Inlet::Wire(wire), (arrival.into_input(), None), peer, rtsp).await
+            connection::serve(wire.clone(), Inlet::Wire(wire), (arrival.into_input(), None), client, rtsp).await
         }
         Some(Kind::Get { cookie }) => {
-            let (peer, _counted) = of_tunnel((peer, counted), arrival.head(), rtsp)?;
-            let Some(mut tunnel) = rtsp.tunnels.get(&cookie, peer.ip(), wire.clone()) else {
-                return refuse(&wire, peer, "409 Conflict", rtsp);
+            let (client, _counted) = of_tunnel((client, counted), arrival.head(), rtsp)?;
+            let Some(mut tunnel) = rtsp.tunnels.get(&cookie, client.address.ip(), wire.clone()) else {
+                return refuse(&wire, client.address, "409 Conflict", rtsp);
             };
             wire.send(|pending| pending.extend_from_slice(tunnel::OPENED));
             let until = rtsp.instant(arrival.until());
             if timeout_at(until, tunnel.read(arrival.input())).await?? == 0 {
                 return Ok(());
             }
-            connection::serve(wire, Inlet::Tunnel(tunnel), (arrival.into_input(), None), peer, rtsp).await
+            connection::serve(wire, Inlet::Tunnel(tunnel), (arrival.into_input(), None), client, rtsp).await
         }
         Some(Kind::Post { cookie }) => {
-            let (peer, counted) = of_tunnel((peer, counted), arrival.head(), rtsp)?;
+            let (client, counted) = of_tunnel((client, counted), arrival.head(), rtsp)?;
             let input = arrival.into_input();
-            match rtsp.tunnels.post(&cookie, peer.ip(), Post { wire, input, _slot: slot, _counted: counted }) {
+            match rtsp.tunnels.post(&cookie, client.address.ip(), Post { wire, input, _slot: slot, _counted: counted })
+            {
                 Ok(()) => Ok(()),
-                Err(post) => refuse(&post.wire, peer, "404 Not Found", rtsp),
+                Err(post) => refuse(&post.wire, client.address, "404 Not Found", rtsp),
             }
         }
-        Some(Kind::Refused(status)) => refuse(&wire, peer, status, rtsp),
+        Some(Kind::Refused(status)) => refuse(&wire, client.address, status, rtsp),
     }
 }
 
@@ -109,7 +124,8 @@ type Counted = Option<Tallied<ClientAddress>>;
 ///
 /// # Errors
 /// The client has too many: the connection must be closed.
-fn count(peer: SocketAddr, rtsp: &Rtsp) -> io::Result<Counted> {
+fn count(client: ConnectionClient, rtsp: &Rtsp) -> io::Result<Counted> {
+    let peer = client.address;
     rtsp.gates.count_connection(peer.ip()).map_err(|limited| {
         if rtsp.access_log {
             tracing::info!(%peer, why = %limited, "RTSP connection refused");
@@ -122,7 +138,11 @@ fn count(peer: SocketAddr, rtsp: &Rtsp) -> io::Result<Counted> {
 ///
 /// # Errors
 /// Those of [`count`].
-fn of_tunnel((peer, counted): (SocketAddr, Counted), head: &[u8], rtsp: &Rtsp) -> io::Result<(SocketAddr, Counted)> {
+fn of_tunnel(
+    (peer, counted): (ConnectionClient, Counted),
+    head: &[u8],
+    rtsp: &Rtsp,
+) -> io::Result<(ConnectionClient, Counted)> {
     let client = rtsp.gates.proxies().of_tunnel(peer, head);
     if client == peer {
         return Ok((peer, counted));

@@ -22,7 +22,6 @@ mod publisher;
 mod record;
 mod reply;
 mod report;
-mod secure;
 mod session;
 mod settings;
 mod shared;
@@ -30,11 +29,10 @@ mod shift;
 mod signalling;
 mod srtp;
 mod tunnel;
-mod wire;
 
 #[cfg(feature = "intercept")]
 pub(crate) use intercepted::{FirstRequest, first_request};
-pub(crate) use listen::accept;
+pub(crate) use listen::{accept, serve_node};
 pub(crate) use metrics::RtspMetrics;
 pub(crate) use report::{SessionKind, SessionReport};
 pub use settings::RtspSettings;
@@ -44,6 +42,7 @@ pub(crate) use shared::SharedStream;
 use crate::cluster::Cluster;
 use crate::limits::LimitSettings;
 use crate::live::Sources;
+use crate::wire::Wire;
 use arc_swap::ArcSwap;
 use medium::Medium;
 use millpond_access::{ClientHold, Gates, Pass, Passwords, PublishSettings, Publishers, watch_passwords};
@@ -62,7 +61,6 @@ use std::{
 };
 use tokio::sync::watch;
 use tunnel::Tunnels;
-use wire::Wire;
 
 /// Interval between searches for silent sessions.
 const SWEEP: Duration = Duration::from_secs(5);

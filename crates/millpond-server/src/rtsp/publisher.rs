@@ -3,8 +3,8 @@
 use super::{
     record::{End, Record},
     signalling::Signs,
-    wire::Wire,
 };
+use crate::wire::Wire;
 use bytes::Bytes;
 use millpond_stream::{
     Admitted, Conflict, LiveRequest, Manager, Observer as _, Publication, PublicationEnd, PublishRefused,

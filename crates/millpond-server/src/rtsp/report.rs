@@ -74,6 +74,17 @@ impl Rtsp {
         (all.len(), all.iter().filter(|(_, party)| matches!(party, Party::Publisher(_))).count())
     }
 
+    /// Shows each session of a viewer that has played to `seen`: its number and its asset.
+    pub(crate) fn each_viewer(&self, seen: &mut dyn FnMut(u64, &str)) {
+        for (_, party) in self.sessions.list() {
+            let Party::Viewer(viewer) = &party else { continue };
+            let (record, _) = viewer.record();
+            if let Some(about) = record.about().filter(|_| record.transport().is_some()) {
+                seen(about.id, &about.asset);
+            }
+        }
+    }
+
     /// Ends a session and its connection. Returns whether there was one of that id.
     pub(crate) fn kick(&self, id: &str) -> bool {
         let Some(number) = id.strip_prefix("r-").and_then(|id| u64::from_str_radix(id, 16).ok()) else { return false };

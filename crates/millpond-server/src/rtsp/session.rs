@@ -7,11 +7,11 @@ use super::{
     record::{End, Record},
     shift::{CannotPlay, Shift, Wanted},
     signalling::{Asked, Course, Signs, Viewer},
-    wire::Wire,
 };
 use crate::{
     cluster::{Booked, Cluster},
     live::PhasedTitle,
+    wire::Wire,
 };
 use millpond_access::{ClientHold, Pass};
 use millpond_cluster::{Bitrate, Demand, Shortage};

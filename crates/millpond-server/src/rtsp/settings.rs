@@ -8,10 +8,9 @@ use millpond_settings::{
     value::{self, BadValue, Form, show_duration},
 };
 use millpond_stream::{
-    Bounds, Groups, Lateness, NoGroups, Options, ROUND, RateRule,
-    broadcast::JOINED,
-    reception::{Connector, Relay},
+    Bounds, Groups, Lateness, NoGroups, NoticeBoard, Options, ROUND, RateRule, broadcast::JOINED, reception::Upstream,
 };
+use millpond_utc::WallClock;
 use std::{
     collections::HashSet,
     net::{Ipv4Addr, SocketAddr},
@@ -310,11 +309,13 @@ fn bits(mbps: usize) -> Option<u64> {
 }
 
 impl RtspSettings {
-    /// Settings of the stream engine, which connects to sources by `connector`.
+    /// Settings of the stream engine, which connects to sources by `upstream`, and numbers runs by `clock`.
     pub(crate) fn engine(
         &self,
         limits: &LimitSettings,
-        (connector, relay): (Arc<dyn Connector>, Option<Arc<dyn Relay>>),
+        clock: WallClock,
+        upstream: Upstream,
+        notices: Option<Arc<dyn NoticeBoard>>,
         on_thread_start: fn(),
     ) -> Options {
         Options {
@@ -332,8 +333,9 @@ impl RtspSettings {
             stream_memory: limits.stream_memory,
             viewer_queue: limits.viewer_queue,
             dropping: limits.dropping,
-            connector,
-            relay,
+            clock,
+            upstream,
+            notices,
             groups: self.multicast,
         }
     }

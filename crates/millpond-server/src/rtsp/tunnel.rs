@@ -4,7 +4,7 @@
 //! cookie while that connection lives, and receives each POST of that cookie. A client may end one POST and continue
 //! with another.
 
-use super::wire::Wire;
+use crate::wire::Wire;
 use bytes::BytesMut;
 use millpond_connections::{Slot, Tallied};
 use millpond_rtp::tunnel::Decoder;

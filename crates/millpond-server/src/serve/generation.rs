@@ -9,6 +9,7 @@ use crate::{
     live::{Sources, window_options},
     rtmp::Rtmp,
     rtsp::{Rtsp, RtspOptions},
+    srt::Srt,
 };
 use millpond_access::Gates;
 use millpond_connections::BindError;
@@ -16,7 +17,7 @@ use millpond_package::{FilterSource, TrackFilter};
 use std::sync::Arc;
 
 /// Name of the place of the bundled sample, which is served where no place is configured.
-const SAMPLE: &str = "sample";
+pub(super) const SAMPLE: &str = "sample";
 
 /// Everything that is made from one configuration. Requests and sessions end with the generation that they began with.
 pub(crate) struct Generation {
@@ -27,13 +28,16 @@ pub(crate) struct Generation {
     pub(crate) front: Arc<Front>,
     pub(crate) rtsp: Arc<Rtsp>,
     pub(crate) rtmp: Arc<Rtmp>,
+    pub(crate) srt: Arc<Srt>,
     /// Rules of the admin address.
     pub(crate) gate: AdminGate,
 }
 
-/// Whether nodes take live streams from each other. A node that asks for passwords admits others by their pass only.
+/// Whether nodes take live streams from each other. A node that asks for passwords admits others by their pass or certificate only.
 pub(super) fn feeds_nodes(config: &Config) -> bool {
-    config.cluster.is_on() && (config.rtsp.users.is_none() || config.cluster.secret.is_some())
+    let cluster = &config.cluster;
+    let admits_nodes = cluster.secret.is_some() || cluster.node_listen.is_some();
+    cluster.is_on() && (config.rtsp.users.is_none() || admits_nodes)
 }
 
 /// Returns the names of all places, in the order of the configuration.
@@ -60,10 +64,11 @@ impl Generation {
         let own: Vec<_> = config.places.iter().map(|place| &place.access).collect();
         // The built-in sample has the rules of the server.
         let own = if own.is_empty() { vec![&config.access; places.iter().count()] } else { own };
+        let nodes = parts.cluster.as_ref().map(|cluster| cluster.addresses().clone()).unwrap_or_default();
         let gates = Gates::open(
             places.clone(),
             (&own, &config.access),
-            (&config.client_limits, &config.proxies),
+            (&config.client_limits, &nodes, &config.proxies),
             &parts.metrics.access,
             before.map(|before| &*before.gates),
         );
@@ -79,6 +84,8 @@ impl Generation {
         let (limits, metrics) = (&config.limits, &parts.metrics.rtmp);
         let means = (sources.clone(), rtsp.publishers(), gates.clone());
         let rtmp = Rtmp::new(means, limits, config.log.access.is_on(), metrics, rtmp_before);
+        let means = (sources.clone(), rtsp.publishers(), gates.clone());
+        let srt = Srt::new(means, &config.srt, config.log.access.is_on());
         let options = FrontOptions {
             access_log: config.log.access.is_on(),
             folder: config.storage.folder.clone(),
@@ -93,6 +100,7 @@ impl Generation {
             key_origins: key_origins(&config.places),
             audience: parts.audience.clone(),
             webrtc: parts.webrtc.clone(),
+            schedules: parts.schedules.clone(),
         };
         let (store, library) = (parts.store.clone(), parts.library.clone());
         let http = parts.metrics.http.clone();
@@ -106,7 +114,7 @@ impl Generation {
             tracing::warn!(address = %config.admin.address, why, "the admin address needs no token");
         }
         let (config, front) = (config.clone(), Arc::new(front));
-        Ok(Self { config, places, gates, sources, front, rtsp, rtmp, gate })
+        Ok(Self { config, places, gates, sources, front, rtsp, rtmp, srt, gate })
     }
 
     fn rtsp(

@@ -3,19 +3,27 @@
 use super::{
     Generation, ServeError,
     generation::{feeds_nodes, place_names},
+    prints::prints,
 };
+#[cfg(feature = "transcode-sound")]
+use crate::opus::OpusKind;
 use crate::{
     audience::Audience,
-    cluster::{self, Cluster, LaterCluster, LoadMeter, PlaceHomes},
+    cluster::{self, Cluster, LaterCluster, LoadMeter, NodeListeners, PlaceHomes, PurgedCache, WallClocks},
     config::{Config, PlaceConfig},
     engine,
+    events::Events,
+    hooks::Hooks,
     http::Thumbnails,
     library::{AssetOptions, Library, LibraryOptions, Places},
-    live::{LaterSources, OwnerRelay, SourceConnector},
+    live::{LaterSources, OwnerRelay, SourceConnector, SourceWeb},
     metrics::Metrics,
     modules::KindSet,
     priority::{self, Duty},
-    recordings::RecorderKind,
+    recordings::{ArchiverKind, RecorderKind},
+    schedule::Schedules,
+    srt::SrtPort,
+    statistics::Statistics,
     storage,
     webrtc::WebRtc,
     work::{PoolOptions, WorkPool},
@@ -23,7 +31,10 @@ use crate::{
 use millpond_connections::BindError;
 use millpond_package::CaptionRule;
 use millpond_store::{Homes, Origin, Store};
-use millpond_stream::{AttachableKind, Manager, reception::Relay};
+use millpond_stream::{
+    AttachableKind, Manager,
+    reception::{Relay, Upstream},
+};
 use std::{
     collections::HashMap,
     net::SocketAddr,
@@ -40,12 +51,24 @@ pub(crate) struct Parts {
     /// Viewers of HTTP, and those that are refused.
     pub(crate) audience: Arc<Audience>,
     pub(crate) manager: Arc<Manager>,
+    /// Events of streams, viewers, recordings and disks.
+    pub(crate) events: Arc<Events>,
+    /// Streams that play at given times.
+    pub(crate) schedules: Arc<Schedules>,
+    /// Statistics of viewing.
+    pub(crate) statistics: Arc<Statistics>,
+    /// Those who get the events.
+    pub(super) hooks: Hooks,
     /// WebRTC; `None` where it is off.
     pub(crate) webrtc: Option<Arc<WebRtc>>,
+    /// The port of SRT; `None` where it is off.
+    pub(crate) srt: Option<Arc<SrtPort>>,
     /// The kinds of modules that operators attach.
     pub(super) kinds: KindSet,
     /// The kind that records.
     pub(super) recorder: Arc<RecorderKind>,
+    /// The kind that records without an end.
+    pub(super) archiver: Arc<ArchiverKind>,
     /// The cluster, where this server is a node of one.
     pub(crate) cluster: Option<Arc<Cluster>>,
     later_cluster: LaterCluster,
@@ -57,6 +80,7 @@ pub(crate) struct Parts {
 pub(super) struct BoundAddresses {
     pub(super) http: Option<SocketAddr>,
     pub(super) rtsp: Option<SocketAddr>,
+    pub(super) nodes: Option<SocketAddr>,
 }
 
 /// Origins of places by their names.
@@ -89,23 +113,42 @@ impl Parts {
         let sources = LaterSources::default();
         let relay = feeds_nodes(config)
             .then(|| Arc::new(OwnerRelay::new(later_cluster.clone(), sources.clone())) as Arc<dyn Relay>);
-        let means = (SourceConnector::new(config.intercept.mark), relay);
-        let settings = (&config.rtsp, &config.limits);
-        let manager = engine::start(store.clone(), pool.clone(), &places, settings, means, &metrics.rtsp);
+        let connector = Arc::new(SourceConnector::new(config.intercept.mark, later_cluster.clone()));
+        let upstream = Upstream { connector, web: Arc::new(SourceWeb::default()), relay };
+        let events = Events::new(&config.cluster.machine(), config.hooks.queue, &metrics.events);
+        let hooks = Hooks::new(events.clone(), &metrics.hooks);
+        let clocks = WallClocks::default();
+        let settings = (&config.rtsp, &config.limits, &clocks.runs);
+        let manager =
+            engine::start(store.clone(), pool.clone(), &places, settings, upstream, events.clone(), &metrics.rtsp);
         let no_rtsp = |error| BindError { flag: "rtsp", addr: config.rtsp.address, error, hint: "" };
         let manager = manager.map_err(no_rtsp)?;
-        let webrtc = WebRtc::open(&config.webrtc, manager.clone(), &metrics.webrtc, config.log.access.is_on());
+        let more = (config.log.access.is_on(), config.limits.max_connections);
+        let webrtc = WebRtc::open(&config.webrtc, manager.clone(), &metrics.webrtc, more);
         let webrtc = webrtc.map_err(|error| {
             let addr = config.webrtc.address.unwrap_or(config.http.address);
             BindError::new("webrtc", addr, error)
         })?;
-        let cluster = node(config, own, &metrics)?;
+        let srt = SrtPort::open(&config.srt, config.limits.max_connections, &metrics.srt);
+        let srt = srt.map_err(|error| {
+            let addr = config.srt.address.unwrap_or(config.http.address);
+            BindError::new("srt", addr, error)
+        })?;
+        let cluster = node(config, own, (&metrics, &events, clocks))?;
         if let Some(cluster) = &cluster {
             let _ = later_cluster.set(cluster.clone());
         }
         let audience = Arc::default();
-        let recorder = Arc::new(RecorderKind::new(config.record.clone(), manager.clone()));
-        let own: [Arc<dyn AttachableKind>; 1] = [recorder.clone()];
+        let statistics = Arc::new(Statistics::new(config.storage.statistics_file.clone(), &metrics.statistics));
+        let recorder = Arc::new(RecorderKind::new(config.record.clone(), manager.clone(), events.clone()));
+        let archiver = ArchiverKind::new(&config.record, manager.clone(), &events, &metrics.recordings)?;
+        let archiver = Arc::new(archiver);
+        let own: Vec<Arc<dyn AttachableKind>> = vec![
+            recorder.clone(),
+            archiver.clone(),
+            #[cfg(feature = "transcode-sound")]
+            Arc::new(OpusKind),
+        ];
         let kinds = KindSet::new(own.into_iter().chain(manager.attachable_kinds()).chain(kinds));
         Ok(Self {
             store,
@@ -114,9 +157,15 @@ impl Parts {
             metrics,
             audience,
             manager,
+            schedules: Arc::new(Schedules::new(events.clone())),
+            events,
+            statistics,
+            hooks,
             webrtc,
+            srt,
             kinds,
             recorder,
+            archiver,
             cluster,
             later_cluster,
             sources,
@@ -142,23 +191,35 @@ impl Parts {
         self.library.reconfigure(library_options(config).places, replaced);
         self.metrics.set_places(new.front.sent_bytes());
         let fixed = self.manager.options();
-        let means = (fixed.connector.clone(), fixed.relay.clone());
-        let options = config.rtsp.engine(&config.limits, means, || priority::raise(Duty::Sending));
+        let upstream = fixed.upstream.clone();
+        let options = config.rtsp.engine(&config.limits, fixed.clock.clone(), upstream, fixed.notices.clone(), || {
+            priority::raise(Duty::Sending)
+        });
         self.manager.reconfigure(options, new.places.iter().cloned());
         self.recorder.reconfigure(config.record.clone());
+        self.archiver.reconfigure(&config.record);
+        self.hooks.reconfigure(&config.hooks);
         self.follow(new);
         warnings
     }
 
-    /// Tells the sources of a generation to those that look for streams of other nodes.
+    /// Tells the sources of a generation to those that look for streams of other nodes, and its settings to the other nodes.
     pub(super) fn follow(&self, new: &Generation) {
         *self.sources.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&new.sources);
+        if let Some(cluster) = &self.cluster {
+            cluster.set_prints(prints(&new.config));
+        }
     }
 
     /// Starts the task that opens the disk cache once the process before this one has given it up. It ends where `leaving` turns true.
     pub(super) fn take_disk_over(&self, config: &Config, leaving: watch::Receiver<bool>) -> JoinHandle<()> {
         let settings = config.storage.clone();
         tokio::spawn(storage::take_disk_over(self.store.clone(), settings, config.has_remote(), leaving))
+    }
+
+    /// The cache that purges of the cluster concern.
+    pub(super) fn purged_cache(&self, config: &Config) -> PurgedCache {
+        PurgedCache { store: self.store.clone(), file: config.storage.folder.join("purged.json") }
     }
 
     /// Measures what this server sends.
@@ -238,14 +299,18 @@ fn library_options(config: &Config) -> LibraryOptions {
 /// The cluster of this node, where it is one of a cluster. Nothing is asked of etcd yet.
 fn node(
     config: &Config,
-    BoundAddresses { http, rtsp }: BoundAddresses,
-    metrics: &Metrics,
+    BoundAddresses { http, rtsp, nodes }: BoundAddresses,
+    (metrics, events, clocks): (&Metrics, &Arc<Events>, WallClocks),
 ) -> Result<Option<Arc<Cluster>>, ServeError> {
     if !config.cluster.is_on() {
         return Ok(None);
     }
-    let (http, rtsp) = (http.unwrap_or(config.http.address), rtsp.unwrap_or(config.rtsp.address));
-    let addresses = cluster::addresses(&config.cluster, http, rtsp);
-    let cluster = Cluster::new(&config.cluster, addresses, metrics.cluster.clone());
+    let listeners = NodeListeners {
+        http: http.unwrap_or(config.http.address),
+        rtsp: rtsp.unwrap_or(config.rtsp.address),
+        nodes: config.cluster.node_listen.map(|configured| nodes.unwrap_or(configured)),
+    };
+    let addresses = cluster::addresses(&config.cluster, listeners);
+    let cluster = Cluster::new(&config.cluster, addresses, metrics.cluster.clone(), events.clone(), clocks);
     cluster.map(Some).map_err(ServeError::Cluster)
 }

@@ -2,6 +2,7 @@
 
 use super::{
     Generation, Parts, ServeError, bad_modules,
+    node_listener::NodeListener,
     parts::{Origins, captions, has_other_origin},
     ready::watch_place,
 };
@@ -9,22 +10,25 @@ use crate::{
     admin::{self, AdminListener, AdminParts, AdminSocket, Readiness},
     announce::Announcement,
     config::{Config, Loaded},
+    failover::Failovers,
     http::{Front, Served},
     intercept::{self, Intercept},
     live,
     modules::Modules,
-    recordings::Recordings,
+    recordings::{self, Recordings, ShelfTasks},
     reload::Reloader,
     rtmp::{self, CurrentRtmp},
     rtsp::{self, CurrentRtsp},
+    srt::CurrentSrt,
     upgrade::Upgrader,
+    webrtc,
 };
 use arc_swap::ArcSwap;
 use millpond_connections::{
     Inherited, Listener, Listeners, SERVED,
     tls::{self, Certificates, Validity},
 };
-use millpond_http::wire::{Service, accept_plain, accept_tls};
+use millpond_http::wire::{Service, accept_nodes, accept_plain, accept_tls};
 use millpond_store::ring::SweepLimits;
 use std::{
     collections::HashMap,
@@ -43,6 +47,8 @@ use tokio_rustls::TlsAcceptor;
 
 /// Interval between checks of the connections and sessions that are left.
 const LOOK: Duration = Duration::from_millis(100);
+/// Interval between looks at the times of recordings.
+const SCHEDULES: Duration = Duration::from_secs(10);
 /// Longest wait for the last replies of the admin address.
 const ADMIN_END: Duration = Duration::from_secs(2);
 
@@ -52,9 +58,11 @@ pub(crate) struct Running {
     pub(super) service: Arc<Service<Front>>,
     pub(super) rtsp: CurrentRtsp,
     pub(super) rtmp: CurrentRtmp,
+    pub(super) srt: CurrentSrt,
     pub(super) intercept: Option<Arc<Intercept>>,
     pub(super) readiness: Arc<Readiness>,
     pub(super) modules: Arc<Modules>,
+    pub(super) failovers: Failovers,
     pub(super) recordings: Option<Arc<Recordings>>,
     pub(super) generation: ArcSwap<Generation>,
     /// Turns true when the server stops. Responses under way have their grace from then on.
@@ -87,6 +95,8 @@ pub(super) struct Sockets {
     sweep: Option<AbortHandle>,
     /// The task that waits for the folder of slices.
     taking_disk: Option<JoinHandle<()>>,
+    /// Tasks that tend and upload recorded files.
+    shelf: Option<ShelfTasks>,
     /// Tasks that wait for the first answer of a place.
     waiting: HashMap<Arc<str>, AbortHandle>,
 }
@@ -121,6 +131,7 @@ impl Sockets {
             certificate_watch: None,
             sweep: None,
             taking_disk: None,
+            shelf: None,
             waiting: HashMap::new(),
         }
     }
@@ -147,6 +158,7 @@ pub(super) struct Made {
     pub(super) generation: Generation,
     pub(super) rtsp: CurrentRtsp,
     pub(super) rtmp: CurrentRtmp,
+    pub(super) srt: CurrentSrt,
     pub(super) intercept: Option<Arc<Intercept>>,
     pub(super) sockets: Sockets,
 }
@@ -163,12 +175,13 @@ pub(super) struct Ending {
 
 impl Running {
     pub(super) fn new(
-        Made { parts, service, generation, rtsp, rtmp, intercept, sockets }: Made,
+        Made { parts, service, generation, rtsp, rtmp, srt, intercept, sockets }: Made,
         Ending { stop, end, grace }: Ending,
     ) -> Self {
         // Live sources are asked when viewers come, not before.
         let readiness = Arc::new(Readiness::new(generation.stored().map(|place| place.to_string())));
-        let modules = Modules::new(parts.kinds.clone(), generation.sources.clone());
+        let modules = Modules::new(parts.kinds.clone(), generation.sources.clone(), parts.events.clone());
+        let failovers = Failovers::new(generation.sources.clone(), parts.events.clone());
         let recordings = Recordings::new(parts.recorder.clone(), modules.clone()).map(Arc::new);
         let (generation, sockets) = (ArcSwap::from_pointee(generation), Mutex::new(sockets));
         let (handed_over, turn) = (watch::Sender::new(false), Arc::default());
@@ -177,9 +190,11 @@ impl Running {
             service,
             rtsp,
             rtmp,
+            srt,
             intercept,
             readiness,
             modules,
+            failovers,
             recordings,
             generation,
             stop,
@@ -216,7 +231,10 @@ impl Running {
         self.watch_certificates(&mut sockets);
         let names: Vec<_> = sockets.listeners.keys().copied().collect();
         names.into_iter().for_each(|name| self.accept(&mut sockets, name));
-        self.modules.reconfigure(&generation.config.modules.lines, generation.sources.clone());
+        sockets.shelf = Some(self.parts.archiver.begin());
+        self.begin_modules(&generation);
+        self.follow_schedules();
+        self.parts.hooks.reconfigure(&generation.config.hooks);
         self.readiness.listening();
     }
 
@@ -266,10 +284,14 @@ impl Running {
         generation.gates.watch(Some(&before.gates), &self.stop);
         generation.rtsp.take_over(Some(&before.rtsp), &self.end);
         generation.rtmp.take_over();
+        if let Some(srt) = &self.parts.srt {
+            srt.take_over(config.limits.max_connections);
+        }
         self.rtsp.store(generation.rtsp.clone());
         self.rtmp.store(generation.rtmp.clone());
+        self.srt.store(generation.srt.clone());
         self.service.reconfigure(generation.front.clone(), config.limits.max_connections, config.limits.timeouts);
-        self.modules.reconfigure(&config.modules.lines, generation.sources.clone());
+        self.begin_modules(&generation);
         self.grace.send_replace(config.limits.shutdown_grace);
         self.generation.store(generation.clone());
         self.readiness.replace(generation.stored().map(|place| place.to_string()));
@@ -293,6 +315,42 @@ impl Running {
             warnings.push(error.to_string());
         }
         warnings
+    }
+
+    /// Begins and ends recordings at their times of the week, until another process has taken over.
+    fn follow_schedules(self: &Arc<Self>) {
+        let running = Arc::downgrade(self);
+        tokio::spawn(async move {
+            let mut before = None;
+            loop {
+                sleep(SCHEDULES).await;
+                let Some(running) = running.upgrade() else { return };
+                let _turn = running.turn().await;
+                if running.is_leaving() {
+                    return;
+                }
+                let generation = running.generation.load_full();
+                let active = Some(recordings::active(&generation.config.record.rules));
+                if active != before {
+                    running.begin_modules(&generation);
+                    before = active;
+                }
+            }
+        });
+    }
+
+    /// Begins and removes modules as a configuration has them, and those of streams that are always recorded.
+    fn begin_modules(&self, generation: &Generation) {
+        let config = &generation.config;
+        let mut lines: Vec<_> = config.modules.all().cloned().collect();
+        for line in recordings::lines(&recordings::active(&config.record.rules)) {
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        self.modules.reconfigure(&lines, generation.sources.clone());
+        self.failovers.reconfigure(&config.failover, generation.sources.clone());
+        self.parts.schedules.reconfigure(&config.schedule, generation.sources.clone());
     }
 
     fn replace_listeners(&self, sockets: &mut Sockets, config: &Config, new: Vec<(&'static str, Listener)>) {
@@ -369,12 +427,28 @@ impl Running {
         };
         let (service, rtsp, rtmp) = (self.service.clone(), self.rtsp.clone(), self.rtmp.clone());
         let task = match (name, tls) {
+            ("cluster-node-listen", _) => {
+                let Some(cluster) = &self.parts.cluster else { return };
+                let tls = match cluster.listener_tls() {
+                    Ok(tls) => TlsAcceptor::from(tls),
+                    Err(error) => return tracing::error!(name, error, "connections are not accepted"),
+                };
+                let side = Arc::new(NodeListener::new(rtsp, self.end.clone()));
+                tokio::spawn(accept_nodes(door, (tls, side), service, stop))
+            }
             ("http", _) => tokio::spawn(accept_plain(door, service, stop)),
             ("https", Some(tls)) => tokio::spawn(accept_tls(door, tls, service, stop)),
             ("rtsp", _) => tokio::spawn(rtsp::accept(door, None, rtsp, self.end.clone())),
             ("rtsps", Some(tls)) => tokio::spawn(rtsp::accept(door, Some(tls), rtsp, self.end.clone())),
             ("rtmp", _) => tokio::spawn(rtmp::accept(door, None, rtmp, stop)),
             ("rtmps", Some(tls)) => tokio::spawn(rtmp::accept(door, Some(tls), rtmp, stop)),
+            ("webrtc-tcp", _) => match (&self.parts.webrtc, listener.address()) {
+                (Some(webrtc), Some(address)) => {
+                    let gates = move || rtmp.load().gates.clone();
+                    tokio::spawn(webrtc::accept((door, address), webrtc.clone(), gates, stop))
+                }
+                _ => return,
+            },
             _ => match &self.intercept {
                 Some(intercept) => tokio::spawn(intercept::accept(door, intercept.clone(), stop)),
                 None => return,
@@ -425,11 +499,17 @@ impl Running {
             readiness: self.readiness.clone(),
             front: generation.front.clone(),
             rtsp: generation.rtsp.clone(),
+            rtmp: generation.rtmp.clone(),
+            srt: self.parts.srt.clone(),
             manager: self.parts.manager.clone(),
             sources: generation.sources.clone(),
             cluster: self.parts.cluster.clone(),
             modules: self.modules.clone(),
             recordings: self.recordings.clone(),
+            shelf: self.parts.archiver.shelf().cloned(),
+            events: self.parts.events.clone(),
+            schedules: self.parts.schedules.clone(),
+            statistics: self.parts.statistics.clone(),
             serving: serving.clone(),
             gate: generation.gate.clone(),
             limits: self.service.timeouts(),
@@ -492,6 +572,10 @@ impl Running {
         }
         self.readiness.draining();
         self.modules.hand_over();
+        self.failovers.end();
+        self.parts.schedules.end();
+        drop(sockets.shelf.take());
+        self.parts.statistics.hand_over();
         // They come again at once, and the other process accepts them.
         self.parts.manager.hand_over_publishers();
         self.handed_over.send_replace(true);

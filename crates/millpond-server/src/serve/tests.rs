@@ -48,6 +48,17 @@ const LASTING: &[(&str, &str, Probe)] = &[
     ("modules", "[\"cams/door tee to=live/copy\"]", |running| {
         format!("{:?}", running.modules.list().iter().map(|module| module.line.to_string()).collect::<Vec<_>>())
     }),
+    ("push", "[\"cams/door srt://10.0.0.1:9000\"]", |running| {
+        format!("{:?}", running.modules.list().iter().map(|module| module.line.to_string()).collect::<Vec<_>>())
+    }),
+    ("failover", "[\"live/main=live/a live/b\"]", |running| format!("{:?}", running.failovers.settings())),
+    ("schedule", concat!("[\"live/tv=", env!("CARGO_MANIFEST_DIR"), "/../../examples/schedule.toml\"]"), |running| {
+        let schedules = running.parts.schedules.list();
+        schedules.iter().map(|schedule| schedule.stream().to_owned()).collect()
+    }),
+    ("record", "[\"cams/door\"]", |running| {
+        format!("{:?}", running.modules.list().iter().map(|module| module.line.to_string()).collect::<Vec<_>>())
+    }),
     ("drop", "\"blind\"", |running| format!("{:?}", running.parts.manager.options().dropping)),
 ];
 
@@ -86,6 +97,18 @@ const ANEW: &[&str] = &[
     "source-retransmission",
     "stored-titles",
     "source-timeout",
+    "source-kbps",
+    "srt-passphrase",
+    "srt-latency",
+    // Hooks are begun and ended by each configuration; an end-to-end test reloads them.
+    "hooks",
+    "hook-secret",
+    "hook-secret-file",
+    "hook-run",
+    "hook-timeout",
+    "hook-retry",
+    "hook-queue",
+    "disk-low",
     "live-segment",
     "live-part",
     "playlist-window",
@@ -97,7 +120,13 @@ const ANEW: &[&str] = &[
     "publish-conflict",
     "record-size",
     "record-duration",
+    "failover-back",
     "recordings",
+    "record-file-length",
+    "record-name",
+    "record-keep",
+    "record-keep-size",
+    "record-spool",
     "hidden-files",
     "search-folders",
     // Of a disk that only remote places have.
@@ -145,10 +174,10 @@ type Ends = (watch::Sender<bool>, watch::Sender<bool>);
 async fn running(loaded: &Loaded) -> (Arc<Running>, watch::Receiver<Duration>, Ends) {
     let inherited = (Predecessor::default(), Inherited::default());
     let server = Server::bind(loaded.clone(), Inputs::default(), Vec::new(), inherited).await.unwrap();
-    let Server { parts, generation, sockets, service, rtsp, rtmp, intercept, .. } = server;
+    let Server { parts, generation, sockets, service, rtsp, rtmp, srt, intercept, .. } = server;
     let ((stops, stop), (cuts, end)) = (watch::channel(false), watch::channel(false));
     let (grace, graces) = watch::channel(loaded.config.limits.shutdown_grace);
-    let made = Made { parts, service, generation, rtsp, rtmp, intercept, sockets };
+    let made = Made { parts, service, generation, rtsp, rtmp, srt, intercept, sockets };
     let running = Arc::new(Running::new(made, Ending { stop, end, grace }));
     (running, graces, (stops, cuts))
 }

@@ -101,6 +101,9 @@ const COUNTERS: &[Field] = &[
     ("sibling_bytes", "Bytes received from sibling caches, or from the homes of a cluster", |place| {
         place.neighbours.unwrap_or_default().bytes
     }),
+    ("sibling_zone_bytes", "Bytes received from homes in other zones of a cluster", |place| {
+        place.neighbours.unwrap_or_default().zone_bytes
+    }),
     ("sibling_failures", "Requests to sibling caches that failed or were too slow", |place| {
         place.neighbours.unwrap_or_default().failures
     }),
@@ -288,10 +291,19 @@ type StripeField = (&'static str, &'static str, MetricType, fn(&StripeStoreStats
 
 /// Stores of striped objects.
 fn stripes(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let fields: [StripeField; 5] = [
+    let fields: [StripeField; 7] = [
         ("stripe_requests", "Requests to a store for units", MetricType::Counter, |store| store.requests),
         ("stripe_bytes", "Bytes of units that a store sent", MetricType::Counter, |store| store.bytes),
         ("stripe_failures", "Requests for units that failed at a store", MetricType::Counter, |store| store.failures),
+        (
+            "stripe_damaged_reads",
+            "Reads of a store whose bytes differed from their checksum",
+            MetricType::Counter,
+            |store| store.damaged_reads,
+        ),
+        ("stripe_repaired_units", "Damaged units that were replaced by a good copy", MetricType::Counter, |store| {
+            store.repaired_units
+        }),
         ("stripe_requests_in_flight", "Requests for units in progress", MetricType::Gauge, |store| store.in_flight),
         ("stripe_resting", "Whether a store is unused after a failure", MetricType::Gauge, |store| {
             u64::from(store.is_resting)

@@ -17,6 +17,8 @@ pub struct StorageSettings {
     pub folder: PathBuf,
     /// Folder of the past of live streams.
     pub shift_folder: PathBuf,
+    /// File of the statistics of viewing; `None` where they are not kept.
+    pub statistics_file: Option<PathBuf>,
     /// Limit of the past of all live streams on the disk, in bytes; `None` where only that of each stream counts.
     pub shift_total: Option<u64>,
     /// Limit of the memory for slices, indexes and playlists, in bytes.
@@ -44,6 +46,7 @@ impl Settings for StorageSettings {
         Self {
             hidden_files: false,
             shift_folder: folder.join(SHIFT),
+            statistics_file: Some(folder.join(STATISTICS)),
             shift_total: None,
             folder,
             memory: host.machine.default_memory(),
@@ -61,12 +64,17 @@ impl Settings for StorageSettings {
         if !sources.has("time-shift-folder") {
             self.shift_folder = self.folder.join(SHIFT);
         }
+        if !sources.has("statistics-file") {
+            self.statistics_file = Some(self.folder.join(STATISTICS));
+        }
         Vec::new()
     }
 }
 
 /// Folder of the past of live streams in that of the cache.
 const SHIFT: &str = "live";
+/// File of the statistics of viewing in the folder of the cache.
+const STATISTICS: &str = "viewing.json";
 
 const LIST: &[Setting<StorageSettings>] = &[
     Setting {
@@ -104,6 +112,18 @@ const LIST: &[Setting<StorageSettings>] = &[
         applied: At::Reload,
         apply: |storage, text| value::size(text).map(|v| storage.shift_total = (v > 0).then_some(v)),
         show: |storage| Some(show_size(storage.shift_total.unwrap_or(0))),
+    },
+    Setting {
+        name: "statistics-file",
+        form: Form::Path,
+        default: "the file `viewing.json` in `cache`",
+        help: "File of the viewers, viewer hours and rebuffers of the last thirty days; `off` keeps them in memory only",
+        applied: At::Restart(|new, old| new.statistics_file.clone_from(&old.statistics_file)),
+        apply: |storage, text| statistics_file(text).map(|v| storage.statistics_file = v),
+        show: |storage| {
+            let file = storage.statistics_file.as_ref().map(|file| file.display().to_string());
+            Some(file.unwrap_or_else(|| "off".to_owned()))
+        },
     },
     Setting {
         name: "memory",
@@ -164,6 +184,13 @@ fn slice(text: &str) -> Result<u32, BadValue> {
     match u32::try_from(size) {
         Ok(bytes) if (SLICE.0..=SLICE.1).contains(&size) && size % 4096 == 0 => Ok(bytes),
         _ => Err(BadValue::new("16KiB to 16MiB, in whole pages of 4KiB")),
+    }
+}
+
+fn statistics_file(text: &str) -> Result<Option<PathBuf>, BadValue> {
+    match text {
+        "off" => Ok(None),
+        text => value::path(text).map(Some),
     }
 }
 

@@ -1,32 +1,48 @@
-//! WebRTC: viewers in browsers, with the least delay.
+//! WebRTC: viewers in browsers with the least delay, and publishers: browsers and encoders.
 //!
-//! Signalling is a request of HTTP (WHEP), which `http` answers; [`WebRtc::begin`] makes the session of an offer. All sessions share one UDP
-//! port ([`port`]). A [`viewer`] is a task that owns the state machine of its connection ([`millpond_webrtc::Peer`]); once that has
-//! keys, the engine's sending threads send to it as to viewers of RTSP ([`millpond_stream::SharedPort`]).
+//! Signalling is a request of HTTP (WHEP, WHIP), which `http` answers; [`WebRtc::play`] and [`WebRtc::publish`] make the session of an
+//! offer. All sessions share one UDP port ([`port`]); peers that no datagrams reach connect by TCP ([`tcp`]). A [`viewer`] is a task that owns its [`connection`] with the state machine of the
+//! peer ([`millpond_webrtc::RtcPeer`]); once that has keys, the engine's sending threads send to it as to viewers of RTSP
+//! ([`millpond_stream::SharedPort`]). A [`publisher`] decrypts packets and gives them to the engine, as a publisher of RTSP does.
 
+mod acceptance;
+mod connection;
+mod end;
 mod metrics;
 mod negotiation;
+mod outlet;
 mod port;
+mod publisher;
 mod record;
 mod report;
 mod sessions;
 mod settings;
+mod tcp;
+mod traffic;
+mod viewed;
 mod viewer;
 
+pub(crate) use acceptance::NoReception;
 pub(crate) use metrics::WebRtcMetrics;
 pub(crate) use negotiation::NoAnswer;
 pub(crate) use port::open as open_port;
 pub(crate) use report::SessionReport;
 pub use settings::WebRtcSettings;
+pub(crate) use tcp::accept;
 
 use crate::interfaces;
+use acceptance::Acceptance;
+use arc_swap::ArcSwapOption;
+use connection::Connection;
 use millpond_access::{ClientHold, Pass, random};
-use millpond_stream::{Full, Manager, Program};
+use millpond_connections::Slots;
+use millpond_stream::{Admitted, Conflict, Full, LiveRequest, Manager, Program};
 use millpond_webrtc::{
     Identity, RtcPeer,
-    sdp::{IceCandidate, IceCredentials, PeerOffer},
+    sdp::{AnsweredSection, IceCandidate, IceCredentials, PeerAnswer, PeerOffer},
 };
 use negotiation::Negotiated;
+use publisher::Publisher;
 use record::Record;
 use sessions::Sessions;
 use std::{
@@ -34,9 +50,11 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 use tokio::sync::watch;
+use traffic::Traffic;
+use viewed::{Sounds, Viewed};
 use viewer::Viewer;
 
 /// Random bytes of a session's id, which only its client may know.
@@ -50,21 +68,23 @@ pub(crate) struct WebRtc {
     manager: Arc<Manager>,
     socket: Arc<UdpSocket>,
     address: SocketAddr,
+    /// Connections by TCP, and the address that takes them, if any.
+    connections: Arc<Slots>,
+    tcp: ArcSwapOption<SocketAddr>,
     /// Hosts that answers tell beside the machine's own addresses.
     hosts: Vec<IpAddr>,
     identity: Identity,
     sessions: Arc<Sessions>,
     metrics: WebRtcMetrics,
+    sounds: Sounds,
     access_log: bool,
     stop: watch::Sender<bool>,
 }
 
-/// The client of a session, and its rights.
+/// The client of a session.
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
     pub(crate) agent: Option<String>,
-    pub(crate) pass: Pass,
-    pub(crate) hold: ClientHold,
 }
 
 /// A session that has begun.
@@ -84,6 +104,9 @@ pub(crate) enum CannotBegin {
     /// No track can be sent to the client.
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
+    /// No track of the client can be received.
+    #[error(transparent)]
+    NoReception(#[from] NoReception),
     /// The server admits no other session.
     #[error("{0}")]
     Full(#[from] Full),
@@ -101,14 +124,18 @@ impl WebRtc {
         settings: &WebRtcSettings,
         manager: Arc<Manager>,
         metrics: &WebRtcMetrics,
-        access_log: bool,
+        (access_log, most_connections): (bool, usize),
     ) -> io::Result<Option<Arc<Self>>> {
         let Some(address) = settings.address else { return Ok(None) };
         let socket = port::open(address)?;
+        let sounds = Sounds::new(settings.opus, &manager);
         Ok(Some(Arc::new(Self {
             manager,
+            sounds,
             address: socket.local_addr()?,
             socket: Arc::new(socket),
+            connections: Slots::of_connections(most_connections),
+            tcp: ArcSwapOption::empty(),
             hosts: settings.hosts.clone(),
             identity: Identity::new().map_err(io::Error::other)?,
             sessions: Arc::default(),
@@ -132,68 +159,154 @@ impl WebRtc {
         self.stop.send_replace(true);
     }
 
-    /// Begins the session of a client that made an offer, and plays a program once the client has connected.
+    /// Returns what a viewer with an offer gets of a stream. Waits for sound that is transcoded for it.
+    pub(crate) async fn viewed(&self, program: Program, offer: &PeerOffer) -> Viewed {
+        self.sounds.viewed(program, offer).await
+    }
+
+    /// Begins the session of a viewer, whose rights are given, and plays a stream once it has connected.
     ///
     /// # Errors
     /// The reason of the refusal.
-    pub(crate) fn begin(
-        self: &Arc<Self>,
-        client: Client,
-        program: Program,
+    pub(crate) fn play(
+        &self,
+        (client, pass, hold): (Client, Pass, ClientHold),
+        Viewed { program, path, sound }: Viewed,
         offer: &PeerOffer,
     ) -> Result<Begun, CannotBegin> {
-        let Negotiated { tracks, sections, note } = negotiation::negotiate(&program, offer)?;
-        let local = IceCredentials {
-            ufrag: text(&random::bytes::<FRAGMENT>()?),
-            password: text(&random::bytes::<PASSWORD>()?),
-        };
-        let (id, tag) = (text(&random::bytes::<ID>()?), format!("\"{}\"", local.ufrag));
-        let reached = addresses(&self.hosts, self.address).into_iter();
-        let candidates: Vec<IceCandidate> =
-            reached.map(|ip| IceCandidate::udp(SocketAddr::new(ip, self.address.port()))).collect();
-        let answer =
-            negotiation::answer(&sections, (&local, self.identity.fingerprint(), &candidates), note.as_deref());
-        let refused = |full| {
-            self.manager.counters().refuse(full);
-            full
-        };
-        let admitted = self.manager.admission().admit(client.address.ip(), &Arc::default()).map_err(refused)?;
-        let new = |number| Record::new((number, program.path()), (client.address, client.agent), self.access_log);
+        let Negotiated { tracks, sections, note } = negotiation::negotiate(&program, &path, offer)?;
+        let names = Names::new()?;
+        let answer = self.answer(&names, offer, &negotiation::answered(&sections), note.as_deref());
+        let admitted = self.admit(client.address.ip())?;
+        let new = |number| Record::new((number, &path), client, self.access_log);
         let mut record = None;
         let subscriber = self.manager.subscribe(|number| {
             let new = record.insert(Arc::new(new(number)));
             Some(new.clone())
         });
         let Some(record) = record else { return Err(Full::Sending.into()) };
-        let peer =
-            RtcPeer::new((local.clone(), &self.identity), (offer.remote.clone(), offer.fingerprint), Instant::now());
-        let entry = self.sessions.add((&id, &local.ufrag), record.clone(), subscriber.progress().clone());
+        let traffic = Traffic::Sent(subscriber.progress().clone());
         let viewer = Viewer {
             manager: self.manager.clone(),
-            socket: self.socket.clone(),
+            connection: self.connect(&names, offer, (record.clone(), traffic)),
             program,
+            _sound: sound,
             tracks,
-            peer,
             subscriber,
             admitted,
-            entry,
             record,
             metrics: self.metrics.clone(),
-            rights: (client.pass, client.hold),
+            rights: (pass, hold),
         };
         self.metrics.begin();
         tokio::spawn(viewer.run(self.stop.subscribe()));
-        Ok(Begun { id, tag, answer })
+        Ok(names.begun(answer))
     }
 
-    /// Ends the session of a name. Returns whether there was one.
-    pub(crate) fn end(&self, id: &str) -> bool {
-        self.sessions.end(id)
+    /// Begins the session of a publisher, and receives its stream once it has connected. `patience` is the longest time without media.
+    ///
+    /// # Errors
+    /// The reason of the refusal.
+    pub(crate) fn publish(
+        &self,
+        client: Client,
+        (stream, conflict, patience): (LiveRequest, Conflict, Duration),
+        offer: &PeerOffer,
+    ) -> Result<Begun, CannotBegin> {
+        let Acceptance { tracks, media, sections, arrivals, note } = acceptance::accept(&stream.path, offer)?;
+        let names = Names::new()?;
+        let answer = self.answer(&names, offer, &sections, note.as_deref());
+        let admitted = self.admit(client.address.ip())?;
+        let record = Arc::new(Record::new((fastrand::u64(..), &stream.path), client, self.access_log));
+        let received = Arc::default();
+        let traffic = Traffic::Received(Arc::clone(&received));
+        let publisher = Publisher {
+            manager: self.manager.clone(),
+            connection: self.connect(&names, offer, (record.clone(), traffic)),
+            stream,
+            conflict,
+            patience,
+            tracks,
+            arrivals,
+            media: Some(media),
+            admitted,
+            record,
+            metrics: self.metrics.clone(),
+            received,
+        };
+        self.metrics.begin();
+        tokio::spawn(publisher.run(self.stop.subscribe()));
+        Ok(names.begun(answer))
     }
 
-    /// Whether there is a session of a name.
-    pub(crate) fn has(&self, id: &str) -> bool {
-        self.sessions.has(id)
+    fn admit(&self, client: IpAddr) -> Result<Admitted, Full> {
+        self.manager
+            .admission()
+            .admit(client, &Arc::default())
+            .inspect_err(|full| self.manager.counters().refuse(*full))
+    }
+
+    /// Makes the connection of an offer.
+    fn connect(&self, names: &Names, offer: &PeerOffer, (record, traffic): (Arc<Record>, Traffic)) -> Connection {
+        let peer = RtcPeer::new(names.local.clone(), &self.identity, offer, Instant::now());
+        let entry = self.sessions.add((&names.id, &names.local.ufrag), record, traffic);
+        Connection::new(self.socket.clone(), peer, entry)
+    }
+
+    /// Writes the answer to an offer.
+    fn answer(&self, names: &Names, offer: &PeerOffer, sections: &[AnsweredSection<'_>], note: Option<&str>) -> String {
+        let reached =
+            |port: SocketAddr| addresses(&self.hosts, port).into_iter().map(move |ip| SocketAddr::new(ip, port.port()));
+        let tcp = self.tcp.load();
+        let by_tcp = tcp.iter().flat_map(|address| reached(**address)).map(IceCandidate::tcp);
+        let candidates: Vec<IceCandidate> = reached(self.address).map(IceCandidate::udp).chain(by_tcp).collect();
+        let answer = PeerAnswer {
+            session: fastrand::u64(..) >> 1,
+            local: &names.local,
+            fingerprint: self.identity.fingerprint(),
+            begins_dtls: !offer.begins_dtls,
+            candidates: &candidates,
+            sections,
+            note,
+        };
+        answer.write()
+    }
+
+    /// Ends the session of a name, of the stream at `path`. Returns whether there was one.
+    pub(crate) fn end(&self, id: &str, path: &str) -> bool {
+        self.sessions.end(id, path)
+    }
+
+    /// The entity tag of a session of the stream at `path` (RFC 9725 4.3.1); `None` where there is none.
+    pub(crate) fn tag(&self, id: &str, path: &str) -> Option<String> {
+        self.sessions.fragment(id, path).map(|fragment| tag(&fragment))
+    }
+}
+
+/// The entity tag of a session with a user fragment: another one would follow a restart of ICE.
+fn tag(fragment: &str) -> String {
+    format!("\"{fragment}\"")
+}
+
+/// Random names of a session, which only its client may know.
+struct Names {
+    id: String,
+    local: IceCredentials,
+}
+
+impl Names {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            id: text(&random::bytes::<ID>()?),
+            local: IceCredentials {
+                ufrag: text(&random::bytes::<FRAGMENT>()?),
+                password: text(&random::bytes::<PASSWORD>()?),
+            },
+        })
+    }
+
+    fn begun(self, answer: String) -> Begun {
+        Begun { tag: tag(&self.local.ufrag), id: self.id, answer }
     }
 }
 

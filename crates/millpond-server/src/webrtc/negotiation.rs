@@ -4,8 +4,7 @@ use millpond_media::movie::TrackKind;
 use millpond_package::MediaKind;
 use millpond_stream::{Format, Program};
 use millpond_webrtc::sdp::{
-    AnsweredSection, Fingerprint, IceCandidate, IceCredentials, MediaDirection, OfferedFormat, PeerAnswer, PeerOffer,
-    Section, SectionKind, format_for,
+    AnsweredSection, MediaDirection, OfferedFormat, PeerOffer, Section, SectionKind, format_for,
 };
 
 /// Name of the stream of media in answers: sound and pictures belong together.
@@ -43,16 +42,16 @@ pub(super) struct AgreedSection<'a> {
 pub(super) struct Negotiated<'a> {
     pub(super) tracks: Vec<SentTrack>,
     pub(super) sections: Vec<AgreedSection<'a>>,
-    /// What is left out, and why.
+    /// Codecs of tracks that are not sent, with the reason, for people; `None` if all kinds are sent.
     pub(super) note: Option<String>,
 }
 
 /// Finds the tracks that are sent to the sections of an offer: one of pictures and one of sound, those that other players begin with
-/// where the client takes them.
+/// where the client takes them. `path` is that of the stream that was asked for.
 ///
 /// # Errors
 /// No track can be sent.
-pub(super) fn negotiate<'a>(program: &Program, offer: &'a PeerOffer) -> Result<Negotiated<'a>, NoAnswer> {
+pub(super) fn negotiate<'a>(program: &Program, path: &str, offer: &'a PeerOffer) -> Result<Negotiated<'a>, NoAnswer> {
     let mut taken: Vec<u16> = Vec::new();
     let mut sections = Vec::new();
     for section in &offer.sections {
@@ -81,7 +80,7 @@ pub(super) fn negotiate<'a>(program: &Program, offer: &'a PeerOffer) -> Result<N
         let codecs = program.formats().map(|(_, format)| format.track.codec.parameter());
         let taken = offer.sections.iter().filter(|section| section.is_usable && section.receives());
         let offered = taken.flat_map(|section| &section.formats).map(|format| format.encoding.as_str());
-        return Err(NoAnswer { path: program.path().to_owned(), found: list(codecs), offered: list(offered) });
+        return Err(NoAnswer { path: path.to_owned(), found: list(codecs), offered: list(offered) });
     }
     let is_left = |kind| !tracks.iter().any(|sent| kind_of(program, sent.track) == Some(kind));
     let left = program.formats().filter(|(_, format)| is_left(format.kind));
@@ -90,28 +89,28 @@ pub(super) fn negotiate<'a>(program: &Program, offer: &'a PeerOffer) -> Result<N
     Ok(Negotiated { tracks, sections, note })
 }
 
-/// Writes the answer.
-pub(super) fn answer(
-    sections: &[AgreedSection<'_>],
-    (local, fingerprint, candidates): (&IceCredentials, &Fingerprint, &[IceCandidate]),
-    note: Option<&str>,
-) -> String {
-    let sections: Vec<AnsweredSection<'_>> = sections
-        .iter()
-        .map(|AgreedSection { section, sent }| match sent {
-            Some((SentTrack { ssrc, repeats, .. }, format, name)) => AnsweredSection::Sends {
-                section,
-                format,
-                ssrc: *ssrc,
-                repeat_ssrc: repeats.map(|(_, ssrc)| ssrc),
-                track: name,
-                stream: STREAM,
-            },
-            None => AnsweredSection::Rejected { section },
-        })
-        .collect();
-    let session = fastrand::u64(..) >> 1;
-    PeerAnswer { session, local, fingerprint, candidates, sections: &sections, note }.write()
+/// Whether a client that takes Opus would get no sound of a stream.
+pub(super) fn lacks_sound(program: &Program, offer: &PeerOffer) -> bool {
+    let is_audio = |section: &&Section| matches!(section.kind, SectionKind::Audio) && section.receives();
+    let sections = || offer.sections.iter().filter(is_audio);
+    let has_opus = |section: &Section| section.formats.iter().any(|format| format.is("opus"));
+    sections().any(has_opus) && !sections().any(|section| choose(program, MediaKind::Audio, section).is_some())
+}
+
+/// Returns the answers to the sections.
+pub(super) fn answered<'a>(sections: &'a [AgreedSection<'a>]) -> Vec<AnsweredSection<'a>> {
+    let of = |AgreedSection { section, sent }: &'a AgreedSection<'a>| match sent {
+        Some((SentTrack { ssrc, repeats, .. }, format, name)) => AnsweredSection::Sends {
+            section,
+            format,
+            ssrc: *ssrc,
+            repeat_ssrc: repeats.map(|(_, ssrc)| ssrc),
+            track: name,
+            stream: STREAM,
+        },
+        None => AnsweredSection::Rejected { section },
+    };
+    sections.iter().map(of).collect()
 }
 
 fn kind_of(program: &Program, track: u16) -> Option<MediaKind> {
@@ -136,12 +135,15 @@ fn choose<'a>(program: &Program, kind: MediaKind, section: &'a Section) -> Optio
     })
 }
 
-/// Lists texts, each once.
-fn list(texts: impl IntoIterator<Item = impl ToString>) -> String {
+/// Most texts of a list: offers of browsers have fewer codecs.
+const MOST_LISTED: usize = 24;
+
+/// Lists texts, each once. Of very many, the first ones.
+pub(super) fn list(texts: impl IntoIterator<Item = impl ToString>) -> String {
     let mut all: Vec<String> = Vec::new();
     for text in texts {
         let text = text.to_string();
-        if !all.contains(&text) {
+        if all.len() < MOST_LISTED && !all.contains(&text) {
             all.push(text);
         }
     }

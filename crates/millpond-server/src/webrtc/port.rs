@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Longest datagram that is read: more than any peer sends.
-const DATAGRAM: usize = 2048;
+pub(super) const DATAGRAM: usize = 2048;
 /// Datagrams that are read before other tasks get a turn.
 const TURN: usize = 64;
 /// Bytes of the kernel's buffers: reports of thousands of viewers, and frames for them.

@@ -17,28 +17,35 @@ pub(crate) struct SessionReport {
     pub(crate) agent: Option<String>,
     /// Path of the stream.
     pub(crate) asset: String,
-    /// `ready` or `playing`.
+    /// Whether its client publishes.
+    pub(crate) is_publisher: bool,
+    /// `ready`, `playing` or `publishing`.
     pub(crate) state: &'static str,
     /// `udp`; `None` before it plays.
     pub(crate) transport: Option<&'static str>,
     began: SystemTime,
-    /// Bytes of media that it was sent.
+    /// Bytes of media that it was sent, or has sent.
     pub(crate) bytes: u64,
     /// Bits a second, since the last report; `None` before it plays.
     pub(crate) bps: Option<u64>,
 }
 
 impl SessionReport {
-    fn of(Known { record, progress, .. }: &Known) -> Self {
+    fn of(Known { record, traffic, .. }: &Known) -> Self {
         let Record { number, client, asset, agent, began, .. } = &**record;
-        let (is_playing, bytes) = (record.has_played(), progress.sent());
+        let (has_begun, is_publisher, bytes) = (record.has_begun(), traffic.is_received(), traffic.bytes());
         Self {
             number: *number,
             client: *client,
             agent: agent.clone(),
             asset: asset.clone(),
-            state: if is_playing { "playing" } else { "ready" },
-            transport: is_playing.then_some("udp"),
+            is_publisher,
+            state: match has_begun {
+                false => "ready",
+                true if is_publisher => "publishing",
+                true => "playing",
+            },
+            transport: has_begun.then_some("udp"),
             began: *began,
             bytes,
             bps: record.rate(bytes),
@@ -62,6 +69,13 @@ impl WebRtc {
         let mut reports = self.sessions.each(SessionReport::of);
         reports.sort_by_key(|report| report.number);
         reports
+    }
+
+    /// Shows each session of a viewer that has played to `seen`: its number and its stream.
+    pub(crate) fn each_viewer(&self, seen: &mut dyn FnMut(u64, &str)) {
+        let is_viewer = |known: &Known| known.record.has_begun() && !known.traffic.is_received();
+        let record = |known: &Known| is_viewer(known).then(|| known.record.clone());
+        self.sessions.each(record).into_iter().flatten().for_each(|record| seen(record.number, &record.asset));
     }
 
     /// Ends the session of an id. Returns whether there was one.

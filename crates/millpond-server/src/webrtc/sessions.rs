@@ -1,8 +1,8 @@
 //! The sessions of a port, by their names and addresses.
 
-use super::record::Record;
+use super::{record::Record, traffic::Traffic};
+use crate::wire::Wire;
 use bytes::Bytes;
-use millpond_stream::Progress;
 use std::{
     collections::HashMap,
     net::SocketAddr,
@@ -10,13 +10,21 @@ use std::{
 };
 use tokio::sync::{mpsc, watch};
 
-/// Datagrams that wait for a session. What comes beyond is lost, as on the network.
+/// Datagrams that wait for a session, at most, by what the session does. A full queue drops further datagrams; ICE, DTLS and RTCP
+/// repeat theirs, and publishers send lost packets again. Key frames of publishers have hundreds of packets.
 const WAITING: usize = 64;
+const WAITING_MEDIA: usize = 1024;
 /// Addresses of one session.
 const ADDRESSES: usize = 16;
 
-/// A datagram, and its sender.
-pub(super) type Received = (SocketAddr, Bytes);
+/// A datagram of a peer.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) from: SocketAddr,
+    pub(super) bytes: Bytes,
+    /// The connection that it came on; `None` for the UDP port.
+    pub(super) wire: Option<Arc<Wire>>,
+}
 
 /// The sessions of a port.
 #[derive(Debug, Default)]
@@ -35,8 +43,10 @@ struct Table {
 /// A session, as others see and end it.
 #[derive(Debug)]
 pub(super) struct Known {
+    /// The user fragment of its answer.
+    fragment: String,
     pub(super) record: Arc<Record>,
-    pub(super) progress: Arc<Progress>,
+    pub(super) traffic: Traffic,
     /// Tells the session why it has to end.
     end: watch::Sender<Option<EndedBy>>,
 }
@@ -70,24 +80,22 @@ impl Sessions {
     }
 
     /// Adds a session with its names: the one in its address, and the user fragment of its answer.
-    pub(super) fn add(
-        self: &Arc<Self>,
-        (id, fragment): (&str, &str),
-        record: Arc<Record>,
-        progress: Arc<Progress>,
-    ) -> Entry {
-        let ((outbox, inbox), (ends, end)) = (mpsc::channel(WAITING), watch::channel(None));
+    pub(super) fn add(self: &Arc<Self>, (id, fragment): (&str, &str), record: Arc<Record>, traffic: Traffic) -> Entry {
+        let waiting = if traffic.is_received() { WAITING_MEDIA } else { WAITING };
+        let ((outbox, inbox), (ends, end)) = (mpsc::channel(waiting), watch::channel(None));
         let mut table = self.table();
-        table.sessions.insert(id.to_owned(), Known { record, progress, end: ends });
+        table.sessions.insert(id.to_owned(), Known { fragment: fragment.to_owned(), record, traffic, end: ends });
         table.checks.insert(fragment.to_owned(), outbox.clone());
         drop(table);
         let (id, fragment) = (id.to_owned(), fragment.to_owned());
         Entry { sessions: self.clone(), id, fragment, addresses: Vec::new(), outbox, inbox, end }
     }
 
-    /// Ends the session of a name, because its client asks for it. Returns whether there is one.
-    pub(super) fn end(&self, id: &str) -> bool {
-        self.table().sessions.get(id).is_some_and(|known| known.end(EndedBy::Client))
+    /// Ends the session of a name, of the stream at `path`, because its client asks for it. Returns whether there is one.
+    pub(super) fn end(&self, id: &str, path: &str) -> bool {
+        let table = self.table();
+        let known = table.sessions.get(id).filter(|known| known.is_of(path));
+        known.is_some_and(|known| known.end(EndedBy::Client))
     }
 
     /// Ends the session of a number, because an operator asks for it. Returns whether there is one.
@@ -97,9 +105,11 @@ impl Sessions {
         known.is_some_and(|known| known.end(EndedBy::Operator))
     }
 
-    /// Whether there is a session that has not ended.
-    pub(super) fn has(&self, id: &str) -> bool {
-        self.table().sessions.get(id).is_some_and(|known| known.end.borrow().is_none())
+    /// The user fragment of a session of the stream at `path`; `None` where there is none, or it has ended.
+    pub(super) fn fragment(&self, id: &str, path: &str) -> Option<String> {
+        let table = self.table();
+        let known = table.sessions.get(id).filter(|known| known.is_of(path) && known.end.borrow().is_none());
+        known.map(|known| known.fragment.clone())
     }
 
     /// Calls a function with each session.
@@ -109,23 +119,33 @@ impl Sessions {
 
     /// Gives a check of ICE to the session of a user fragment. Returns whether there is one.
     pub(super) fn give_check(&self, fragment: &str, from: SocketAddr, datagram: Bytes) -> bool {
-        give_to(self.table().checks.get(fragment), (from, datagram))
+        give_to(self.table().checks.get(fragment), from, datagram)
+    }
+
+    /// The inbox of the session of a user fragment, for a connection of its own.
+    pub(super) fn inbox(&self, fragment: &str) -> Option<mpsc::Sender<Received>> {
+        self.table().checks.get(fragment).cloned()
     }
 
     /// Gives a datagram to the session that has checked its address. Returns whether there is one.
     pub(super) fn give(&self, from: SocketAddr, datagram: Bytes) -> bool {
-        give_to(self.table().addresses.get(&from), (from, datagram))
+        give_to(self.table().addresses.get(&from), from, datagram)
     }
 }
 
-/// Gives a datagram to an inbox, if there is one. It is lost where the inbox is full.
-fn give_to(inbox: Option<&mpsc::Sender<Received>>, received: Received) -> bool {
+/// Gives a datagram of the UDP port to an inbox, if there is one. It is lost where the inbox is full.
+fn give_to(inbox: Option<&mpsc::Sender<Received>>, from: SocketAddr, bytes: Bytes) -> bool {
     let Some(inbox) = inbox else { return false };
-    let _ = inbox.try_send(received);
+    let _ = inbox.try_send(Received { from, bytes, wire: None });
     true
 }
 
 impl Known {
+    /// Whether it is of the stream at a path.
+    fn is_of(&self, path: &str) -> bool {
+        self.record.asset == path.trim_matches('/')
+    }
+
     /// Ends the session. Returns whether it had not ended: the first one who ends it is told.
     fn end(&self, by: EndedBy) -> bool {
         self.end.send_if_modified(|ended| {
@@ -176,7 +196,11 @@ impl Drop for Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::webrtc::Client;
     use std::net::Ipv4Addr;
+
+    /// The stream of all sessions.
+    const PATH: &str = "live/cam";
 
     fn address(port: u16) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, port).into()
@@ -184,13 +208,13 @@ mod tests {
 
     /// Adds a session of a number, whose fragment is its name in capitals.
     fn add(sessions: &Arc<Sessions>, id: &str, number: u64) -> Entry {
-        let record = Record::new((number, "live/cam"), (address(1), None), false);
-        sessions.add((id, &id.to_uppercase()), Arc::new(record), Arc::default())
+        let record = Record::new((number, PATH), Client { address: address(1), agent: None }, false);
+        sessions.add((id, &id.to_uppercase()), Arc::new(record), Traffic::Sent(Arc::default()))
     }
 
     /// The first bytes of the datagrams that wait for a session.
     fn received(entry: &mut Entry) -> Vec<(u16, u8)> {
-        std::iter::from_fn(|| entry.inbox.try_recv().ok()).map(|(from, bytes)| (from.port(), bytes[0])).collect()
+        std::iter::from_fn(|| entry.inbox.try_recv().ok()).map(|of| (of.from.port(), of.bytes[0])).collect()
     }
 
     #[test]
@@ -244,7 +268,7 @@ mod tests {
         (1..10).for_each(|port| first.claim(address(port)));
         second.claim(address(10));
         drop(first);
-        assert!(!sessions.has("a") && !sessions.end("a") && !sessions.kick(1));
+        assert!(sessions.fragment("a", PATH).is_none() && !sessions.end("a", PATH) && !sessions.kick(1));
         let table = sessions.table();
         let addresses: Vec<SocketAddr> = table.addresses.keys().copied().collect();
         assert_eq!((table.sessions.len(), table.checks.len(), addresses), (1, 1, vec![address(10)]));
@@ -257,10 +281,15 @@ mod tests {
     fn sessions_are_ended_once_by_others() {
         let sessions = Arc::<Sessions>::default();
         let (first, second) = (add(&sessions, "a", 1), add(&sessions, "b", 2));
+        assert!(!sessions.end("a", "cams/other") && sessions.fragment("a", "cams/other").is_none());
         assert!(
-            sessions.has("a") && sessions.end("a") && !sessions.end("a") && !sessions.kick(1) && !sessions.has("a")
+            sessions.fragment("a", PATH).is_some()
+                && sessions.end("a", PATH)
+                && !sessions.end("a", PATH)
+                && !sessions.kick(1)
+                && sessions.fragment("a", PATH).is_none()
         );
-        assert!(sessions.kick(2) && !sessions.kick(2) && !sessions.end("b") && !sessions.kick(3));
+        assert!(sessions.kick(2) && !sessions.kick(2) && !sessions.end("b", PATH) && !sessions.kick(3));
         assert_eq!((*first.end.borrow(), *second.end.borrow()), (Some(EndedBy::Client), Some(EndedBy::Operator)));
     }
 }

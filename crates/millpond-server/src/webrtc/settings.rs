@@ -7,19 +7,23 @@ use millpond_settings::{
 use std::net::{IpAddr, SocketAddr};
 
 /// Settings of WebRTC.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebRtcSettings {
     /// Address of the UDP port; `None` where WebRTC is off.
     pub address: Option<SocketAddr>,
-    /// Addresses of the port that answers tell before those of the machine.
+    /// Address of the TCP port; `None` where peers have UDP alone.
+    pub tcp: Option<SocketAddr>,
+    /// Addresses of the ports that answers tell before those of the machine.
     pub hosts: Vec<IpAddr>,
+    /// Whether viewers get sound as Opus that their player does not take as it is.
+    pub opus: bool,
 }
 
 impl Settings for WebRtcSettings {
     const LIST: &'static [Setting<Self>] = LIST;
 
     fn defaults(_: &Host<'_>) -> Self {
-        Self::default()
+        Self { address: None, tcp: None, hosts: Vec::new(), opus: true }
     }
 }
 
@@ -34,6 +38,15 @@ const LIST: &[Setting<WebRtcSettings>] = &[
         show: |webrtc| webrtc.address.map(|address| address.to_string()),
     },
     Setting {
+        name: "webrtc-tcp",
+        form: Form::Address,
+        default: "off",
+        help: "Address of a TCP port for viewers and publishers by WebRTC that UDP does not reach, such as :8189; it needs webrtc",
+        applied: At::Restart(|new, old| new.tcp = old.tcp),
+        apply: |webrtc, text| value::address(text).map(|v| webrtc.tcp = Some(v)),
+        show: |webrtc| webrtc.tcp.map(|address| address.to_string()),
+    },
+    Setting {
         name: "webrtc-hosts",
         form: Form::List,
         default: "none",
@@ -45,6 +58,15 @@ const LIST: &[Setting<WebRtcSettings>] = &[
             let hosts: Vec<String> = webrtc.hosts.iter().map(ToString::to_string).collect();
             (!hosts.is_empty()).then(|| hosts.join(", "))
         },
+    },
+    Setting {
+        name: "webrtc-opus",
+        form: Form::Switch,
+        default: "true",
+        help: "Transcodes AAC and PCM to Opus for viewers by WebRTC, once for all viewers of a stream. Without it they get no such sound",
+        applied: At::Restart(|new, old| new.opus = old.opus),
+        apply: |webrtc, text| value::switch(text).map(|v| webrtc.opus = v),
+        show: |webrtc| Some(webrtc.opus.to_string()),
     },
 ];
 

@@ -1,10 +1,13 @@
 //! The session of one viewer: a task that owns the connection's state machine and its playback.
 
 use super::{
-    metrics::{Reason, WebRtcMetrics},
+    connection::{Connection, ConnectionEvent, told},
+    end::End,
+    metrics::WebRtcMetrics,
     negotiation::SentTrack,
+    outlet::PeerOutlet,
     record::Record,
-    sessions::{EndedBy, Entry, Received},
+    viewed::Sound,
 };
 use bytes::BytesMut;
 use millpond_access::{ClientHold, Pass};
@@ -14,12 +17,11 @@ use millpond_rtp::{
     srtp::{MasterKey, Unprotector},
 };
 use millpond_stream::{
-    Admitted, CannotOpen, Manager, Playing, Program, Protection, Request, SharedPort, Subscriber, outlet::SHARED_PACKET,
+    Admitted, CannotOpen, Manager, Playing, Program, Protection, Request, Subscriber, outlet::SHARED_PACKET,
 };
-use millpond_webrtc::{Datagram, Ended, PeerEvent, RtcPeer, SrtpKeys};
+use millpond_webrtc::SrtpKeys;
 use std::{
     collections::HashMap,
-    net::{SocketAddr, UdpSocket},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -35,75 +37,27 @@ const SOURCES: usize = 8;
 /// A session of a viewer.
 pub(super) struct Viewer {
     pub(super) manager: Arc<Manager>,
-    pub(super) socket: Arc<UdpSocket>,
+    pub(super) connection: Connection,
     pub(super) program: Program,
+    pub(super) _sound: Sound,
     pub(super) tracks: Vec<SentTrack>,
-    pub(super) peer: RtcPeer,
     pub(super) subscriber: Subscriber,
     pub(super) admitted: Admitted,
-    pub(super) entry: Entry,
     pub(super) record: Arc<Record>,
     pub(super) metrics: WebRtcMetrics,
     /// Rights of the client, and its place among the sessions of its address.
     pub(super) rights: (Pass, ClientHold),
 }
 
-/// Why a session ends.
-#[derive(Debug, thiserror::Error)]
-enum End {
-    #[error("its client ended it")]
-    Deleted,
-    #[error("an operator ended it")]
-    Kicked,
-    #[error("{0}")]
-    Connection(#[from] Ended),
-    #[error("the stream can't be played: {0}")]
-    Stream(#[from] CannotOpen),
-    #[error("the stream ended")]
-    Over,
-    #[error("its token expired, or its client was sent away")]
-    Rights,
-    #[error("shutdown")]
-    Stop,
-}
-
-/// What is sent, once the peer has connected.
+/// The playback of a connected peer: its media, and the keys of its reports.
 struct Playback {
-    port: SharedPort,
+    outlet: PeerOutlet,
     playing: Option<Playing>,
     /// Key of the peer's reports, and their sources.
     key: MasterKey,
     sources: HashMap<u32, Unprotector>,
     /// When the viewer began, or was sent a key frame that it asked for.
     began: Instant,
-}
-
-impl From<EndedBy> for End {
-    fn from(by: EndedBy) -> Self {
-        match by {
-            EndedBy::Client => Self::Deleted,
-            EndedBy::Operator => Self::Kicked,
-        }
-    }
-}
-
-impl End {
-    fn reason(&self) -> Reason {
-        match self {
-            Self::Deleted | Self::Connection(Ended::Closed) => Reason::Client,
-            Self::Kicked => Reason::Operator,
-            Self::Connection(Ended::Silent(_)) => Reason::Silent,
-            Self::Connection(Ended::Unconnected | Ended::Certificate | Ended::Suite | Ended::Dtls(_)) => Reason::Failed,
-            Self::Stream(_) | Self::Over => Reason::Stream,
-            Self::Rights => Reason::Rights,
-            Self::Stop => Reason::Shutdown,
-        }
-    }
-}
-
-/// Waits until something other than its default is told. `None` where nobody can tell it any more.
-async fn told<T: Copy + Default + PartialEq>(word: &mut watch::Receiver<T>) -> Option<T> {
-    word.wait_for(|word| *word != T::default()).await.ok().map(|word| *word)
 }
 
 impl Viewer {
@@ -114,21 +68,20 @@ impl Viewer {
         if let Some(Playback { playing: Some(playing), .. }) = playback {
             playing.stop(&mut self.subscriber).await;
         }
-        self.peer.close(Instant::now());
-        let _ = self.take_events();
+        self.connection.close();
         self.metrics.end(end.reason());
         self.record.ends(&end);
     }
 
     async fn serve(&mut self, playback: &mut Option<Playback>, stop: &mut watch::Receiver<bool>) -> End {
-        let mut end = self.entry.end.clone();
+        let mut end = self.connection.end();
         // Datagrams of a peer that sends often don't put it off.
         let mut look = Instant::now() + LOOK;
         loop {
-            let next = self.peer.next().min(look);
-            let result = tokio::select! {
-                received = self.entry.inbox.recv() => match received {
-                    Some(received) => self.receive(received, playback.as_mut()).await,
+            let next = self.connection.peer.next().min(look);
+            let event = tokio::select! {
+                received = self.connection.entry.inbox.recv() => match received {
+                    Some(received) => self.connection.receive(received).map_err(End::from),
                     None => Err(End::Deleted),
                 },
                 () = tokio::time::sleep_until(next.into()) => {
@@ -138,76 +91,56 @@ impl Viewer {
                 by = told(&mut end) => Err(by.flatten().map_or(End::Stop, End::from)),
                 _ = told(stop) => Err(End::Stop),
             };
-            if let Err(end) = result {
+            if let Err(end) = self.take(event, playback).await {
                 return end;
             }
-            if let Some((address, keys)) = self.take_events() {
-                match self.begin(address, &keys).await {
-                    Ok(begun) => *playback = Some(begun),
-                    Err(end) => return end,
-                }
-            }
-            if let (Some(playback), Some(address)) = (&playback, self.peer.address()) {
-                playback.port.move_to(address);
+            if let Some(playback) = &playback {
+                self.connection.direct(&playback.outlet);
             }
         }
     }
 
-    /// Sends what the peer has to be sent. Returns its address and keys when it has connected.
-    fn take_events(&mut self) -> Option<(SocketAddr, Box<SrtpKeys>)> {
-        let mut connected = None;
-        while let Some(event) = self.peer.poll() {
-            match event {
-                // What can't be sent is lost, as on the network: the peer asks again.
-                PeerEvent::Send(to, bytes) => _ = self.socket.send_to(&bytes, to),
-                PeerEvent::Connected(address, keys) => connected = Some((address, keys)),
-                PeerEvent::Moved(_) => {}
-            }
-        }
-        connected
-    }
-
-    /// Takes a datagram of the peer.
-    async fn receive(&mut self, (from, bytes): Received, playback: Option<&mut Playback>) -> Result<(), End> {
-        match Datagram::of(&bytes) {
-            Some(Datagram::Rtcp) if self.peer.has_checked(from) => {
+    /// Takes an event of the connection.
+    async fn take(
+        &mut self,
+        event: Result<Option<ConnectionEvent>, End>,
+        playback: &mut Option<Playback>,
+    ) -> Result<(), End> {
+        match event? {
+            Some(ConnectionEvent::Connected(keys)) => *playback = Some(self.begin(&keys).await?),
+            Some(ConnectionEvent::Media(bytes)) => {
                 if let Some(playback) = playback {
                     self.hear(&bytes, playback).await?;
                 }
             }
-            _ => {
-                self.peer.receive(from, &bytes, Instant::now())?;
-                if self.peer.has_checked(from) {
-                    self.entry.claim(from);
-                }
-            }
+            None => {}
         }
         Ok(())
     }
 
     /// Takes the time, and looks whether the session goes on.
-    fn tick(&mut self, playback: Option<&Playback>) -> Result<(), End> {
-        self.peer.tick(Instant::now())?;
+    fn tick(&mut self, playback: Option<&Playback>) -> Result<Option<ConnectionEvent>, End> {
+        let event = self.connection.tick()?;
         if self.rights.0.is_over() {
             return Err(End::Rights);
         }
         if playback.is_some() && self.subscriber.progress().has_ended() {
             return Err(End::Over);
         }
-        Ok(())
+        Ok(event)
     }
 
     /// Sets the tracks up under the keys of the connection, and begins to send.
-    async fn begin(&mut self, address: SocketAddr, keys: &SrtpKeys) -> Result<Playback, End> {
-        let port = SharedPort::new(self.socket.clone(), address);
-        let outlet = Arc::new(port.clone());
+    async fn begin(&mut self, keys: &SrtpKeys) -> Result<Playback, End> {
+        let Some(outlet) = self.connection.outlet() else { return Err(End::Over) };
+        let shared = Arc::new(outlet.clone());
         let protection = || Box::new(Protection::new(&keys.sent, None));
         for SentTrack { track, payload_type, ssrc, repeats } in &self.tracks {
             let number = usize::from(*track);
             let format = self.program.feed().format(*track);
             let Some(described) = format.and_then(|format| format.described(number)) else { continue };
             let described = Described { payload_type: *payload_type, ..described };
-            self.subscriber.set_up(number, &described, outlet.clone(), (*ssrc, Some(protection())));
+            self.subscriber.set_up(number, &described, shared.clone(), (*ssrc, Some(protection())));
             if let Some((payload_type, ssrc)) = repeats {
                 self.subscriber.keep_encrypted_packets(number, *payload_type, (*ssrc, protection()));
             }
@@ -217,7 +150,7 @@ impl Viewer {
         self.admitted.play();
         self.record.plays();
         let key = keys.received.clone();
-        Ok(Playback { port, playing, key, sources: HashMap::new(), began: Instant::now() })
+        Ok(Playback { outlet, playing, key, sources: HashMap::new(), began: Instant::now() })
     }
 
     /// Begins to send from the last key frame on.

@@ -10,6 +10,7 @@ mod scrub;
 mod slot_state;
 mod writer;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -186,13 +187,20 @@ impl DiskTier {
         !inner.is_left && inner.ledger.find(key).is_some_and(|slot| inner.states[slot as usize].is_whole())
     }
 
-    /// Queues a slice for writing. Calls `then` once it can be read from the disk.
-    pub(crate) fn store(&self, item: Item, of: Arc<Named>, slice: Arc<Slice>, then: Box<dyn FnOnce() + Send>) {
+    /// Queues a slice for writing. It is not kept where it is `purged` when its bytes have been written. Calls `then` once it can be read
+    /// from the disk.
+    pub(crate) fn store(
+        &self,
+        item: Item,
+        (of, slice): (Arc<Named>, Arc<Slice>),
+        purged: Box<dyn Fn() -> bool + Send>,
+        then: Box<dyn FnOnce() + Send>,
+    ) {
         if !of.lasting {
             return;
         }
         let item = Item { size: self.place, ..item };
-        match self.queue.try_send(Job { item, of, slice, then }) {
+        match self.queue.try_send(Job { item, of, slice, purged, then }) {
             Ok(()) => {}
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 self.passed_over.fetch_add(1, Ordering::Relaxed);
@@ -234,6 +242,13 @@ impl DiskTier {
     pub(crate) fn purge(&self, unwanted: impl Fn(&Item) -> bool) -> usize {
         let items = self.lock().ledger.items().map(|(_, item)| *item).collect::<Vec<_>>();
         items.iter().filter(|item| unwanted(item)).filter(|item| self.remove(item.key)).count()
+    }
+
+    /// Removes all slices of unwanted objects, of which the place and the path are given. Returns their number.
+    pub(crate) fn purge_objects(&self, unwanted: impl Fn(&str, &str) -> bool) -> usize {
+        let held = self.objects().into_iter().filter(|held| unwanted(&held.name.place, &held.name.path));
+        let hashes: HashSet<u64> = held.map(|held| held.hash).collect();
+        if hashes.is_empty() { 0 } else { self.purge(|item| hashes.contains(&item.object)) }
     }
 
     /// Returns all objects with slices on the disk.

@@ -19,7 +19,7 @@ const LONGEST: u64 = 1 << 50;
 ///
 /// Unit `u` lies on store `u` modulo their number. Further copies lie on the other stores in turn, so that all other stores share
 /// the work of a failed store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     length: u64,
     unit: u64,

@@ -30,6 +30,8 @@ pub struct OriginCounts {
     pub neighbours: Option<NeighbourStats>,
     /// Requests to the stores of its striping group; empty without one.
     pub stripes: Vec<StripeStoreStats>,
+    /// Reads of maps of striped objects that have no checksums.
+    pub unchecked_maps: u64,
 }
 
 /// Counters of requests to siblings.
@@ -43,6 +45,8 @@ pub struct NeighbourStats {
     pub failures: u64,
     /// Bytes of bodies that siblings sent.
     pub bytes: u64,
+    /// Those of homes in other zones.
+    pub zone_bytes: u64,
     /// Requests that reads made besides their first one: for parts with other homes, and for the version of an object.
     pub further: u64,
 }
@@ -58,6 +62,10 @@ pub struct StripeStoreStats {
     pub bytes: u64,
     /// Requests that failed, after further attempts.
     pub failures: u64,
+    /// Reads whose bytes differed from their checksum.
+    pub damaged_reads: u64,
+    /// Damaged units that were replaced by a good copy.
+    pub repaired_units: u64,
     /// Requests under way.
     pub in_flight: u64,
     /// Whether it is left alone after a failure.

@@ -1,8 +1,9 @@
 //! Homes: nodes of a cluster that read a part of each object from the origin for all others.
 //!
 //! Each range group of an object has a home. A node asks the home, which asks the origin, so that the origin sends each byte once for the
-//! whole cluster. Requests to homes are plain HTTP with [`HOME_HEADER`]; a node that is not the home refuses them, so that nodes
-//! with different views don't ask in circles. A home that fails is not asked for a while: the origin is asked. A home that waits for a slow
+//! whole cluster. Requests to homes are HTTP with [`HOME_HEADER`]; a node that is not the home refuses them, so that nodes
+//! with different views don't ask in circles. Where nodes are in zones, each range group has a home in each zone too: nodes ask that of their
+//! zone, which asks the home of the cluster, which asks the origin. A home that fails is not asked for a while: the next home is asked, or the origin. A home that waits for a slow
 //! origin has not failed: it shows a sign of life, and is waited for. Otherwise all nodes would ask an origin that is too slow already.
 
 use crate::error::OriginError;
@@ -11,6 +12,7 @@ use crate::origin::neighbours::{NeighbourCounters, Sibling, is_a_miss};
 use crate::origin::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, SentBy};
 use crate::path::ObjectPath;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use millpond_outbound::Client;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -18,25 +20,75 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Header of requests to homes. A node that is no home of the first byte refuses them.
+/// Header of requests to homes, with the [step](HomeStep). A node that is no home of the first byte refuses them.
 pub const HOME_HEADER: &str = "millpond-home";
+
+/// Header of requests to homes: the last purge of which the node that asks knows. A home that has not applied it refuses them.
+pub const PURGED_HEADER: &str = "millpond-purged";
 
 /// Most homes whose connections are kept. Beyond it, all are closed.
 const MOST_HOMES: usize = 1024;
 /// Time without a reply after which a home must show a sign of life, and the time that it has for that.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The kind of home as which a node is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HomeStep {
+    /// The home of a zone, in which the asking node is too. It may ask the home of the cluster.
+    Zone,
+    /// The home of the cluster. It asks the origin.
+    Cluster,
+}
+
+impl HomeStep {
+    /// The value of [`HOME_HEADER`]. Versions without zones ask as for the cluster.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Zone => "zone",
+            Self::Cluster => "1",
+        }
+    }
+
+    /// The step of a request with a value of [`HOME_HEADER`].
+    pub fn of_header(value: &[u8]) -> Self {
+        if value == Self::Zone.as_str().as_bytes() { Self::Zone } else { Self::Cluster }
+    }
+}
+
+/// A home that is asked for bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HomeAddress {
+    /// URL of the place at the home.
+    pub url: Arc<str>,
+    /// The kind of home as which it is asked.
+    pub step: HomeStep,
+    /// Whether its bytes come from another zone.
+    pub crosses: bool,
+}
+
 /// The homes of the objects of a place.
 pub trait Homes: fmt::Debug + Send + Sync {
-    /// Returns the URL of the place at the home of a byte of an object; `None` where this node asks the origin itself.
-    fn home(&self, path: &ObjectPath, offset: u64) -> Option<Arc<str>>;
+    /// Returns the homes of a byte of an object, in the order in which they are asked; none where this node asks the origin itself.
+    fn homes(&self, path: &ObjectPath, offset: u64) -> Vec<HomeAddress>;
 
     /// Returns the bytes around one that have the same home.
     fn group(&self, offset: u64) -> Range<u64>;
+
+    /// Returns the number of the last purge that a home must have applied; `None` where there was none.
+    fn purged(&self) -> Option<u64>;
+
+    /// Creates a client that trusts the homes, with a time limit of connecting.
+    ///
+    /// # Errors
+    /// A certificate can't be used, in words.
+    fn client(&self, connect: Duration) -> Result<Client, String>;
+
+    /// Notes the end of a request to a home, and why it failed. A home that has no copy has not failed.
+    fn ended(&self, home: &str, failure: Option<&str>);
 }
 
-/// Makes the cache at a URL.
-pub(crate) type MakeCache = Box<dyn Fn(&str) -> Result<Arc<dyn Origin>, String> + Send + Sync>;
+/// Makes the cache of a home.
+pub(crate) type MakeCache = Box<dyn Fn(&HomeAddress) -> Result<Arc<dyn Origin>, String> + Send + Sync>;
 
 /// An origin whose homes are asked first.
 #[derive(Clone)]
@@ -46,8 +98,8 @@ struct Inner {
     homes: Arc<dyn Homes>,
     origin: Arc<dyn Origin>,
     make: MakeCache,
-    /// Caches by URL. A lock, held for a look-up.
-    known: Mutex<HashMap<Arc<str>, Arc<Sibling>>>,
+    /// Caches by home. A lock, held for a look-up.
+    known: Mutex<HashMap<HomeAddress, Arc<Sibling>>>,
     counters: Arc<NeighbourCounters>,
 }
 
@@ -65,31 +117,47 @@ impl HomeOrigin {
 }
 
 impl Inner {
-    fn cache(&self, base: &Arc<str>) -> Option<Arc<Sibling>> {
+    fn cache(&self, home: &HomeAddress) -> Option<Arc<Sibling>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sibling) = known.get(base) {
+        if let Some(sibling) = known.get(home) {
             return Some(sibling.clone());
         }
         if known.len() >= MOST_HOMES {
             known.clear();
         }
-        // A node's pass changes. The client of the former one is closed.
-        known.retain(|other, _| without_pass(other) != without_pass(base));
-        let cache = (self.make)(base).inspect_err(|error| tracing::debug!(%error, "no client for a home")).ok()?;
+        // A node's pass changes, and its zone may. The client of the former one is closed.
+        known.retain(|other, _| without_pass(&other.url) != without_pass(&home.url));
+        let cache = (self.make)(home).inspect_err(|error| tracing::debug!(%error, "no client for a home")).ok()?;
         let sibling = Arc::new(Sibling::new(cache));
-        known.insert(base.clone(), sibling.clone());
+        known.insert(home.clone(), sibling.clone());
         Some(sibling)
     }
 
-    /// Asks the home of a range within one group.
+    /// Asks the homes of a range within one group.
     async fn ask(&self, path: &ObjectPath, range: &Range<u64>, expected: &ObjectMeta) -> Option<Fetched> {
         let range = &(range.start..range.end.min(expected.len));
-        let base = self.homes.home(path, range.start)?;
-        let home = self.cache(&base).filter(|home| !home.is_resting())?;
+        for address in self.homes.homes(path, range.start) {
+            if let Some(fetched) = self.ask_one(&address, path, range, expected).await {
+                return Some(fetched);
+            }
+        }
+        None
+    }
+
+    async fn ask_one(
+        &self,
+        address: &HomeAddress,
+        path: &ObjectPath,
+        range: &Range<u64>,
+        expected: &ObjectMeta,
+    ) -> Option<Fetched> {
+        let base = &address.url;
+        let home = self.cache(address).filter(|home| !home.is_resting())?;
         match reply(&*home.cache, path, range, expected).await {
             Some(Ok(fetched)) if fetched.range == *range => {
                 home.answered();
-                return Some(self.counters.counted(fetched));
+                self.homes.ended(base, None);
+                return Some(self.counters.counted(fetched, address.crosses));
             }
             // It works, but knows another version or another home.
             Some(Ok(_)) => home.answered(),
@@ -97,12 +165,16 @@ impl Inner {
             failed => {
                 let error =
                     failed.and_then(Result::err).map_or("no sign of life".to_owned(), |error| error.to_string());
-                tracing::debug!(home = without_pass(&base), error, "a home failed: the origin is asked");
+                // Errors name the URL.
+                let error = error.replace(&**base, without_pass(base));
+                tracing::debug!(home = without_pass(base), error, "a home failed");
                 self.counters.failure();
                 home.failed();
+                self.homes.ended(base, Some(&error));
                 return None;
             }
         }
+        self.homes.ended(base, None);
         self.counters.miss();
         None
     }
@@ -231,15 +303,30 @@ mod tests {
     #[derive(Debug)]
     struct Halves;
 
+    fn address(url: &str, step: HomeStep) -> HomeAddress {
+        HomeAddress { url: url.into(), step, crosses: false }
+    }
+
     impl Homes for Halves {
-        fn home(&self, _: &ObjectPath, offset: u64) -> Option<Arc<str>> {
-            (offset / GROUP).is_multiple_of(2).then(|| "http://home".into())
+        fn homes(&self, _: &ObjectPath, offset: u64) -> Vec<HomeAddress> {
+            let home = (offset / GROUP).is_multiple_of(2).then(|| address("http://home", HomeStep::Cluster));
+            home.into_iter().collect()
         }
 
         fn group(&self, offset: u64) -> Range<u64> {
             let start = offset / GROUP * GROUP;
             start..start + GROUP
         }
+
+        fn purged(&self) -> Option<u64> {
+            None
+        }
+
+        fn client(&self, connect: Duration) -> Result<Client, String> {
+            Client::new(&millpond_outbound::Options { connect, ..Default::default() })
+        }
+
+        fn ended(&self, _: &str, _: Option<&str>) {}
     }
 
     async fn read(origin: &HomeOrigin, range: Range<u64>) -> Vec<u8> {
@@ -285,12 +372,77 @@ mod tests {
         let origin = HomeOrigin::new(Arc::new(Halves), Arc::new(MemoryOrigin::new("memory")), make);
         for pass in 0..100 {
             for node in ["a", "b"] {
-                let base: Arc<str> = format!("http://{node}/~{pass}/films").into();
-                let first = origin.0.cache(&base).unwrap();
-                assert!(Arc::ptr_eq(&first, &origin.0.cache(&base).unwrap()));
+                let step = if pass < 50 { HomeStep::Zone } else { HomeStep::Cluster };
+                let home = address(&format!("http://{node}/~{pass}/films"), step);
+                let first = origin.0.cache(&home).unwrap();
+                assert!(Arc::ptr_eq(&first, &origin.0.cache(&home).unwrap()));
             }
         }
         assert_eq!(origin.0.known.lock().unwrap().len(), 2);
+    }
+
+    /// A home in the zone for all bytes, and one of the cluster behind it.
+    #[derive(Debug)]
+    struct Zones;
+
+    impl Homes for Zones {
+        fn homes(&self, _: &ObjectPath, _: u64) -> Vec<HomeAddress> {
+            let cluster = HomeAddress { crosses: true, ..address("http://far", HomeStep::Cluster) };
+            vec![address("http://near", HomeStep::Zone), cluster]
+        }
+
+        fn group(&self, offset: u64) -> Range<u64> {
+            Halves.group(offset)
+        }
+
+        fn purged(&self) -> Option<u64> {
+            None
+        }
+
+        fn client(&self, connect: Duration) -> Result<Client, String> {
+            Halves.client(connect)
+        }
+
+        fn ended(&self, _: &str, _: Option<&str>) {}
+    }
+
+    #[tokio::test]
+    async fn the_home_of_the_cluster_is_asked_where_that_of_the_zone_has_nothing() {
+        let [near, far, storage] = [(); 3].map(|()| {
+            let origin = MemoryOrigin::new("memory");
+            origin.put("a", vec![7; 3 * GROUP as usize]);
+            Arc::new(origin)
+        });
+        let make: MakeCache = {
+            let (near, far) = (near.clone(), far.clone());
+            Box::new(move |home| {
+                let cache = if home.step == HomeStep::Zone { near.clone() } else { far.clone() };
+                Ok(cache)
+            })
+        };
+        let origin = HomeOrigin::new(Arc::new(Zones), storage, make);
+        let counts = || {
+            let found = origin.counts().neighbours.unwrap();
+            (found.hits, found.misses, found.bytes, found.zone_bytes)
+        };
+        assert_eq!(read(&origin, 0..GROUP).await.len(), 1000);
+        assert_eq!(counts(), (1, 0, 1000, 0));
+        near.remove("a");
+        assert_eq!(read(&origin, 0..GROUP).await.len(), 1000);
+        assert_eq!(counts(), (2, 1, 2000, 1000));
+        far.remove("a");
+        assert_eq!(read(&origin, 0..GROUP).await.len(), 1000);
+        assert_eq!(counts(), (2, 3, 2000, 1000), "the origin has it");
+    }
+
+    #[test]
+    fn versions_without_zones_ask_for_the_cluster() {
+        for step in [HomeStep::Zone, HomeStep::Cluster] {
+            assert_eq!(HomeStep::of_header(step.as_str().as_bytes()), step);
+        }
+        for other in [&b""[..], b"2", b"ZONE", b"zones", b"\xff"] {
+            assert_eq!(HomeStep::of_header(other), HomeStep::Cluster);
+        }
     }
 
     /// A home that is late, and works or hangs.

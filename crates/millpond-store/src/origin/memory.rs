@@ -57,6 +57,16 @@ impl MemoryOrigin {
         objects.by_path.insert(path.to_owned(), (bytes, meta));
     }
 
+    /// Replaces the bytes of an object by as many others, under the same version.
+    #[cfg(test)]
+    pub(crate) fn replace(&self, path: &str, bytes: impl Into<Bytes>) {
+        let bytes = bytes.into();
+        let mut objects = self.lock();
+        let known = objects.by_path.get_mut(path).expect("an object to replace");
+        assert_eq!(known.0.len(), bytes.len());
+        known.0 = bytes;
+    }
+
     /// Removes an object. Returns whether it existed.
     pub fn remove(&self, path: &str) -> bool {
         self.lock().by_path.remove(path).is_some()

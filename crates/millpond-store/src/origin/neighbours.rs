@@ -31,6 +31,7 @@ pub(crate) struct NeighbourCounters {
     misses: AtomicU64,
     failures: AtomicU64,
     bytes: AtomicU64,
+    zone_bytes: AtomicU64,
     further: AtomicU64,
 }
 
@@ -58,16 +59,21 @@ impl NeighbourCounters {
             misses: read(&self.misses),
             failures: read(&self.failures),
             bytes: read(&self.bytes),
+            zone_bytes: read(&self.zone_bytes),
             further: read(&self.further),
         }
     }
 
-    /// Counts a sibling's reply, and its bytes as they arrive.
-    pub(super) fn counted(self: &Arc<Self>, fetched: Fetched) -> Fetched {
+    /// Counts a sibling's reply, and its bytes as they arrive. `crosses` is whether it is in another zone.
+    pub(super) fn counted(self: &Arc<Self>, fetched: Fetched, crosses: bool) -> Fetched {
         self.hit();
         let counters = self.clone();
         let body = fetched.body.inspect_ok(move |piece| {
-            counters.bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
+            let bytes = piece.len() as u64;
+            counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+            if crosses {
+                counters.zone_bytes.fetch_add(bytes, Ordering::Relaxed);
+            }
         });
         Fetched { body: body.boxed(), sender: SentBy::Sibling, ..fetched }
     }
@@ -127,7 +133,7 @@ impl NeighbourOrigin {
             match timeout(self.patience, sibling.cache.read(path, range.clone(), Some(expected))).await {
                 Ok(Ok(fetched)) if fetched.range == *range => {
                     sibling.answered();
-                    return Some(self.counters.counted(fetched));
+                    return Some(self.counters.counted(fetched, false));
                 }
                 // The sibling works, but has no copy, another version, or less than the range.
                 Ok(Ok(_)) => sibling.answered(),

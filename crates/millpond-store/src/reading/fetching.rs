@@ -16,6 +16,7 @@ use crate::{
     error::OriginError,
     named_origin::Transfer,
     origin::{Fetched, OriginBody},
+    purge_log::PurgeMark,
     reading::{
         flight::{Ending, Flight, FlightBytes, FlightProgress},
         object::Object,
@@ -59,8 +60,13 @@ impl Object {
     /// is found in the cache. Under the lock no other flight starts.
     pub(crate) fn acquire(self: &Arc<Self>, slices: &Arc<SliceCache>, wanted: Wanted, due: Instant) -> Acquired {
         let Wanted { index, until, end: needed, stop } = wanted;
+        // The mark is taken before the lookup, so a purge during the lookup also removes the bytes that it finds.
+        let since = slices.purges().mark();
         let mut flights = self.flights();
-        if let Some(flight) = flights.iter().find(|flight| flight.will_bring_soon(index, slices)) {
+        // A flight that began before a purge brings nothing to those who come after it.
+        let is_current = |flight: &Arc<Flight>| !slices.is_purged(flight.since, self.named());
+        let soon = |flight: &&Arc<Flight>| flight.will_bring_soon(index, slices) && is_current(flight);
+        if let Some(flight) = flights.iter().find(soon) {
             let ticket = Ticket::new(self, flight);
             ticket.is_due(due);
             return Acquired::Ticket(ticket, true);
@@ -77,12 +83,13 @@ impl Object {
         }
         let limit = index.saturating_add(LONGEST / slices.slice()).min(until);
         let is_there = |index: &u64| {
-            flights.iter().any(|flight| flight.will_bring(*index)) || slices.contains(self.slice_id(*index))
+            let brings = |flight: &Arc<Flight>| flight.will_bring(*index) && is_current(flight);
+            flights.iter().any(brings) || slices.contains(self.slice_id(*index))
         };
         let end = (index + 1..limit).find(is_there).unwrap_or(limit);
         let end = end.max(index + 1);
         let stop = if end == until { stop } else { u64::MAX };
-        let flight = Flight::new(index..end, slices.slice(), due).between(part.unwrap_or_default(), stop);
+        let flight = Flight::new(index..end, slices.slice(), due, since).between(part.unwrap_or_default(), stop);
         let flight = Arc::new(flight);
         let ticket = Ticket::new(self, &flight);
         flights.push(flight.clone());
@@ -91,8 +98,9 @@ impl Object {
         Acquired::Ticket(ticket, false)
     }
 
-    /// Continues with the reply that opened this object. Its bytes are probably wanted, its first slice certainly.
-    pub(crate) fn adopt(self: &Arc<Self>, slices: &Arc<SliceCache>, fetched: Fetched) {
+    /// Continues with the reply that opened this object, to a request after `since`. Its bytes are probably wanted, its first slice
+    /// certainly.
+    pub(crate) fn adopt(self: &Arc<Self>, slices: &Arc<SliceCache>, fetched: Fetched, since: PurgeMark) {
         let indexes = slices.indexes(&fetched.range);
         let last = slices.range(indexes.end.saturating_sub(1), self.meta().len);
         let whole = slices.range(indexes.start, self.meta().len).start..last.end;
@@ -100,7 +108,7 @@ impl Object {
             return;
         }
         let stop = if fetched.range.end < whole.end { fetched.range.end } else { u64::MAX };
-        let flight = Flight::new(indexes, slices.slice(), Instant::now()).between(Arc::default(), stop);
+        let flight = Flight::new(indexes, slices.slice(), Instant::now(), since).between(Arc::default(), stop);
         let flight = Arc::new(flight);
         let mut flights = self.flights();
         let ticket = Ticket::new(self, &flight);
@@ -404,12 +412,13 @@ async fn fill(
     let slice = Arc::new(slice);
     if end < part.end {
         flight.publish(&slice);
-        reservation.keep_part(object.slice_id(index), object.named(), slice);
+        reservation.keep_part(object.slice_id(index), object.named(), slice, flight.since);
         return Ok(());
     }
     tracing::trace!(path = %object.path(), index, "slice complete");
     // The slice enters the cache before the flight continues: it is always in at least one of the two.
-    reservation.fill(object.slice_id(index), object.named(), slice.clone(), object.is_storable());
+    let kept = (object.is_storable(), flight.since);
+    reservation.fill(object.slice_id(index), object.named(), slice.clone(), kept);
     flight.advance(slice);
     Ok(())
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::{due::Due, error::OriginError, slice::Slice, slices::SliceCache};
+use crate::{due::Due, error::OriginError, purge_log::PurgeMark, slice::Slice, slices::SliceCache};
 
 /// Longest time for which a reply is not read: servers close such connections.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -38,6 +38,8 @@ pub(crate) struct Flight {
     moved: Notify,
     /// The time at which its first slice is needed.
     pub(crate) due: Due,
+    /// The moment before its request.
+    pub(crate) since: PurgeMark,
 }
 
 #[derive(Debug)]
@@ -65,8 +67,8 @@ pub(crate) enum FlightBytes {
 }
 
 impl Flight {
-    /// Creates a flight for slices of `slice` bytes. The first slice is needed at `due`.
-    pub(crate) fn new(indexes: Range<u64>, slice: u64, due: Instant) -> Self {
+    /// Creates a flight for slices of `slice` bytes, which are requested after `since`. The first slice is needed at `due`.
+    pub(crate) fn new(indexes: Range<u64>, slice: u64, due: Instant, since: PurgeMark) -> Self {
         let progress =
             FlightProgress { index: indexes.start, filling: Arc::default(), previous: Arc::default(), end: None };
         Self {
@@ -77,6 +79,7 @@ impl Flight {
             reached: AtomicU64::new(indexes.start),
             moved: Notify::new(),
             due: Due::new(due),
+            since,
             slice,
             stop: u64::MAX,
             indexes,

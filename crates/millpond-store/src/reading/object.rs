@@ -17,6 +17,7 @@ use crate::{
     named_origin::NamedOrigin,
     origin::{ObjectMeta, disk},
     path::ObjectPath,
+    purge_log::PurgeMark,
     reading::flight::Flight,
     single_flight::SingleFlight,
     slice::SliceId,
@@ -47,7 +48,8 @@ pub struct Object {
     damage_told: AtomicBool,
     /// Origin requests under way. A lock: readers and flights change it from many tasks.
     flights: Mutex<Vec<Arc<Flight>>>,
-    exact: SingleFlight<Range<u64>, Result<Bytes, OriginError>>,
+    /// Exact reads under way. Those of before a purge are not joined after it.
+    exact: SingleFlight<(PurgeMark, Range<u64>), Result<Bytes, OriginError>>,
     pub(crate) usage: Usage,
 }
 
@@ -134,6 +136,11 @@ impl Object {
     /// another version is known.
     pub fn doubt(&self) {
         self.doubted.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the origin must be asked before the metadata is trusted again.
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.doubted.load(Ordering::Relaxed)
     }
 
     /// Checks that an object that is an open file is still the version that was opened. Another program may have
@@ -271,11 +278,15 @@ impl Object {
         self.source.collect(&self.path, range, fetched).await
     }
 
-    /// Reads exactly a range from the origin, once for all concurrent callers of the same range.
-    pub(crate) async fn read_exact(self: &Arc<Self>, range: Range<u64>) -> Result<(Bytes, bool), OriginError> {
+    /// Reads exactly a range from the origin, once for all callers of the same range since the last purge.
+    pub(crate) async fn read_exact(
+        self: &Arc<Self>,
+        range: Range<u64>,
+        since: PurgeMark,
+    ) -> Result<(Bytes, bool), OriginError> {
         let (result, joined) = self
             .exact
-            .run(&range, || {
+            .run(&(since, range.clone()), || {
                 let (object, range) = (self.clone(), range.clone());
                 async move {
                     let result = object.read_once(range).await;

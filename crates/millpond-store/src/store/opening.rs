@@ -10,6 +10,7 @@ use crate::error::{ErrorKind, OriginError};
 use crate::named_origin::NamedOrigin;
 use crate::origin::ObjectMeta;
 use crate::path::ObjectPath;
+use crate::purge_log::PurgeMark;
 use crate::reading::object::Object;
 use crate::stats;
 use tracing::Instrument as _;
@@ -35,14 +36,25 @@ impl Inner {
         first: FirstRead,
     ) -> Result<Arc<Object>, OriginError> {
         let span = place.source.span(path, None);
-        let opened = self.ask(place, path, first).instrument(span.clone()).await;
+        let since = self.slices.purges().mark();
+        let opened = self.ask(place, path, (first, since)).instrument(span.clone()).await;
+        if let Ok(object) = &opened
+            && self.slices.purges().has_doubted(since, &place.source.name, path.as_str())
+        {
+            object.doubt();
+        }
         if opened.as_ref().is_err_and(|error| error.kind() != ErrorKind::NotFound) {
             span.record("otel.status_code", "ERROR");
         }
         opened
     }
 
-    async fn ask(&self, place: &Place, path: &ObjectPath, first: FirstRead) -> Result<Arc<Object>, OriginError> {
+    async fn ask(
+        &self,
+        place: &Place,
+        path: &ObjectPath,
+        (first, since): (FirstRead, PurgeMark),
+    ) -> Result<Arc<Object>, OriginError> {
         let source = &place.source;
         let known = place.objects.get(path);
         stats::add(&source.counters.requests, 1);
@@ -66,7 +78,7 @@ impl Inner {
                 Ok(fetched) => {
                     self.obey(source, path, &fetched.meta);
                     let object = self.remember(place, path, fetched.meta.clone(), None);
-                    object.adopt(&self.slices, fetched);
+                    object.adopt(&self.slices, fetched, since);
                     return Ok(object);
                 }
                 Err(OriginError::OutOfRange { .. }) => {}

@@ -18,6 +18,7 @@ use crate::origin::{BoxFuture, Fetched};
 mod disk;
 mod flights;
 mod parts;
+mod purges;
 
 const SLICE: u64 = 64 * 1024;
 

@@ -2,134 +2,33 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
+use super::block_gate::BlockGate;
+use super::group_store::{GroupStore, UnderWay};
 use super::map::StripeMap;
-use super::turns::{PieceDue, Turns};
+use super::part::StoredObject;
+use super::repair::{Repair, RepairQueue};
+use super::sum_cache::SumCache;
+use super::sums::UnitSums;
+use super::turns::PieceDue;
 use crate::error::{At, OriginError, Phase};
 use crate::layout::{Piece, StoreRate};
-use crate::origin::{Fetched, Origin, StripeStoreStats};
-
-/// First pause of a store that failed, where its units have other copies. It doubles with each failure in a row, up to
-/// [`LONGEST_REST`].
-const REST: Duration = Duration::from_secs(1);
-const LONGEST_REST: Duration = Duration::from_secs(30);
-
-/// A store with its state.
-#[derive(Debug)]
-pub(super) struct GroupStore {
-    pub(super) name: String,
-    /// The store without retries: another copy is read instead.
-    plain: Arc<dyn Origin>,
-    /// The store with retries: the only copy that is left.
-    patient: Arc<dyn Origin>,
-    turns: Arc<Turns>,
-    /// A lock, held briefly.
-    rest: Mutex<Rest>,
-    requests: AtomicU64,
-    bytes: AtomicU64,
-    failures: AtomicU64,
-    in_flight: AtomicUsize,
-}
-
-/// Failures of a store in a row, and the end of its pause.
-#[derive(Debug, Default)]
-struct Rest {
-    failures: u32,
-    until: Option<Instant>,
-    /// Whether the pause ended, and a request shows whether it is back.
-    is_tried: bool,
-}
-
-impl GroupStore {
-    pub(super) fn new(name: String, plain: Arc<dyn Origin>, patient: Arc<dyn Origin>) -> Self {
-        Self {
-            name,
-            plain,
-            patient,
-            turns: Turns::new(),
-            rest: Mutex::default(),
-            requests: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-            in_flight: AtomicUsize::new(0),
-        }
-    }
-
-    fn rest(&self) -> MutexGuard<'_, Rest> {
-        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns whether it is left alone.
-    fn is_resting(&self) -> bool {
-        self.rest().until.is_some_and(|until| Instant::now() < until)
-    }
-
-    /// Returns whether its pause is over, and it is to be tried. It is left alone until the outcome is known, at most for
-    /// `patience`.
-    fn begins_trial(&self, patience: Duration) -> bool {
-        let mut rest = self.rest();
-        let is_over = rest.until.is_some_and(|until| Instant::now() >= until);
-        if is_over {
-            (rest.until, rest.is_tried) = (Some(Instant::now() + patience), true);
-        }
-        is_over
-    }
-
-    fn failed(&self) {
-        let mut rest = self.rest();
-        // Requests that were under way together fail together, and count once.
-        if !rest.is_tried && rest.until.is_some_and(|until| Instant::now() < until) {
-            return;
-        }
-        let pause = REST.saturating_mul(1 << rest.failures.min(10)).min(LONGEST_REST);
-        let failures = rest.failures.saturating_add(1);
-        *rest = Rest { failures, until: Some(Instant::now() + pause), is_tried: false };
-    }
-
-    fn answered(&self) {
-        *self.rest() = Rest::default();
-    }
-
-    fn stats(&self) -> StripeStoreStats {
-        StripeStoreStats {
-            store: self.name.clone(),
-            requests: self.requests.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
-            failures: self.failures.load(Ordering::Relaxed),
-            in_flight: self.in_flight.load(Ordering::Relaxed) as u64,
-            is_resting: self.is_resting(),
-        }
-    }
-}
-
-/// A request under way at a store.
-struct UnderWay<'a>(&'a GroupStore);
-
-impl<'a> UnderWay<'a> {
-    fn new(store: &'a GroupStore) -> Self {
-        store.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self(store)
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-}
+use crate::origin::StripeStoreStats;
 
 /// The stores of a place, by name.
 #[derive(Debug)]
 pub(crate) struct StripeGroup {
     stores: BTreeMap<String, Arc<GroupStore>>,
+    sums: SumCache,
+    repairs: RepairQueue,
     /// Longest pause of a store while another copy is left.
     patience: Duration,
 }
@@ -150,6 +49,8 @@ pub(super) type Bring = UnboundedSender<Result<Bytes, OriginError>>;
 /// Why the reading of a copy ended early.
 enum Failure {
     Store(OriginError),
+    /// A block of the unit differs from its checksum.
+    Damaged(OriginError),
     /// The store is left alone, and another copy is left.
     Rests,
     /// The reader has left.
@@ -165,7 +66,7 @@ impl From<OriginError> for Failure {
 impl StripeGroup {
     pub(super) fn new(stores: impl IntoIterator<Item = GroupStore>, patience: Duration) -> Self {
         let stores = stores.into_iter().map(|store| (store.name.clone(), Arc::new(store))).collect();
-        Self { stores, patience }
+        Self { stores, sums: SumCache::new(), repairs: RepairQueue::new(), patience }
     }
 
     /// Returns the name of a store of the map that the group does not have.
@@ -200,35 +101,67 @@ impl StripeGroup {
         self.stores.values().map(|store| store.patient.counts().retries).sum()
     }
 
-    /// Reads a piece, from another copy where one fails.
+    /// Reads a piece, from another copy where one fails or is damaged.
     pub(super) async fn bring(&self, wanted: Wanted, to: Bring) {
-        let Wanted { at, piece, .. } = &wanted;
+        let Wanted { map, at, piece, .. } = &wanted;
+        let failed = |last| Err(OriginError::Unit { at: at.clone(), unit: piece.unit, last: Box::new(last) });
+        let sums = match self.sums.unit(map, piece.unit, || self.all(map), self.patience).await {
+            Ok(sums) => sums,
+            // A reader that has left needs no error.
+            Err(error) => return drop(to.send(failed(error))),
+        };
         let mut range = piece.range.clone();
-        let mut last = None;
+        let (mut last, mut rested, mut damaged) = (None, Vec::new(), Vec::new());
         let stores = self.order(&wanted);
-        for (index, store) in stores.iter().enumerate() {
-            let is_last = index + 1 == stores.len();
-            match self.copy(store, &wanted, &mut range, is_last, &to).await {
-                Ok(()) => return store.answered(),
+        let count = stores.len();
+        let mut left = stores.into_iter();
+        while let Some((store, is_last)) = next(&mut left, &mut rested) {
+            let rest = range.clone();
+            match self.copy(&store, &wanted, &sums, &mut range, is_last, &to).await {
+                Ok(()) => {
+                    store.answered();
+                    note_sound(&store, &wanted, &rest);
+                    return self.repair(&wanted, sums, damaged, store);
+                }
                 Err(Failure::Left) => return,
-                Err(Failure::Rests) => {}
+                Err(Failure::Rests) => rested.push(store),
+                Err(Failure::Damaged(error)) => {
+                    if found_damaged(&store, &wanted, &error) {
+                        damaged.push(store);
+                    }
+                    last = Some(error);
+                }
                 Err(Failure::Store(error)) => {
-                    store.failures.fetch_add(1, Ordering::Relaxed);
+                    store.counters.failures.fetch_add(1, Ordering::Relaxed);
                     tracing::debug!(object = %at, unit = piece.unit, store = %store.name, %error, "a copy of a unit failed");
                     // A store without this unit may have others. One that has the only copy is always asked.
-                    if error.may_pass() && stores.len() > 1 {
+                    if error.may_pass() && count > 1 {
                         store.failed();
                     }
-                    last = Some(Box::new(error));
+                    last = Some(error);
                 }
             }
         }
-        let last = last.unwrap_or_else(|| Box::new(OriginError::NotFound { at: at.clone() }));
-        // A reader that has left needs no error.
-        let _ = to.send(Err(OriginError::Unit { at: at.clone(), unit: piece.unit, last }));
+        let _ = to.send(failed(last.unwrap_or_else(|| OriginError::NotFound { at: at.clone() })));
     }
 
-    /// Returns the stores with copies of a piece's unit: resting ones last, busy ones behind idle ones.
+    /// Repairs the copies that were found damaged from one that has passed whole.
+    fn repair(&self, wanted: &Wanted, sums: Option<UnitSums>, damaged: Vec<Arc<GroupStore>>, good: Arc<GroupStore>) {
+        let Some(sums) = sums else { return };
+        for damaged in damaged {
+            let (map, unit, sums, good) = (wanted.map.clone(), wanted.piece.unit, sums.clone(), good.clone());
+            self.repairs.add(Repair { map, unit, sums, damaged, good });
+        }
+    }
+
+    /// Returns all stores of a map: resting ones last.
+    fn all(&self, map: &StripeMap) -> Vec<Arc<GroupStore>> {
+        let mut stores: Vec<_> = map.stores().iter().filter_map(|name| self.stores.get(name)).cloned().collect();
+        stores.sort_by_cached_key(|store| store.is_resting());
+        stores
+    }
+
+    /// Returns the stores with copies of a piece's unit: damaged copies last, then resting stores, busy ones behind idle ones.
     fn order(&self, wanted: &Wanted) -> Vec<Arc<GroupStore>> {
         let (map, unit) = (&wanted.map, wanted.piece.unit);
         let names = map.layout().stores_of(unit).filter_map(|index| map.stores().get(index));
@@ -237,7 +170,8 @@ impl StripeGroup {
             for store in stores.iter().filter(|store| store.begins_trial(self.patience)) {
                 tokio::spawn(try_again(store.clone(), wanted.clone(), self.patience));
             }
-            stores.sort_by_cached_key(|store| (store.is_resting(), store.in_flight.load(Ordering::Relaxed)));
+            let path = map.unit_path(unit).map_or_else(String::new, |path| path.to_string());
+            stores.sort_by_cached_key(|store| (store.is_damaged(&path), store.is_resting(), store.in_flight()));
         }
         stores
     }
@@ -247,40 +181,50 @@ impl StripeGroup {
         &self,
         store: &GroupStore,
         wanted: &Wanted,
+        sums: &Option<UnitSums>,
         range: &mut Range<u64>,
         is_last: bool,
         to: &Bring,
     ) -> Result<(), Failure> {
         let unit = wanted.piece.unit;
         let Some(path) = wanted.map.unit_path(unit) else { return Err(Failure::Left) };
+        let mut gate = BlockGate::new(range.clone(), sums.clone());
+        let mut read = gate.read();
         let counted = UnderWay::new(store);
-        let mut turn = store.turns.take(range.end - range.start, wanted.due.clone()).await;
+        let mut turn = store.turns.take(read.end - read.start, wanted.due.clone()).await;
         // It may have failed while this request was in line.
         if !is_last && store.is_resting() {
             return Err(Failure::Rests);
         }
-        store.requests.fetch_add(1, Ordering::Relaxed);
+        store.counters.requests.fetch_add(1, Ordering::Relaxed);
         let origin = if is_last { &store.patient } else { &store.plain };
         let whole = wanted.map.layout().bytes(unit);
-        let length = whole.end - whole.start;
         let at = At::new(&origin.describe(), path.as_str());
-        let reply = origin.read(&path, range.clone(), None);
+        let reply = origin.read(&path, read.clone(), None);
         let fetched = self.patiently(is_last, &at, Phase::FirstByte, reply).await??;
-        check(&fetched, length, range, at.clone())?;
+        StoredObject::unit(&path, whole.end - whole.start).check(&fetched, &read, at.clone())?;
         let mut body = fetched.body;
-        while !range.is_empty() {
+        while !read.is_empty() {
             let Some(bytes) = self.patiently(is_last, &at, Phase::Stalled, body.next()).await? else {
-                let (expected, received) = (range.end - range.start, 0);
+                let (expected, received) = (read.end - read.start, 0);
                 let detail = "the body ended".to_owned();
                 return Err(Failure::Store(OriginError::Truncated { at, expected, received, detail }));
             };
             let mut bytes = bytes?;
             // Bodies are as long as their range, so nothing is cut off.
-            bytes.truncate(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
+            bytes.truncate(usize::try_from(read.end - read.start).unwrap_or(usize::MAX));
             turn.arrived(bytes.len() as u64);
-            range.start += bytes.len() as u64;
-            store.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-            to.send(Ok(bytes)).map_err(|_| Failure::Left)?;
+            read.start += bytes.len() as u64;
+            store.counters.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            let mut has_left = false;
+            let pass = |bytes: Bytes| {
+                range.start += bytes.len() as u64;
+                has_left |= to.send(Ok(bytes)).is_err();
+            };
+            gate.arrived(bytes, pass).map_err(|bad| Failure::Damaged(bad.at(&at)))?;
+            if has_left {
+                return Err(Failure::Left);
+            }
         }
         drop(counted);
         Ok(())
@@ -302,6 +246,41 @@ impl StripeGroup {
     }
 }
 
+/// Returns the store that is asked next, and whether it is the last one. Stores that rested when their turn came follow at the end, and
+/// are asked all the same.
+fn next(
+    left: &mut std::vec::IntoIter<Arc<GroupStore>>,
+    rested: &mut Vec<Arc<GroupStore>>,
+) -> Option<(Arc<GroupStore>, bool)> {
+    match left.next() {
+        Some(store) => Some((store, left.len() == 0)),
+        None => rested.pop().map(|store| (store, true)),
+    }
+}
+
+/// Counts and tells a damaged copy of a unit. Returns whether the damage is new.
+fn found_damaged(store: &GroupStore, wanted: &Wanted, error: &OriginError) -> bool {
+    store.counters.failures.fetch_add(1, Ordering::Relaxed);
+    let (object, unit) = (&wanted.at, wanted.piece.unit);
+    let path = wanted.map.unit_path(unit).map_or_else(String::new, |path| path.to_string());
+    let is_new = store.found_damaged(&path);
+    if is_new {
+        tracing::warn!(%object, unit, store = %store.name, %error, "a unit of a striped file is damaged at a store");
+    }
+    is_new
+}
+
+/// Forgets the damage of a copy if the bytes `read` of it are the whole unit.
+fn note_sound(store: &GroupStore, wanted: &Wanted, read: &Range<u64>) {
+    let unit = wanted.piece.unit;
+    let whole = wanted.map.layout().bytes(unit);
+    if read.end - read.start == whole.end - whole.start
+        && let Some(path) = wanted.map.unit_path(unit)
+    {
+        store.forget_damage(path.as_str());
+    }
+}
+
 /// Asks a store whose pause is over for one byte. It does so beside the readers, so that none of them waits for a store that is
 /// still gone.
 async fn try_again(store: Arc<GroupStore>, wanted: Wanted, patience: Duration) {
@@ -316,17 +295,4 @@ async fn try_again(store: Arc<GroupStore>, wanted: Wanted, patience: Duration) {
         Err(_) => store.failed(),
         Ok(_) => store.answered(),
     }
-}
-
-/// Checks that a reply is the wanted part of a unit of the right length.
-fn check(fetched: &Fetched, length: u64, range: &Range<u64>, at: At) -> Result<(), OriginError> {
-    if fetched.meta.len != length {
-        let (expected, found) = (format!("a unit of {length} bytes"), format!("{} bytes", fetched.meta.len));
-        return Err(OriginError::BadReply { at, expected, found });
-    }
-    if fetched.range != *range {
-        let (expected, found) = (format!("bytes {range:?}"), format!("bytes {:?}", fetched.range));
-        return Err(OriginError::BadReply { at, expected, found });
-    }
-    Ok(())
 }

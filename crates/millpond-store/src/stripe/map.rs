@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::sums::SumTable;
 use crate::layout::{Layout, LayoutError};
 use crate::path::ObjectPath;
 use crate::striping::MAP_SUFFIX;
@@ -12,8 +13,10 @@ use crate::striping::MAP_SUFFIX;
 pub(crate) const LONGEST_MAP: usize = 64 << 10;
 /// Longest name of a store, and longest text about the source, in bytes.
 const LONGEST_NAME: usize = 512;
-/// Format of maps that this code reads and writes.
-const FORMAT: u32 = 1;
+/// Format of maps without checksums of units.
+const WITHOUT_SUMS: u32 = 1;
+/// Format of maps with checksums of units.
+const WITH_SUMS: u32 = 2;
 /// Hexadecimal digits of an identifier.
 const ID_DIGITS: usize = 32;
 /// Hexadecimal digits of a SHA-256.
@@ -29,7 +32,15 @@ pub struct StripeMap {
     layout: Layout,
     stores: Vec<String>,
     sha256: String,
+    sums: Option<SumRoot>,
     source: StripeSource,
+}
+
+/// The arrangement of an object's checksums, and the SHA-256 of their head, in hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SumRoot {
+    pub(super) table: SumTable,
+    pub(super) sha256: String,
 }
 
 /// The object that was striped, for operators.
@@ -58,7 +69,7 @@ pub enum MapError {
         detail: String,
     },
     /// It has another format.
-    #[error("expected a stripe map of format {FORMAT}, found {found}")]
+    #[error("expected a stripe map of format {WITHOUT_SUMS} or {WITH_SUMS}, found {found}")]
     Format {
         /// The number in the map.
         found: u32,
@@ -88,20 +99,24 @@ struct Written {
     copies: usize,
     stores: Vec<String>,
     sha256: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sums: Option<String>,
     source: StripeSource,
 }
 
 impl StripeMap {
-    /// Creates a map with a new identifier. `sha256` is the hash of the whole object, in hexadecimal digits.
+    /// Creates a map with a new identifier. `sha256` is the hash of the whole object, and `sums` the hash of the head of its
+    /// checksums, both in hexadecimal digits.
     ///
     /// # Errors
     ///
-    /// A name is too long or occurs twice, or the number of names differs from the layout's.
+    /// A name is too long or occurs twice, the number of names differs from the layout's, or an object with checksums is too long.
     pub(crate) fn new(
         id: String,
         layout: Layout,
         stores: Vec<String>,
         sha256: String,
+        sums: Option<String>,
         source: StripeSource,
     ) -> Result<Self, MapError> {
         let field = |field, expected| Err(MapError::Field { field, expected });
@@ -111,6 +126,13 @@ impl StripeMap {
         if !is_hex(&sha256, HASH_DIGITS) {
             return field("sha256", "64 hexadecimal digits in lower case");
         }
+        let sums = match sums {
+            Some(sha256) if !is_hex(&sha256, HASH_DIGITS) => {
+                return field("sums", "64 hexadecimal digits in lower case");
+            }
+            Some(sha256) => Some(SumRoot { table: SumTable::new(layout)?, sha256 }),
+            None => None,
+        };
         let mut names = HashSet::new();
         let is_sound = |name: &String| !name.is_empty() && name.len() <= LONGEST_NAME;
         if stores.len() != layout.stores() || !stores.iter().all(|name| is_sound(name) && names.insert(name)) {
@@ -119,7 +141,7 @@ impl StripeMap {
         if source.location.len().max(source.version.len()) > LONGEST_NAME {
             return field("source", "texts of at most 512 bytes");
         }
-        Ok(Self { id, layout, stores, sha256, source })
+        Ok(Self { id, layout, stores, sha256, sums, source })
     }
 
     /// Parses the text of a map.
@@ -133,24 +155,30 @@ impl StripeMap {
         }
         let written: Written =
             serde_json::from_slice(text).map_err(|error| MapError::Syntax { detail: error.to_string() })?;
-        if written.format != FORMAT {
-            return Err(MapError::Format { found: written.format });
+        let expected = match written.format {
+            WITHOUT_SUMS => written.sums.is_some().then_some("no such field in format 1"),
+            WITH_SUMS => written.sums.is_none().then_some("64 hexadecimal digits in format 2"),
+            found => return Err(MapError::Format { found }),
+        };
+        if let Some(expected) = expected {
+            return Err(MapError::Field { field: "sums", expected });
         }
-        let Written { id, length, unit, copies, stores, sha256, source, .. } = written;
+        let Written { id, length, unit, copies, stores, sha256, sums, source, .. } = written;
         let layout = Layout::new(length, unit, stores.len(), copies)?;
-        Self::new(id, layout, stores, sha256, source)
+        Self::new(id, layout, stores, sha256, sums, source)
     }
 
     /// Returns the text of the map.
     pub fn write(&self) -> String {
         let written = Written {
-            format: FORMAT,
+            format: if self.sums.is_some() { WITH_SUMS } else { WITHOUT_SUMS },
             id: self.id.clone(),
             length: self.layout.length(),
             unit: self.layout.unit(),
             copies: self.layout.copies(),
             stores: self.stores.clone(),
             sha256: self.sha256.clone(),
+            sums: self.sums().map(str::to_owned),
             source: self.source.clone(),
         };
         // Texts and numbers have no form that JSON lacks.
@@ -179,6 +207,16 @@ impl StripeMap {
         &self.sha256
     }
 
+    /// Returns the SHA-256 of the head of the checksums, in hexadecimal digits; `None` for a map of format 1, which has none.
+    pub fn sums(&self) -> Option<&str> {
+        self.sums.as_ref().map(|root| root.sha256.as_str())
+    }
+
+    /// Returns the root of the checksums.
+    pub(super) fn sum_root(&self) -> Option<&SumRoot> {
+        self.sums.as_ref()
+    }
+
     /// Returns the object that was striped.
     pub fn source(&self) -> &StripeSource {
         &self.source
@@ -193,6 +231,11 @@ impl StripeMap {
 /// Returns the path of a unit of the object with this identifier.
 pub(super) fn unit_path(id: &str, unit: u64) -> Option<ObjectPath> {
     ObjectPath::parse(&format!("stripe-{id}/{unit:010}")).ok()
+}
+
+/// Returns the path of the checksums of the object with this identifier, on each of its stores.
+pub(super) fn sums_path(id: &str) -> Option<ObjectPath> {
+    ObjectPath::parse(&format!("stripe-{id}/sums")).ok()
 }
 
 /// Returns the path of the map of an object.
@@ -212,7 +255,18 @@ mod tests {
         let layout = Layout::new(10_000_000, 1 << 20, 3, 2).unwrap();
         let source = StripeSource { location: "s3://films/a.mp4".into(), version: "\"1\"".into() };
         let stores = ["a", "s3://b", "/c"].map(str::to_owned).to_vec();
-        StripeMap::new("0123456789abcdef".repeat(2), layout, stores, "f".repeat(64), source).unwrap()
+        let sums = Some("5".repeat(64));
+        StripeMap::new("0123456789abcdef".repeat(2), layout, stores, "f".repeat(64), sums, source).unwrap()
+    }
+
+    #[test]
+    fn a_map_of_the_first_format_has_no_checksums() {
+        let text = map().write().replace("\"millpond-stripe\": 2", "\"millpond-stripe\": 1");
+        let text: String = text.lines().filter(|line| !line.contains("\"sums\"")).collect();
+        let old = StripeMap::parse(text.as_bytes()).unwrap();
+        assert_eq!((old.sums(), old.layout()), (None, map().layout()));
+        assert!(old.write().contains("\"millpond-stripe\": 1") && !old.write().contains("sums"));
+        assert_eq!(StripeMap::parse(old.write().as_bytes()).unwrap(), old);
     }
 
     #[test]
@@ -221,6 +275,8 @@ mod tests {
         assert_eq!(StripeMap::parse(text.as_bytes()).unwrap(), map());
         let unit = map().unit_path(17).unwrap();
         assert_eq!(unit.as_str(), "stripe-0123456789abcdef0123456789abcdef/0000000017");
+        let sums = sums_path(map().id()).unwrap();
+        assert_eq!(sums.as_str(), "stripe-0123456789abcdef0123456789abcdef/sums");
         let whole = ObjectPath::parse("films/a.mp4").unwrap();
         assert_eq!(map_path(&whole).unwrap().as_str(), "films/a.mp4.stripe");
     }
@@ -229,7 +285,15 @@ mod tests {
     fn claims_are_checked() {
         let text = map().write();
         for (old, new, expected) in [
-            ("\"millpond-stripe\": 1", "\"millpond-stripe\": 2", "format 1, found 2"),
+            ("\"millpond-stripe\": 2", "\"millpond-stripe\": 3", "format 1 or 2, found 3"),
+            ("\"millpond-stripe\": 2", "\"millpond-stripe\": 1", "sums: expected no such field"),
+            (
+                "  \"sums\": \"5555555555555555555555555555555555555555555555555555555555555555\",\n",
+                "",
+                "sums: expected 64",
+            ),
+            ("5555", "555g", "sums: expected 64"),
+            ("\"length\": 10000000", "\"length\": 4398046511105", "with checksums is 4398046511105"),
             ("\"length\": 10000000", "\"length\": 18446744073709551615", "length"),
             ("\"length\": 10000000", "\"length\": -1", "stripe map"),
             ("\"unit\": 1048576", "\"unit\": 1", "unit is 1, expected 65536"),

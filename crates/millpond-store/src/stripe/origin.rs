@@ -10,8 +10,10 @@ use futures_util::StreamExt;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::batch::{Batch, ReadAhead, read_ahead};
-use super::group::{GroupStore, StripeGroup};
+use super::group::StripeGroup;
+use super::group_store::GroupStore;
 use super::map::{LONGEST_MAP, StripeMap, map_path};
+use super::sink::{Sink, StripeError};
 use crate::error::{At, OriginError};
 use crate::layout::Striping;
 use crate::memory::cache::Cache;
@@ -22,7 +24,7 @@ use crate::origin::{
     BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, OriginCounts, OriginFacts, RemoteOptions, SentBy,
 };
 use crate::path::ObjectPath;
-use crate::striping::{MAP_SUFFIX, StripingOptions};
+use crate::striping::{MAP_SUFFIX, StripeStore, StripingOptions};
 use crate::version::Version;
 
 /// Memory of a place for pieces that are read before their turn, in bytes.
@@ -50,6 +52,8 @@ pub(crate) struct StripedOrigin {
     copies: AtomicUsize,
     /// Longest delay of a start.
     longest: Duration,
+    /// Maps without checksums that were read. The log tells of the first one.
+    unchecked: AtomicU64,
 }
 
 /// A map, and what it says about its object.
@@ -72,7 +76,8 @@ impl StripedOrigin {
         let stores = striping.stores.iter().map(|named| {
             let plain = bare(named.location(), &named.remote(remote))?;
             let patient = Arc::new(RetryOrigin::new(plain.clone(), remote.retry));
-            Ok(GroupStore::new(named.name().to_owned(), plain, patient))
+            let sink = if striping.repair { sink(named, remote)? } else { None };
+            Ok(GroupStore::new(named.name().to_owned(), plain, patient, sink))
         });
         let stores = stores.collect::<Result<Vec<_>, LocationError>>()?;
         let group = StripeGroup::new(stores, striping.timeout);
@@ -89,6 +94,7 @@ impl StripedOrigin {
             unit: AtomicU64::new(0),
             copies: AtomicUsize::new(1),
             longest,
+            unchecked: AtomicU64::new(0),
         }
     }
 
@@ -123,6 +129,13 @@ impl StripedOrigin {
         let map = StripeMap::parse(&text).map_err(|error| wrong(error.to_string()))?;
         if let Some(name) = self.group.stranger(&map) {
             return Err(wrong(format!("store {name:?}, which stripe-over does not have")));
+        }
+        if map.sums().is_none() && self.unchecked.fetch_add(1, Ordering::Relaxed) == 0 {
+            tracing::warn!(
+                map = %self.at(&map_path),
+                "a stripe map has no checksums: the units are served unchecked (later maps of this place are not logged). \
+                 Stripe the file again with millpond stripe"
+            );
         }
         let mapped = Arc::new(Mapped { meta: meta_of(&map, &text, fetched.meta), map: Arc::new(map) });
         self.unit.fetch_max(mapped.map.layout().unit(), Ordering::Relaxed);
@@ -180,6 +193,18 @@ impl StripedOrigin {
             return Err(OriginError::NotFound { at: self.at(path) });
         }
         Ok(())
+    }
+}
+
+/// Returns a store as a place for repaired units; `None` for a web server, which takes none.
+fn sink(store: &StripeStore, remote: &RemoteOptions) -> Result<Option<Sink>, LocationError> {
+    match Sink::of_store(store, remote) {
+        Ok(sink) => Ok(Some(sink)),
+        Err(StripeError::Location(error)) => Err(error),
+        Err(error) => {
+            tracing::warn!(store = store.name(), %error, "stripe-repair does not repair units of this store");
+            Ok(None)
+        }
     }
 }
 
@@ -257,7 +282,12 @@ impl Origin for StripedOrigin {
 
     fn counts(&self) -> OriginCounts {
         let inner = self.inner.counts();
-        OriginCounts { retries: inner.retries + self.group.retries(), stripes: self.group.stats(), ..inner }
+        OriginCounts {
+            retries: inner.retries + self.group.retries(),
+            stripes: self.group.stats(),
+            unchecked_maps: self.unchecked.load(Ordering::Relaxed),
+            ..inner
+        }
     }
 
     fn striping(&self, path: &ObjectPath) -> Option<Striping> {

@@ -60,6 +60,18 @@ pub enum StripeError {
         /// The name.
         name: String,
     },
+    /// The map names a store that is not among those that were named.
+    #[error(
+        "the map has units in {}, but --over names {}: name each store as the map does, with NAME= before a location that differs",
+        .map.join(" "),
+        .given.join(" ")
+    )]
+    Stores {
+        /// Names of the map's stores.
+        map: Vec<String>,
+        /// Names of the stores that were named.
+        given: Vec<String>,
+    },
     /// Another run stripes the same object.
     #[error("{map}: another command stripes this object")]
     Busy {
@@ -75,6 +87,12 @@ pub enum StripeError {
         expected: String,
         /// That of the bytes.
         found: String,
+    },
+    /// The map has no checksums of units.
+    #[error("{map}: the map has no checksums: stripe the file again, or verify all bytes with millpond unstripe")]
+    Unsummed {
+        /// The map.
+        map: String,
     },
     /// The output failed.
     #[error("output: {0}")]

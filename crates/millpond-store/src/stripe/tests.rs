@@ -1,7 +1,9 @@
 //! Striped objects over stores in memory, of which some fail.
 
+mod folders;
+
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,12 +12,14 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 
-use super::group::{GroupStore, StripeGroup};
+use super::group::StripeGroup;
+use super::group_store::GroupStore;
 use super::map::{StripeMap, StripeSource};
 use super::origin::StripedOrigin;
 use super::sink::{MapTarget, StripeError};
+use super::sums::{SumTable, SumWriter};
 use super::writing::{StripePlan, stripe};
-use super::{remove_striped, unstripe};
+use super::{ScrubOutcome, Scrubbed, remove_striped, scrub, unstripe};
 use crate::error::{At, OriginError};
 use crate::layout::Layout;
 use crate::location::OriginLocation;
@@ -23,7 +27,7 @@ use crate::origin::memory::MemoryOrigin;
 use crate::origin::retry::{RetryOrigin, RetryPolicy};
 use crate::origin::{BoxFuture, Fetched, Listing, ObjectMeta, Origin, RemoteOptions};
 use crate::path::ObjectPath;
-use crate::striping::StripeStore;
+use crate::striping::{StripeStore, StripingOptions};
 
 const UNIT: u64 = 64 << 10;
 
@@ -103,11 +107,25 @@ struct Group {
 }
 
 impl Group {
+    /// With a map of the first format.
     fn new(copies: usize, batch: usize) -> Self {
+        Self::of_format(copies, batch, false)
+    }
+
+    /// With checksums on each store.
+    fn summed(copies: usize) -> Self {
+        Self::of_format(copies, 0, true)
+    }
+
+    fn of_format(copies: usize, batch: usize, has_sums: bool) -> Self {
         let stores: Vec<_> = ["a", "b", "c", "d"].map(Store::new).into();
         let place = MemoryOrigin::new("place");
         let layout = Layout::new(film().len() as u64, UNIT, 4, copies).unwrap();
-        let map = map(layout, &["a", "b", "c", "d"]);
+        let (sums, root) = sums(layout);
+        let map = map_with(layout, &["a", "b", "c", "d"], has_sums.then_some(root));
+        for store in stores.iter().filter(|_| has_sums) {
+            store.inner.put(SUMS, sums.clone());
+        }
         for unit in 0..layout.units() {
             let range = layout.bytes(unit);
             let bytes = Bytes::from(film()[range.start as usize..range.end as usize].to_vec());
@@ -119,11 +137,29 @@ impl Group {
         let policy = RetryPolicy { tries: 2, base: Duration::from_millis(1) };
         let named = stores.iter().zip(["a", "b", "c", "d"]).map(|(store, name)| {
             let patient = Arc::new(RetryOrigin::new(store.clone(), policy));
-            GroupStore::new(name.into(), store.clone(), patient)
+            GroupStore::new(name.into(), store.clone(), patient, None)
         });
         let group = StripeGroup::new(named, Duration::from_secs(1));
         let origin = StripedOrigin::over(Arc::new(place.clone()), group, batch, Duration::from_secs(5));
         Self { stores, place, origin }
+    }
+
+    /// Flips a bit of a unit at its store with this copy.
+    async fn hurt(&self, unit: u64, copy: usize, at: usize) {
+        let store = Layout::new(film().len() as u64, UNIT, 4, 2).unwrap().stores_of(unit).nth(copy).unwrap();
+        self.hurt_object(store, &format!("stripe-{}/{unit:010}", "0".repeat(32)), at).await;
+    }
+
+    async fn hurt_object(&self, store: usize, name: &str, at: usize) {
+        let inner = &self.stores[store].inner;
+        let mut bytes = read(inner, name, 0..u64::MAX).await.unwrap();
+        bytes[at] ^= 1;
+        inner.put(name, bytes);
+    }
+
+    /// Returns the damaged reads of all stores.
+    fn damaged(&self) -> u64 {
+        self.origin.counts().stripes.iter().map(|store| store.damaged_reads).sum()
     }
 
     async fn read(&self, range: Range<u64>) -> Result<Vec<u8>, OriginError> {
@@ -132,9 +168,23 @@ impl Group {
 }
 
 fn map(layout: Layout, stores: &[&str]) -> StripeMap {
+    map_with(layout, stores, None)
+}
+
+/// The path of the checksums on each store.
+const SUMS: &str = "stripe-00000000000000000000000000000000/sums";
+
+/// The checksums of the film, and the hash of their head.
+fn sums(layout: Layout) -> (Bytes, String) {
+    let mut writer = SumWriter::new(SumTable::new(layout).unwrap());
+    film().chunks(layout.unit() as usize).for_each(|unit| writer.add(unit));
+    writer.finish()
+}
+
+fn map_with(layout: Layout, stores: &[&str], sums: Option<String>) -> StripeMap {
     let source = StripeSource { location: "test".into(), version: "1".into() };
     let stores = stores.iter().map(|name| (*name).to_owned()).collect();
-    StripeMap::new("0".repeat(32), layout, stores, "0".repeat(64), source).unwrap()
+    StripeMap::new("0".repeat(32), layout, stores, "0".repeat(64), sums, source).unwrap()
 }
 
 async fn read(origin: &dyn Origin, name: &str, range: Range<u64>) -> Result<Vec<u8>, OriginError> {
@@ -263,6 +313,112 @@ async fn units_of_another_length_and_missing_ones_are_errors_or_read_elsewhere()
 }
 
 #[tokio::test]
+async fn a_damaged_block_is_read_from_the_other_copy_or_is_an_error() {
+    for (unit, copy, at) in [(0, 0, 0), (2, 1, 65_535), (5, 0, 30_000), (15, 0, 16_959)] {
+        let group = Group::summed(2);
+        group.hurt(unit, copy, at).await;
+        for _ in 0..3 {
+            assert_eq!(group.read(0..1_000_000).await.unwrap(), film(), "unit {unit}");
+        }
+        assert!(group.damaged() <= 1, "a damaged copy is read last");
+        group.hurt(unit, 1 - copy, at).await;
+        let error = group.read(0..1_000_000).await.unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, OriginError::Unit { .. }) && text.contains(&format!("unit {unit}")), "{text}");
+        assert!(text.contains("block 0 with the CRC32C"), "{text}");
+        assert_eq!(error.status(), 502);
+        assert!(group.damaged() >= 2);
+        let counts = group.origin.counts();
+        assert!(counts.unchecked_maps == 0 && counts.stripes.iter().all(|store| !store.is_resting));
+        // Other units are read.
+        let other = (unit + 1) % 15 * UNIT;
+        assert_eq!(group.read(other..other + UNIT).await.unwrap(), film()[other as usize..(other + UNIT) as usize]);
+    }
+}
+
+#[tokio::test]
+async fn no_byte_of_a_damaged_block_is_handed_out() {
+    let group = Group::summed(1);
+    group.hurt(3, 0, 40_000).await;
+    let wrong = 3 * UNIT;
+    for range in [0..1_000_000, wrong..wrong + 1, wrong + 10..wrong + UNIT, wrong + UNIT - 1..wrong + UNIT + 1] {
+        let mut body = group.origin.read(&path("films/a.mp4"), range.clone(), None).await.unwrap().body;
+        let (mut at, mut error) = (range.start, None);
+        while let Some(piece) = body.next().await {
+            match piece {
+                Ok(bytes) => {
+                    assert_eq!(bytes, film()[at as usize..at as usize + bytes.len()]);
+                    at += bytes.len() as u64;
+                }
+                Err(failure) => {
+                    error = Some(failure);
+                    break;
+                }
+            }
+        }
+        assert!(at <= wrong.max(range.start), "{range:?}: {at}");
+        assert!(matches!(error, Some(OriginError::Unit { unit: 3, .. })), "{range:?}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn damaged_checksums_are_read_from_another_store() {
+    let length = read(&Group::summed(1).stores[0].inner, SUMS, 0..u64::MAX).await.unwrap().len();
+    for fault in ["head", "page", "short", "missing", "dead"] {
+        let group = Group::summed(1);
+        for store in 0..3 {
+            match fault {
+                "head" => group.hurt_object(store, SUMS, 3).await,
+                "page" => group.hurt_object(store, SUMS, length - 1).await,
+                "short" => group.stores[store].inner.put(SUMS, vec![0; length - 1]),
+                "missing" => assert!(group.stores[store].inner.remove(SUMS)),
+                _ => {}
+            }
+        }
+        if fault == "dead" {
+            group.stores[0].is_dead.store(true, Ordering::Relaxed);
+            let error = group.read(0..1_000_000).await.unwrap_err();
+            assert!(error.to_string().contains("unit 0: "), "the only copy, not the checksums: {error}");
+            continue;
+        }
+        assert_eq!(group.read(0..1_000_000).await.unwrap(), film(), "{fault}");
+        let counted = if matches!(fault, "head" | "page") { 3 } else { 0 };
+        assert_eq!(group.damaged(), counted, "{fault}: once, for all units");
+        // No store has sound ones.
+        let group = Group::summed(2);
+        for store in 0..4 {
+            group.hurt_object(store, SUMS, if fault == "head" { 0 } else { length - 1 }).await;
+        }
+        let error = group.read(70_000..70_001).await.unwrap_err();
+        assert!(error.to_string().contains("the checksums of the map"), "{error}");
+        assert_eq!(error.status(), 502);
+    }
+}
+
+#[tokio::test]
+async fn a_map_of_a_stranger_gets_no_checksums_of_another_object() {
+    let group = Group::summed(1);
+    assert_eq!(group.read(0..1_000_000).await.unwrap(), film());
+    // The checksums of this map are in memory, but those of its other layout and root are not on the stores.
+    let layout = Layout::new(500_000, UNIT, 4, 1).unwrap();
+    for root in [sums(Layout::new(film().len() as u64, UNIT, 4, 1).unwrap()).1, "1".repeat(64)] {
+        group.place.put("films/b.mp4.stripe", map_with(layout, &["a", "b", "c", "d"], Some(root)).write());
+        let error = read(&group.origin, "films/b.mp4", 0..1).await.unwrap_err();
+        assert_eq!(error.status(), 502, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_map_without_checksums_is_served_unchecked_and_counted() {
+    let group = Group::new(1, 0);
+    group.hurt(1, 0, 0).await;
+    let mut wrong = film();
+    wrong[UNIT as usize] ^= 1;
+    assert_eq!(group.read(0..1_000_000).await.unwrap(), wrong);
+    assert!(group.damaged() == 0 && group.origin.counts().unchecked_maps > 0);
+}
+
+#[tokio::test]
 async fn a_map_reaches_no_other_store() {
     let group = Group::new(1, 0);
     let layout = Layout::new(1_000_000, UNIT, 2, 1).unwrap();
@@ -277,196 +433,4 @@ async fn a_map_reaches_no_other_store() {
         let error = group.read(0..1).await.unwrap_err();
         assert!(matches!(error, OriginError::BadReply { .. }), "{error}");
     }
-}
-
-/// Folders for three stores, and one for the source and the map.
-struct Folders(tempfile::TempDir);
-
-impl Folders {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["a", "b", "c", "media"] {
-            std::fs::create_dir(dir.path().join(name)).unwrap();
-        }
-        std::fs::write(dir.path().join("media/film.mp4"), film()).unwrap();
-        Self(dir)
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn plan(&self, copies: usize) -> StripePlan {
-        let store = |name| StripeStore::new(name, OriginLocation::Folder(self.path().join(name)));
-        StripePlan { stores: ["a", "b", "c"].map(store).into(), factor: None, unit: UNIT, copies }
-    }
-
-    fn target(&self) -> MapTarget {
-        MapTarget::new(OriginLocation::Folder(self.path().join("media")), path("film.mp4"))
-    }
-
-    fn source(&self) -> Arc<dyn Origin> {
-        Arc::new(crate::DiskOrigin::new(&self.path().join("media")).unwrap())
-    }
-
-    async fn stripe(&self, copies: usize) -> Result<super::Striped, StripeError> {
-        let options = RemoteOptions::default();
-        stripe(&self.source(), &path("film.mp4"), &self.target(), &self.plan(copies), &options, |_| {}).await
-    }
-
-    async fn unstripe(&self) -> Result<Vec<u8>, StripeError> {
-        let (mut read, stores) = (Vec::new(), self.plan(1).stores);
-        let out = |bytes: &[u8]| {
-            read.extend_from_slice(bytes);
-            Ok(())
-        };
-        unstripe(&self.target(), &stores, &RemoteOptions::default(), out).await?;
-        Ok(read)
-    }
-
-    /// Returns the number of files below a folder.
-    fn files(&self, folder: &str) -> usize {
-        let entries = std::fs::read_dir(self.path().join(folder)).unwrap().map(Result::unwrap);
-        let files = |entry: std::fs::DirEntry| match entry.file_type().unwrap().is_dir() {
-            true => std::fs::read_dir(entry.path()).unwrap().count(),
-            false => 1,
-        };
-        entries.map(files).sum()
-    }
-}
-
-#[tokio::test]
-async fn an_object_is_striped_and_read_back() {
-    for copies in [1, 2, 3] {
-        let folders = Folders::new();
-        let striped = folders.stripe(copies).await.unwrap();
-        assert!(striped.former.is_none());
-        assert_eq!(striped.map.layout().units(), 16);
-        assert_eq!(["a", "b", "c"].map(|name| folders.files(name)).iter().sum::<usize>(), 16 * copies);
-        assert_eq!(folders.files("media"), 2, "no note is left");
-        std::fs::remove_file(folders.path().join("media/film.mp4")).unwrap();
-        assert_eq!(folders.unstripe().await.unwrap(), film());
-        let (target, stores) = (folders.target(), folders.plan(1).stores);
-        remove_striped(&target, &striped.map, &stores, &RemoteOptions::default()).await.unwrap();
-        assert_eq!(folders.files("media"), 0);
-        assert_eq!(["a", "b", "c"].map(|name| std::fs::read_dir(folders.path().join(name)).unwrap().count()), [0; 3]);
-    }
-}
-
-#[tokio::test]
-async fn damaged_units_do_not_pass_the_checksum() {
-    let folders = Folders::new();
-    let striped = folders.stripe(1).await.unwrap();
-    let unit = striped.map.unit_path(4).unwrap();
-    let name = &striped.map.stores()[1];
-    std::fs::write(folders.path().join(name).join(unit.as_str()), vec![0; UNIT as usize]).unwrap();
-    assert!(matches!(folders.unstripe().await, Err(StripeError::Checksum { .. })));
-}
-
-/// Drops a run where it has read half of the object, as if its process had ended.
-fn interrupt(folders: &Folders) {
-    // The end of this runtime waits for the writes that have begun.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let options = RemoteOptions::default();
-    let (plan, target, source) = (folders.plan(1), folders.target(), folders.source());
-    let film_path = path("film.mp4");
-    let (tell, told) = tokio::sync::oneshot::channel();
-    let mut tell = Some(tell);
-    let progress = |bytes| {
-        if bytes > 500_000 {
-            tell.take().map(|tell| tell.send(()));
-        }
-    };
-    let run = stripe(&source, &film_path, &target, &plan, &options, progress);
-    runtime.block_on(async {
-        tokio::select! {
-            biased;
-            _ = told => {}
-            _ = run => panic!("it ended first"),
-        }
-    });
-}
-
-#[tokio::test]
-async fn an_interrupted_run_leaves_no_map_and_is_cleaned_up_by_the_next() {
-    let folders = Arc::new(Folders::new());
-    let interrupted = folders.clone();
-    tokio::task::spawn_blocking(move || interrupt(&interrupted)).await.unwrap();
-    let left = ["a", "b", "c"].map(|name| folders.files(name)).iter().sum::<usize>();
-    assert!(left > 0, "units of the interrupted run");
-    assert!(!folders.path().join("media/film.mp4.stripe").exists());
-    assert!(folders.unstripe().await.is_err());
-    let first = folders.stripe(1).await.unwrap();
-    assert_eq!(["a", "b", "c"].map(|name| folders.files(name)).iter().sum::<usize>(), 16, "only those of this run");
-    // Another run leaves the units of the first map alone.
-    let second = folders.stripe(1).await.unwrap();
-    assert_eq!(second.former.unwrap().id(), first.map.id());
-    assert_eq!(["a", "b", "c"].map(|name| folders.files(name)).iter().sum::<usize>(), 32);
-    assert_eq!(folders.unstripe().await.unwrap(), film());
-}
-
-#[tokio::test]
-async fn a_source_that_changes_is_not_striped() {
-    let folders = Folders::new();
-    let options = RemoteOptions::default();
-    let file = folders.path().join("media/film.mp4");
-    let (plan, target, source) = (folders.plan(1), folders.target(), folders.source());
-    let mut changed = false;
-    let progress = |bytes| {
-        if bytes > 300_000 && !std::mem::replace(&mut changed, true) {
-            let mut other = film();
-            other[999_999] ^= 1;
-            std::fs::write(&file, other).unwrap();
-        }
-    };
-    let error = stripe(&source, &path("film.mp4"), &target, &plan, &options, progress).await.unwrap_err();
-    assert!(error.to_string().contains("changed"), "{error}");
-    assert!(!folders.path().join("media/film.mp4.stripe").exists());
-    assert_eq!(["a", "b", "c"].map(|name| folders.files(name)), [0; 3], "its units are removed");
-    assert_eq!(folders.files("media"), 1);
-}
-
-#[tokio::test]
-async fn two_runs_at_the_same_time_make_one_map() {
-    let folders = Folders::new();
-    let (first, second) = tokio::join!(folders.stripe(1), folders.stripe(1));
-    assert!(first.is_ok() || second.is_ok());
-    assert_eq!(folders.unstripe().await.unwrap(), film());
-}
-
-#[tokio::test]
-async fn plans_and_targets_are_checked() {
-    let folders = Folders::new();
-    let mut plan = folders.plan(1);
-    plan.stores.push(plan.stores[0].clone());
-    let options = RemoteOptions::default();
-    let run = |plan: StripePlan| {
-        let (folders, options) = (&folders, &options);
-        async move {
-            let (source, target, film) = (folders.source(), folders.target(), path("film.mp4"));
-            stripe(&source, &film, &target, &plan, options, |_| {}).await.unwrap_err().to_string()
-        }
-    };
-    assert!(run(plan).await.contains("named twice"));
-    let mut plan = folders.plan(4);
-    assert!(run(plan.clone()).await.contains("copies is 4, expected 1 to 3"));
-    plan.factor = Some(4);
-    assert!(run(plan.clone()).await.contains("factor is 4, expected 1 to 3"));
-    plan = folders.plan(1);
-    plan.stores[1] = StripeStore::new("b", OriginLocation::Folder("/no/such/folder".into()));
-    assert!(run(plan.clone()).await.contains("does not exist"));
-    plan.stores[1] = StripeStore::new("b", OriginLocation::Http("http://127.0.0.1:1/".parse().unwrap()));
-    assert!(run(plan).await.contains("folders and buckets only"));
-}
-
-#[test]
-fn stores_have_their_own_endpoint_and_region() {
-    let location = OriginLocation::Folder("/data".into());
-    let store = StripeStore::new("a", location.clone()).with_endpoint("http://10.0.0.7:9000".to_owned());
-    let mut options = RemoteOptions::default();
-    options.bucket.endpoint = Some("http://minio:9000".to_owned());
-    options.bucket.region = Some("eu".to_owned());
-    let own = store.with_region("us".to_owned()).remote(&options).bucket;
-    assert_eq!((own.endpoint.as_deref(), own.region.as_deref()), (Some("http://10.0.0.7:9000"), Some("us")));
-    assert_eq!(StripeStore::new("b", location).remote(&options), options);
 }

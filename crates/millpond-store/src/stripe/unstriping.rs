@@ -6,11 +6,12 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 
+use super::hex::hex;
 use super::map::{StripeMap, map_path};
 use super::origin::StripedOrigin;
 use super::sink::{MapTarget, StripeError};
-use super::writing::{hex, read_small, remove};
-use crate::error::OriginError;
+use super::writing::{read_small, remove};
+use crate::error::{At, OriginError};
 use crate::origin::bare::bare;
 use crate::origin::{Origin, RemoteOptions};
 use crate::striping::{MAP_SUFFIX, StripeStore, StripingOptions};
@@ -27,13 +28,7 @@ pub async fn unstripe(
     mut out: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<StripeMap, StripeError> {
     let place = bare(&target.location, options)?;
-    let map = map_path(&target.path).ok_or_else(|| StripeError::Name { name: target.to_string() })?;
-    let Some(text) = read_small(&*place, &map).await? else {
-        let at = crate::error::At::new(&place.describe(), map.as_str());
-        return Err(OriginError::NotFound { at }.into());
-    };
-    let wrong = |error| StripeError::Map { at: target.to_string(), error };
-    let map = StripeMap::parse(&text).map_err(wrong)?;
+    let map = present_map(&*place, target).await?;
     let striping = StripingOptions { stores: stores.to_vec(), ..StripingOptions::default() };
     let origin = Arc::new(StripedOrigin::new(place, &striping, options)?);
     let fetched = origin.read(&target.path, 0..u64::MAX, None).await?;
@@ -50,6 +45,19 @@ pub async fn unstripe(
         return Err(StripeError::Checksum { at, expected: map.sha256().to_owned(), found });
     }
     Ok(map)
+}
+
+/// Returns the map at a target.
+///
+/// # Errors
+///
+/// There is no map, or it can't be read.
+pub(super) async fn present_map(place: &dyn Origin, target: &MapTarget) -> Result<StripeMap, StripeError> {
+    let map = map_path(&target.path).ok_or_else(|| StripeError::Name { name: target.to_string() })?;
+    let Some(text) = read_small(place, &map).await? else {
+        return Err(OriginError::NotFound { at: At::new(&place.describe(), map.as_str()) }.into());
+    };
+    StripeMap::parse(&text).map_err(|error| StripeError::Map { at: target.to_string(), error })
 }
 
 /// Removes a map, then its units.

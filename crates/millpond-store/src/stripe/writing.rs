@@ -3,7 +3,6 @@
 //! A note beside the map names the units of a run that has not ended. The next run removes them.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -11,8 +10,10 @@ use futures_util::stream::{self, FuturesUnordered};
 use futures_util::{StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 
-use super::map::{LONGEST_MAP, StripeMap, StripeSource, map_path, unit_path};
+use super::hex::hex;
+use super::map::{LONGEST_MAP, StripeMap, StripeSource, map_path, sums_path, unit_path};
 use super::sink::{MapTarget, Sink, StripeError};
+use super::sums::{SumTable, SumWriter};
 use crate::error::{At, OriginError};
 use crate::layout::Layout;
 use crate::origin::bare::bare;
@@ -67,6 +68,7 @@ pub async fn stripe(
     let meta = source.head(path).await?;
     let stores = chosen(plan, path)?;
     let layout = Layout::new(meta.len, plan.unit, stores.len(), plan.copies)?;
+    let table = SumTable::new(layout)?;
     let sinks = stores.iter().map(|store| Sink::of_store(store, options)).collect::<Result<Vec<_>, _>>()?;
     let notes = Notes::new(target, options)?;
     let former = notes.map().await?;
@@ -78,21 +80,22 @@ pub async fn stripe(
         version: text(meta.version.to_string()),
     };
     let names = stores.iter().map(|store| store.name().to_owned()).collect::<Vec<_>>();
-    let new = |sha256: String| {
-        StripeMap::new(notes.id.clone(), layout, names.clone(), sha256, described.clone())
+    let new = |sha256: String, sums: Option<String>| {
+        StripeMap::new(notes.id.clone(), layout, names.clone(), sha256, sums, described.clone())
             .map_err(|error| StripeError::Map { at: target.to_string(), error })
     };
-    notes.begin(&new("0".repeat(64))?).await?;
+    notes.begin(&new("0".repeat(64), None)?).await?;
     let written = async {
         let fetched = source.read(path, 0..meta.len, Some(&meta)).await?;
-        let sha256 = write_units(fetched.body, &layout, &sinks, &notes.id, &mut progress).await?;
+        let hashes = write_units(fetched.body, SumWriter::new(table), &layout, &sinks, &notes.id, &mut progress);
+        let Hashes { sha256, sums } = hashes.await?;
         // A file may change while it is read, between two checks of its origin.
         let now = source.head(path).await?;
         if now.version != meta.version || now.len != meta.len {
             let at = At::new(&source.describe(), path.as_str());
             return Err(OriginError::Changed { at, expected: meta.version.clone(), found: Some(now.version) }.into());
         }
-        let map = new(sha256)?;
+        let map = new(sha256, Some(sums))?;
         notes.finish(&map).await?;
         Ok(map)
     };
@@ -115,16 +118,25 @@ pub async fn stripe(
 ///
 /// A store is not one of `stores`, or does not answer.
 pub async fn remove(map: &StripeMap, stores: &[StripeStore], options: &RemoteOptions) -> Result<(), StripeError> {
-    let sinks = map.stores().iter().map(|name| {
-        let unknown = || StripeError::Map {
-            at: map.source().location.clone(),
-            error: super::map::MapError::Field { field: "stores", expected: "stores of --over" },
-        };
-        let store = stores.iter().find(|store| store.name() == name).ok_or_else(unknown)?;
-        Sink::of_store(store, options)
-    });
+    let sinks = stores_of(map, stores)?.into_iter().map(|store| Sink::of_store(store, options));
     let sinks = sinks.collect::<Result<Vec<_>, StripeError>>()?;
     Ok(remove_units(&sinks, map.layout(), map.id()).await?)
+}
+
+/// Returns the stores of a map, in its order.
+///
+/// # Errors
+///
+/// A store is not one of `stores`.
+pub(super) fn stores_of<'a>(map: &StripeMap, stores: &'a [StripeStore]) -> Result<Vec<&'a StripeStore>, StripeError> {
+    let store = |name: &String| {
+        let unknown = || StripeError::Stores {
+            map: map.stores().to_vec(),
+            given: stores.iter().map(|store| store.name().to_owned()).collect(),
+        };
+        stores.iter().find(|store| store.name() == name).ok_or_else(unknown)
+    };
+    map.stores().iter().map(store).collect()
 }
 
 /// Returns the stores of an object. Different objects begin at different ones.
@@ -171,14 +183,23 @@ impl Incoming {
     }
 }
 
-/// Cuts a body into units, and writes all copies of each. Returns the SHA-256 of the bytes.
+/// The hashes of an object that was written, in hexadecimal digits.
+struct Hashes {
+    /// Of all bytes.
+    sha256: String,
+    /// Of the head of the checksums.
+    sums: String,
+}
+
+/// Cuts a body into units, writes all copies of each, and the checksums to each store.
 async fn write_units(
     body: OriginBody,
+    mut sums: SumWriter,
     layout: &Layout,
     sinks: &[Sink],
     id: &str,
     progress: &mut impl FnMut(u64),
-) -> Result<String, StripeError> {
+) -> Result<Hashes, StripeError> {
     let most = (WRITING / layout.unit()).clamp(1, 2 * sinks.len() as u64) as usize;
     let mut incoming = Incoming { body, rest: Bytes::new() };
     let mut hash = Sha256::new();
@@ -187,6 +208,7 @@ async fn write_units(
         let range = layout.bytes(unit);
         let bytes = incoming.take((range.end - range.start) as usize).await?;
         hash.update(&bytes);
+        sums.add(&bytes);
         while writing.len() >= most {
             writing.try_next().await?;
         }
@@ -194,16 +216,11 @@ async fn write_units(
         progress(range.end);
     }
     while writing.try_next().await?.is_some() {}
-    Ok(hex(&hash.finalize()))
-}
-
-/// Returns bytes in hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let (object, sums) = sums.finish();
+    if let Some(path) = sums_path(id) {
+        futures_util::future::try_join_all(sinks.iter().map(|sink| sink.put(&path, object.clone()))).await?;
+    }
+    Ok(Hashes { sha256: hex(&hash.finalize()), sums })
 }
 
 async fn write_unit(layout: &Layout, sinks: &[Sink], id: &str, unit: u64, bytes: Bytes) -> Result<(), OriginError> {
@@ -218,6 +235,9 @@ async fn remove_units(sinks: &[Sink], layout: &Layout, id: &str) -> Result<(), O
     let removed = copies.filter_map(|(unit, store)| Some((unit_path(id, unit)?, sinks.get(store)?)));
     let removed = removed.map(|(path, sink)| async move { sink.remove(&path).await });
     stream::iter(removed).buffer_unordered(REMOVED_AT_ONCE).try_collect::<()>().await?;
+    if let Some(path) = sums_path(id) {
+        futures_util::future::try_join_all(sinks.iter().map(|sink| sink.remove(&path))).await?;
+    }
     if let Some(folder) = unit_path(id, 0).map(|path| path.parent()) {
         for sink in sinks {
             sink.remove_folder(&folder).await;
@@ -251,7 +271,7 @@ impl Notes {
         })
     }
 
-    /// Returns the present map.
+    /// Returns the present map; `None` before the first one.
     async fn map(&self) -> Result<Option<StripeMap>, StripeError> {
         let Some(text) = read_small(&*self.origin, &self.map).await? else { return Ok(None) };
         let wrong = |error| StripeError::Map { at: self.shown.clone(), error };

@@ -15,10 +15,18 @@ pub struct StripingOptions {
     pub timeout: Duration,
     /// Longest delay of the start of a stream of a striped object.
     pub start: Duration,
+    /// Whether damaged units are replaced by a good copy.
+    pub repair: bool,
 }
 
 impl Default for StripingOptions {
     fn default() -> Self {
-        Self { stores: Vec::new(), batch: 0, timeout: Duration::from_secs(1), start: Duration::from_secs(5) }
+        Self {
+            stores: Vec::new(),
+            batch: 0,
+            timeout: Duration::from_secs(1),
+            start: Duration::from_secs(5),
+            repair: false,
+        }
     }
 }

@@ -16,6 +16,10 @@ use std::time::Duration;
 
 /// Step of the wall clock that begins an epoch; smaller ones are made up for slowly.
 const WALL_STEP: i64 = super::SECOND;
+/// Greatest distance of a stated wall time from that of arrivals. Sources that are farther away have no clock.
+const ASTRAY: i64 = 3600 * super::SECOND;
+/// Greatest distance of a stated wall time from the first frame of an epoch that it belongs to.
+const STATED: i64 = 60 * super::SECOND;
 
 /// Times of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +30,10 @@ pub struct Stamp {
     pub pts: i64,
     /// The same as stream time.
     pub at: Duration,
-    /// The same as time since the Unix epoch: when a frame of this time arrives without being held up.
+    /// The same as time since the Unix epoch: as the source states it, else `arrival`.
     pub wall: Duration,
+    /// Time since the Unix epoch at which a frame of this time arrives without being held up.
+    pub arrival: Duration,
     /// Why an epoch begins with this frame; `None` where none does.
     pub begins: Option<EpochReason>,
 }
@@ -61,6 +67,14 @@ enum Kind {
     Split,
     /// Begins with the next frame, whose timestamp has nothing to do with those before.
     Anew,
+}
+
+/// The wall time of a media time, as its source states it.
+#[derive(Clone, Copy, Debug)]
+struct Stated {
+    track: usize,
+    media: i64,
+    wall: i64,
 }
 
 /// A source time, and the arrival of its frame.
@@ -99,6 +113,8 @@ pub struct Timeline {
     delays: Option<Delays>,
     /// Wall clock less stream time.
     wall: Slew,
+    /// What the source states about the wall clock.
+    stated: Option<Stated>,
     figures: TimelineFigures,
 }
 
@@ -120,6 +136,7 @@ impl Timeline {
             correction: Correction::new(),
             delays: None,
             wall: Slew::default(),
+            stated: None,
             figures: TimelineFigures::default(),
         }
     }
@@ -149,7 +166,19 @@ impl Timeline {
         let unix = nanos(unix).saturating_sub(nanos(now));
         let step = unix.saturating_sub(self.unix).saturating_abs();
         self.unix = unix;
-        if step > WALL_STEP {
+        if step > WALL_STEP && self.stated.is_none() {
+            self.pend(EpochReason::Jump, Kind::Adjusted);
+        }
+    }
+
+    /// Takes the wall time since the Unix epoch of the frame that is given next, as a source with a clock states it. It replaces
+    /// the wall clock of arrivals, unless it is more than an hour away from that. A step of more than a second begins an epoch with the next key frame.
+    pub fn state_wall(&mut self, track: usize, ticks: Wrapped, wall: Duration) {
+        let Some(times) = self.tracks.get(track) else { return };
+        let (media, before) = (times.media_of(ticks), self.wall_offset());
+        self.stated = Some(Stated { track, media, wall: nanos(wall) });
+        let step = self.wall_offset().saturating_sub(before).saturating_abs();
+        if step > WALL_STEP && self.tracks.get(track).is_some_and(|times| times.offset().is_some()) {
             self.pend(EpochReason::Jump, Kind::Adjusted);
         }
     }
@@ -192,7 +221,9 @@ impl Timeline {
         }
         let wall = time.saturating_add(self.wall.at(time));
         let pts = self.tracks[track].ticks(time);
-        Some(Stamp { epoch: self.epoch, pts, at: duration(time), wall: duration(wall), begins })
+        let arrival = if self.stated.is_some() { time.saturating_add(self.arrival_offset()) } else { wall };
+        let (at, wall, arrival) = (duration(time), duration(wall), duration(arrival));
+        Some(Stamp { epoch: self.epoch, pts, at, wall, arrival, begins })
     }
 
     /// Returns the stream time of a timestamp that belongs to no frame, such as a cue's. The tracks of the source must have one
@@ -212,10 +243,17 @@ impl Timeline {
         Some(duration(self.stream_time(times, source)))
     }
 
+    /// Number of the epoch of the last frame.
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
     /// Tells that the source begins again: its next timestamps have nothing to do with those before. The next frame begins an
     /// epoch. Its time continues at the end of the frames given so far, or at its arrival.
     pub fn restart(&mut self, reason: EpochReason) {
         self.pend(reason, Kind::Anew);
+        self.stated = None;
         self.tracks.iter_mut().for_each(TrackTimes::restart);
     }
 
@@ -318,6 +356,8 @@ impl Timeline {
             false => self.correction.restart(from),
         }
         self.reference = None;
+        // What was stated before a jump is not true after it.
+        self.stated = self.stated.filter(|stated| stated.media.saturating_sub(media).saturating_abs() < STATED);
         // Frames that follow the first one may be presented before it.
         let source = from.saturating_add(self.tracks[track].reordered());
         self.tracks[track].place(media, source, arrival);
@@ -367,9 +407,23 @@ impl Timeline {
 
     /// Wall clock less stream time, as it ought to be.
     fn wall_offset(&self) -> i64 {
+        let by_arrival = self.arrival_offset();
+        let stated = self.stated_offset().filter(|stated| stated.saturating_sub(by_arrival).saturating_abs() < ASTRAY);
+        stated.unwrap_or(by_arrival)
+    }
+
+    /// Wall clock less stream time, by arrivals.
+    fn arrival_offset(&self) -> i64 {
         let usual = self.delays.map_or(0, |delays| delays.usual());
         let began = self.unix.saturating_add(self.first.unwrap_or_default()).saturating_sub(ORIGIN);
         began.saturating_add(usual)
+    }
+
+    /// Wall clock less stream time, as the source states it.
+    fn stated_offset(&self) -> Option<i64> {
+        let Stated { track, media, wall } = self.stated?;
+        let times = self.tracks.get(track)?;
+        Some(wall.saturating_sub(self.stream_time(times, times.source(media)?)))
     }
 }
 

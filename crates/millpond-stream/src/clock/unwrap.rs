@@ -25,6 +25,12 @@ impl Wrapped {
     pub fn whole(timestamp: u64) -> Self {
         Self { value: timestamp, bits: 64 }
     }
+
+    /// The timestamp as it was sent.
+    #[must_use]
+    pub fn value(self) -> u64 {
+        self.value
+    }
 }
 
 /// Unwraps the timestamps of one clock: each becomes the value that is nearest to the previous timestamp.

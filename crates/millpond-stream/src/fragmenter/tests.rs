@@ -126,6 +126,46 @@ fn a_stream_that_is_joined_comes_back_with_its_times() {
 }
 
 #[test]
+fn an_output_that_is_turned_loses_no_frame() {
+    let feed = Feed::new();
+    let mut fragmenter = feed.fragmenter().with_clean_holes();
+    let mut files = vec![Vec::new()];
+    // Sound arrives half a second late, so that the frames of the border do.
+    let mut frames = feed.frames(0..400);
+    let late = |frame: &Frame| frame.due + Duration::from_millis(if frame.track == feed.audio { 500 } else { 0 });
+    frames.sort_by_key(late);
+    for frame in &frames {
+        if frame.track == feed.video && matches!(frame.number, 150 | 300) {
+            let fragment = fragmenter.turn(frame).unwrap();
+            write(files.last_mut().unwrap(), &fragment);
+            files.push(Vec::new());
+        }
+        fragmenter.push(frame).iter().for_each(|fragment| write(files.last_mut().unwrap(), fragment));
+    }
+    write(files.last_mut().unwrap(), &fragmenter.finish().unwrap());
+    let movies: Vec<Movie> = files.iter().map(|file| index_bytes(file).unwrap()).collect();
+    let counts = |is_video| movies.iter().map(|movie| read(movie, is_video).len()).collect::<Vec<_>>();
+    assert_eq!(counts(true), [150, 150, 100]);
+    // The first file loses nothing, since time 0 is that of both tracks.
+    assert_eq!(counts(false).iter().sum::<usize>(), 750);
+    for movie in &movies[1..] {
+        let (pictures, sound) = (read(movie, true), read(movie, false));
+        assert!(pictures[0].1, "it begins with a key frame");
+        // The sound of the half second before comes first: both keep their distance.
+        assert_eq!(sound[0].0, 0);
+        assert!((23 * 256..=25 * 256).contains(&pictures[0].0), "{}", pictures[0].0);
+        assert!(sound.windows(2).all(|two| two[1].0 - two[0].0 == 1024));
+        let mut times: Vec<i64> = pictures.iter().map(|(pts, _)| *pts).collect();
+        times.sort_unstable();
+        assert!(times.windows(2).all(|two| two[1] - two[0] == 512));
+    }
+    // The last picture of a file lasts up to the first one of the next file.
+    let first = movies[0].tracks.iter().find(|track| matches!(track.kind, TrackKind::Video { .. })).unwrap();
+    let last = first.samples.iter().last().unwrap();
+    assert_eq!(last.duration, 512);
+}
+
+#[test]
 fn a_lost_frame_ends_a_fragment_and_the_next_key_frame_begins_one() {
     let feed = Feed::new();
     let mut fragmenter = feed.fragmenter();

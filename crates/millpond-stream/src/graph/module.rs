@@ -1,7 +1,7 @@
 //! The module trait, and the start of modules.
 
 use super::{Closed, Fork, PipeReader, PipeWriter};
-use crate::{Run, registry::NodeGuard, strain::Strain};
+use crate::{Feed, Run, registry::NodeGuard, strain::Strain};
 use futures_util::future::BoxFuture;
 use std::{error::Error, sync::Arc};
 use tokio::task::AbortHandle;
@@ -16,6 +16,11 @@ pub type Inputs = Vec<PipeReader>;
 pub trait Module: Send + 'static {
     /// Its kind: a name in [`KINDS`](crate::modules::KINDS).
     fn kind(&self) -> &'static str;
+
+    /// The formats and epochs of its output, where they are not those of the stream that its input comes from.
+    fn output_feed(&self) -> Option<Arc<dyn Feed>> {
+        None
+    }
 
     /// Runs until its inputs end, nobody takes its output any more, or there is nothing left to do. Dropping the future stops the
     /// module.

@@ -36,6 +36,12 @@ impl Program {
         &*self.feed
     }
 
+    /// Returns the same, for modules that keep it.
+    #[must_use]
+    pub fn shared_feed(&self) -> Arc<dyn Feed> {
+        self.feed.clone()
+    }
+
     /// Path of its asset.
     pub fn path(&self) -> &str {
         self.feed.path()
@@ -74,7 +80,8 @@ impl Program {
     pub fn fits(&self, epoch: u32) -> bool {
         let Some(epoch) = self.feed.epoch(epoch) else { return true };
         let of = |track: u16| epoch.formats.get(usize::from(track))?.as_ref();
-        self.formats().all(|(track, known)| {
+        // Subtitles come and go.
+        self.formats().filter(|(_, known)| !known.is_private_text()).all(|(track, known)| {
             let is_same = |new: &Format| {
                 new.track.sample_entry == known.track.sample_entry && new.timescale() == known.timescale()
             };
@@ -82,11 +89,12 @@ impl Program {
         })
     }
 
-    /// The formats of its tracks in an epoch, without those that have no frames there; `None` where the epoch is unknown.
+    /// The formats of its tracks in an epoch, without those that have no frames there and subtitles as they are; `None` where the epoch is
+    /// unknown.
     pub(crate) fn formats_of(&self, epoch: u32) -> Option<Vec<(u16, Format)>> {
         let epoch = self.feed.epoch(epoch)?;
         let of = |(track, _): (u16, &Format)| Some((track, epoch.formats.get(usize::from(track))?.clone()?));
-        Some(self.formats().filter_map(of).collect())
+        Some(self.formats().filter(|(_, format)| !format.is_private_text()).filter_map(of).collect())
     }
 
     /// Bits a second of its tracks.

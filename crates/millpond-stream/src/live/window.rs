@@ -1,7 +1,7 @@
 //! The window of a running stream, shared by its segmenter and all waiting requests.
 
 use super::{
-    Ladder, LiveText, TimeShift,
+    Ladder, LiveText, PartReader, TimeShift,
     lease::Lease,
     texts::{Away, Text, Texts},
     transport::Transports,
@@ -15,11 +15,12 @@ use millpond_package::{
         live::{PlaylistView, media},
         live_multivariant,
     },
-    live::{Directives, Edge, Extent, PartLookUp, Reload, SegmentNumber, Window},
+    live::{Directives, Edge, Extent, PartLookUp, Reload, SegmentNumber, TextSample, Window, live_webvtt},
 };
 use std::{
     fs::File,
     ops::Range,
+    os::unix::fs::FileExt as _,
     sync::{
         Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicBool, Ordering},
@@ -30,6 +31,8 @@ use tokio::sync::watch;
 
 /// Term of a lease until the target duration is known.
 const UNMEASURED: Duration = Duration::from_secs(15);
+/// Most bytes of a segment's subtitles.
+const MOST_TEXT: usize = 4 << 20;
 /// End of the URLs of playlists.
 const PLAYLIST: &str = "index.m3u8";
 /// Target durations without a request after which a player has left.
@@ -398,6 +401,40 @@ impl LiveWindow {
                 _ => FoundSegment::Unknown,
             }
         })
+    }
+
+    /// Returns a complete segment of subtitles as WebVTT, from memory or from the disk. It may block the thread. `None` where there is none,
+    /// and for other tracks.
+    pub fn webvtt(&self, track: usize, number: SegmentNumber, container: Container) -> Option<String> {
+        let known = self.look(|window| window.is_text(track).then(|| window.text_samples(track, number)))?;
+        // A segment that is listed and has no texts is a file without cues.
+        let is_empty = || {
+            let is_closed = self.look(|window| {
+                window.segment(number).is_some_and(|segment| segment.track(track).is_none_or(|of| of.is_closed()))
+            });
+            is_closed.then(Vec::new)
+        };
+        let samples = known.or_else(|| self.stored_text(track, number)).or_else(is_empty)?;
+        Some(live_webvtt(samples, container))
+    }
+
+    /// Reads the samples of a segment of subtitles from the disk.
+    fn stored_text(&self, track: usize, number: SegmentNumber) -> Option<Vec<TextSample>> {
+        let init = self.look(|window| window.init(track, window.segment(number)?.epoch).cloned())?;
+        let mut reader = PartReader::new(init);
+        let mut samples = Vec::new();
+        for (file, range) in self.stored(track, number)? {
+            let length =
+                usize::try_from(range.end.saturating_sub(range.start)).ok().filter(|length| *length <= MOST_TEXT)?;
+            let mut part = vec![0; length];
+            file.read_exact_at(&mut part, range.start).ok()?;
+            samples.extend(reader.samples(&part).into_iter().map(|sample| TextSample {
+                start: sample.dts,
+                duration: sample.duration,
+                data: sample.data,
+            }));
+        }
+        Some(samples)
     }
 
     /// Returns the init segment of a track in an epoch.

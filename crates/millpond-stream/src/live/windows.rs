@@ -5,16 +5,18 @@ use super::{
     window_track::{PackagedTrack, packaged},
 };
 use crate::{cannot_open::CannotOpen, fragmenter::fits, graph::LiveMemory};
+use millpond_media::{Codec, PrivateForm, PrivateText, teletext::TeletextPage};
 use millpond_package::{
     CaptionRule,
     live::{CutRules, SegmentNumber, TargetDuration, Window, WindowLimits},
 };
 use millpond_store::ring::{RingError, RingWriter};
+use millpond_utc::WallClock;
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 use tokio::{runtime::Handle, time::sleep};
 
@@ -118,6 +120,8 @@ impl WeakWindows {
 
 #[derive(Debug, Default)]
 pub(super) struct Inner {
+    /// The clock by which runs are numbered.
+    clock: WallClock,
     running: HashMap<Key, Weak<LiveWindow>>,
     /// Paths and windows, by the names of runs.
     runs: HashMap<Box<str>, (Box<str>, Weak<LiveWindow>)>,
@@ -209,6 +213,11 @@ impl Drop for Ending {
 }
 
 impl Windows {
+    /// No windows so far. Runs are numbered by `clock`.
+    pub(crate) fn new(clock: WallClock) -> Self {
+        Self(Arc::new(Mutex::new(Inner { clock, ..Inner::default() })))
+    }
+
     /// Returns the past of a stream on the disk: the known one, else it is opened. It blocks the thread.
     ///
     /// # Errors
@@ -340,10 +349,7 @@ impl Windows {
         if tracks.is_empty() {
             return Err(CannotOpen::NoTracks);
         }
-        for (_, format) in program.formats().filter(|(_, format)| !fits(format)) {
-            let (stream, codec) = (program.path(), format.track.codec.name());
-            tracing::info!(stream, track = %format.name, codec, "left out of HLS, DASH and stream.mp4, which can't carry it");
-        }
+        tell_others(program, options.part.is_some());
         let shift = inner.shifts.get(program.path()).and_then(Weak::upgrade).filter(|_| !is_relay);
         let options = WindowOptions { bytes: options.bytes.min(memory.window_bytes()), ..options };
         let ladder = inner.ladder(&options);
@@ -410,7 +416,7 @@ impl Inner {
             return Some(known);
         }
         self.ladders.retain(|_, ladder| ladder.strong_count() > 0);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let now = self.clock.now().as_secs();
         let new = Arc::new(Ladder::new(options.segment, first_discontinuity(now)));
         self.ladders.insert(id, Arc::downgrade(&new));
         Some(new)
@@ -425,7 +431,7 @@ impl Inner {
         options: &WindowOptions,
         (ladder, shift): (Option<&Ladder>, Option<&TimeShift>),
     ) -> (Window, CutRules, SegmentNumber) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let now = self.clock.now().as_secs();
         let past = self.past.get(path);
         let stored = shift.and_then(TimeShift::end);
         let first = past.map_or(0, |past| past.next.0);
@@ -450,5 +456,29 @@ impl Inner {
         }
         let target = past.and_then(|past| past.target).or(stored.and_then(|end| end.target));
         (window, options.rules(target), SegmentNumber(first))
+    }
+}
+
+/// Tells in the log what becomes of tracks that live segments can't carry as they are.
+fn tell_others(program: &Program, has_parts: bool) {
+    for (_, format) in program.formats().filter(|(_, format)| !fits(format)) {
+        let (stream, track, codec) = (program.path(), &format.name, format.track.codec.name());
+        let why = match &format.track.codec {
+            Codec::PrivateText(text) if !text.pages.is_empty() => {
+                let pages: Vec<_> = text.pages.iter().map(TeletextPage::name).collect();
+                // Teletext arrives later than pictures.
+                let hint = has_parts
+                    .then_some("viewers with low latency see them late: live-part = \"off\" shows them in time");
+                tracing::info!(stream, %track, pages = pages.join(", "), hint, "teletext subtitles become WebVTT");
+                continue;
+            }
+            Codec::PrivateText(PrivateText { form: PrivateForm::Teletext, .. }) => "no page of subtitles is announced",
+            Codec::PrivateText(_) => "they are pictures",
+            _ => {
+                tracing::info!(stream, %track, codec, "left out of HLS, DASH and stream.mp4, which can't carry it");
+                continue;
+            }
+        };
+        tracing::info!(stream, %track, codec, why, "left out of HLS and DASH, passed on in transport streams");
     }
 }

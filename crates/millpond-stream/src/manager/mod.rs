@@ -28,7 +28,8 @@ use crate::{
     cannot_open::CannotOpen,
     graph::{LiveMemory, Module},
     live::{Program, Viewing},
-    modules::{AttachableKind, CannotRecord, RecordLimits, Recording, Tee},
+    modules::{self, ARCHIVER, AttachableKind, CannotRecord, FilePlan, Pulse, Push, RecordLimits, Recording, Tee},
+    reception::Conflict,
     registry::Registry,
     remote::{RemoteTitles, TitleOrigin},
     resources::Resources,
@@ -88,12 +89,12 @@ impl Manager {
         let admission = Admission::new(options.bounds, reader.holds.clone());
         let (broadcasts, counters, registry) = (Arc::default(), counters.clone(), Registry::default());
         let resources = Resources { reader, intervals, broadcasts, counters };
-        let means = Means::new(&registry, (&options.connector, options.relay.as_ref()), &resources, memory);
+        let means = Means::new(&registry, (&options.upstream, options.notices.as_ref()), &resources, memory);
         Ok(Self {
             origins: Origins::new(places, options.bounds.origin_bandwidth),
             admission,
-            remote: Arc::new(RemoteTitles::new(options.connector.clone())),
-            streams: Arc::new(Streams::new(means, options.max_streams)),
+            remote: Arc::new(RemoteTitles::new(options.upstream.connector.clone())),
+            streams: Arc::new(Streams::new(means, options.max_streams, options.clock.clone())),
             options: RwLock::new(Arc::new(options)),
             resources,
             registry,
@@ -105,7 +106,7 @@ impl Manager {
 
     /// Changes settings while the engine runs, and the places that titles come from: limits of admission, lateness, wait of
     /// starts, rule of the rate, channels, and limits of live streams. Playing sessions go on; new sessions and streams get the new values. Address,
-    /// threads, rounds, caching window, connector, relay and multicast groups stay as they are.
+    /// threads, rounds, caching window, clock, ways to live sources, board of notices and multicast groups stay as they are.
     ///
     /// A channel that stays keeps its multicast group. A new channel gets the group of a removed channel, or the next group.
     pub fn reconfigure(&self, options: Options, places: impl IntoIterator<Item = Arc<str>>) {
@@ -256,7 +257,8 @@ impl Manager {
 
     /// The kinds of modules of this engine that operators attach.
     pub fn attachable_kinds(&self) -> Vec<Arc<dyn AttachableKind>> {
-        vec![Arc::new(Tee::new(self.streams.memory().clone()))]
+        let upstream = self.options().upstream.clone();
+        vec![Arc::new(Tee::new(self.streams.memory().clone())), Arc::new(Push::new(upstream, self.counters().clone()))]
     }
 
     /// Attaches a module with one input to a channel or live stream: another branch of its fork. It gets all frames from the last
@@ -274,7 +276,27 @@ impl Manager {
         label: &str,
         output: Option<LiveRequest>,
     ) -> Result<Attached, CannotAttach> {
+        let output = output.map(|output| (output, Conflict::Refuse));
         self.streams.attach(program, module, (label, output)).await
+    }
+
+    /// Publishes the frames of a channel or live stream as another stream, from the last key frame on. It takes the place of the
+    /// publisher of that stream, whose viewers stay.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach).
+    pub async fn pass_on(&self, program: &Program, to: LiveRequest) -> Result<Attached, CannotAttach> {
+        let label = to.path.clone();
+        let tee = Tee::at_once(self.streams.memory());
+        self.streams.attach(program, tee, (&label, Some((to, Conflict::Replace)))).await
+    }
+
+    /// Tells the arrivals of a channel or live stream to a pulse, until what this returns is dropped or has ended.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach).
+    pub async fn watch(&self, program: &Program, pulse: &Arc<Pulse>) -> Result<Attached, CannotAttach> {
+        self.streams.attach(program, modules::pulse(program, pulse.clone()), ("", None)).await
     }
 
     /// Makes a new file for a channel or live stream, and the module that records into it. It records once it is
@@ -289,6 +311,19 @@ impl Manager {
         limits: RecordLimits,
     ) -> Result<(Recording, Box<dyn Module>), CannotRecord> {
         Recording::begin(self.counters(), program, file, limits).await
+    }
+
+    /// Makes the module that records a channel or live stream without an end, into files that a plan names and ends. It records once it
+    /// is [attached](Self::attach).
+    ///
+    /// # Errors
+    /// No track can be recorded.
+    pub async fn archiver(
+        &self,
+        program: &Program,
+        plan: Box<dyn FilePlan>,
+    ) -> Result<(Recording, Box<dyn Module>), CannotRecord> {
+        Recording::of_plan(ARCHIVER, self.counters(), program, plan, RecordLimits::NONE).await
     }
 }
 

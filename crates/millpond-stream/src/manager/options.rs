@@ -1,10 +1,9 @@
 //! Settings of an engine.
 
 use crate::{
-    Bounds, Dropping, Groups, Lateness, RateRule,
-    graph::QueueLimits,
-    reception::{Connector, Relay},
+    Bounds, Dropping, Groups, Lateness, RateRule, graph::QueueLimits, notice::NoticeBoard, reception::Upstream,
 };
+use millpond_utc::WallClock;
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 /// Settings of an engine. [`Manager::reconfigure`](crate::Manager::reconfigure) tells which of them may change while it runs.
@@ -39,10 +38,12 @@ pub struct Options {
     pub viewer_queue: Duration,
     /// Which frames a viewer of a live stream loses, for whom too many wait.
     pub dropping: Dropping,
-    /// Opens connections to live sources.
-    pub connector: Arc<dyn Connector>,
-    /// Finds other servers that receive a stream already.
-    pub relay: Option<Arc<dyn Relay>>,
+    /// The clock by which runs of live streams are numbered: a corrected one where nodes of a cluster follow each other.
+    pub clock: WallClock,
+    /// The ways to live sources.
+    pub upstream: Upstream,
+    /// Takes notices of live streams.
+    pub notices: Option<Arc<dyn NoticeBoard>>,
     /// Multicast groups of channels.
     pub groups: Option<Groups>,
 }

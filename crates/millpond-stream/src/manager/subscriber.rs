@@ -93,7 +93,7 @@ impl Subscriber {
         }
     }
 
-    /// Sends its packets as players of WebRTC take them: of at most so many bytes, and pictures in the order in which they show.
+    /// Sends RTP packets for WebRTC players: `most` bytes at most each, without B-frames, which these players don't decode.
     pub fn play_in_real_time(&mut self, most: usize) {
         for track in &mut self.tracks {
             track.bound_packets(most);

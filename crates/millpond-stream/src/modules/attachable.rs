@@ -5,6 +5,7 @@
 
 use crate::{
     Format,
+    calling_webrtc::without_long_parts,
     graph::{Module, ModuleError},
     kind::ModuleKind,
     live::Program,
@@ -14,6 +15,7 @@ use millpond_settings::{
     nearest,
     value::{BadValue, Form},
 };
+use millpond_store::shown_without_secrets;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// An option of a kind of modules.
@@ -45,6 +47,21 @@ pub const TO: ModuleOption = ModuleOption {
         _ => Ok(()),
     },
 };
+
+/// Returns the value of an option as it is shown: without user, password and query of a URL. The last part of a path by RTMP is a
+/// stream key. By HTTP, long parts may be one.
+#[must_use]
+pub fn shown_option(value: &str) -> String {
+    let Some((before, _)) = value.split_once("://") else { return value.to_owned() };
+    let shown = shown_without_secrets(value, &[]);
+    // A line has a path before its URL.
+    let scheme = before.rsplit(char::is_whitespace).next().unwrap_or_default().to_ascii_lowercase();
+    match (&*scheme, shown.rsplit_once('/')) {
+        ("rtmp" | "rtmps", Some((before, key))) if !key.is_empty() && before.contains("://") => format!("{before}/***"),
+        ("http" | "https", _) => without_long_parts(&shown),
+        _ => shown,
+    }
+}
 
 /// Tracks without which a kind of modules has nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +209,7 @@ impl ModuleOptions {
             (option.check)(value).map_err(|BadValue { expected, .. }| BadOption::Value {
                 name: option.name,
                 expected,
-                found: value.to_owned(),
+                found: shown_option(value),
             })?;
         }
         match options.iter().find(|option| option.is_required && self.get(option.name).is_none()) {
@@ -211,6 +228,8 @@ pub struct ModuleDeclaration {
     pub input: ModuleInput,
     /// Its options, without [`TO`].
     pub options: &'static [ModuleOption],
+    /// Whether a module that ends is begun again, however it was attached: its results are no file, but a connection.
+    pub is_kept: bool,
 }
 
 impl ModuleDeclaration {
@@ -262,8 +281,22 @@ pub struct MadeModule {
     pub results: Option<Arc<dyn ModuleResults>>,
 }
 
+/// Frames that a module has passed on, and their bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModuleCounts {
+    /// Frames.
+    pub frames: u64,
+    /// Bytes of the frames.
+    pub bytes: u64,
+}
+
 /// The part of a module that outlives it, such as a file.
 pub trait ModuleResults: Send + Sync {
+    /// Counts so far; `None` where the module counts nothing.
+    fn counts(&self) -> Option<ModuleCounts> {
+        None
+    }
+
     /// Told before the module is detached by an operator.
     fn stopping(&self) {}
 
@@ -284,6 +317,22 @@ mod tests {
     fn check(pairs: &[(&str, &str)]) -> Result<(), String> {
         let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         ModuleOptions::of(pairs).check(&TEE).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn urls_are_shown_without_secrets() {
+        for (value, shown) in [
+            ("live/copy", "live/copy"),
+            ("rtmps://a.example/live2/HUSH?b=c", "rtmps://a.example/live2/***"),
+            ("live/cam rtmp://a.example/live2/HUSH", "live/cam rtmp://a.example/live2/***"),
+            ("srt://h:9000?passphrase=HUSH", "srt://h:9000"),
+            ("https://HUSH@h.example/live/whip?token=HUSH", "https://h.example/live/whip"),
+            ("https://h.example/a4f2HUSHa4f2HUSHa4f2HUSH/webRTC/publish", "https://h.example/***/webRTC/publish"),
+            ("http://h.example:8080", "http://h.example:8080"),
+        ] {
+            let found = shown_option(value);
+            assert_eq!(found, shown);
+        }
     }
 
     #[test]

@@ -67,9 +67,13 @@ impl Clock {
         Self { start: Instant::now(), wall, anchor: None }
     }
 
-    /// Returns the moment at which a frame is due, and whether all that follow are moved because it is late.
-    fn moment(&mut self, due: Duration) -> (Instant, bool) {
-        let now = Instant::now();
+    /// Returns the moment at which a frame is due, and whether all that follow are moved because it is late. The first frame is due now,
+    /// or when the channel `opens`.
+    fn moment(&mut self, due: Duration, opens: impl FnOnce() -> Option<std::time::Instant>) -> (Instant, bool) {
+        let mut now = Instant::now();
+        if self.anchor.is_none() {
+            now = opens().map_or(now, |opens| now.max(opens.into()));
+        }
         let is_late = self.anchor.is_some_and(|anchor| now > anchor.moment_of(due) + LATE);
         let anchor = self.anchor.filter(|_| !is_late).unwrap_or(Anchor { stream: due, moment: now });
         self.anchor = Some(anchor);
@@ -92,7 +96,7 @@ impl Channel {
     async fn pass(&mut self, run: &Run, output: &Output) -> Result<(), Closed> {
         let mut rest = &run[..];
         while let Some(first) = rest.first() {
-            let (moment, is_late) = self.clock.moment(first.due);
+            let (moment, is_late) = self.clock.moment(first.due, || self.schedule.opens());
             self.is_moved |= is_late;
             sleep_until(moment).await;
             let soon = first.due + moment.elapsed().min(LATE) + TOGETHER;
@@ -148,7 +152,8 @@ impl Channel {
 
     fn begin(&mut self, from: Duration, formats: Arc<[Option<Format>]>, reason: EpochReason) {
         let number = self.epoch.as_ref().map_or(0, |epoch| epoch.number.wrapping_add(1));
-        let epoch = Epoch { number, from, wall: self.clock.wall_of(from), formats, reason };
+        let wall = self.clock.wall_of(from);
+        let epoch = Epoch { number, from, wall, arrival: wall, formats, reason };
         self.epoch = Some(epoch.clone());
         self.reporter.begin(epoch);
     }

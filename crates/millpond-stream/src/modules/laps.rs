@@ -4,7 +4,7 @@ use super::{Loader, loader};
 use crate::{
     StoredMedia,
     graph::{Inputs, Module, ModuleError, Output},
-    live::{AssetTurn, ChannelSource, Joint, Lap, Schedule},
+    live::{AssetTurn, ChannelSource, FirstFrames, Joint, Lap, Schedule},
     report::Reporter,
     resources::Resources,
     source_health::{SourceError, SourceErrorKind},
@@ -30,6 +30,8 @@ pub(crate) struct Laps {
     last: Option<u64>,
     /// Number of the turn in the schedule that was told last.
     number: u32,
+    /// Whether the duration of the asset that played last is known.
+    has_end: bool,
 }
 
 impl Laps {
@@ -38,7 +40,8 @@ impl Laps {
         resources: &Resources,
         (schedule, reporter): (Arc<Schedule>, Reporter),
     ) -> Self {
-        Self { source, resources: resources.clone(), schedule, reporter, joint: None, last: None, number: 0 }
+        let resources = resources.clone();
+        Self { source, resources, schedule, reporter, joint: None, last: None, number: 0, has_end: false }
     }
 
     /// Plays an asset once. Returns whether somebody still takes the frames.
@@ -47,6 +50,7 @@ impl Laps {
     /// The asset can't be played, or only a part of it.
     async fn play(&mut self, asset: &str, output: &Output) -> Result<bool, SourceError> {
         let media = self.source.open(asset).await?;
+        self.has_end = media.duration() > 0.0;
         let error = |kind, words: String| SourceError { kind, address: asset.to_owned(), words };
         let mut joint = match self.joint.take() {
             Some(joint) => joint,
@@ -65,12 +69,22 @@ impl Laps {
                 return Err(error(SourceErrorKind::NoMedia, unfit.of_asset()));
             }
         };
+        let begins = match self.source.start().filter(|_| self.last.is_none()) {
+            None => None,
+            Some(start) => {
+                let begins = start.beginning(&media, &lap.tracks(), Instant::now().into_std());
+                let begins = begins.ok_or_else(|| error(SourceErrorKind::NoMedia, "it is over".to_owned()))?;
+                self.schedule.set_opens(begins.moment);
+                Some(begins)
+            }
+        };
         if !is_same {
-            self.schedule.add(AssetTurn { number, from: lap.begin(), formats: lap.formats().clone() });
+            let from = lap.begin() + begins.as_ref().map_or(Duration::ZERO, |begins| begins.at);
+            self.schedule.add(AssetTurn { number, from, formats: lap.formats().clone() });
             (self.last, self.number) = (Some(media.id()), number);
         }
         self.schedule.begin_lap(lap.begin());
-        let loaded = self.loader(&media, &lap).load(output, &|run| lap.shift(run)).await;
+        let loaded = self.loader(&media, &lap, begins).load(output, &|run| lap.shift(run)).await;
         joint.end(lap, loaded.is_ok().then(|| media.duration()));
         self.joint = Some(joint);
         match loaded {
@@ -101,10 +115,23 @@ impl Laps {
         Ok(())
     }
 
-    fn loader(&self, media: &Arc<StoredMedia>, lap: &Lap) -> Loader {
+    fn loader(&self, media: &Arc<StoredMedia>, lap: &Lap, begins: Option<FirstFrames>) -> Loader {
         let tracks = lap.tracks();
-        let next = vec![0; tracks.len()];
-        Loader::new(&self.resources, media.clone(), (tracks, next), (Duration::ZERO, Duration::MAX), None)
+        let (at, next) = match begins {
+            Some(FirstFrames { at, next, .. }) => (at, next),
+            None => (Duration::ZERO, vec![0; tracks.len()]),
+        };
+        Loader::new(&self.resources, media.clone(), (tracks, next), (at, Duration::MAX), None)
+    }
+
+    /// Plays the only asset once. The channel is silent after its end, until it is closed. It ends where the asset can't be played, or has no
+    /// known end.
+    async fn once(&mut self, asset: &str, output: &Output) {
+        match self.play(asset, output).await {
+            Ok(true) if self.has_end => std::future::pending().await,
+            Ok(_) => {}
+            Err(why) => self.fail(why),
+        }
     }
 
     /// Tells that no asset can be played now.
@@ -152,6 +179,13 @@ impl Module for Laps {
 
     fn run(mut self: Box<Self>, _: Inputs, output: Output) -> BoxFuture<'static, Result<(), ModuleError>> {
         Box::pin(async move {
+            if self.source.start().is_some_and(|start| !start.repeats) {
+                let assets: Vec<Box<str>> = self.source.assets().into();
+                if let [asset] = &*assets {
+                    self.once(asset, &output).await;
+                }
+                return Ok(());
+            }
             let mut rests = vec![None; self.source.assets().len()];
             while self.round(&mut rests, &output).await {
                 // Where all rest, the first one that may be tried again is waited for.

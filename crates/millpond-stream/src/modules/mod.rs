@@ -12,7 +12,10 @@ mod key_frames;
 mod laps;
 mod loader;
 mod past;
+mod pulse;
+mod push;
 mod recorder;
+mod recording_clock;
 mod recording_files;
 mod segmenter;
 mod splice;
@@ -20,8 +23,8 @@ mod tee;
 mod title;
 
 pub use attachable::{
-    AttachableKind, BadOption, MadeModule, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions, ModuleResults,
-    NoInput, TO,
+    AttachableKind, BadOption, MadeModule, ModuleCounts, ModuleDeclaration, ModuleInput, ModuleOption, ModuleOptions,
+    ModuleResults, NoInput, TO, shown_option,
 };
 pub(crate) use channel::Channel;
 pub(crate) use follower::LadderFollower;
@@ -30,7 +33,14 @@ pub(crate) use key_frames::{KeyFrameLoader, KeyFrames};
 pub(crate) use laps::Laps;
 pub(crate) use loader::Loader;
 pub(crate) use past::PastLoader;
-pub use recorder::{CannotRecord, KIND as RECORDER, RecordLimits, Recording, RecordingEnd, RecordingState};
+pub use pulse::Pulse;
+pub(crate) use pulse::module as pulse;
+pub(crate) use push::Push;
+pub use push::{CannotPush, DestinationError, PUSH, PushCounts, PushDestination, URL as PUSH_URL};
+pub use recorder::{
+    CONTINUOUS as ARCHIVER, CannotRecord, KIND as RECORDER, RecordLimits, Recording, RecordingEnd, RecordingState,
+};
+pub use recording_files::{FilePlan, WrittenFile};
 pub(crate) use segmenter::Segmenter;
 pub(crate) use splice::{ClipLoader, Splice};
 pub use tee::TEE;
@@ -46,7 +56,10 @@ pub const KINDS: &[ModuleKind] = &[
     past::KIND,
     title::KIND,
     channel::KIND,
+    pulse::KIND,
+    push::KIND,
     recorder::KIND,
+    recorder::CONTINUOUS,
     segmenter::KIND,
     tee::KIND,
     Splice::KIND,
@@ -54,6 +67,12 @@ pub const KINDS: &[ModuleKind] = &[
     reception::KIND,
     reception::PUBLISHED,
     reception::TRANSPORT,
+    reception::SRT,
+    reception::RTMP,
+    reception::HLS,
+    reception::DASH,
+    reception::WHEP,
+    reception::WEB_TRANSPORT,
     transmission::KIND,
     transmission::MULTICAST,
     live::VIEWING,

@@ -1,4 +1,5 @@
-//! Writes the frames of a channel or live stream into fragmented MP4 files: one, and another one where the formats change.
+//! Writes the frames of a channel or live stream into fragmented MP4 files: one, and another one where the formats change or where the
+//! plan of the files ends one. No frame is left out between two files.
 //!
 //! The module passes runs on to a separate thread, which makes fragments and writes them. A queue of [`QUEUE_BYTES`] lies between
 //! the two. While the queue is full, runs are left out up to the next key frame, and counted. So a slow disk delays no viewer.
@@ -7,7 +8,11 @@
 //! fragment. The file is synced to its disk every ten seconds and at the end. So a machine that loses power leaves such a file too,
 //! without the media of the last ten seconds. A file that can't be written any more is truncated behind its last whole fragment.
 
-use super::{in_band_format::InBandFormat, recording_files::RecordingFiles};
+use super::{
+    in_band_format::InBandFormat,
+    recording_clock::RecordingClock,
+    recording_files::{FileFacts, FilePlan, FragmentBytes, NumberedFiles, RecordingFiles},
+};
 use crate::{
     Counters, Format, Frame, Run,
     fragmenter::{Fragment, FragmentLimits, Fragmenter},
@@ -24,7 +29,7 @@ use std::{
         atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
         mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::sync::watch;
 
@@ -36,12 +41,25 @@ pub const KIND: ModuleKind = ModuleKind {
     outputs: 0,
 };
 
+/// The kind of modules that record without an end.
+pub const CONTINUOUS: ModuleKind = ModuleKind {
+    name: "archiver",
+    about: "writes the frames of a channel or live stream into fragmented MP4 files, one after the other",
+    inputs: 1,
+    outputs: 0,
+};
+
 /// Fragments begin with key frames a second apart or more. One without a key frame for long, or of many bytes, ends before.
 const FRAGMENT: FragmentLimits =
     FragmentLimits { least: Duration::from_secs(1), most: Duration::from_secs(10), bytes: 32 << 20 };
 /// Most bytes of the frames that wait to be written, and most runs.
 const QUEUE_BYTES: usize = 32 << 20;
 const QUEUE_RUNS: usize = 256;
+
+/// Shortest gap between frames of the leading track that is noted.
+const GAP: Duration = Duration::from_secs(2);
+/// Most gaps of a file that are noted.
+const GAPS: usize = 1000;
 
 /// Bounds of a recording. It ends where it reaches one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +68,11 @@ pub struct RecordLimits {
     pub bytes: u64,
     /// Longest duration.
     pub duration: Duration,
+}
+
+impl RecordLimits {
+    /// No bounds.
+    pub const NONE: Self = Self { bytes: u64::MAX, duration: Duration::MAX };
 }
 
 /// Why a recording can't begin.
@@ -145,6 +168,21 @@ impl Recording {
         file: PathBuf,
         limits: RecordLimits,
     ) -> Result<(Self, Box<dyn Module>), CannotRecord> {
+        Self::of_plan(KIND, counters, program, Box::new(NumberedFiles::new(file)), limits).await
+    }
+
+    /// Makes the module that records a channel into the files of a plan.
+    ///
+    /// # Errors
+    /// The first file can't be made, or no track can be recorded.
+    pub(crate) async fn of_plan(
+        kind: ModuleKind,
+        counters: &Arc<Counters>,
+        program: &Program,
+        plan: Box<dyn FilePlan>,
+        limits: RecordLimits,
+    ) -> Result<(Self, Box<dyn Module>), CannotRecord> {
+        let file = plan.first().unwrap_or_default();
         let path = program.path().to_owned();
         let lead = program.lead();
         let Some(fragmenter) = program.fragmenter(FRAGMENT) else {
@@ -157,13 +195,16 @@ impl Recording {
         let start = {
             let (program, path, progress, counters) =
                 (program.clone(), file.clone(), progress.clone(), counters.clone());
-            progress.files.store(1, Ordering::Relaxed);
             move || {
-                let created = RecordingFiles::create(path.clone());
+                let created = RecordingFiles::create(plan);
                 let files = created.map_err(|error| CannotRecord::File { file: path, error })?;
-                let formats: Vec<_> = program.formats().map(|(track, format)| (track, format.clone())).collect();
+                let is_recorded = |(_, format): &(u16, &Format)| !format.is_private_text();
+                let formats: Vec<_> =
+                    program.formats().filter(is_recorded).map(|(track, format)| (track, format.clone())).collect();
                 let in_band = in_band(&formats, lead);
                 let (epoch, skipped, earlier) = (0, 0, Duration::ZERO);
+                let (stretch, clock) = (None, RecordingClock::default());
+                progress.files.store(files.number(), Ordering::Relaxed);
                 let writer = Writer {
                     program,
                     epoch,
@@ -176,6 +217,8 @@ impl Recording {
                     counters,
                     skipped,
                     earlier,
+                    stretch,
+                    clock,
                 };
                 let run = move || ends.send_replace(Some(writer.run(&messages)));
                 std::thread::Builder::new().name("recorder".to_owned()).spawn(run).map_err(CannotRecord::Thread)
@@ -184,8 +227,8 @@ impl Recording {
         // The thread gets the priority of the one that starts it, which must not be that of those that serve.
         let started = tokio::task::spawn_blocking(start).await;
         started.unwrap_or_else(|error| Err(CannotRecord::Thread(io::Error::other(error))))?;
-        let recorder = Recorder { sender, lead, is_behind: false, progress: progress.clone(), counters };
-        tracing::info!(asset = %path, file = %file.display(), "recording begins");
+        let recorder = Recorder { kind, sender, lead, is_behind: false, progress: progress.clone(), counters };
+        tracing::info!(asset = %path, file = %file.display(), kind = kind.name, "recording begins");
         Ok((Self { path, file, progress, end }, Box::new(recorder)))
     }
 
@@ -195,7 +238,7 @@ impl Recording {
         &self.path
     }
 
-    /// The first file. Others have `-2`, `-3` and so on at the end of their names.
+    /// The first file. Others have `-2`, `-3` and so on at the end of their names. Empty where a plan names the files.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
@@ -238,6 +281,7 @@ struct Message {
 
 /// Passes frames on to the thread that writes them.
 struct Recorder {
+    kind: ModuleKind,
     sender: SyncSender<Message>,
     /// The track whose key frames a fragment can begin with.
     lead: u16,
@@ -286,7 +330,7 @@ impl Progress {
 
 impl Module for Recorder {
     fn kind(&self) -> &'static str {
-        KIND.name
+        self.kind.name
     }
 
     fn run(mut self: Box<Self>, mut inputs: Inputs, _: Output) -> BoxFuture<'static, Result<(), ModuleError>> {
@@ -320,6 +364,37 @@ struct Writer {
     skipped: u64,
     /// Duration of the files before this one.
     earlier: Duration,
+    /// The stretch of the stream in the file; `None` before its first key frame.
+    stretch: Option<Stretch>,
+    clock: RecordingClock,
+}
+
+/// The stretch of a stream that a file holds.
+#[derive(Debug)]
+struct Stretch {
+    /// Wall time of its first frame.
+    wall: Duration,
+    /// Due time of the first and of the last frame of the leading track.
+    from: Duration,
+    to: Duration,
+    gaps: Vec<(Duration, Duration)>,
+    /// Frames that the recording had lost before.
+    lost: u64,
+}
+
+impl Stretch {
+    fn new(wall: Duration, at: Duration, lost: u64) -> Self {
+        Self { wall, from: at, to: at, gaps: Vec::new(), lost }
+    }
+
+    /// Takes the due time of a frame of the leading track.
+    fn reach(&mut self, at: Duration) {
+        let gap = at.saturating_sub(self.to);
+        if gap >= GAP && self.gaps.len() < GAPS {
+            self.gaps.push((self.to.saturating_sub(self.from), gap));
+        }
+        self.to = self.to.max(at);
+    }
 }
 
 impl Writer {
@@ -331,7 +406,7 @@ impl Writer {
             true => RecordingEnd::Stopped,
             false => RecordingEnd::ChannelEnded,
         });
-        let end = match self.files.complete(matches!(end, RecordingEnd::Failed(_))) {
+        let end = match self.complete(None, Some(&end)) {
             Ok(()) => end,
             Err(error) => error.into(),
         };
@@ -354,6 +429,7 @@ impl Writer {
             for frame in run.iter() {
                 self.enter(frame.epoch)?;
                 self.follow(frame)?;
+                self.turn(frame)?;
                 if self.duration() >= self.limits.duration {
                     self.finish()?;
                     return Err(RecordingEnd::Duration);
@@ -389,6 +465,49 @@ impl Writer {
         self.next_file(formats)
     }
 
+    /// Notes the time of a frame. Goes on in another file where the plan ends this one before the frame.
+    fn turn(&mut self, frame: &Frame) -> Result<(), RecordingEnd> {
+        if frame.track != self.program.lead() {
+            return Ok(());
+        }
+        if frame.is_sync {
+            let wall = self.wall(frame);
+            let ends = |stretch: &Stretch| {
+                let lasts = frame.due.saturating_sub(stretch.from);
+                self.files.ends(stretch.wall, wall, lasts)
+            };
+            if self.stretch.as_ref().is_some_and(ends) {
+                self.earlier = self.duration();
+                if let Some(fragment) = self.fragmenter.turn(frame) {
+                    self.write(&fragment)?;
+                }
+                self.complete(Some(frame.due), None)?;
+            }
+            let lost = || self.progress.lost.load(Ordering::Relaxed);
+            self.stretch.get_or_insert_with(|| Stretch::new(wall, frame.due, lost()));
+        }
+        self.stretch.iter_mut().for_each(|stretch| stretch.reach(frame.due));
+        Ok(())
+    }
+
+    /// Wall time of a frame on the clock of this machine.
+    fn wall(&mut self, frame: &Frame) -> Duration {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let epoch = self.program.feed().epoch(frame.epoch);
+        let arrival = epoch.map(|epoch| (epoch.arrival + frame.due).saturating_sub(epoch.from));
+        self.clock.wall(arrival, now)
+    }
+
+    /// Completes the file, whose last frame is followed by one that is due at `next`.
+    fn complete(&mut self, next: Option<Duration>, end: Option<&RecordingEnd>) -> io::Result<()> {
+        let Stretch { from, to, gaps, lost, .. } =
+            self.stretch.take().unwrap_or_else(|| Stretch::new(Duration::ZERO, Duration::ZERO, 0));
+        let next = next.filter(|next| next.saturating_sub(to) < GAP).unwrap_or(to);
+        let lost = self.progress.lost.load(Ordering::Relaxed).saturating_sub(lost);
+        let facts = FileFacts { duration: next.saturating_sub(from), lost, gaps };
+        self.files.complete(facts, matches!(end, Some(RecordingEnd::Failed(_))), end)
+    }
+
     /// Completes the file, and goes on in another one with tracks of these formats.
     fn next_file(&mut self, formats: Vec<(u16, Format)>) -> Result<(), RecordingEnd> {
         self.finish()?;
@@ -397,8 +516,7 @@ impl Writer {
         self.count_skipped();
         self.earlier = self.duration();
         (self.fragmenter, self.formats, self.skipped) = (fragmenter, formats, 0);
-        self.files.next()?;
-        self.progress.files.store(self.files.number(), Ordering::Relaxed);
+        self.complete(None, None)?;
         Ok(())
     }
 
@@ -429,8 +547,11 @@ impl Writer {
         if before.saturating_add(length) > self.limits.bytes {
             return Err(RecordingEnd::Bytes);
         }
-        self.files.write(&mut parts().map(|part| IoSlice::new(part)).collect::<Vec<_>>())?;
         let frames = fragment.frames.len() as u64;
+        let rest = [&fragment.head].into_iter().chain(&fragment.frames).map(|part| IoSlice::new(part)).collect();
+        let began = self.stretch.as_ref().map_or(Duration::ZERO, |stretch| stretch.wall);
+        self.files.write(began, FragmentBytes { init: fragment.init.as_deref(), rest, frames })?;
+        self.progress.files.store(self.files.number(), Ordering::Relaxed);
         self.progress.bytes.store(before + length, Ordering::Relaxed);
         self.progress.frames.fetch_add(frames, Ordering::Relaxed);
         self.progress.millis.store(self.duration().as_millis() as u64, Ordering::Relaxed);
@@ -446,8 +567,7 @@ impl Writer {
         match end {
             RecordingEnd::Failed(error) => {
                 self.counters.failed_recordings.fetch_add(1, Ordering::Relaxed);
-                let file = self.files.path();
-                let file = file.display();
+                let file = self.files.path().display();
                 tracing::error!(%asset, %file, files, error, bytes, frames, lost, ms, "recording ends: its file can't be written");
             }
             end => {

@@ -4,6 +4,7 @@
 //! of a stream begins other segments.
 
 mod new_cues;
+mod texts;
 
 use crate::{
     Epoch, EpochReason, Feed, Format, Frame, Run,
@@ -14,10 +15,13 @@ use crate::{
 };
 use futures_util::future::BoxFuture;
 use millpond_media::units::Timescale;
-use millpond_package::live::{Cut, CutRules, Cutter, LiveSample, SegmentNumber, TrackSegment, Window, WindowEpoch};
+use millpond_package::live::{
+    Cut, CutRules, Cutter, FlacUnits, LiveSample, SegmentNumber, TrackSegment, Window, WindowEpoch,
+};
 use millpond_store::Hold;
 use new_cues::NewCues;
 use std::{pin::pin, sync::Arc, time::Duration};
+use texts::Texts;
 use tokio::time::{Instant, sleep};
 
 pub(super) const KIND: ModuleKind =
@@ -32,8 +36,10 @@ const FEWEST: usize = 4;
 pub(crate) struct Segmenter {
     window: Arc<LiveWindow>,
     feed: Arc<dyn Feed>,
-    /// In the order of the window's tracks.
+    /// In the order of the window's tracks. Subtitles are the last ones.
     lanes: Vec<Lane>,
+    /// `None` before the first frame.
+    texts: Option<Texts>,
     rules: CutRules,
     first: SegmentNumber,
     memory: LiveMemory,
@@ -57,6 +63,8 @@ struct Lane {
     track: PackagedTrack,
     /// Clock of its frames in this epoch; `None` where it has none.
     timescale: Option<Timescale>,
+    /// Makes what is delivered in this epoch, where that is another codec.
+    flac: Option<FlacUnits>,
 }
 
 impl Segmenter {
@@ -67,11 +75,12 @@ impl Segmenter {
         (tracks, rules, first): (Vec<PackagedTrack>, CutRules, SegmentNumber),
         (memory, past): (LiveMemory, Option<(Arc<TimeShift>, u64)>),
     ) -> Self {
-        let lane = |track| Lane { track, timescale: None };
+        let lane = |track| Lane { track, timescale: None, flac: None };
         let epoch = Epoch {
             number: 0,
             from: Duration::ZERO,
             wall: Duration::ZERO,
+            arrival: Duration::ZERO,
             formats: feed.formats().into(),
             reason: EpochReason::Start,
         };
@@ -80,6 +89,7 @@ impl Segmenter {
             window,
             feed,
             lanes: tracks.into_iter().map(lane).collect(),
+            texts: None,
             rules,
             first,
             memory,
@@ -120,9 +130,17 @@ impl Segmenter {
         }
         if let Some(frame) = run.last() {
             self.last = Some((frame.due, Instant::now()));
+            self.cut_texts(frame.due);
         }
         self.publish(None);
         true
+    }
+
+    /// Adds the subtitles to what was cut, where the feed has come to a time.
+    fn cut_texts(&mut self, due: Duration) {
+        if let Some(texts) = &mut self.texts {
+            texts.cut(due + self.shift, &mut self.cuts);
+        }
     }
 
     /// Enters the epoch of a frame, where that is another one. Returns whether the window can go on.
@@ -144,19 +162,30 @@ impl Segmenter {
             if let Some(cutter) = &mut self.cutter {
                 cutter.discontinue(epoch.number, epoch.from + self.shift, &mut self.cuts);
             }
+            self.texts.iter_mut().for_each(|texts| texts.discontinue(&mut self.cuts));
             self.publish(None);
             self.window.succeed();
             return false;
         }
         for lane in &mut self.lanes {
             lane.timescale = timescale(&epoch.formats, lane.track.track);
+            let format = epoch.formats.get(usize::from(lane.track.track)).and_then(Option::as_ref);
+            lane.flac = format.and_then(|format| FlacUnits::of(&format.track)).map(|(flac, _)| flac);
         }
         let (from, wall) = self.settle_shift(&epoch, frame);
         match &mut self.cutter {
-            Some(cutter) => cutter.discontinue(epoch.number, from, &mut self.cuts),
+            Some(cutter) => {
+                cutter.discontinue(epoch.number, from, &mut self.cuts);
+                self.texts.iter_mut().for_each(|texts| texts.discontinue(&mut self.cuts));
+            }
             None => {
-                let tracks = self.lanes.iter().map(|lane| lane.track.of_cutter()).collect();
-                self.cutter = Some(Cutter::new(self.rules, tracks, epoch.number, self.first));
+                let media = self.lanes.iter().filter(|lane| !lane.track.is_text());
+                let tracks = media.map(|lane| lane.track.of_cutter()).collect();
+                let cutter = self.cutter.insert(Cutter::new(self.rules, tracks, epoch.number, self.first));
+                let lead = cutter.lead();
+                let clock = self.lanes.get(lead).map_or(Timescale::MPEG, |lane| lane.track.timescale);
+                let tracks: Vec<_> = self.lanes.iter().map(|lane| lane.track.clone()).collect();
+                self.texts = Some(Texts::new(&tracks, (lead, clock)));
             }
         }
         let tracks: Vec<_> = self.lanes.iter().map(|lane| lane.track.clone()).collect();
@@ -190,8 +219,11 @@ impl Segmenter {
     }
 
     fn push(&mut self, frame: &Frame) {
-        let Some(place) = self.lanes.iter().position(|lane| lane.track.track == frame.track) else { return };
-        let sample = self.lanes.get(place).and_then(|lane| lane.sample(frame, self.shift));
+        let is_own = |lane: &Lane| lane.track.track == frame.track && !lane.track.is_text();
+        let Some(place) = self.lanes.iter().position(is_own) else {
+            return self.texts.iter_mut().for_each(|texts| texts.push(frame, self.shift));
+        };
+        let sample = self.lanes.get_mut(place).and_then(|lane| lane.sample(frame, self.shift, &self.memory));
         if let Some((cutter, sample)) = self.cutter.as_mut().zip(sample) {
             if let Some(ladder) = self.window.ladder() {
                 if frame.is_sync && place == cutter.lead() {
@@ -209,6 +241,7 @@ impl Segmenter {
         if let Some(cutter) = &mut self.cutter {
             cutter.expire(due + self.shift + arrival.elapsed(), &mut self.cuts);
         }
+        self.cut_texts(due + arrival.elapsed());
         self.publish(None);
     }
 
@@ -262,7 +295,9 @@ impl Segmenter {
 
 impl Lane {
     /// Returns a frame as a sample in the clock of the window; `None` where the epoch does not have the track.
-    fn sample(&self, frame: &Frame, start: Duration) -> Option<LiveSample> {
+    ///
+    /// Also `None` where the memory of the stream has no room for what is made of the frame.
+    fn sample(&mut self, frame: &Frame, start: Duration, memory: &LiveMemory) -> Option<LiveSample> {
         let (from, to) = (self.timescale?, self.track.timescale);
         let shift = ticks(start, to);
         let pts = from.convert(frame.pts, to).saturating_add(shift);
@@ -271,7 +306,11 @@ impl Lane {
             true => ticks(frame.due, to).saturating_add(shift),
             false => pts,
         };
-        Some(LiveSample { dts, pts, is_sync: frame.is_sync, data: frame.data.clone() })
+        let data = match &mut self.flac {
+            Some(flac) => memory.hold_bytes(Some(flac.encode(&frame.data)).filter(|made| !made.is_empty())?)?,
+            None => frame.data.clone(),
+        };
+        Some(LiveSample { dts, pts, is_sync: frame.is_sync, data })
     }
 }
 
@@ -292,7 +331,8 @@ impl Module for Segmenter {
 
 /// Bytes of memory that a window holds beside the frames.
 fn overhead(window: &Window) -> u64 {
-    let tracks = 0..window.tracks().len();
+    // What is made of subtitles is counted nowhere else.
+    let tracks = (0..window.tracks().len()).filter(|track| !window.is_text(*track));
     let of_track = |track: usize| window.segments().filter_map(move |segment| segment.track(track));
     // The bytes of segments that left memory are known too, but are not in it.
     let in_memory = |of_track: &&TrackSegment| !of_track.parts().is_empty();

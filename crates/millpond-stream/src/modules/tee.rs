@@ -35,7 +35,8 @@ const OPTIONS: &[ModuleOption] = &[ModuleOption {
 }];
 
 /// The kind of modules that publish a stream under another name.
-pub const TEE: ModuleDeclaration = ModuleDeclaration { kind: KIND, input: ModuleInput::Any, options: OPTIONS };
+pub const TEE: ModuleDeclaration =
+    ModuleDeclaration { kind: KIND, input: ModuleInput::Any, options: OPTIONS, is_kept: false };
 
 /// The kind of tees.
 pub(crate) struct Tee {
@@ -66,6 +67,11 @@ struct NoRoom {
 impl Tee {
     pub(crate) fn new(memory: LiveMemory) -> Self {
         Self { memory }
+    }
+
+    /// Makes a module that passes frames on at once.
+    pub(crate) fn at_once(memory: &LiveMemory) -> Box<dyn Module> {
+        Box::new(Passing { delay: Duration::ZERO, memory: memory.of_channel(), waiting: VecDeque::new(), bytes: 0 })
     }
 }
 

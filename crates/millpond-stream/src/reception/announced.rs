@@ -11,7 +11,7 @@ use crate::{
 };
 use millpond_rtp::{
     client::{ClientTrack, TrackTransport},
-    sdp_reader::SessionDescription,
+    sdp_reader::{MediaDescription, SessionDescription},
     setup::RtpProfile,
 };
 use std::{fmt, io, net::IpAddr, sync::Arc, time::Duration};
@@ -34,11 +34,15 @@ pub struct AnnouncedMedia {
 enum Agreed {
     Interleaved((u8, u8)),
     Udp(UdpTrack),
+    /// Datagrams that the publisher's connection passes on: RTP on the channel, RTCP on the next one.
+    Passed(u8),
 }
 
 /// A publication with its tracks, as it is received.
 pub(super) struct Received {
     pub(super) tracks: Tracks,
+    /// Channel of each track whose datagrams the publisher's connection passes on.
+    pub(super) passed: Vec<Option<u8>>,
     pub(super) udp: UdpMedia,
     pub(super) back: Option<Backchannel>,
 }
@@ -54,12 +58,18 @@ impl AnnouncedMedia {
         if count > MOST_STREAMS {
             return Err(no_media(format!("{count} streams, expected at most {MOST_STREAMS}")));
         }
-        if !streams.iter().any(|stream| StreamFormat::new(stream, 1, 1).is_ok()) {
+        if !streams.iter().any(Self::takes) {
             let found: Vec<&str> = streams.iter().map(|stream| stream.encoding.as_str()).collect();
             return Err(no_media(format!("no supported stream among {found:?}")));
         }
         let agreed = (0..streams.len() + description.skipped.len()).map(|_| None).collect();
         Ok(Self { description, agreed, back: None })
+    }
+
+    /// Whether a stream of a description can be received.
+    #[must_use]
+    pub fn takes(stream: &MediaDescription) -> bool {
+        StreamFormat::new(stream, 1, 1).is_ok()
     }
 
     /// The first stream whose control URL fits. Streams behind those of the description are sections that were skipped.
@@ -101,6 +111,15 @@ impl AnnouncedMedia {
         Ok(numbers)
     }
 
+    /// Sets a stream up whose datagrams are pushed in the order of their arrival: RTP on a channel, which is an even number, and RTCP
+    /// on the next one. Lost packets and key frames are asked for as the description offers. Reports and requests leave by the
+    /// backchannel, on the channel of RTCP.
+    pub fn set_up_passed(&mut self, stream: usize, channel: u8) {
+        if let Some(agreed) = self.agreed.get_mut(stream) {
+            *agreed = Some(Agreed::Passed(channel));
+        }
+    }
+
     /// Sets how reports are sent on the connection.
     pub fn set_backchannel(&mut self, back: Backchannel) {
         self.back = Some(back);
@@ -118,18 +137,26 @@ impl AnnouncedMedia {
         if chosen.is_empty() {
             return Err(no_media("no stream that can be received was set up".to_owned()));
         }
-        let (mut tracks, mut udp) = (Vec::new(), Vec::new());
+        let (mut tracks, mut udp, mut passed) = (Vec::new(), Vec::new(), Vec::new());
+        let datagrams = TrackTransport::Unicast { server: None, source: None };
         for stream in chosen.iter().map(|chosen| chosen.stream) {
-            let (transport, socket) = match agreed.get_mut(stream).and_then(Option::take) {
-                Some(Agreed::Interleaved(channels)) => (TrackTransport::Interleaved { channels }, None),
-                Some(Agreed::Udp(track)) => (TrackTransport::Unicast { server: None, source: None }, Some(track)),
+            let (transport, profile, socket, channel) = match agreed.get_mut(stream).and_then(Option::take) {
+                Some(Agreed::Interleaved(channels)) => {
+                    (TrackTransport::Interleaved { channels }, RtpProfile::Avp, None, None)
+                }
+                Some(Agreed::Udp(track)) => (datagrams, RtpProfile::Avp, Some(track), None),
+                Some(Agreed::Passed(channel)) => (datagrams, RtpProfile::Avpf, None, Some(channel)),
                 None => continue,
             };
-            tracks.push(ClientTrack { stream, transport, ssrc: None, profile: RtpProfile::Avp });
+            tracks.push(ClientTrack { stream, transport, ssrc: None, profile });
             udp.push(socket);
+            passed.push(channel);
         }
-        let tracks = Tracks::new(chosen, &tracks, now).map_err(|error| no_media(error.to_string()))?;
-        Ok(Received { tracks, udp: UdpMedia::of(udp), back })
+        let takes: Vec<bool> = chosen.iter().map(|chosen| chosen.description.feedback.takes_key_frames).collect();
+        let mut tracks = Tracks::new(chosen, &tracks, now).map_err(|error| no_media(error.to_string()))?;
+        let asked = passed.iter().zip(takes).enumerate().filter(|(_, (channel, takes))| channel.is_some() && *takes);
+        asked.for_each(|(place, _)| tracks.ask_for_key_frames(place, now));
+        Ok(Received { tracks, passed, udp: UdpMedia::of(udp), back })
     }
 }
 

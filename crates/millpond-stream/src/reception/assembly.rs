@@ -7,6 +7,7 @@ use crate::{
     Format, Frame, Run,
     clock::{DecodeTimes, Stamp, Timeline, TrackClock, Wrapped},
     epoch::{Epoch, EpochReason},
+    frame::ticks,
     reception::source::AfterLoss,
     report::Reporter,
     source_health::SourceCounts,
@@ -18,6 +19,10 @@ use millpond_package::live::Cue;
 use millpond_rtp::{payload::Unit, rtcp::SenderReport};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+/// Media of tracks of subtitles. Their frames are few and come late: they begin no epoch, and no track waits for them.
+pub(super) const TEXT: &str = "text";
+/// Greatest distance of subtitles from the last frame of the other tracks. Others have wrong times.
+const ASTRAY: Duration = Duration::from_secs(20);
 /// Most cues that wait for a frame.
 const MOST_CUES: usize = 16;
 /// Most different things that are told once.
@@ -44,6 +49,8 @@ pub(super) struct Assembly {
     attending: Attending,
     run: Vec<Frame>,
     frames: u64,
+    /// Due time of the last frame, subtitles aside.
+    due: Duration,
     /// Cues that wait for the first frame of their session.
     cues: Vec<(SpliceSection, Bytes)>,
     /// Counts of the sessions that have ended.
@@ -70,7 +77,7 @@ pub(super) struct Arrived {
 /// A track of the stream.
 #[derive(Debug)]
 struct Line {
-    /// `video` or `audio`.
+    /// `video`, `audio` or [`TEXT`].
     media: String,
     timescale: Timescale,
     /// Number of the next frame.
@@ -99,6 +106,7 @@ impl Assembly {
             attending: Attending::default(),
             run: Vec::new(),
             frames: 0,
+            due: Duration::ZERO,
             cues: Vec::new(),
             ended: SourceCounts::default(),
             named: BTreeSet::new(),
@@ -278,11 +286,13 @@ impl Assembly {
             None => line.decode_times.push(stamp.pts),
             Some(by) => line.decode_before(stamp.pts, by),
         };
+        let due = time(due, line.timescale);
         self.frames += 1;
+        self.due = due;
         self.run.push(Frame {
             track,
             number,
-            due: time(due, line.timescale),
+            due,
             pts: stamp.pts,
             epoch: stamp.epoch,
             is_sync: arrived.is_key,
@@ -291,9 +301,30 @@ impl Assembly {
         });
     }
 
+    /// Adds subtitles to the run. They are due with the frames that came last. Ones before the first frame of a session are dropped.
+    fn pass_text(&mut self, track: u16, arrived: Arrived) {
+        let place = usize::from(track);
+        let Some(format) = self.formats.get(place).and_then(Option::as_ref) else { return };
+        let at = self.timeline.locate(Some(arrived.timestamp));
+        let Some(at) = at.filter(|at| at.abs_diff(self.due) <= ASTRAY) else { return };
+        let Some(line) = self.lines.get_mut(place) else { return };
+        let number = line.number;
+        line.number = number.wrapping_add(1);
+        self.run.push(Frame {
+            track,
+            number,
+            due: self.due,
+            pts: ticks(at, format.track.timescale.get()),
+            epoch: self.timeline.epoch(),
+            is_sync: true,
+            importance: format.importance(&arrived.bytes),
+            data: arrived.bytes,
+        });
+    }
+
     /// Reports the epoch that begins with a frame, if any.
     fn tell(&mut self, stamp: &Stamp) {
-        let Stamp { epoch, at, wall, begins, .. } = *stamp;
+        let Stamp { epoch, at, wall, arrival, begins, .. } = *stamp;
         let Some(reason) = begins else { return };
         if reason != EpochReason::Formats {
             // The frames of other tracks are in another sequence too.
@@ -301,7 +332,8 @@ impl Assembly {
                 line.decode_times.restart();
             }
         }
-        self.reporter.begin(Epoch { number: epoch, from: at, wall, formats: self.formats.clone(), reason });
+        let formats = self.formats.clone();
+        self.reporter.begin(Epoch { number: epoch, from: at, wall, arrival, formats, reason });
     }
 
     /// Takes a cue, whose time is on the clock of the frames. It is told with the next run.

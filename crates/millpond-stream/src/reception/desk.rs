@@ -77,6 +77,8 @@ impl Desk {
             current.end(PublicationEnd::Replaced);
         }
         inner.current = Arc::downgrade(&entry.presence);
+        // While the lock is held: the end of this publication can't be posted before its beginning.
+        entry.presence.post_beginning();
         inner.next = Some(entry);
         drop(inner);
         self.changed.notify_one();
@@ -98,6 +100,11 @@ impl Desk {
         while self.lock().next.is_none() {
             self.changed.notified().await;
         }
+    }
+
+    /// Whether frames of a module are the next publication: they follow at once.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.lock().next.as_ref().is_some_and(|next| matches!(next.media, PublishedMedia::Frames(_)))
     }
 
     /// Takes no further publication. Returns `false` where one entered just now.

@@ -57,7 +57,7 @@ struct Inlet {
 
 /// A track of a file.
 #[derive(Debug)]
-struct Lane {
+pub(super) struct Lane {
     source: Track,
     /// Ticks per second of its sound; 90 kHz for pictures.
     rate: Timescale,
@@ -248,7 +248,7 @@ impl FragmentFrames {
 
 impl Lane {
     /// Creates the lane of a track; `None` where it has neither pictures nor sound.
-    fn new(source: Track) -> Option<Self> {
+    pub(super) fn new(source: Track) -> Option<Self> {
         let rate = match source.kind {
             TrackKind::Video { .. } => Timescale::MPEG,
             TrackKind::Audio { sample_rate, .. } => Timescale::new(sample_rate).unwrap_or(source.timescale),
@@ -258,17 +258,27 @@ impl Lane {
         Some(Self { source, rate, track: None, start, late: 0 })
     }
 
-    fn is_video(&self) -> bool {
+    pub(super) fn is_video(&self) -> bool {
         matches!(self.source.kind, TrackKind::Video { .. })
     }
 
+    /// Ticks per second of its times.
+    pub(super) fn clock(&self) -> Timescale {
+        self.source.timescale
+    }
+
+    /// Media time at which presentation begins.
+    pub(super) fn start(&self) -> i64 {
+        self.start
+    }
+
     /// Media and rate, as tracks are chosen by.
-    fn media(&self) -> (&'static str, Timescale) {
+    pub(super) fn media(&self) -> (&'static str, Timescale) {
         (if self.is_video() { "video" } else { "audio" }, self.rate)
     }
 
     /// Time in 90 kHz by which a sample is decoded before its presentation.
-    fn reordered(&mut self, sample: &StreamedSample) -> u32 {
+    pub(super) fn reordered(&mut self, sample: &StreamedSample) -> u32 {
         let ahead = sample.pts.saturating_sub(sample.dts);
         self.late = self.late.max(ahead.saturating_neg());
         let ticks = u64::try_from(ahead.saturating_add(self.late)).unwrap_or(0);
@@ -278,7 +288,7 @@ impl Lane {
     }
 
     /// The format of its track. `number` counts from 1 among the tracks of its media.
-    fn format(&self, track: u16, number: u16, timescale: Timescale) -> Format {
+    pub(super) fn format(&self, track: u16, number: u16, timescale: Timescale) -> Format {
         let (kind, letter) = if self.is_video() { (MediaKind::Video, 'v') } else { (MediaKind::Audio, 'a') };
         Format {
             name: format!("{letter}{number}"),

@@ -141,8 +141,14 @@ impl FramePassage {
         let clocks: Vec<_> = lanes.iter().map(|lane| lane.timescale).collect();
         let tracks = assembly.adopt_counted(&kinds, &clocks);
         self.lanes = lanes.into_iter().zip(tracks).map(|(lane, to)| Lane { to, ..lane }).collect();
-        for lane in self.lanes.iter().filter(|lane| lane.to.is_none()) {
-            tracing::warn!(track = lane.from, "track of a module left out: it was not there before");
+        // The frames of an earlier publisher may have had fewer tracks.
+        for lane in 0..self.lanes.len() {
+            let taken: Vec<u16> = self.lanes.iter().filter_map(|lane| lane.to).collect();
+            let Some(Lane { from, media, timescale, to: to @ None }) = self.lanes.get_mut(lane) else { continue };
+            *to = assembly.join((media, *timescale), *timescale, (&taken, true));
+            if to.is_none() {
+                tracing::warn!(track = *from, "track of a module left out: the stream has too many");
+            }
         }
         assembly.begin(self.formats(epoch, assembly));
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     graph::Shared,
+    notice::{Notice, StreamNotices},
     reception::{AnnouncedMedia, ModuleFrames},
     registry::NodeId,
     source_health::SourceError,
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU8, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -59,6 +60,17 @@ pub enum PublishedMedia {
 }
 
 impl PublishedMedia {
+    /// Returns the name of the format, as notices have it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Rtp(_) => "rtp",
+            Self::Transport => "mpeg-ts",
+            Self::Fragments { .. } => "fmp4",
+            Self::Flv => "flv",
+            Self::Frames(_) => "frames",
+        }
+    }
+
     /// Tells the module that takes the frames of a module.
     pub(crate) fn lead_to(&self, reception: NodeId) {
         if let Self::Frames(frames) = self {
@@ -90,6 +102,18 @@ pub enum PublicationEnd {
     /// Another process of the server takes publishers now.
     #[error("another process of the server takes publishers now: push again")]
     HandedOver,
+}
+
+impl PublicationEnd {
+    /// Returns its name, and its words where they tell more.
+    fn told(&self) -> (&'static str, Option<String>) {
+        match self {
+            Self::Replaced => ("replaced", None),
+            Self::Failed(error) => ("failed", Some(error.to_string())),
+            Self::Closed => ("closed", None),
+            Self::HandedOver => ("handed-over", None),
+        }
+    }
 }
 
 /// A push that is being received. The publisher leaves by dropping it. Viewers then wait 15 s for the next publisher.
@@ -124,12 +148,41 @@ pub(crate) struct Presence {
     ended: OnceLock<PublicationEnd>,
     /// Path of the stream whose frames a module gives.
     stream: Option<Arc<str>>,
+    /// Name of the format of its media.
+    media: &'static str,
+    notices: StreamNotices,
+    /// [`UNTOLD`], [`BEGUN`] or [`OVER`].
+    told: AtomicU8,
 }
 
+/// No notice of a publication was posted.
+const UNTOLD: u8 = 0;
+/// Its beginning was posted.
+const BEGUN: u8 = 1;
+/// Its end was posted.
+const OVER: u8 = 2;
+
 impl Presence {
-    fn new(stream: Option<Arc<str>>) -> Self {
+    fn new(media: &PublishedMedia, notices: StreamNotices) -> Self {
         let [heard, pieces, bytes] = [0; 3].map(AtomicU64::new);
-        Self { began: Instant::now(), heard, pieces, bytes, ended: OnceLock::new(), stream }
+        let (stream, media, told) = (media.stream().map(Arc::from), media.name(), AtomicU8::new(UNTOLD));
+        Self { began: Instant::now(), heard, pieces, bytes, ended: OnceLock::new(), stream, media, notices, told }
+    }
+
+    /// Posts that it begins.
+    pub(crate) fn post_beginning(&self) {
+        if self.told.compare_exchange(UNTOLD, BEGUN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            self.notices.post(Notice::PublisherBegan { media: self.media });
+        }
+    }
+
+    /// Posts that it is over, once, if its beginning was posted.
+    fn post_end(&self, (reason, words): (&'static str, Option<String>)) {
+        if self.told.compare_exchange(BEGUN, OVER, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            let (media, lasted) = (self.media, self.began.elapsed());
+            let bytes = self.bytes.load(Ordering::Relaxed);
+            self.notices.post(Notice::PublisherEnded { media, reason, words, lasted, bytes });
+        }
     }
 
     /// Path of the stream whose frames a module gives; `None` for publishers from outside.
@@ -151,6 +204,7 @@ impl Presence {
 
     /// Notes why it ended. The first reason counts.
     pub(crate) fn end(&self, why: PublicationEnd) {
+        self.post_end(why.told());
         let _ = self.ended.set(why);
     }
 
@@ -166,9 +220,13 @@ impl Presence {
 
 impl Publication {
     /// Creates a publication, and the parts of it that its reception needs: the queue and the presence.
-    pub(crate) fn new(shared: Arc<Shared>, media: &PublishedMedia) -> (Self, Queue, Arc<Presence>) {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        media: &PublishedMedia,
+        notices: StreamNotices,
+    ) -> (Self, Queue, Arc<Presence>) {
         let (pieces, queue) = mpsc::unbounded_channel();
-        let presence = Arc::new(Presence::new(media.stream().map(Arc::from)));
+        let presence = Arc::new(Presence::new(media, notices));
         let room = Arc::new(Semaphore::new(QUEUE as usize));
         let publication = Self { pieces, room, presence: presence.clone(), _shared: shared };
         (publication, queue, presence)
@@ -233,5 +291,11 @@ impl Publication {
 
     fn why(&self) -> PublicationEnd {
         self.presence.ended.get().cloned().unwrap_or(PublicationEnd::Closed)
+    }
+}
+
+impl Drop for Publication {
+    fn drop(&mut self) {
+        self.presence.post_end(("left", None));
     }
 }

@@ -90,7 +90,9 @@ impl PublishedReception {
             let error = Arc::new(error);
             tracing::info!(%error, "publication ends");
             presence.end(PublicationEnd::Failed(error.clone()));
-            if assembly.frames() > 0 {
+            if self.desk.goes_on() {
+                self.reporter.pause();
+            } else if assembly.frames() > 0 {
                 self.reporter.lost(error);
             }
         }
@@ -177,7 +179,9 @@ impl<'a> Intake<'a> {
         let now = self.watch.now();
         let waiting = std::iter::from_fn(|| self.queue.try_recv().ok()).take(PIECES);
         for piece in std::iter::once(piece).chain(waiting) {
-            self.presence.hear(piece.bytes.len());
+            if self.media.is_media(piece.channel) {
+                self.presence.hear(piece.bytes.len());
+            }
             if let Err(error) = self.media.push(piece.channel, &piece.bytes, now, self.assembly) {
                 self.presence.end(PublicationEnd::Failed(Arc::new(error.clone())));
                 return Err(error);

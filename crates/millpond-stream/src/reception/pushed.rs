@@ -32,7 +32,7 @@ pub(super) struct PushedMedia {
 }
 
 enum Kind {
-    Rtp { tracks: Box<Tracks>, udp: UdpMedia, back: Option<Backchannel> },
+    Rtp { tracks: Box<Tracks>, passed: Vec<Option<u8>>, udp: UdpMedia, back: Option<Backchannel> },
     Transport(Box<ProgrammeFrames>),
     Fragments(Box<FragmentFrames>),
     Flv(Box<FlvFrames>),
@@ -49,12 +49,12 @@ impl PushedMedia {
         assembly.set_steady(matches!(media, PublishedMedia::Frames(_)));
         let kind = match media {
             PublishedMedia::Rtp(media) => {
-                let Received { tracks, udp, back } = media.receive(assembly, now)?;
-                Kind::Rtp { tracks: Box::new(tracks), udp, back }
+                let Received { tracks, passed, udp, back } = media.receive(assembly, now)?;
+                Kind::Rtp { tracks: Box::new(tracks), passed, udp, back }
             }
             PublishedMedia::Transport => Kind::Transport(Box::new(ProgrammeFrames::new(None, FORMATS))),
             PublishedMedia::Fragments { is_split } => Kind::Fragments(Box::new(FragmentFrames::new(is_split))),
-            PublishedMedia::Flv => Kind::Flv(Box::default()),
+            PublishedMedia::Flv => Kind::Flv(Box::new(FlvFrames::new(ADDRESS))),
             PublishedMedia::Frames(frames) => Kind::Frames(Box::new(FramePassage::new(*frames))),
         };
         Ok(Self { kind, faults: Faults::default(), began: now, counts: now })
@@ -72,7 +72,14 @@ impl PushedMedia {
         assembly: &mut Assembly,
     ) -> Result<(), SourceError> {
         match &mut self.kind {
-            Kind::Rtp { tracks, .. } => tracks.interleaved(channel, bytes, now, assembly),
+            Kind::Rtp { tracks, passed, .. } => {
+                // Channels of RTP are even numbers.
+                let (rtp, is_rtcp) = (channel & !1, channel & 1 == 1);
+                match passed.iter().position(|passed| *passed == Some(rtp)) {
+                    Some(place) => tracks.packet(place, is_rtcp, bytes, now, assembly),
+                    None => tracks.interleaved(channel, bytes, now, assembly),
+                }
+            }
             Kind::Transport(programme) => {
                 programme.push(bytes, now, assembly, &mut self.faults);
                 if let Some((_, words)) = programme.problem() {
@@ -84,6 +91,14 @@ impl PushedMedia {
             Kind::Frames(_) => {}
         }
         Ok(())
+    }
+
+    /// Whether pieces of a channel are media. Reports alone are no sign that a stream goes on.
+    pub(super) fn is_media(&self, channel: u8) -> bool {
+        match &self.kind {
+            Kind::Rtp { passed, .. } => channel & 1 == 0 || !passed.contains(&Some(channel & !1)),
+            _ => true,
+        }
     }
 
     /// Waits for packets by UDP, or for frames of a module. Cancel safe.
@@ -114,8 +129,13 @@ impl PushedMedia {
     pub(super) fn advance(&mut self, now: Duration, assembly: &mut Assembly) -> Result<(), SourceError> {
         let is_late = now >= self.began + FORMATS;
         match &mut self.kind {
-            Kind::Rtp { tracks, .. } => {
+            Kind::Rtp { tracks, passed, back, .. } => {
                 tracks.tick(now, assembly);
+                for (place, request) in tracks.feedback(now) {
+                    if let (Some(Some(channel)), Some(back)) = (passed.get(place), &*back) {
+                        back(channel + 1, &request);
+                    }
+                }
                 let waits = !tracks.has_begun() && tracks.rhythm().is_some();
                 if waits && is_late && !tracks.begin_without(assembly) {
                     return Err(no_media("no parameter sets"));
@@ -159,17 +179,18 @@ impl PushedMedia {
             Kind::Fragments(fragments) => {
                 SourceCounts { sessions: u64::from(fragments.has_begun()), ..SourceCounts::default() }
             }
-            Kind::Flv(flv) => SourceCounts { sessions: u64::from(flv.has_begun()), ..SourceCounts::default() },
+            Kind::Flv(flv) => flv.counts(),
             Kind::Frames(frames) => SourceCounts { sessions: u64::from(frames.has_begun()), ..SourceCounts::default() },
         }
     }
 
     /// Sends receiver reports.
     pub(super) fn report(&mut self, now: Duration) {
-        let Kind::Rtp { tracks, udp, back } = &mut self.kind else { return };
+        let Kind::Rtp { tracks, passed, udp, back } = &mut self.kind else { return };
         for (place, (transport, report)) in tracks.reports(now).enumerate() {
-            match (transport, &*back) {
-                (TrackTransport::Interleaved { channels: (_, rtcp) }, Some(back)) => back(rtcp, &report),
+            match (transport, passed.get(place), &*back) {
+                (TrackTransport::Interleaved { channels: (_, rtcp) }, _, Some(back)) => back(rtcp, &report),
+                (_, Some(Some(channel)), Some(back)) => back(channel + 1, &report),
                 _ => udp.report(place, &report),
             }
         }

@@ -139,7 +139,7 @@ impl RtspSource {
     }
 
     /// URL of requests, without credentials.
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
@@ -160,7 +160,7 @@ impl RtspSource {
     }
 
     /// Options of a client. `random` makes the nonces of clients differ.
-    pub(super) fn client_options(&self, random: u64) -> ClientOptions {
+    pub(crate) fn client_options(&self, random: u64) -> ClientOptions {
         ClientOptions {
             credentials: self.credentials.clone(),
             patience: self.timeout,

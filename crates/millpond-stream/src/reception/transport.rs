@@ -1,11 +1,12 @@
 //! Reception of an MPEG transport stream (ISO/IEC 13818-1) by UDP or RTP (RFC 2250).
 //!
-//! All programmes of a [`TransportSource`] share one socket. Each one that is watched has a [`TransportReception`].
+//! All programmes of a [`TransportSource`] share its sockets. Each one that is watched has a [`TransportReception`].
 
 mod datagrams;
 mod elementary;
 mod faults;
 mod inlet;
+mod legs;
 mod programme;
 mod senders;
 mod socket;
@@ -26,10 +27,12 @@ use crate::{
     source_health::{SourceError, SourceErrorKind},
 };
 use datagrams::Piece;
+pub(super) use elementary::{Elementary, Found};
 pub(super) use faults::Faults;
 use futures_util::future::BoxFuture;
 use inlet::Subscription;
 pub(super) use programme::ProgrammeFrames;
+pub(crate) use socket::Interface;
 pub use source::{TransportSource, TransportUrlError};
 use std::{
     sync::Arc,

@@ -13,7 +13,7 @@ use crate::{
     source_health::{SourceError, SourceErrorKind},
 };
 use bytes::Bytes;
-use millpond_media::Timescale;
+use millpond_media::{Timescale, codec::Codec};
 use millpond_package::MediaKind;
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -63,7 +63,10 @@ pub(super) async fn measure(
     playback.play(Duration::ZERO, None).await?;
     let early = until_formats(playback).await?;
     let all: Vec<_> = playback.formats().map(|format| format.cloned()).collect();
-    let is_packaged = |format: &Format| fits(format) && format.kind != MediaKind::Text;
+    // Segments of titles are kept as they are; FLAC is made of live frames only.
+    let is_packaged = |format: &Format| {
+        fits(format) && format.kind != MediaKind::Text && !matches!(format.track.codec, Codec::Pcm(_))
+    };
     let received: Vec<usize> = (0..all.len()).filter(|index| all[*index].as_ref().is_some_and(is_packaged)).collect();
     let formats: Vec<Format> = received.iter().filter_map(|index| all[*index].clone()).collect();
     if formats.is_empty() || formats.len() < all.iter().flatten().count() {

@@ -233,8 +233,9 @@ impl Line {
             let is_first = epoch.number == frame.epoch;
             let from = if is_first { at } else { epoch.from };
             let wall = (epoch.wall + from).saturating_sub(epoch.from);
+            let arrival = (epoch.arrival + from).saturating_sub(epoch.from);
             let reason = if is_first { EpochReason::Splice } else { epoch.reason };
-            self.announce(Epoch { number, from, wall, reason, ..epoch }, out);
+            self.announce(Epoch { number, from, wall, arrival, reason, ..epoch }, out);
         }
         if self.is_lost {
             out.push(Passage::Pause);
@@ -324,6 +325,7 @@ impl Line {
             number: self.last.map_or(0, |last| last.wrapping_add(1)),
             from: cut.from,
             wall: (source.wall + cut.from).saturating_sub(source.from),
+            arrival: (source.arrival + cut.from).saturating_sub(source.from),
             formats: clip.plan().formats(&source.formats, &clip.clip().formats),
             reason: EpochReason::Splice,
         };

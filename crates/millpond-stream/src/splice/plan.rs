@@ -73,7 +73,8 @@ impl Plan {
     /// The clip has nothing for the leading track, or another codec or clock where it has something.
     pub(crate) fn new(stream: &[Option<Format>], clip: &[Option<Format>], lead: u16) -> Result<Self, Unfit> {
         let mut lines = Vec::new();
-        for (number, format) in present(stream) {
+        // Subtitles in private data have no frames while the clip plays.
+        for (number, format) in present(stream).filter(|(_, format)| !format.is_private_text()) {
             let of_kind = present(clip).filter(|(_, of_clip)| of_clip.kind == format.kind);
             let fitting = of_kind.clone().filter(|(_, of_clip)| is_fit(number, format, of_clip));
             let best = fitting.min_by_key(|(_, of_clip)| distance(format, of_clip));

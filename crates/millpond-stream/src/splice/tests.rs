@@ -44,7 +44,8 @@ fn formats() -> Vec<Option<Format>> {
 
 fn epoch(number: u32) -> Epoch {
     let from = Duration::from_secs(10);
-    Epoch { number, from, wall: Duration::from_secs(1000), formats: formats().into(), reason: EpochReason::Start }
+    let wall = Duration::from_secs(1000);
+    Epoch { number, from, wall, arrival: wall, formats: formats().into(), reason: EpochReason::Start }
 }
 
 /// A clip of 0.4 s in other clocks.

@@ -73,7 +73,7 @@ impl Streams {
         self: &Arc<Self>,
         program: &Program,
         module: Box<dyn Module>,
-        (label, output): (&str, Option<LiveRequest>),
+        (label, output): (&str, Option<(LiveRequest, Conflict)>),
     ) -> Result<Attached, CannotAttach> {
         let (registry, shared) = (&self.means.registry, program.shared.clone());
         let node = registry.add(module.kind(), format!("{} {label}", program.path()));
@@ -82,10 +82,11 @@ impl Streams {
         let branch = shared.branch(id, None, limits).await.map_err(|Closed| CannotOpen::Ended)?;
         let (output, publication) = match output {
             None => (Output::None, None),
-            Some(stream) => {
+            Some((stream, conflict)) => {
                 let (writer, reader) = pipe(registry, id, id, DEPTH);
-                let frames = ModuleFrames::new(reader, program.feed.clone());
-                (Output::Pipe(writer), Some(self.publish_output(stream, frames)?))
+                let feed = module.output_feed().unwrap_or_else(|| program.shared_feed());
+                let frames = ModuleFrames::new(reader, feed);
+                (Output::Pipe(writer), Some(self.publish_output((stream, conflict), frames)?))
             }
         };
         let (ends, end) = watch::channel(None);
@@ -100,7 +101,7 @@ impl Streams {
     /// As [`publish`](Self::publish); also where the frames would come back to the module.
     fn publish_output(
         self: &Arc<Self>,
-        stream: LiveRequest,
+        (stream, conflict): (LiveRequest, Conflict),
         frames: ModuleFrames,
     ) -> Result<Publication, CannotAttach> {
         let _turn = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +109,7 @@ impl Streams {
             return Err(CannotAttach::Circle(frames.stream().to_owned()));
         }
         let media = PublishedMedia::Frames(Box::new(frames));
-        Ok(self.publish(PublishRequest { stream, media, conflict: Conflict::Refuse })?)
+        Ok(self.publish(PublishRequest { stream, media, conflict })?)
     }
 
     /// Whether modules lead the frames of the stream `from` to the stream `to`, or both are one.

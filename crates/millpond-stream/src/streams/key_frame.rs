@@ -3,6 +3,7 @@
 use super::Streams;
 use crate::Format;
 use bytes::Bytes;
+use std::time::Duration;
 
 /// A key frame, and the format of its track.
 #[derive(Clone, Debug)]
@@ -11,6 +12,8 @@ pub struct NewestKeyFrame {
     pub format: Format,
     /// Bytes of the frame, as stored.
     pub data: Bytes,
+    /// Its time of day, since the Unix epoch.
+    pub wall: Duration,
 }
 
 impl Streams {
@@ -23,6 +26,7 @@ impl Streams {
         let known = epochs.borrow();
         let epoch = known.iter().find(|epoch| epoch.number == frame.epoch)?;
         let format = epoch.formats.get(usize::from(frame.track))?.clone()?;
-        Some(NewestKeyFrame { format, data: frame.data })
+        let wall = epoch.wall + frame.due.saturating_sub(epoch.from);
+        Some(NewestKeyFrame { format, data: frame.data, wall })
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::{
     graph::LiveMemory,
-    reception::{Balance, Connector, Relay, Turns},
+    notice::NoticeBoard,
+    reception::{Balance, Turns, Upstream},
     registry::Registry,
     resources::Resources,
 };
@@ -12,8 +13,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Means {
     pub(super) registry: Registry,
-    pub(super) connector: Arc<dyn Connector>,
-    pub(super) relay: Option<Arc<dyn Relay>>,
+    pub(super) upstream: Upstream,
+    pub(super) notices: Option<Arc<dyn NoticeBoard>>,
     pub(super) resources: Resources,
     /// Memory of the frames of all streams.
     pub(super) memory: LiveMemory,
@@ -25,14 +26,14 @@ impl Means {
     /// Makes those of an engine.
     pub(crate) fn new(
         registry: &Registry,
-        (connector, relay): (&Arc<dyn Connector>, Option<&Arc<dyn Relay>>),
+        (upstream, notices): (&Upstream, Option<&Arc<dyn NoticeBoard>>),
         resources: &Resources,
         memory: LiveMemory,
     ) -> Self {
         Self {
             registry: registry.clone(),
-            connector: connector.clone(),
-            relay: relay.cloned(),
+            upstream: upstream.clone(),
+            notices: notices.cloned(),
             resources: resources.clone(),
             memory,
             turns: Turns::default(),

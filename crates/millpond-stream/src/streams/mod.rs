@@ -38,6 +38,7 @@ use crate::{
     splice::InsertionReport,
     stored::StoredMedia,
 };
+use millpond_utc::WallClock;
 use std::{
     collections::BTreeMap,
     fmt,
@@ -65,13 +66,13 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// No stream is known yet. At most `most` will be.
-    pub(crate) fn new(means: Means, most: usize) -> Self {
+    /// No stream is known yet. At most `most` will be. Runs are numbered by `clock`.
+    pub(crate) fn new(means: Means, most: usize, clock: WallClock) -> Self {
         Self {
             means,
             by_path: Mutex::default(),
             most: AtomicUsize::new(most),
-            windows: Windows::default(),
+            windows: Windows::new(clock),
             insertions: Insertions::default(),
             outputs: Mutex::default(),
             is_handed_over: AtomicBool::new(false),
@@ -147,7 +148,7 @@ impl Streams {
             return Err(CannotOpen::Streams);
         }
         let path = request.path.clone();
-        let new = Arc::new(LiveStream::new(request));
+        let new = Arc::new(LiveStream::new(request, self.means.notices.as_ref()));
         streams.insert(path, new.clone());
         Ok(new)
     }

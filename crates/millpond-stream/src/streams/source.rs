@@ -6,8 +6,9 @@ use crate::{
     live::{ChannelSource, Schedule, ShiftOptions},
     modules::{Channel, Laps},
     reception::{
-        ADDRESS, Alternatives, Desk, PublishedReception, RtspReception, StoredPolicy, TransportReception,
-        TransportSource,
+        ADDRESS, Alternatives, Desk, PublishedReception, PulledReception, PulledSource, RtmpReception, RtmpSource,
+        RtspReception, SrtReception, SrtSource, StoredPolicy, TransportReception, TransportSource, Upstream,
+        WebTransportReception, WebTransportSource, WhepReception, WhepSource,
     },
     report::Reporter,
 };
@@ -22,6 +23,16 @@ pub enum Source {
     Published,
     /// A programme of an MPEG transport stream.
     Transport(TransportSource),
+    /// A programme of an MPEG transport stream from an SRT listener.
+    Srt(SrtSource),
+    /// A stream of an RTMP server.
+    Rtmp(RtmpSource),
+    /// An HLS or DASH stream of a web server.
+    Pulled(PulledSource),
+    /// A programme of an MPEG transport stream that a web server sends.
+    WebTransport(WebTransportSource),
+    /// A stream of a WHEP endpoint.
+    Whep(WhepSource),
     /// Stored titles, round and round.
     Channel(ChannelSource),
     /// A module that tests make.
@@ -81,7 +92,7 @@ impl Source {
         reporter: Reporter,
         desk: &Arc<Desk>,
     ) -> SourceModules {
-        let Means { connector, relay, resources, turns, balance, .. } = means;
+        let Means { upstream: Upstream { connector, web, relay }, resources, turns, balance, .. } = means;
         let source: Box<dyn Module> = match self {
             Self::Rtsp(source) => {
                 let reception = RtspReception::new(source.clone(), connector.clone(), reporter);
@@ -90,6 +101,11 @@ impl Source {
             }
             Self::Published => Box::new(PublishedReception::new(desk.clone(), reporter)),
             Self::Transport(source) => Box::new(TransportReception::new(source.clone(), reporter)),
+            Self::Srt(source) => Box::new(SrtReception::new(source.clone(), reporter)),
+            Self::Rtmp(source) => Box::new(RtmpReception::new(source.clone(), connector.clone(), reporter)),
+            Self::Pulled(source) => Box::new(PulledReception::new(source.clone(), web.clone(), reporter)),
+            Self::WebTransport(source) => Box::new(WebTransportReception::new(source.clone(), web.clone(), reporter)),
+            Self::Whep(source) => Box::new(WhepReception::new(source.clone(), web.clone(), reporter)),
             Self::Channel(source) => {
                 let schedule = Arc::<Schedule>::default();
                 let loader = Laps::new(source.clone(), resources, (schedule.clone(), reporter.clone()));
@@ -110,6 +126,11 @@ impl fmt::Display for Source {
             Self::Rtsp(source) => source.fmt(f),
             Self::Published => f.write_str(ADDRESS),
             Self::Transport(source) => source.fmt(f),
+            Self::Srt(source) => source.fmt(f),
+            Self::Rtmp(source) => source.fmt(f),
+            Self::Pulled(source) => source.fmt(f),
+            Self::WebTransport(source) => source.fmt(f),
+            Self::Whep(source) => source.fmt(f),
             Self::Channel(source) => source.fmt(f),
             #[cfg(test)]
             Self::Fake(_) => f.write_str("fake"),

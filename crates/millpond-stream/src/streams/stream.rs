@@ -6,6 +6,7 @@ use crate::{
     graph::{Fork, Graph, LiveMemory, Shared},
     lead::Lead,
     live::{LiveFeed, ShiftOptions, ShiftReport},
+    notice::{NoticeBoard, StreamNotices},
     reception::{Conflict, Desk, Entry, NoEntry, Publication, PublicationEnd, PublishedMedia},
     registry::Takers,
     report::{Reporter, StreamState, WeakReporter},
@@ -40,6 +41,7 @@ pub struct LiveStream {
     relayed: Option<Source>,
     linger: Linger,
     shift: Option<Arc<ShiftOptions>>,
+    notices: StreamNotices,
     /// Whether a task keeps its past.
     is_kept: AtomicBool,
     /// A lock: taken when a viewer comes, and for reports.
@@ -135,9 +137,12 @@ impl Run {
 }
 
 impl LiveStream {
-    pub(super) fn new(request: LiveRequest) -> Self {
+    /// Makes the stream of a request, whose changes are posted on a board.
+    pub(super) fn new(request: LiveRequest, board: Option<&Arc<dyn NoticeBoard>>) -> Self {
         let LiveRequest { path, source, relayed, linger, shift } = request;
-        Self { path, source, relayed, linger, shift, is_kept: AtomicBool::new(false), inner: Mutex::default() }
+        let notices = StreamNotices::new(&path, board);
+        let (is_kept, inner) = (AtomicBool::new(false), Mutex::default());
+        Self { path, source, relayed, linger, shift, notices, is_kept, inner }
     }
 
     /// Path in URLs.
@@ -292,7 +297,8 @@ impl LiveStream {
                 return Err(why);
             }
         }
-        let (reporter, desk) = (Reporter::new(memory.totals().clone()), Arc::<Desk>::default());
+        let reporter = Reporter::new(memory.totals().clone(), self.notices.clone());
+        let desk = Arc::<Desk>::default();
         let modules = self.source.modules(&self.path, means, reporter.clone(), &desk);
         let memory = memory.of_stream(&self.source.to_string(), reporter.clone());
         let splicer = reporter.splicer().clone();
@@ -430,7 +436,7 @@ impl LiveStream {
         loop {
             let Opened { shared, desk, .. } = self.open(means)?;
             media.lead_to(shared.id());
-            let (publication, queue, presence) = Publication::new(shared, &media);
+            let (publication, queue, presence) = Publication::new(shared, &media, self.notices.clone());
             match desk.enter(Entry { media, queue, presence }, conflict) {
                 Ok(()) => return Ok(publication),
                 Err(NoEntry::Taken) => return Err(PublishRefused::Taken),

@@ -4,6 +4,7 @@ mod attaching;
 mod channel;
 pub(crate) mod fake;
 mod key_frame;
+mod notices;
 mod past;
 mod sharing;
 mod sources;

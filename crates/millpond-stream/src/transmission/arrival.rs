@@ -63,11 +63,11 @@ impl Arrival {
     }
 }
 
-/// The stream time of a moment, by the wall clock that the source was mapped to; `last` where there is none.
+/// The stream time of a moment, by the clock of arrivals that the source was mapped to; `last` where there is none.
 fn position(epoch: Option<&Epoch>, now: Now, last: Duration) -> Duration {
-    let Some(Epoch { from, wall, .. }) = epoch else { return last };
+    let Some(Epoch { from, arrival, .. }) = epoch else { return last };
     let now = now.wall.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let position = (*from + now).saturating_sub(*wall);
+    let position = (*from + now).saturating_sub(*arrival);
     if position.abs_diff(last) < ASTRAY { position } else { last }
 }
 

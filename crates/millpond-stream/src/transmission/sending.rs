@@ -248,7 +248,7 @@ impl Sending {
         let Self { transmission: Transmission { frames, tracks, pace, progress, .. }, sent, .. } = self;
         let Ok(Some(frame)) = frames.peek() else { return Sent::Part };
         let Some(track) = tracks.iter_mut().find(|track| track.track == frame.track) else { return Sent::Part };
-        let result = match track.has_ended {
+        let result = match track.is_paused {
             true => Sent::Whole,
             false => packets.paced(track, frame, sent, pace.as_deref_mut(), progress.heard(), now),
         };
@@ -265,7 +265,8 @@ impl Sending {
         result
     }
 
-    /// Takes the formats of a new epoch. A track whose new format its receiver was not told ends.
+    /// Takes the formats of a new epoch. A track whose new format its receiver was not told pauses, until it has the old one again.
+    /// Where all tracks do, they end.
     pub(super) fn adopt(&mut self, position: Duration, now: Now, packets: &mut Packetizing) {
         let Transmission { epochs, tracks, .. } = &mut self.transmission;
         let Some(epoch) = epochs.as_ref().and_then(Epochs::current) else { return };
@@ -274,14 +275,16 @@ impl Sending {
             let format = epoch.formats.get(number).and_then(Option::as_ref);
             format.is_none_or(|format| format.described(number).is_some_and(|described| track.adopt(&described)))
         };
-        for track in tracks.iter_mut().filter(|track| !track.has_ended) {
-            if goes_on(track) {
-                continue;
-            }
+        for track in tracks.iter_mut() {
+            track.is_paused = !goes_on(track);
+        }
+        if !tracks.iter().all(|track| track.is_paused) {
+            return;
+        }
+        for track in tracks {
             if let Some(bytes) = track.rtcp(position, now.wall, Some("the format changed")) {
                 track.outlet.send_reports(&mut packets.datagrams, &bytes);
             }
-            track.has_ended = true;
         }
     }
 
@@ -363,7 +366,7 @@ impl Sending {
     fn report(&mut self, position: Duration, now: Now, packets: &mut Packetizing, ends: Option<&str>) {
         let wall = now.wall + self.ahead(position, now.at);
         let Transmission { tracks, pace, .. } = &mut self.transmission;
-        for track in tracks.iter_mut().filter(|track| !track.has_ended) {
+        for track in tracks.iter_mut().filter(|track| !track.is_paused || ends.is_some()) {
             if let Some(bytes) = track.rtcp(position, wall, ends) {
                 track.outlet.send_reports(&mut packets.datagrams, &bytes);
                 if let Some(pace) = pace {

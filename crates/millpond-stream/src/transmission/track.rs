@@ -76,8 +76,8 @@ pub struct TrackSender {
     pub(crate) lost: i32,
     /// Frames are dropped up to the next frame that can be decoded independently.
     pub(super) skips: bool,
-    /// Its format changed to one that its receiver does not know: nothing is sent any more.
-    pub(super) has_ended: bool,
+    /// Its format changed to one that its receiver does not know: nothing is sent meanwhile.
+    pub(super) is_paused: bool,
     /// Packets that its receiver may ask for again; `None` where it may not.
     pub(super) history: Option<Box<History>>,
 }
@@ -123,7 +123,7 @@ impl TrackSender {
             last: 0,
             lost: 0,
             skips: false,
-            has_ended: false,
+            is_paused: false,
             history: None,
         }
     }
@@ -143,7 +143,7 @@ impl TrackSender {
         self.history = Some(Box::new(History::new(payload_type, ssrc, protection)));
     }
 
-    /// Sends packets of at most so many bytes from now on.
+    /// Limits RTP packets, from now on, to `most` bytes: header, payload, and what SRTP adds.
     pub(crate) fn bound_packets(&mut self, most: usize) {
         self.packet = most;
     }
@@ -167,7 +167,7 @@ impl TrackSender {
 
     /// Goes to a frame, which shows at a time or after it.
     pub(crate) fn begin(&mut self, next: u32, from: f64) {
-        (self.next, self.has_ended) = (next, false);
+        (self.next, self.is_paused) = (next, false);
         // Timestamps go on a moment after those that were sent before.
         self.base = if self.packets == 0 { self.base } else { self.last.wrapping_add(self.clock / 10) };
         self.start = (from * f64::from(self.timescale)).round() as i64;

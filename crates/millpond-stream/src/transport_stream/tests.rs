@@ -1,12 +1,16 @@
 use super::*;
 use bytes::Bytes;
 use millpond_media::{
-    Importance, SampleTable, index_bytes,
+    Codec, Importance, PrivateForm, PrivateText, SampleTable,
+    codec::make::Made,
+    index_bytes,
     movie::{Track, TrackKind},
+    teletext::TeletextPage,
+    ts::{Demultiplexer, StreamCoding, TsEvent, TsLimits},
 };
 
 /// The tracks of the bundled sample: pictures and sound.
-fn formats() -> Vec<Option<Format>> {
+pub(crate) fn formats() -> Vec<Option<Format>> {
     let movie = index_bytes(include_bytes!("../../../../assets/sample/360p.mp4")).unwrap();
     let format = |track: &Track| {
         let is_video = matches!(track.kind, TrackKind::Video { .. });
@@ -164,6 +168,64 @@ fn it_begins_with_a_key_frame_and_goes_on_after_lost_pictures() {
     let found = Demultiplexed::of(&packets(&mut stream(&formats), &frames));
     assert_eq!(found.units[0], 99);
     assert!(found.clocks.windows(2).all(|pair| pair[1] - pair[0] <= 9000));
+}
+
+/// Teletext of a source, and its first frame.
+pub(crate) fn teletext() -> (Option<Format>, Frame) {
+    let (name, language) = ("t1".to_owned(), Some("fr".to_owned()));
+    let (is_default, is_alternative, bandwidth, is_encrypted) = (false, false, 1000, false);
+    let descriptors = [&[0x52, 1, 9, 0x56, 5][..], b"fra\x10\x88"].concat();
+    let pages = TeletextPage::announced(b"fra\x10\x88");
+    let codec = Codec::PrivateText(PrivateText { form: PrivateForm::Teletext, descriptors, pages });
+    let made = Made { codec, kind: TrackKind::Text, sample_entry: Vec::new() };
+    let (kind, track) = (MediaKind::Text, Track::live(3, made, Timescale::MPEG, "fra"));
+    // A header of page 888, its row 22 with "Hi" in a box, and the header of the next page. The rest of each are spaces.
+    let units: [&[u8]; 3] = [
+        b"\x03\x2c\xe7\xe4\xa8\xa8\x0b\x0b\xa8\x0b\xa8\x0b\xa8\xa8",
+        b"\x03\x2c\xe7\xe4\xa8\xd9\xd0\xd0\x13\x97\x51\x51",
+        b"\x03\x2c\xe7\xe4\xa8\xa8\x57\x57\xa8\xa8\xa8\xa8\xa8\xa8",
+    ];
+    let mut data = vec![0x10];
+    for (number, unit) in (1..).zip(units) {
+        data.extend_from_slice(unit);
+        data.resize(1 + 46 * number, 0x04);
+    }
+    let frame = Frame { track: 2, due: Duration::from_secs(3), pts: 280_000, data: data.into(), ..sound(0) };
+    (Some(Format { name, kind, language, is_default, is_alternative, bandwidth, is_encrypted, track }), frame)
+}
+
+#[test]
+fn subtitles_are_passed_on_as_they_are() {
+    let (format, text) = teletext();
+    let formats = formats();
+    let mut live = stream(&[&formats[..], &[format]].concat());
+    let mut frames = film(0, 6000, 40);
+    let place = frames.iter().position(|frame| frame.due > text.due).unwrap();
+    frames.insert(place, text.clone());
+    let mut out = packets(&mut live, &frames);
+    // An epoch may lack them.
+    assert!(live.enter(&formats));
+    out.extend(packets(&mut live, &film(60_000, 62_000, 40)));
+    let (mut demultiplexer, mut events) = (Demultiplexer::new(TsLimits { unit: 1 << 20, units: 1 << 22 }), Vec::new());
+    demultiplexer.push(&out, &mut events);
+    demultiplexer.finish(&mut events);
+    let listed = events.iter().find_map(|event| match event {
+        TsEvent::Streams(map) => map.streams.iter().find(|stream| stream.coding == StreamCoding::Teletext),
+        _ => None,
+    });
+    let listed = listed.unwrap();
+    assert_eq!(listed.descriptors, [&[0x52, 1, 9, 0x56, 5][..], b"fra\x10\x88"].concat());
+    let units: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            TsEvent::Unit(unit) if unit.pid == listed.pid => Some((unit.pts.unwrap(), unit.data.clone())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(units, [(900_000 + 280_000, text.data)]);
+    let alone = [None, None, teletext().0];
+    let tracks = (0..).zip(&alone).filter_map(|(track, format)| Some((track, format.as_ref()?)));
+    assert!(TransportStream::new(tracks, 2).is_none(), "subtitles without pictures or sound");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Writes answers.
 
 use super::{Fingerprint, IceCandidate, IceCredentials, OfferedFormat, Section, SectionKind};
+use millpond_rtp::transport_cc;
 use sdp_types::{AddrType, Attribute, Connection, Media, NetType, Origin, Session, Time};
 
 /// Kinds of feedback that the server acts on (RFC 4585 4.2, RFC 5104 7.1).
@@ -21,6 +22,8 @@ pub struct PeerAnswer<'a> {
     pub local: &'a IceCredentials,
     /// Fingerprint of the server's certificate.
     pub fingerprint: &'a Fingerprint,
+    /// Whether the server begins DTLS.
+    pub begins_dtls: bool,
     /// Addresses of the server, in order of preference.
     pub candidates: &'a [IceCandidate],
     /// A section for each one of the offer, in its order.
@@ -51,8 +54,11 @@ pub enum AnsweredSection<'a> {
     Receives {
         /// Section of the offer.
         section: &'a Section,
-        /// Formats that may be sent, the preferred one first. For packets that are sent again, `rtx` is one of them.
-        formats: Vec<&'a OfferedFormat>,
+        /// Format of the packets.
+        format: &'a OfferedFormat,
+        /// Number of the header extension by which arrivals are reported ([`transport_cc`](millpond_rtp::transport_cc)); `None`
+        /// where they are not.
+        arrivals: Option<u8>,
     },
     /// There is nothing to send or receive.
     Rejected {
@@ -81,9 +87,24 @@ impl<'a> AnsweredSection<'a> {
                 let repeat = repeat_ssrc.and(format.repeat_type).and_then(|number| section.format(number));
                 [format].into_iter().chain(repeat).collect()
             }
-            Self::Receives { ref formats, .. } => formats.clone(),
+            Self::Receives { section, format, .. } => {
+                let repeat = format.repeat_type.and_then(|number| section.format(number));
+                [format].into_iter().chain(repeat).collect()
+            }
             Self::Rejected { .. } => Vec::new(),
         }
+    }
+
+    /// The header extensions of packets.
+    fn extensions(&self) -> Option<Attribute> {
+        let Self::Receives { arrivals: Some(number), .. } = *self else { return None };
+        Some(Attribute::with_value("extmap", format!("{number} {}", transport_cc::URI)))
+    }
+
+    /// The kinds of feedback that the server sends or acts on.
+    fn feedback(&self) -> impl Iterator<Item = &'static str> {
+        let reports = matches!(self, Self::Receives { arrivals: Some(_), .. });
+        FEEDBACK.into_iter().chain(reports.then_some(transport_cc::FEEDBACK))
     }
 
     /// The attributes that tell the track and its SSRCs.
@@ -158,7 +179,9 @@ impl PeerAnswer<'_> {
                     Attribute::new("rtcp-mux"),
                     Attribute::new("rtcp-mux-only"),
                 ]);
-                attributes.extend(formats.into_iter().flat_map(format_attributes));
+                attributes.extend(answered.extensions());
+                let described = |format| format_attributes(format, answered.feedback());
+                attributes.extend(formats.into_iter().flat_map(described));
                 attributes.extend(answered.sources());
                 if first == Some(at) {
                     let candidates = IceCandidate::values(self.candidates).into_iter();
@@ -177,7 +200,7 @@ impl PeerAnswer<'_> {
             Attribute::with_value("ice-pwd", &self.local.password),
             Attribute::with_value("ice-options", "ice2"),
             Attribute::with_value("fingerprint", format!("sha-256 {}", self.fingerprint)),
-            Attribute::with_value("setup", "passive"),
+            Attribute::with_value("setup", if self.begins_dtls { "active" } else { "passive" }),
         ]
     }
 }
@@ -211,7 +234,7 @@ fn media(section: &Section, port: u16, fmt: String, attributes: Vec<Attribute>) 
     }
 }
 
-fn format_attributes(format: &OfferedFormat) -> Vec<Attribute> {
+fn format_attributes(format: &OfferedFormat, feedback: impl Iterator<Item = &'static str>) -> Vec<Attribute> {
     let OfferedFormat { payload_type, encoding, clock_rate, channels, .. } = format;
     let channels = channels.map(|channels| format!("/{channels}")).unwrap_or_default();
     let mut attributes =
@@ -220,7 +243,7 @@ fn format_attributes(format: &OfferedFormat) -> Vec<Attribute> {
     if !parameters.is_empty() {
         attributes.push(Attribute::with_value("fmtp", format!("{payload_type} {parameters}")));
     }
-    let feedback = FEEDBACK.iter().filter(|kind| format.takes(kind));
+    let feedback = feedback.filter(|kind| format.takes(kind));
     attributes.extend(feedback.map(|kind| Attribute::with_value("rtcp-fb", format!("{payload_type} {kind}"))));
     attributes
 }
@@ -241,7 +264,7 @@ fn parameters(format: &OfferedFormat) -> String {
 }
 
 /// Makes an identifier of a name (RFC 8830 2): a token of RFC 8866 9.
-fn identifier(name: &str) -> String {
+pub(super) fn identifier(name: &str) -> String {
     let is_token = |c: char| c.is_ascii_graphic() && !"\"(),/:;<=>?@[\\]".contains(c);
     let text: String = name.chars().map(|c| if is_token(c) { c } else { '-' }).take(MOST_IDENTIFIER).collect();
     if text.is_empty() { "-".to_owned() } else { text }

@@ -54,7 +54,7 @@ impl FromStr for Fingerprint {
         let mut words = value.split_ascii_whitespace();
         let hash = words.next().unwrap_or_default();
         if !hash.eq_ignore_ascii_case("sha-256") {
-            return Err(FingerprintError::Hash(super::offer::shown(hash)));
+            return Err(FingerprintError::Hash(super::fault::shown(hash)));
         }
         let digits = words.next().unwrap_or_default();
         let bytes: Option<Vec<u8>> = digits.split(':').map(byte).collect();

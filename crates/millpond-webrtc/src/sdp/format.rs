@@ -4,6 +4,10 @@ use super::lines::Lines;
 
 /// Number of payload types.
 const PAYLOAD_TYPES: usize = 128;
+/// Payload types whose packets can't be told from RTCP at one port (RFC 5761 4).
+const RTCP_TYPES: std::ops::RangeInclusive<u8> = 64..=95;
+/// Longest name of a format in bytes.
+const MOST_NAME: usize = 40;
 /// Most kinds of feedback of a format that are kept.
 const MOST_FEEDBACK: usize = 16;
 
@@ -78,6 +82,7 @@ impl OfferedFormat {
     fn read_map(&mut self, map: &str) {
         let mut fields = map.split('/').map(str::trim);
         let name = fields.next().and_then(|name| name.split_ascii_whitespace().next());
+        let name = name.filter(|name| name.len() <= MOST_NAME);
         let rate = fields.next().and_then(|rate| rate.parse().ok()).filter(|rate| *rate > 0);
         if let (Some(name), Some(rate)) = (name, rate) {
             self.encoding = name.to_owned();
@@ -113,7 +118,7 @@ impl OfferedFormat {
 }
 
 fn payload_type(text: &str) -> Option<u8> {
-    text.parse().ok().filter(|number| usize::from(*number) < PAYLOAD_TYPES)
+    text.parse().ok().filter(|number| usize::from(*number) < PAYLOAD_TYPES && !RTCP_TYPES.contains(number))
 }
 
 /// Splits `name=value;name=value`. Values may contain `=`, as in base64.

@@ -1,6 +1,6 @@
 //! Finds the format of a section for a track.
 
-use super::{OfferedFormat, Section, avc_profile::AvcProfile};
+use super::{OfferedFormat, Section, SectionKind, avc_profile::AvcProfile};
 use millpond_media::codec::{AvcConfig, Codec};
 use millpond_rtp::payload::Packetizer;
 
@@ -30,8 +30,52 @@ pub fn format_for<'a>(
     fitting.min_by_key(|(misfit, _)| *misfit).map(|(_, format)| format)
 }
 
+/// Formats that are received, the preferred one first: what most players of all protocols can play. Each with its clock rate, and the
+/// channels of sound that are stated.
+const VIDEO: [(&str, u32, &[Option<u16>]); 5] = [
+    ("H264", 90_000, &[None]),
+    ("H265", 90_000, &[None]),
+    ("AV1", 90_000, &[None]),
+    ("VP9", 90_000, &[None]),
+    ("VP8", 90_000, &[None]),
+];
+const AUDIO: [(&str, u32, &[Option<u16>]); 3] = [
+    // RFC 7587 7.
+    ("opus", 48_000, &[Some(2)]),
+    ("PCMU", 8000, &[None, Some(1), Some(2)]),
+    ("PCMA", 8000, &[None, Some(1), Some(2)]),
+];
+
+/// Finds the format in which the offerer is to send a section. `None` where the server can't receive it.
+///
+/// Of several formats with one name the first one is found whose packets may hold parts of a frame (RFC 6184 6.3), else the first.
+#[must_use]
+pub fn received_format(section: &Section) -> Option<&OfferedFormat> {
+    if !section.sends() {
+        return None;
+    }
+    let known: &[(&str, u32, &[Option<u16>])] = match section.kind {
+        SectionKind::Video => &VIDEO,
+        SectionKind::Audio => &AUDIO,
+        SectionKind::Other(_) => &[],
+    };
+    let ranked = section.formats.iter().filter_map(|format| {
+        let is = |(name, rate, channels): &(&str, u32, &[Option<u16>])| {
+            format.is(name) && format.clock_rate == *rate && channels.contains(&format.channels)
+        };
+        let rank = known.iter().position(is)?;
+        let mode = format.parameter("packetization-mode").unwrap_or("0");
+        match format.is("H264") {
+            true if mode != "0" && mode != "1" => None,
+            is_avc => Some(((rank, is_avc && mode == "0"), format)),
+        }
+    });
+    // Of equal ones it is the first.
+    ranked.min_by_key(|(rank, _)| *rank).map(|(_, format)| format)
+}
+
 /// Returns the name of a packet format; `None` where WebRTC peers don't know it.
-fn encoding(codec: &Codec, packetizer: Packetizer) -> Option<&'static str> {
+pub(super) fn encoding(codec: &Codec, packetizer: Packetizer) -> Option<&'static str> {
     match packetizer {
         Packetizer::Avc(_) => Some("H264"),
         Packetizer::Hevc(_) => Some("H265"),

@@ -4,17 +4,15 @@
 
 use super::{
     Fingerprint, FingerprintError, IceCredentials, Section,
+    fault::{Fault, at_most, shown},
     lines::{self, Attribute, Lines},
+    transport::{self, Transport},
 };
 
-/// Longest offer in bytes.
-const MOST_BYTES: usize = 64 * 1024;
-/// Most sections of an offer.
-const MOST_SECTIONS: usize = 64;
-/// Longest part of an offer in an error, in characters.
-const MOST_SHOWN: usize = 100;
-/// Longest user name fragment and password in bytes (RFC 8839 5.4).
-const MOST_CREDENTIALS: usize = 256;
+/// Longest offer and answer in bytes.
+pub(super) const MOST_BYTES: usize = 64 * 1024;
+/// Most sections of an offer, and of an answer.
+pub(super) const MOST_SECTIONS: usize = 64;
 
 /// An offer of a peer that can be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +21,8 @@ pub struct PeerOffer {
     pub remote: IceCredentials,
     /// Fingerprint of its certificate.
     pub fingerprint: Fingerprint,
+    /// Whether the peer begins DTLS. Otherwise the server does.
+    pub begins_dtls: bool,
     /// All sections. The answer has as many, in this order.
     pub sections: Vec<Section>,
 }
@@ -91,10 +91,9 @@ pub enum OfferError {
         /// Fault of the first fingerprint.
         why: FingerprintError,
     },
-    /// The server would have to begin DTLS.
+    /// No side would begin DTLS.
     #[error(
-        "line {line} of the offer: a=setup is {found:?}, expected \"actpass\" or \"active\": the peer begins DTLS, never this \
-         server (in FFmpeg: -whip_flags dtls_active)"
+        "line {line} of the offer: a=setup is {found:?}, expected \"actpass\", \"active\" or \"passive\" (RFC 8842 5.2)"
     )]
     Setup {
         /// Number of the line, from 1.
@@ -112,9 +111,15 @@ pub enum OfferError {
     },
 }
 
-impl OfferError {
-    pub(super) fn line(line: usize, found: &str, expected: &'static str) -> Self {
-        Self::Line { line, found: shown(found), expected }
+impl From<Fault> for OfferError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::TooLong { found, what, most } => Self::TooLong { found, what, most },
+            Fault::Line { line, found, expected } => Self::Line { line, found, expected },
+            Fault::Missing { name, line, media, expected } => Self::Missing { name, line, media, expected },
+            Fault::Fingerprint { line, why } => Self::Fingerprint { line, why },
+            Fault::NoGroup { sections } => Self::NoGroup { sections },
+        }
     }
 }
 
@@ -131,134 +136,38 @@ impl PeerOffer {
             return Err(OfferError::Foreign { found: shown(&text) });
         };
         at_most(media.len(), "sections", MOST_SECTIONS)?;
-        let group = bundle(&session);
-        let sections: Result<Vec<Section>, OfferError> =
+        let group = transport::bundle(&session);
+        let sections: Result<Vec<Section>, Fault> =
             media.iter().map(|lines| Section::read(lines, &session, &group)).collect();
         let mut sections = sections?;
-        share_transport(&mut sections)?;
-        require_mux(&sections, &media)?;
-        let tagged = tagged(&sections, &group).ok_or(OfferError::NoMedia)?;
+        transport::share(&mut sections)?;
+        transport::require_mux(&sections, &media)?;
+        let tagged = transport::tagged(&sections, &group).ok_or(OfferError::NoMedia)?;
         let transport = Transport { tagged: &media[tagged], session: &session, media: &media };
-        transport.require_active_peer()?;
-        Ok(Self { remote: transport.credentials()?, fingerprint: transport.fingerprint()?, sections })
+        require_full_agent(&session)?;
+        Ok(Self {
+            remote: transport.credentials()?,
+            fingerprint: transport.fingerprint()?,
+            begins_dtls: begins_dtls(&transport)?,
+            sections,
+        })
     }
 }
 
-/// Returns the names of the sections with one transport.
-fn bundle<'a>(session: &Lines<'a>) -> Vec<&'a str> {
-    let words = session.all("group").map(|group| group.value.split_ascii_whitespace());
-    let mut named = words.filter_map(|mut words| words.next()?.eq_ignore_ascii_case("BUNDLE").then_some(words));
-    // Another group would have another transport.
-    named.next().into_iter().flatten().collect()
+/// Checks that the peer sends checks of ICE.
+fn require_full_agent(session: &Lines<'_>) -> Result<(), OfferError> {
+    session.first("ice-lite").map_or(Ok(()), |lite| Err(OfferError::Lite { line: lite.number }))
 }
 
-/// Leaves those sections usable that share a transport.
-fn share_transport(sections: &mut [Section]) -> Result<(), OfferError> {
-    let usable = sections.iter().filter(|section| section.is_usable).count();
-    if usable > 1 {
-        sections.iter_mut().for_each(|section| section.is_usable &= section.is_bundled);
-        if !sections.iter().any(|section| section.is_usable) {
-            return Err(OfferError::NoGroup { sections: usable });
+/// Whether the peer begins DTLS. It does where it leaves the choice to the server.
+fn begins_dtls(transport: &Transport<'_>) -> Result<bool, OfferError> {
+    let is = |setup: &Attribute<'_>, role: &str| setup.value.eq_ignore_ascii_case(role);
+    // Without the attribute an offerer is active (RFC 4145 4).
+    match transport.setup() {
+        Some(setup) if is(setup, "passive") => Ok(false),
+        Some(setup) if !is(setup, "actpass") && !is(setup, "active") => {
+            Err(OfferError::Setup { line: setup.number, found: shown(setup.value) })
         }
+        _ => Ok(true),
     }
-    Ok(())
-}
-
-fn require_mux(sections: &[Section], media: &[Lines<'_>]) -> Result<(), OfferError> {
-    let mut usable = sections.iter().zip(media).filter(|(section, _)| section.is_usable);
-    match usable.find(|(_, lines)| !lines.has("rtcp-mux") && !lines.has("rtcp-mux-only")) {
-        Some((section, lines)) => Err(OfferError::Missing {
-            name: "rtcp-mux",
-            line: lines.number,
-            media: section.kind.name().to_owned(),
-            expected: "RTCP on the port of RTP (RFC 5761)",
-        }),
-        None => Ok(()),
-    }
-}
-
-/// Returns the index of the section whose transport all others share (RFC 9143 7.2.1).
-fn tagged(sections: &[Section], group: &[&str]) -> Option<usize> {
-    let of = |mid: &&str| sections.iter().position(|section| section.is_usable && section.mid == **mid);
-    group.iter().find_map(of).or_else(|| sections.iter().position(|section| section.is_usable))
-}
-
-/// Where the attributes of the transport are: in the tagged section, for the whole session, or in any other section.
-struct Transport<'a> {
-    tagged: &'a Lines<'a>,
-    session: &'a Lines<'a>,
-    media: &'a [Lines<'a>],
-}
-
-impl<'a> Transport<'a> {
-    /// The lines that have an attribute.
-    fn lines_with(&self, name: &'static str) -> Option<&'a Lines<'a>> {
-        [self.tagged, self.session].into_iter().chain(self.media).find(|lines| lines.has(name))
-    }
-
-    fn missing(&self, name: &'static str, expected: &'static str) -> OfferError {
-        let media = self.tagged.media.split_ascii_whitespace().next().unwrap_or_default();
-        OfferError::Missing { name, line: self.tagged.number, media: shown(media), expected }
-    }
-
-    /// Checks that the peer begins both ICE and DTLS.
-    fn require_active_peer(&self) -> Result<(), OfferError> {
-        if let Some(lite) = self.session.first("ice-lite") {
-            return Err(OfferError::Lite { line: lite.number });
-        }
-        // Without the attribute an offerer is active (RFC 4145 4).
-        let setup = self.lines_with("setup").and_then(|lines| lines.first("setup"));
-        let is_wrong =
-            |setup: &&Attribute<'_>| !["actpass", "active"].iter().any(|role| setup.value.eq_ignore_ascii_case(role));
-        match setup.filter(is_wrong) {
-            Some(setup) => Err(OfferError::Setup { line: setup.number, found: shown(setup.value) }),
-            None => Ok(()),
-        }
-    }
-
-    fn credentials(&self) -> Result<IceCredentials, OfferError> {
-        const EXPECTED: &str = "credentials of ICE (RFC 8839 5.4) there, or before the first m= line";
-        let lines = self.lines_with("ice-ufrag").ok_or_else(|| self.missing("ice-ufrag", EXPECTED))?;
-        // The two belong together.
-        let (ufrag, password) = (lines.first("ice-ufrag"), lines.first("ice-pwd"));
-        let ufrag = ufrag.ok_or_else(|| self.missing("ice-ufrag", EXPECTED))?;
-        let password = password.ok_or_else(|| self.missing("ice-pwd", EXPECTED))?;
-        // A colon divides the names of both sides in checks.
-        if !is_credential(ufrag.value) || ufrag.value.contains(':') {
-            let found = format!("a=ice-ufrag:{}", ufrag.value);
-            return Err(OfferError::line(ufrag.number, &found, "4 to 256 letters, digits, + or /"));
-        }
-        if !is_credential(password.value) {
-            let found = format!("a=ice-pwd with {} bytes", password.value.len());
-            return Err(OfferError::line(password.number, &found, "22 to 256 letters, digits, + or /"));
-        }
-        Ok(IceCredentials { ufrag: ufrag.value.to_owned(), password: password.value.to_owned() })
-    }
-
-    fn fingerprint(&self) -> Result<Fingerprint, OfferError> {
-        let missing = || self.missing("fingerprint", "one of sha-256 (RFC 8122 5) there, or before the first m= line");
-        let lines = self.lines_with("fingerprint").ok_or_else(missing)?;
-        let mut read = lines.all("fingerprint").map(|attribute| {
-            let line = attribute.number;
-            attribute.value.parse::<Fingerprint>().map_err(|why| OfferError::Fingerprint { line, why })
-        });
-        // A peer may have others for other hash functions.
-        let first = read.next().unwrap_or_else(|| Err(missing()));
-        first.or_else(|fault| read.find_map(Result::ok).ok_or(fault))
-    }
-}
-
-/// Whether a text can be a user name fragment or a password. Short ones are their owner's risk, and some have other characters than
-/// RFC 8839 allows.
-fn is_credential(text: &str) -> bool {
-    (1..=MOST_CREDENTIALS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-/// The beginning of a text, for an error.
-pub(super) fn shown(text: &str) -> String {
-    text.chars().take(MOST_SHOWN).collect()
-}
-
-pub(super) fn at_most(found: usize, what: &'static str, most: usize) -> Result<(), OfferError> {
-    if found > most { Err(OfferError::TooLong { found, what, most }) } else { Ok(()) }
 }

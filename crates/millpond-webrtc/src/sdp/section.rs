@@ -1,6 +1,10 @@
-//! Sections of an offer.
+//! Sections of an offer or answer.
 
-use super::{OfferError, OfferedFormat, lines::Lines, offer::at_most};
+use super::{
+    OfferedFormat,
+    fault::{Fault, at_most},
+    lines::Lines,
+};
 
 /// Most formats of a section.
 const MOST_FORMATS: usize = 128;
@@ -40,14 +44,14 @@ impl SectionKind {
     }
 }
 
-/// Direction of media, as the offerer sees it.
+/// Direction of media, as the side that wrote the description sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaDirection {
-    /// The offerer sends and receives.
+    /// The side sends and receives.
     SendRecv,
-    /// The offerer sends.
+    /// The side sends.
     SendOnly,
-    /// The offerer receives.
+    /// The side receives.
     RecvOnly,
     /// No media flows.
     Inactive,
@@ -66,7 +70,7 @@ impl MediaDirection {
     }
 }
 
-/// A section of an offer.
+/// A section of an offer or answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// Kind of its media.
@@ -77,7 +81,7 @@ pub struct Section {
     pub proto: String,
     /// The formats of its `m=` line, as they are written.
     pub format_list: String,
-    /// Payload formats in the offerer's order of preference; empty unless it is sound or pictures.
+    /// Payload formats in the writer's order of preference; empty unless it is sound or pictures.
     pub formats: Vec<OfferedFormat>,
     /// Direction of its media.
     pub direction: MediaDirection,
@@ -94,12 +98,12 @@ impl Section {
     ///
     /// # Errors
     /// The `m=` line is unreadable, or has too many formats.
-    pub(super) fn read(lines: &Lines<'_>, session: &Lines<'_>, group: &[&str]) -> Result<Self, OfferError> {
+    pub(super) fn read(lines: &Lines<'_>, session: &Lines<'_>, group: &[&str]) -> Result<Self, Fault> {
         let mut words = lines.media.split_ascii_whitespace();
         let (media, port, proto) = (words.next(), words.next().and_then(port), words.next());
         let formats: Vec<&str> = words.collect();
         let (Some(media), Some(port), Some(proto), [_, ..]) = (media, port, proto, &formats[..]) else {
-            return Err(OfferError::line(lines.number, &format!("m={}", lines.media), EXPECTED));
+            return Err(Fault::line(lines.number, &format!("m={}", lines.media), EXPECTED));
         };
         at_most(formats.len(), "formats in a section", MOST_FORMATS)?;
         let kind = SectionKind::of(media);
@@ -122,16 +126,23 @@ impl Section {
         })
     }
 
-    /// Whether the offerer can receive media in this section.
+    /// Whether the side that wrote the section can receive media in it.
     #[must_use]
     pub fn receives(&self) -> bool {
         self.is_usable && matches!(self.direction, MediaDirection::SendRecv | MediaDirection::RecvOnly)
     }
 
-    /// Whether the offerer wants to send media in this section.
+    /// Whether the side that wrote the section wants to send media in it.
     #[must_use]
     pub fn sends(&self) -> bool {
         self.is_usable && matches!(self.direction, MediaDirection::SendRecv | MediaDirection::SendOnly)
+    }
+
+    /// Returns the number of a header extension whose element fits the short form (RFC 8285 4.2).
+    #[must_use]
+    pub fn extension(&self, uri: &str) -> Option<u8> {
+        let (number, _) = self.extensions.iter().find(|(_, found)| found == uri)?;
+        u8::try_from(*number).ok().filter(|number| (1..15).contains(number))
     }
 
     /// Returns the format of a payload type.

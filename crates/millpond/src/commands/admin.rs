@@ -5,12 +5,14 @@ use clap::{Arg, ArgMatches};
 use millpond_terminal::out;
 use reqwest::Method;
 use serde_json::Value;
-use std::error::Error;
+use std::{error::Error, time::Duration};
 
 /// Most items of a page.
 const PAGE: &str = "1000";
 /// Forms of an address.
 const EXPECTED: &str = "HOST:PORT such as 127.0.0.1:8380, or unix:PATH";
+/// Longest silence of a server that is asked for something, and of one that has something to do, such as an upgrade.
+const SILENCE: [Duration; 2] = [Duration::from_secs(20), Duration::from_secs(300)];
 /// Environment variable with the token, which is that of the setting too.
 const TOKEN: &str = "MILLPOND_ADMIN_TOKEN";
 
@@ -48,7 +50,9 @@ impl<'a> Admin<'a> {
         path: &str,
         (query, body): (&[(&str, &str)], Option<Value>),
     ) -> Result<String, Box<dyn Error>> {
+        let silence = SILENCE[usize::from(method != Method::GET)];
         let mut client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        client = client.connect_timeout(SILENCE[0]).read_timeout(silence);
         let base = match self.address.strip_prefix("unix:") {
             Some(path) => {
                 client = client.unix_socket(std::path::PathBuf::from(path));
@@ -70,7 +74,7 @@ impl<'a> Admin<'a> {
             if let Some(body) = body {
                 request = request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body.to_string());
             }
-            let reply = request.send().await.map_err(|error| self.unanswered(&error))?;
+            let reply = request.send().await.map_err(|error| self.unanswered(&error, silence))?;
             let status = reply.status();
             let text = reply.text().await?;
             match said(&text) {
@@ -82,8 +86,15 @@ impl<'a> Admin<'a> {
     }
 
     /// Describes a request without a reply.
-    fn unanswered(&self, error: &reqwest::Error) -> String {
-        if error.is_connect() || error.is_timeout() {
+    fn unanswered(&self, error: &reqwest::Error, silence: Duration) -> String {
+        if error.is_timeout() && !error.is_connect() {
+            return format!(
+                "{} takes connections, and has not answered within {} s: the server hangs, or is very busy",
+                self.address,
+                silence.as_secs()
+            );
+        }
+        if error.is_connect() {
             return format!("no server answers at {}: is it running, and is this its --admin?", self.address);
         }
         if error.is_builder() {

@@ -4,15 +4,18 @@ use super::{
     Outcome,
     admin::{self, Admin},
 };
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use millpond_library::uri;
 use millpond_store::schedule::Mode;
-use millpond_terminal::{out, say};
+use millpond_terminal::{note, out, say};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
+use std::{borrow::Cow, collections::BTreeSet};
 
 pub(crate) fn command() -> Command {
     let object = || {
-        let help = "Paths of files or assets as in their URLs, such as films/a.mp4. purge accepts folders too";
+        let help = "Paths of files or assets as in their URLs, such as films/a.mp4 or films/a%20b.mp4: %25 is a percent \
+                    sign. purge accepts folders too";
         Arg::new("path").required(true).num_args(1..).value_name("PATH").help(help)
     };
     let of =
@@ -25,13 +28,15 @@ pub(crate) fn command() -> Command {
             Command::new("ls").about("Lists the objects that have cached slices").args(admin::address()),
             Command::new("map")
                 .about("Shows which slices of a file or asset are cached")
-                .arg(Arg::new("path").required(true).value_name("PATH").help(
-                    "Path of a file or asset, as its URL has \
-                                                                              it",
-                ))
+                .arg(
+                    Arg::new("path")
+                        .required(true)
+                        .value_name("PATH")
+                        .help("Path of a file or asset, as its URL has it: %25 is a percent sign"),
+                )
                 .args(admin::address()),
             Command::new("stat").about("Prints the cache's contents and counters as JSON").args(admin::address()),
-            of("purge", "Removes the cached slices of an object or folder"),
+            purge(of("purge", "Removes the cached slices of an object or folder")),
             of("pin", "Protects present and future slices of an object from eviction, until the server stops").arg(
                 Arg::new("first").long("first").value_name("DURATION").help(
                     "Fetches the index and the first part of a title, such as 30s, and protects only these \
@@ -60,6 +65,17 @@ pub(crate) fn command() -> Command {
         ])
 }
 
+/// Adds the flags of `purge`.
+fn purge(command: Command) -> Command {
+    let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
+    let all = "Purges all nodes of the cluster. Ends with an error if a node, or every node, has not confirmed it within \
+               two seconds";
+    let pattern = "Takes PATH as a pattern: * and ? match within a component, ** across components. Other characters, \
+                   also [ and {, stand for themselves";
+    let soft = "Keeps bytes whose version is the same at the origin when they are needed next";
+    command.args([flag("cluster", all), flag("pattern", pattern), flag("soft", soft)])
+}
+
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let Some((name, matches)) = matches.subcommand() else { return Err("no such command".into()) };
     let admin = Admin::of(matches);
@@ -67,14 +83,16 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     match name {
         "ls" => list(&admin),
         "stat" => admin.print(Method::GET, "cache", None),
-        "map" => map(&admin, text("path").unwrap_or_default()),
+        "map" => map(&admin, &decoded(text("path").unwrap_or_default())?),
         "set" => {
             let given = ["size", "policy", "memory", "prefetch"].into_iter();
             let given: Map<_, _> = given.filter_map(|name| Some((name.to_owned(), json!(text(name)?)))).collect();
             admin.print(Method::PATCH, "cache", Some(given.into()))
         }
+        "purge" => purge_all(&admin, matches),
         action => {
             for path in matches.get_many::<String>("path").into_iter().flatten() {
+                let path = &*decoded(path)?;
                 let reply = match action {
                     "pin" => {
                         let mut body = json!({ "path": path });
@@ -93,6 +111,52 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
             Ok(())
         }
     }
+}
+
+/// Decodes a path as URLs are decoded: names are the same in both.
+fn decoded(path: &str) -> Result<Cow<'_, str>, String> {
+    uri::decode_path(path).ok_or_else(|| format!("{path}: expected UTF-8 text, percent-encoded as in a URL"))
+}
+
+/// A warning about a path that looks like a pattern; `None` for others.
+fn doubt(path: &str, is_pattern: bool) -> Option<String> {
+    let is_doubtful = !is_pattern && path.contains('*');
+    is_doubtful.then(|| format!("millpond: {path}: without --pattern, * stands for itself"))
+}
+
+/// Why a purge of the cluster is not known to be done; `None` where all nodes have confirmed it.
+fn unconfirmed(is_confirmed: bool, missing: BTreeSet<String>) -> Option<String> {
+    if !missing.is_empty() {
+        let names = missing.into_iter().collect::<Vec<_>>().join(", ");
+        return Some(format!("not confirmed by {names}: each of them purges before it serves again"));
+    }
+    let why = "no node has confirmed it: `millpond cluster status` shows the nodes";
+    (!is_confirmed).then(|| why.to_owned())
+}
+
+/// Purges paths or patterns, of one node or of all.
+fn purge_all(admin: &Admin<'_>, matches: &ArgMatches) -> Outcome {
+    let [cluster, pattern, soft] = ["cluster", "pattern", "soft"].map(|name| matches.get_flag(name));
+    let (call, field) =
+        (if cluster { "cluster/purge" } else { "cache/purge" }, if pattern { "pattern" } else { "path" });
+    let (mut missing, mut is_confirmed) = (BTreeSet::new(), true);
+    for path in matches.get_many::<String>("path").into_iter().flatten() {
+        let path = decoded(path)?;
+        if let Some(doubt) = doubt(&path, pattern) {
+            note!("{doubt}");
+        }
+        let mut body = Map::from_iter([(field.to_owned(), json!(path))]);
+        if soft {
+            body.insert("soft".to_owned(), json!(true));
+        }
+        let reply = admin.send(Method::POST, call, (&[], Some(body.into())))?;
+        out::json(&reply)?;
+        let reply: Value = serde_json::from_str(&reply)?;
+        let names = |field: &str| reply[field].as_array().into_iter().flatten().filter_map(Value::as_str);
+        is_confirmed &= !cluster || names("confirmed").next().is_some();
+        missing.extend(names("missing").map(str::to_owned));
+    }
+    unconfirmed(is_confirmed, missing).map_or(Ok(()), |why| Err(why.into()))
 }
 
 fn list(admin: &Admin<'_>) -> Outcome {
@@ -130,4 +194,41 @@ fn map(admin: &Admin<'_>, path: &str) -> Outcome {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_as_in_urls() {
+        for (path, expected) in [
+            ("films/a%20b.mp4", "films/a b.mp4"),
+            ("films/a b.mp4", "films/a b.mp4"),
+            ("films/100%25.mp4", "films/100%.mp4"),
+            ("films/100%.mp4", "films/100%.mp4"),
+            ("films/%C3%A9/**/*.ts", "films/é/**/*.ts"),
+        ] {
+            assert_eq!(decoded(path).as_deref(), Ok(expected));
+        }
+        for path in ["films/%ff", "films/%00"] {
+            assert!(decoded(path).unwrap_err().starts_with(path));
+        }
+    }
+
+    #[test]
+    fn stars_of_paths_are_doubtful() {
+        assert!(doubt("films/*.ts", false).unwrap().contains("--pattern"));
+        assert_eq!((doubt("films/*.ts", true), doubt("films/a.ts", false)), (None, None));
+    }
+
+    #[test]
+    fn a_purge_that_nobody_confirms_is_an_error() {
+        let missing = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(unconfirmed(true, missing(&[])), None);
+        assert!(unconfirmed(false, missing(&[])).unwrap().contains("no node has confirmed"));
+        for is_confirmed in [true, false] {
+            assert!(unconfirmed(is_confirmed, missing(&["b", "a"])).unwrap().starts_with("not confirmed by a, b:"));
+        }
+    }
 }

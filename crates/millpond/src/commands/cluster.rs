@@ -1,16 +1,21 @@
 //! `millpond cluster`: the nodes of a cluster, by the admin address of one of them.
 
+mod drain;
+mod emptying;
+mod interrupt;
+mod roll;
+mod seen;
+
 use super::{
     Outcome,
     admin::{self, Admin},
 };
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_terminal::{out, say};
-use reqwest::Method;
 use serde_json::Value;
 use std::{collections::BTreeMap, error::Error, time::Duration};
 
-/// Interval between two requests of `watch`.
+/// Interval between two looks at the cluster.
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) fn command() -> Command {
@@ -25,15 +30,13 @@ pub(crate) fn command() -> Command {
         .arg(Arg::new("path").required(true).value_name("PATH").help("Path as in URLs, such as /films/ducks.mp4"))
         .arg(json());
     let watch = Command::new("watch").about("Prints a line for each change of the nodes, until Ctrl-C");
-    let drain = Command::new("drain")
-        .about("Drains a node: it finishes its streams, and gets no new viewers")
-        .arg(Arg::new("node").required(true).value_name("NODE").help("Name of the node"))
-        .arg(Arg::new("undo").long("undo").action(ArgAction::SetTrue).help("Ends the drain of the node"));
     Command::new("cluster")
         .about("Shows and steers the cluster of a running server")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands([status, assign, watch, drain].map(|command| command.args(admin::address())))
+        .subcommands(
+            [status, assign, watch, drain::command(), roll::command()].map(|command| command.args(admin::address())),
+        )
 }
 
 fn json() -> Arg {
@@ -45,11 +48,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("status", matches)) => status(matches),
         Some(("assign", matches)) => assign(matches),
         Some(("watch", matches)) => watch(matches),
-        Some(("drain", matches)) => {
-            let node = matches.get_one::<String>("node").map(String::as_str).unwrap_or_default();
-            let method = if matches.get_flag("undo") { Method::DELETE } else { Method::PUT };
-            Admin::of(matches).print(method, &format!("cluster/nodes/{}/drain", admin::component(node)), None)
-        }
+        Some(("drain", matches)) => drain::run(matches),
+        Some(("roll", matches)) => roll::run(matches),
         _ => Err("no such command".into()),
     }
 }
@@ -58,7 +58,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 fn state(matches: &ArgMatches) -> Result<Value, Box<dyn Error>> {
     let all = Admin::of(matches).get("cluster", &[])?;
     if all["node"].is_null() {
-        return Err("this server is no node of a cluster: set cluster, the addresses of etcd".into());
+        return Err(
+            "this server is no node of a cluster: set cluster, the addresses of etcd, or cluster-nodes, those of the nodes".into()
+        );
     }
     Ok(all)
 }
@@ -73,8 +75,28 @@ fn status(matches: &ArgMatches) -> Outcome {
     if let Some(error) = all["etcd"]["error"].as_str() {
         etcd = format!("away for {} s: {error}", all["etcd"]["seconds"]);
     }
-    say!("node {}: {}; etcd: {etcd}; revision {}", text(&all["node"]), text(&all["membership"]), all["revision"])?;
-    say!("{:<20} {:>10} {:>10} {:>8} {:<28} {:<28} ROLES", "NODE", "LOAD", "CAPACITY", "SESSIONS", "HTTP", "RTSP")?;
+    let cluster = all["cluster-id"].as_str().map(|id| format!(" of {id}")).unwrap_or_default();
+    let (node, membership, revision) = (text(&all["node"]), text(&all["membership"]), &all["revision"]);
+    let registry = match &all["registry"] == "cluster-nodes" {
+        true => peers_line(&all),
+        false => format!("etcd: {etcd}"),
+    };
+    say!("node {node}{cluster}: {membership}; {registry}; revision {revision}")?;
+    // Without zones there is no column of them.
+    let has_zones = all["nodes"].as_array().into_iter().flatten().any(|node| node["zone"].is_string());
+    let zone = |name: &str| if has_zones { format!("{name:<12} ") } else { String::new() };
+    say!(
+        "{:<20} {}{:>10} {:>10} {:>8} {:<10} {:<28} {:<28} ROLES",
+        "NODE",
+        zone("ZONE"),
+        "LOAD",
+        "CAPACITY",
+        "SESSIONS",
+        "VERSION",
+        "HTTP",
+        "RTSP"
+    )?;
+    let last = last_purge(&all);
     for node in all["nodes"].as_array().into_iter().flatten() {
         let mbps = |name: &str| format!("{:.1}M", node[name].as_f64().unwrap_or(0.0) / 1e6);
         let roles: Vec<_> = node["roles"].as_array().into_iter().flatten().map(text).collect();
@@ -82,9 +104,28 @@ fn status(matches: &ArgMatches) -> Outcome {
         if node["draining"] == true {
             roles.push_str(" (drains)");
         }
+        if node["reachable"] == false {
+            roles.push_str(" (does not answer)");
+        }
+        if purged(node) < last {
+            roles.push_str(" (behind in purges)");
+        }
         let (load, capacity, sessions) = (mbps("load-bps"), mbps("capacity-bps"), &node["sessions"]);
         let (name, http, rtsp) = (text(&node["name"]), text(&node["http"]), text(&node["rtsp"]));
-        say!("{name:<20} {load:>10} {capacity:>10} {sessions:>8} {http:<28} {rtsp:<28} {roles}")?;
+        let version = node["version"].as_str().unwrap_or("–");
+        let zone = zone(node["zone"].as_str().unwrap_or("–"));
+        say!("{name:<20} {zone}{load:>10} {capacity:>10} {sessions:>8} {version:<10} {http:<28} {rtsp:<28} {roles}")?;
+    }
+    for peer in all["peers"].as_array().into_iter().flatten().filter(|peer| peer["state"] == "unreachable") {
+        say!("peer {}: {}, for {} s", text(&peer["url"]), text(&peer["error"]), peer["seconds"])?;
+    }
+    for difference in all["differences"].as_array().into_iter().flatten() {
+        say!("{}", difference_line(difference))?;
+    }
+    for home in all["failing-homes"].as_array().into_iter().flatten() {
+        let [place, at, error] = ["place", "home", "error"].map(|name| text(&home[name]));
+        let place = if place.is_empty() { String::new() } else { format!(" of {place}") };
+        say!("the home {at}{place} fails since {} s: {error}", home["seconds"])?;
     }
     for problem in all["problems"].as_array().into_iter().flatten() {
         say!("no node: {}", text(problem))?;
@@ -111,10 +152,19 @@ pub(super) fn say_assignment(answer: &Value) -> Outcome {
         say!("{line}")?;
     }
     say!("homes of its first bytes: {}", if homes.is_empty() { "none".to_owned() } else { homes.join(", ") })?;
+    if let Some(home) = answer["zone-home"].as_str() {
+        say!("home of them in this node's zone: {home}")?;
+    }
     for room in answer["book"].as_array().into_iter().flatten() {
         say!("{}", room_line(room))?;
     }
     Ok(())
+}
+
+/// A line for settings that are not the same on all nodes.
+fn difference_line(difference: &Value) -> String {
+    let [text, version] = ["text", "version"].map(|name| difference[name].as_str().unwrap_or_default());
+    format!("nodes differ ({version}): {text}")
 }
 
 /// A line of the book: what a stream would have of a node or a storage.
@@ -131,17 +181,44 @@ fn room_line(room: &Value) -> String {
     }
 }
 
-/// The lines that `watch` compares: the state of this node, and one for each node.
+/// The last purge that a node has applied; 0 where its version knows none.
+fn purged(node: &Value) -> u64 {
+    node["purged"].as_u64().unwrap_or(0)
+}
+
+/// The peers that answer, in words.
+fn peers_line(all: &Value) -> String {
+    let peers = || all["peers"].as_array().into_iter().flatten().filter(|peer| peer["state"] != "own");
+    let answering = peers().filter(|peer| peer["state"] == "answers").count();
+    format!("{answering} of {} peers answer", peers().count())
+}
+
+/// The last purge that any node has applied.
+fn last_purge(all: &Value) -> u64 {
+    all["nodes"].as_array().into_iter().flatten().map(purged).max().unwrap_or(0)
+}
+
+/// The lines that `watch` compares: the state of this node, one for each node, and one for each difference.
 fn lines(all: &Value) -> BTreeMap<String, String> {
-    let own =
-        format!("{}, etcd {}", all["membership"].as_str().unwrap_or(""), all["etcd"]["state"].as_str().unwrap_or(""));
+    let registry = match &all["registry"] == "cluster-nodes" {
+        true => peers_line(all),
+        false => format!("etcd {}", all["etcd"]["state"].as_str().unwrap_or("")),
+    };
+    let own = format!("{}, {registry}", all["membership"].as_str().unwrap_or(""));
     let node = |node: &Value| {
-        let state = if node["draining"] == true { "drains" } else { "takes work" };
+        let state = match (&node["draining"], &node["reachable"]) {
+            (_, Value::Bool(false)) => "does not answer",
+            (Value::Bool(true), _) => "drains",
+            _ => "takes work",
+        };
         let address = node["http"].as_str().unwrap_or("no HTTP");
         (format!("node {}", node["name"].as_str().unwrap_or("")), format!("{state}, {address}"))
     };
+    let difference =
+        |(number, difference): (usize, &Value)| (format!("difference {}", number + 1), difference_line(difference));
+    let differences = all["differences"].as_array().into_iter().flatten().enumerate().map(difference);
     let nodes = all["nodes"].as_array().into_iter().flatten().map(node);
-    nodes.chain([("this node".to_owned(), own)]).collect()
+    nodes.chain(differences).chain([("this node".to_owned(), own)]).collect()
 }
 
 fn watch(matches: &ArgMatches) -> Outcome {
@@ -165,6 +242,25 @@ fn watch(matches: &ArgMatches) -> Outcome {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn differences_are_lines() {
+        let all = json!({
+            "membership": "member", "etcd": { "state": "following" }, "nodes": [],
+            "differences": [{ "subject": "place", "place": "cams", "version": "1.0", "text": "place cams: missing at c" }],
+        });
+        let lines = lines(&all);
+        assert_eq!(lines["difference 1"], "nodes differ (1.0): place cams: missing at c");
+    }
+
+    #[test]
+    fn nodes_are_behind_those_that_have_applied_more() {
+        let all = json!({ "nodes": [{ "purged": 7 }, { "purged": 9 }, { "purged": null }, {}] });
+        assert_eq!(last_purge(&all), 9);
+        let behind: Vec<_> = all["nodes"].as_array().unwrap().iter().map(|node| purged(node) < 9).collect();
+        assert_eq!(behind, [true, false, true, true]);
+        assert_eq!(last_purge(&json!({ "nodes": [{}] })), 0);
+    }
 
     #[test]
     fn a_line_of_the_book_tells_what_is_free() {

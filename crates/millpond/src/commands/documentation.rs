@@ -1,9 +1,8 @@
 //! The test that keeps the page of commands and their declarations together.
 
-pub(crate) mod page;
-
 use super::cli;
 use millpond_server::config::Config;
+use millpond_terminal::page;
 
 const HEAD: &str = "\
 # Commands

@@ -30,6 +30,7 @@ mod stripe;
 #[cfg(feature = "stripe")]
 mod stripe;
 mod upgrade;
+mod viewing;
 
 use clap::{ArgMatches, Command};
 pub(crate) use millpond_terminal::Outcome;
@@ -62,6 +63,7 @@ fn commands() -> Command {
             index::command(),
             cache::command(),
             sessions::command(),
+            viewing::command(),
             streams::command(),
             logs::command(),
             settings::command(),
@@ -105,6 +107,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("index", matches)) => index::run(matches),
         Some(("cache", matches)) => cache::run(matches),
         Some(("sessions", matches)) => sessions::run(matches),
+        Some(("viewing", matches)) => viewing::run(matches),
         Some(("streams", matches)) => streams::run(matches),
         Some(("logs", matches)) => logs::run(matches),
         Some(("settings", matches)) => settings::run(matches),

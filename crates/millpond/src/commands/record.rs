@@ -21,6 +21,12 @@ pub(crate) fn command() -> Command {
             Command::new("ls")
                 .about("Lists the running recordings, and the last recordings that ended")
                 .args(admin::address()),
+            Command::new("files")
+                .about("Lists the files of continuous recordings, and the times that they hold")
+                .arg(Arg::new("stream").value_name("PATH").help("Path of one stream"))
+                .arg(limit("from", "TIME", "Files that end after this time, such as 2026-11-22T10:00:00Z"))
+                .arg(limit("to", "TIME", "Files that begin before this time"))
+                .args(admin::address()),
             Command::new("start")
                 .about("Starts a recording of a channel or live stream, and prints its number and file")
                 .arg(
@@ -44,6 +50,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let (admin, text) = (Admin::of(matches), |name: &str| matches.get_one::<String>(name));
     match name {
         "ls" => list(&admin),
+        "files" => {
+            let given = ["stream", "from", "to"].into_iter().filter_map(|name| Some((name, text(name)?.as_str())));
+            files(&admin, &given.collect::<Vec<_>>())
+        }
         "start" => {
             let given = ["path", "duration", "size"].into_iter();
             let given: Map<_, _> = given.filter_map(|name| Some((name.to_owned(), json!(text(name)?)))).collect();
@@ -73,6 +83,38 @@ fn list(admin: &Admin<'_>) -> Outcome {
             files => format!(" to -{files}"),
         };
         say!("{id:>6} {bytes:>14} {frames:>10} {lost:>8} {seconds:>8.1} {state:<17} {file}{more}")?;
+    }
+    Ok(())
+}
+
+/// Lists recorded files, page after page, and the times that they hold.
+fn files(admin: &Admin<'_>, given: &[(&str, &str)]) -> Outcome {
+    say!("{:<24} {:>10} {:>14} {:>8} {:<9} FILE", "FROM", "SECONDS", "BYTES", "LOST", "STATE")?;
+    let mut skip = 0;
+    let all = loop {
+        let number = skip.to_string();
+        let page = [("limit", "1000"), ("skip", &number)];
+        let all: Value = admin.get("recorded-files", &[given, &page].concat())?;
+        let items = all["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for item in items {
+            let (text, number) =
+                (|name: &str| item[name].as_str().unwrap_or(""), |name: &str| item[name].as_u64().unwrap_or(0));
+            let seconds = item["seconds"].as_f64().unwrap_or(0.0);
+            let (from, bytes, lost, state, file) =
+                (text("from"), number("bytes"), number("lost-frames"), text("state"), text("file"));
+            say!("{from:<24} {seconds:>10.1} {bytes:>14} {lost:>8} {state:<9} {file}")?;
+        }
+        skip += items.len();
+        if items.len() < 1000 {
+            break all;
+        }
+    };
+    for stream in all["streams"].as_array().into_iter().flatten() {
+        let name = stream["stream"].as_str().unwrap_or("");
+        for time in stream["times"].as_array().into_iter().flatten() {
+            let text = |field: &str| time[field].as_str().unwrap_or("");
+            say!("{} to {} {name}", text("from"), text("to"))?;
+        }
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub(crate) fn command() -> Command {
         .subcommands([
             Command::new("ls")
                 .about("Lists HTTP viewers of the last minute, long responses, RTSP sessions and publishers")
-                .arg(filter("kind", "KIND", "Lists one kind only: http, long, rtsp or publish"))
+                .arg(filter("kind", "KIND", "Lists one kind only: http, long, rtsp, webrtc, srt, rtmp or publish"))
                 .arg(filter("find", "TEXT", "Lists only entries with TEXT in their client, program, asset or id"))
                 .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints one JSON object a line"))
                 .args(admin::address()),

@@ -107,7 +107,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 
 /// The path of the asset that a playlist, manifest or stream of a path is made of. For other paths it is the path itself.
 fn asset_of(path: &str) -> &str {
-    const MADE: [&str; 4] = ["index.m3u8", "index.mpd", "stream.mp4", "stream.ts"];
+    const MADE: [&str; 6] = ["index.m3u8", "index.mpd", "stream.mp4", "stream.ts", "epg.xml", "epg.json"];
     let Some((folder, name)) = path.rsplit_once('/') else { return path };
     if !MADE.contains(&name) {
         return path;
@@ -124,6 +124,7 @@ mod tests {
             ("/films/a.mp4/ts/index.m3u8", "/films/a.mp4"),
             ("/cams/door/index.mpd", "/cams/door"),
             ("/cams/door/stream.mp4", "/cams/door"),
+            ("/live/tv/epg.xml", "/live/tv"),
             ("/films/a.mp4/live/index.m3u8", "/films/a.mp4"),
             ("/films/a.mp4", "/films/a.mp4"),
             ("/index.m3u8", ""),

@@ -1,12 +1,12 @@
-//! `millpond stripe` and `millpond unstripe`: objects in units on several stores, and back.
+//! `millpond stripe` and `millpond unstripe`: objects in units on several stores, their scrub, and back.
 
 use super::{Outcome, runtime};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use millpond_place::{PlaceError, PlaceSpec, map_target, stripe_store};
 use millpond_settings::value;
 use millpond_store::{
-    MAP_SUFFIX, MapTarget, ObjectPath, OriginOptions, RemoteOptions, StripeError, StripeMap, StripePlan, StripeStore,
-    remove, stripe, unstripe,
+    MAP_SUFFIX, MapTarget, ObjectPath, OriginOptions, RemoteOptions, ScrubFault, ScrubOutcome, StripeError, StripeMap,
+    StripePlan, StripeStore, remove, scrub, stripe, unstripe,
 };
 use millpond_terminal::{note, out::progress, say};
 use std::{
@@ -23,10 +23,15 @@ pub(crate) fn command() -> Command {
     Command::new("stripe")
         .about(
             "Cuts an object into units, writes them to several stores in turn, and writes a map for places with \
-                stripe-over",
+                stripe-over; or verifies all copies of a map's units",
         )
         .arg_required_else_help(true)
-        .arg(Arg::new("object").required(true).value_name("OBJECT").help("File to stripe, as a path or a URL"))
+        .arg(
+            Arg::new("object")
+                .required_unless_present("scrub")
+                .value_name("OBJECT")
+                .help("File to stripe, as a path or a URL"),
+        )
         .arg(over())
         .arg(
             Arg::new("factor")
@@ -61,6 +66,22 @@ pub(crate) fn command() -> Command {
                 .long("remove-former")
                 .action(ArgAction::SetTrue)
                 .help("Removes the units of the map that is replaced. Viewers of the replaced version get an error"),
+        )
+        .arg(
+            Arg::new("scrub")
+                .long("scrub")
+                .value_name("MAP")
+                .conflicts_with_all(["object", "factor", "unit", "copies", "map", "remove-former"])
+                .help("Reads all copies of this map's units, and verifies their checksums, instead of striping a file"),
+        )
+        .arg(
+            Arg::new("repair")
+                .long("repair")
+                .action(ArgAction::SetTrue)
+                .requires("scrub")
+                // A flag that an absent one needs is taken where the other one conflicts with an argument.
+                .conflicts_with("object")
+                .help("Replaces copies that are damaged or missing by good ones"),
         )
 }
 
@@ -113,7 +134,48 @@ fn told(error: StripeError) -> Box<dyn Error> {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
-    runtime()?.block_on(write(matches))
+    match matches.get_one::<String>("scrub") {
+        Some(map) => runtime()?.block_on(verify(matches, map)),
+        None => runtime()?.block_on(write(matches)),
+    }
+}
+
+/// Verifies all copies of a map's units.
+async fn verify(matches: &ArgMatches, map: &str) -> Outcome {
+    let target = map_target(map)?;
+    let (stores, options) = (stores(matches)?, RemoteOptions::default());
+    let shown = |bytes: u64| progress(&format!("{} verified", value::show_size(bytes)));
+    let mut unsaid = Ok(());
+    let report = |fault: &ScrubFault| {
+        progress("");
+        if unsaid.is_ok() {
+            unsaid = tell(fault);
+        }
+    };
+    let scrubbed = scrub(&target, &stores, &options, matches.get_flag("repair"), shown, report).await;
+    progress("");
+    let scrubbed = scrubbed.map_err(told)?;
+    unsaid?;
+    let (faults, repaired) = (scrubbed.faults, scrubbed.repaired);
+    say!("{target}: {} copies verified, {faults} at fault, {repaired} repaired", scrubbed.copies)?;
+    match faults - repaired {
+        0 => Ok(()),
+        1 => Err(format!("{target}: 1 copy is still at fault").into()),
+        left => Err(format!("{target}: {left} copies are still at fault").into()),
+    }
+}
+
+/// Prints a copy at fault.
+fn tell(fault: &ScrubFault) -> Outcome {
+    let part = fault.unit.map_or_else(|| "the checksums".to_owned(), |unit| format!("unit {unit}"));
+    let outcome = match &fault.outcome {
+        ScrubOutcome::Repaired => "repaired".to_owned(),
+        ScrubOutcome::Left => "another copy is good".to_owned(),
+        ScrubOutcome::Lost => "no copy is good".to_owned(),
+        ScrubOutcome::Failed(error) => format!("not repaired: {error}"),
+    };
+    say!("{part} on {}: {}: {outcome}", fault.store, fault.error)?;
+    Ok(())
 }
 
 async fn write(matches: &ArgMatches) -> Outcome {

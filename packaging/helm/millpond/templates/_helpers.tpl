@@ -14,6 +14,16 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 
+{{/* Whether the servers are nodes of a cluster, with names that stay. */}}
+{{- define "millpond.isCluster" -}}
+{{- if hasKey .Values.settings "cluster" }}yes{{ end -}}
+{{- end -}}
+
+{{/* The kind of the workload: names and volumes stay with a StatefulSet. */}}
+{{- define "millpond.kind" -}}
+{{- if or (include "millpond.isCluster" .) .Values.cache.persistence.enabled }}StatefulSet{{ else }}Deployment{{ end -}}
+{{- end -}}
+
 {{/* A value as TOML. */}}
 {{- define "millpond.value" -}}
 {{- if or (kindIs "bool" .) (kindIs "slice" .) -}}{{ . | toJson }}
@@ -34,7 +44,15 @@ admin-hosts = ["*"]
 cache-size = {{ .Values.cache.size | quote }}
 {{- end }}
 {{- if not (hasKey .Values.settings "shutdown-grace") }}
-shutdown-grace = "{{ sub (int .Values.terminationGracePeriodSeconds) 5 }}s"
+shutdown-grace = "{{ sub (sub (int .Values.terminationGracePeriodSeconds) 5) (int .Values.preStopSeconds) }}s"
+{{- end }}
+{{- if include "millpond.isCluster" . }}
+{{- if not (hasKey .Values.settings "cluster-steering") }}
+cluster-steering = {{ .Values.cluster.steering | quote }}
+{{- end }}
+{{- if and .Values.cluster.podNetworks (not (hasKey .Values.settings "trusted-proxies")) }}
+trusted-proxies = {{ .Values.cluster.podNetworks | toJson }}
+{{- end }}
 {{- end }}
 {{- if .Values.tlsSecret }}
 tls-cert = "/tls/tls.crt"

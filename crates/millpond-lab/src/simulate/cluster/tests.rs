@@ -70,3 +70,47 @@ fn streams_that_do_not_fit_are_refused() {
     let outcome = run_fleet(&setting, |_| ());
     assert!(outcome.refused > 0 && outcome.most_streams <= 5 * 20, "{outcome:?}");
 }
+
+/// Twelve nodes in three regions, with zones or without.
+fn regions(zoned: bool) -> RegionsOutcome {
+    let setting = RegionsSetting {
+        nodes: 12,
+        zoned,
+        assets: 100,
+        viewers: 40,
+        watched: Duration::from_secs(60),
+        lasts: Duration::from_secs(240),
+        ..RegionsSetting::default()
+    };
+    let clocked = |outcome: RegionsOutcome| RegionsOutcome {
+        decisions_per_second: 0.0,
+        first_decisions_per_second: 0.0,
+        ..outcome
+    };
+    let outcome = clocked(run_regions(&setting, |_| ()));
+    assert_eq!(outcome, clocked(run_regions(&setting, |_| ())), "the same each time");
+    outcome
+}
+
+#[test]
+fn zones_keep_viewers_and_read_once_over_their_borders() {
+    let [with, without] = [true, false].map(regions);
+    for outcome in [&with, &without] {
+        assert!(outcome.streams > 1500 && outcome.cut > 100 && outcome.refused == 0, "{outcome:?}");
+        // Slices whose home was in the lost region are read again.
+        assert!((1.0..1.35).contains(&outcome.origin_ratio), "{outcome:?}");
+        assert!(outcome.node_share <= outcome.region_share && outcome.region_share <= outcome.cluster_share);
+        assert!(outcome.cluster_share > 0.3 && outcome.most_over_mean < 1.6, "{outcome:?}");
+        assert!((0..3).all(|region| outcome.between[region][region] == 0), "{outcome:?}");
+    }
+    assert!(with.abroad_share() < 0.01, "{with:?}");
+    assert!((0.5..0.75).contains(&without.abroad_share()), "{without:?}");
+    // Each region reads each group from the others once at most.
+    assert!(with.crossed() as f64 <= 2.0 * with.origin_bytes as f64, "{with:?}");
+    let [inside, outside] = [&with, &without].map(|outcome| outcome.crossed() + outcome.abroad_bytes);
+    assert!(inside < outside, "{with:?} and {without:?}");
+    // The region that is lost takes its own dispensers and homes with it. The home of a zone then asks another home of the cluster.
+    assert!(with.moved_assets == 0.0 && with.moved_homes < 0.12, "{with:?}");
+    let third = 0.28..0.39;
+    assert!(third.contains(&without.moved_assets) && third.contains(&without.moved_homes), "{without:?}");
+}

@@ -16,6 +16,7 @@ mod opus;
 mod pcm;
 mod record;
 mod vpx;
+mod wvtt;
 
 pub use aac::{aac, aac_lc};
 pub use ac3::{ac3, eac3};
@@ -32,6 +33,7 @@ pub use pcm::pcm;
 pub use record::parameter_sets;
 pub(crate) use vpx::vp9_stated;
 pub use vpx::{vp8, vp9};
+pub use wvtt::wvtt;
 
 use super::{Codec, parse_sample_entry};
 use crate::{boxes::FourCc, codec::TrackKind, error::MediaError};

@@ -131,7 +131,9 @@ impl Framer {
             StreamCoding::MpegAudio => Kind::MpegAudio(SoundFrames::default()),
             StreamCoding::Ac3 | StreamCoding::Eac3 => Kind::Ac3(SoundFrames::default()),
             StreamCoding::Opus(channels) => Kind::Opus(SoundFrames::new(opus::Opus::new(channels))),
-            StreamCoding::Cues | StreamCoding::Other(_) => return None,
+            StreamCoding::Cues | StreamCoding::Teletext | StreamCoding::DvbSubtitles | StreamCoding::Other(_) => {
+                return None;
+            }
         };
         Some(Self { kind })
     }

@@ -61,7 +61,7 @@ fn each_programme_can_be_chosen() {
     let expected = [
         (0x1003, "programme 4 of 5, number 10: MPEG-2 video"),
         (0x1004, "programme 5 of 5, number 11: without a map"),
-        (0x402, "PID 0x0402: the stream at byte 0: DVB subtitles is not supported"),
+        (0x402, "PID 0x0402: the stream at byte 0: DVB subtitles, which are pictures of text, is not supported"),
     ];
     assert_eq!(reasons, expected, "programmes that can be chosen are not left out");
 }

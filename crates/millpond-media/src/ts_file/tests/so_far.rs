@@ -31,7 +31,7 @@ fn fixed(sample: Sample) -> (ByteRange, i64, i32, bool) {
 }
 
 /// Compares each state with the finished movie. Returns the number of samples of each track in the last state.
-fn assert_begins(object: &[u8]) -> Vec<u32> {
+pub(super) fn assert_begins(object: &[u8]) -> Vec<u32> {
     let (states, whole) = states(object);
     assert!(states.len() > 3, "{} states", states.len());
     for state in &states {

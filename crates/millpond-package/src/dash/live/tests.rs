@@ -1,7 +1,7 @@
 use super::*;
 use crate::live::{
     Cut, CutRules,
-    testing::{LIMITS, cut, epoch, film, rules, window},
+    testing::{LIMITS, cut, epoch, film, rules, subtitled, window, with_texts},
 };
 
 const VIEW: ManifestView<'static> = ManifestView {
@@ -36,6 +36,32 @@ fn a_stream_without_parts() {
     assert!(mpd.contains("<S t=\"480000\" d=\"95232\"/>") && mpd.contains("<S d=\"96256\"/>"), "{mpd}");
     let clock = "  <UTCTiming schemeIdUri=\"urn:mpeg:dash:utc:http-iso:2014\" value=\"/.millpond/time\"/>\n</MPD>\n";
     assert!(mpd.ends_with(clock), "{mpd}");
+}
+
+#[test]
+fn subtitles_are_complete_segments_of_webvtt_in_mp4() {
+    let window = subtitled(cut(rules(), film(5, 50)), &[(990_000, b"\0\0\0\x11vttc\0\0\0\x09payla")]);
+    let mpd = mpd(&window, &VIEW).unwrap();
+    let expected = r#"
+    <AdaptationSet id="2" contentType="text" lang="fr" mimeType="application/mp4" segmentAlignment="true" startWithSAP="1">
+      <Label>French</Label>
+      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="subtitle"/>
+      <Representation id="text1" bandwidth="BANDWIDTH" codecs="wvtt">
+        <SegmentTemplate timescale="90000" presentationTimeOffset="900000" initialization="~0a1b/$RepresentationID$/init-0.mp4" media="~0a1b/$RepresentationID$/t$Time$.m4s">
+          <SegmentTimeline>
+            <S t="900000" d="180000" r="1"/>
+          </SegmentTimeline>
+        </SegmentTemplate>
+      </Representation>
+    </AdaptationSet>
+"#;
+    assert!(mpd.contains(&expected.replace("BANDWIDTH", &window.bandwidth(2).peak.to_string())), "{mpd}");
+    assert!(window.has_begun_texts());
+    let mut early = with_texts();
+    cut(rules(), film(5, 50)).into_iter().for_each(|cut| early.push(cut));
+    assert!(early.is_ready() && !early.has_begun_texts());
+    let without = super::mpd(&early, &VIEW).unwrap();
+    assert!(!without.contains("text1") && without.contains("a1"), "{without}");
 }
 
 #[test]

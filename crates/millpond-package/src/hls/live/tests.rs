@@ -1,7 +1,7 @@
 use super::*;
 use crate::live::{
-    Cut, CutRules,
-    testing::{LIMITS, cut, epoch, film, rules, window},
+    Cut, CutRules, Directives, Reload, SegmentNumber, live_webvtt,
+    testing::{LIMITS, cut, epoch, film, rules, subtitled, window},
 };
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -49,6 +49,38 @@ fn a_stream_with_low_latency() {
     assert!(sound.contains("#EXTINF:1.984001,\n../~0a1b/a1/100.m4s\n"), "{sound}");
     assert!(sound.contains("#EXT-X-PROGRAM-DATE-TIME:2026-11-22T10:00:01.984Z\n"), "{sound}");
     assert!(sound.ends_with("URI=\"../v1/index.m3u8\",LAST-MSN=101,LAST-PART=2\n"), "{sound}");
+}
+
+/// Subtitles from 11 s of the stream to 13 s.
+const TEXTS: [(i64, &[u8]); 2] = [(990_000, b"\0\0\0\x11vttc\0\0\0\x09payla"), (1_170_000, b"\0\0\0\x08vtte")];
+
+#[test]
+fn subtitles_are_webvtt_beside_any_container() {
+    let window = subtitled(cut(rules(), film(5, 50)), &TEXTS);
+    let control = "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES\n";
+    for (container, base, control) in [(Container::Fmp4, "0", control), (Container::Ts, "900000", "")] {
+        let list = media(&window, 2, &PlaylistView { container, ..VIEW }).unwrap();
+        let head = format!("#EXTM3U\n#EXT-X-VERSION:4\n#EXT-X-TARGETDURATION:3\n{control}");
+        let expected = "#EXT-X-MEDIA-SEQUENCE:100\n#EXT-X-DISCONTINUITY-SEQUENCE:7\n#EXT-X-INDEPENDENT-SEGMENTS\n\
+            #EXT-X-PROGRAM-DATE-TIME:2026-11-22T10:00:00.000Z\n#EXTINF:2.000000,\n../~0a1b/text1/100.vtt\n\
+            #EXT-X-PROGRAM-DATE-TIME:2026-11-22T10:00:02.000Z\n#EXTINF:2.000000,\n../~0a1b/text1/101.vtt\n";
+        assert_eq!(list, format!("{head}{expected}"), "{container:?}");
+        let text = |number| live_webvtt(window.text_samples(2, SegmentNumber(number)).unwrap(), container);
+        let head = format!("WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:{base},LOCAL:00:00:00.000\n\n");
+        assert_eq!(text(100), format!("{head}00:00:11.000 --> 00:00:12.000\na\n"));
+        assert_eq!(text(101), format!("{head}00:00:12.000 --> 00:00:13.000\na\n"));
+        let master = crate::hls::live_multivariant(&window, container).unwrap();
+        let expected = "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"French\",LANGUAGE=\"fr\",DEFAULT=NO,AUTOSELECT=YES,\
+            FORCED=NO,URI=\"text1/index.m3u8\"\n";
+        assert!(master.contains(expected) && master.contains(",SUBTITLES=\"text\""), "{master}");
+    }
+    let pictures = media(&window, 0, &VIEW).unwrap();
+    assert!(!pictures.contains("text1"), "players don't wait for subtitles: {pictures}");
+    let wait =
+        |segment| Directives { segment: Some(SegmentNumber(segment)), ..Directives::default() }.decide(&window, 2);
+    assert_eq!([101, 102, 104].map(wait), [Reload::Now, Reload::Wait, Reload::TooFar]);
+    let none = subtitled(cut(rules(), film(1, 50)), &TEXTS);
+    assert!(media(&none, 2, &VIEW).is_none(), "no segment is complete");
 }
 
 #[test]

@@ -13,7 +13,7 @@ impl Window {
         listings().filter(|listing| listing.codec().is_some_and(is_listed)).collect()
     }
 
-    /// Returns the tracks of an epoch that have their own transport stream segments, and the sound track in the segments of each
+    /// Returns the tracks of an epoch that have their own segments beside transport streams, and the sound track in the segments of each
     /// video.
     pub(crate) fn transport_listings<'a>(
         &'a self,
@@ -24,7 +24,10 @@ impl Window {
             let listing = self.listing(epoch, place)?;
             Some(TrackListing { bandwidth: self.transport_bandwidth(epoch, place), ..listing })
         };
-        let tracks = (0..self.tracks.len()).filter(|place| sharing.is_own(*place)).filter_map(own).collect();
+        let carried = (0..self.tracks.len()).filter(|place| sharing.is_own(*place)).filter_map(own);
+        let texts = (0..self.tracks.len()).filter(|place| self.is_text(*place));
+        // Subtitles are WebVTT beside any container.
+        let tracks = carried.chain(texts.filter_map(|place| self.listing(epoch, place))).collect();
         (tracks, sharing.muxed.and_then(|place| self.listing(epoch, place)))
     }
 

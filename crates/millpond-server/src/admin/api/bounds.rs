@@ -3,6 +3,7 @@
 use super::super::{AdminGate, AdminState};
 use crate::{
     config::{Config, PlaceConfig, PlaceSetting},
+    hooks,
     problem::Problem,
     reload::Reloader,
 };
@@ -18,8 +19,14 @@ const CURE: &str = "the admin API has no token: edit the configuration file and 
 /// Checks the names of settings that a request changes.
 ///
 /// # Errors
-/// The API has no credentials, and a setting names a file.
-pub(super) fn settings<'a>(state: &AdminState, mut names: impl Iterator<Item = &'a String>) -> Result<(), Problem> {
+/// The setting is the program of hooks; or the API has no credentials, and a setting names a file.
+pub(super) fn settings<'a>(state: &AdminState, names: impl Iterator<Item = &'a String>) -> Result<(), Problem> {
+    let names = names.map(|name| name.replace('_', "-")).collect::<Vec<_>>();
+    if names.iter().any(|name| name == hooks::RUN) {
+        let why = "names a program that the server starts: it stands in the configuration file, a flag or the environment, \
+                   and the API does not change it";
+        return Err(refusal(format!("{} {why}", hooks::RUN)));
+    }
     if !is_open(&state.gate) {
         return Ok(());
     }
@@ -27,7 +34,7 @@ pub(super) fn settings<'a>(state: &AdminState, mut names: impl Iterator<Item = &
     let is_file = |name: &str| {
         all.iter().any(|setting| setting.name == name && matches!(setting.form, Form::Path | Form::Output))
     };
-    match names.find(|name| is_file(&name.replace('_', "-"))) {
+    match names.iter().find(|name| is_file(name)) {
         Some(name) => Err(refusal(format!("{name} names a file of this machine, and {CURE}"))),
         None => Ok(()),
     }

@@ -13,8 +13,9 @@ use crate::{
     problem::Problem,
     reload::Reloader,
 };
+use http::StatusCode;
 use millpond_settings::value;
-use millpond_store::{CachedObject, Object, Selection, Store, policy::PolicyName, schedule::Mode};
+use millpond_store::{CachedObject, Glob, Object, Purge, Selection, Store, policy::PolicyName, schedule::Mode};
 use millpond_stream::{Feed as _, remote::RemoteTitle};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
@@ -154,8 +155,22 @@ pub(super) struct CacheChange {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Named {
-    /// Its path, as in URLs.
+    /// Its path, as in URLs, but not percent-encoded.
     pub(super) path: String,
+}
+
+/// Objects whose cached bytes are purged: a path or a pattern.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PurgeRequest {
+    /// Path of a file, or of a folder with all below it, as in URLs, but not percent-encoded.
+    path: Option<String>,
+    /// Pattern of paths, such as films/**/*.ts: `*` and `?` match within a component, `**` across components. Other characters stand for
+    /// themselves.
+    pattern: Option<String>,
+    /// Whether bytes stay if their version is the same when they are needed next.
+    #[serde(default)]
+    soft: bool,
 }
 
 /// Slices that were removed.
@@ -283,18 +298,35 @@ pub(super) fn list_objects(request: &ApiRequest, state: &AdminState) -> Outcome 
     Ok(show(&objects(state, request.query()?)?))
 }
 
-/// Removes the cached slices of a file, or of all below a folder.
-#[utoipa::path(post, path = "/api/v1/cache/purge", tag = "cache", request_body = Named, responses((status = 200, body = Purged)))]
-pub(super) fn purge(request: &ApiRequest, state: &AdminState) -> Outcome {
-    let Named { path } = request.json()?;
-    let path = path.trim_start_matches('/');
-    let Some(PlacePath { name: place, inside, .. }) = state.front.place(path) else {
-        return Err(absent(state.front.without_place(path).to_string()));
-    };
-    let selection = Selection { place: place.to_string(), path: inside.to_owned() };
-    let purged_slices = state.front.store().purge(&selection);
-    tracing::info!(object = path, slices = purged_slices, "purged");
+/// Removes the cached slices of a file, of all below a folder, or of all files that match a pattern.
+#[utoipa::path(post, path = "/api/v1/cache/purge", tag = "cache", request_body = PurgeRequest, responses((status = 200, body = Purged)))]
+pub(super) async fn purge(request: &ApiRequest, state: &AdminState) -> Outcome {
+    let (purge, object) = purge_of(request, state)?;
+    let store = state.front.store().clone();
+    // A large disk takes its time.
+    let purged = tokio::task::spawn_blocking(move || store.purge(&[purge])).await;
+    let purged_slices = purged.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE))?;
+    tracing::info!(object, slices = purged_slices, "purged");
     Ok(show(&Purged { purged_slices }))
+}
+
+/// The purge that a request asks for, and its path or pattern.
+pub(super) fn purge_of(request: &ApiRequest, state: &AdminState) -> Result<(Purge, String), Problem> {
+    let PurgeRequest { path, pattern, soft } = request.json()?;
+    let is_pattern = pattern.is_some();
+    let ((Some(text), None) | (None, Some(text))) = (path, pattern) else {
+        return Err(bad("expected path or pattern, and not both"));
+    };
+    let text = text.trim_start_matches('/');
+    let Some(PlacePath { name, inside, .. }) = state.front.place(text) else {
+        return Err(absent(state.front.without_place(text).to_string()));
+    };
+    let place = name.to_string();
+    let selection = match is_pattern {
+        true => Selection::Matching { place, glob: Glob::parse(inside).map_err(|error| bad(error.to_string()))? },
+        false => Selection::Below { place, path: inside.to_owned() },
+    };
+    Ok((Purge { selection, is_soft: soft }, text.to_owned()))
 }
 
 /// Fetches a file, an asset or a stored title of an RTSP server in the background.

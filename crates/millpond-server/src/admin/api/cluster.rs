@@ -1,15 +1,25 @@
 //! The cluster: its nodes, the assignment of a path, and draining.
 
-use super::{super::AdminState, Outcome, Reply, absent, bad, request::ApiRequest, show};
+use super::{
+    super::AdminState,
+    Outcome, Reply, absent, bad,
+    cache::{PurgeRequest, purge_of},
+    request::ApiRequest,
+    show,
+};
 use crate::{
-    cluster::{Cluster, ClusterStatus, Explained, Start},
+    cluster::{Cluster, ClusterStatus, Explained, PurgeFailure, PurgeReport, Start},
     http::{Target, asset_key, demand_of},
     problem::Problem,
 };
 use http::StatusCode;
-use millpond_cluster::NodeName;
+use millpond_cluster::{NodeName, PurgeEntry, PurgedObjects};
+use millpond_store::Selection;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 use utoipa::{IntoParams, ToSchema};
 
 /// The path whose assignment is explained.
@@ -30,8 +40,13 @@ pub(super) struct Draining {
     drain: bool,
 }
 
-fn cluster(state: &AdminState) -> Result<&Arc<Cluster>, Problem> {
-    let why = "this server is no node of a cluster: set cluster, the addresses of etcd";
+/// The cluster of this node.
+///
+/// # Errors
+/// 404: the server is no node of one.
+pub(super) fn cluster(state: &AdminState) -> Result<&Arc<Cluster>, Problem> {
+    let why =
+        "this server is no node of a cluster: set cluster, the addresses of etcd, or cluster-nodes, those of the nodes";
     state.cluster.as_ref().ok_or_else(|| absent(why))
 }
 
@@ -47,6 +62,9 @@ pub(super) async fn assign(request: &ApiRequest, state: &AdminState) -> Outcome 
     cluster(state)?;
     let AssignQuery { path } = request.query()?;
     let explained = explained(state, &path).await;
+    if explained.is_none() && state.sources.find(path.trim_start_matches('/')).place().is_none() {
+        return Err(absent(state.front.without_place(&path).to_string()));
+    }
     explained.map(|explained| show(&explained)).ok_or_else(|| absent("each node serves that path itself"))
 }
 
@@ -58,9 +76,10 @@ pub(super) async fn explained(state: &AdminState, path: &str) -> Option<Explaine
     let target = Target::of_media(&state.front, path);
     let (key, start) =
         asset_key(&state.front, &target).or_else(|| state.sources.object_key(&state.sources.find(path)))?;
+    // The index of a title may have to be read from its storage. As for viewers, that is done only where the rate decides.
     let demand = match start {
-        Start::Stored | Start::Follows => demand_of(&state.front, &target).await,
-        Start::Live | Start::Pushed => None,
+        Start::Stored | Start::Follows if cluster.books() => demand_of(&state.front, &target).await,
+        _ => None,
     };
     Some(cluster.explain(&key, start, demand.as_ref()))
 }
@@ -79,6 +98,32 @@ pub(super) async fn undrain(request: &ApiRequest, state: &AdminState) -> Outcome
     set(request, state, false).await
 }
 
+/// Removes the cached slices of files from all nodes. The answer waits at most two seconds for the nodes.
+#[utoipa::path(post, path = "/api/v1/cluster/purge", tag = "cluster", request_body = PurgeRequest,
+    responses((status = 200, body = PurgeReport)))]
+pub(super) async fn purge_cluster(request: &ApiRequest, state: &AdminState) -> Outcome {
+    let (purge, object) = purge_of(request, state)?;
+    let cluster = cluster(state)?;
+    let (place, objects) = match purge.selection {
+        Selection::Below { place, path } => (place, PurgedObjects::Path(path)),
+        Selection::Matching { place, glob } => (place, PurgedObjects::Pattern(glob.as_str().to_owned())),
+        Selection::Everything => return Err(bad("expected a path or a pattern")),
+    };
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let entry = PurgeEntry { place, objects, is_soft: purge.is_soft, at };
+    let report = cluster.purge(&entry).await.map_err(|error| match error {
+        PurgeFailure::Entry(_) => bad(error.to_string()),
+        PurgeFailure::Full => Problem::new(StatusCode::TOO_MANY_REQUESTS).detail(error.to_string()),
+        PurgeFailure::Outside(_) => Problem::new(StatusCode::CONFLICT).detail(error.to_string()),
+        PurgeFailure::Unregistered(_) => Problem::new(StatusCode::SERVICE_UNAVAILABLE).detail(error.to_string()),
+        PurgeFailure::Refused(_) | PurgeFailure::Unsure { .. } => {
+            Problem::new(StatusCode::BAD_GATEWAY).detail(error.to_string())
+        }
+    })?;
+    tracing::info!(object, epoch = report.epoch, missing = report.missing.len(), "purged the cluster");
+    Ok(show(&report))
+}
+
 async fn set(request: &ApiRequest, state: &AdminState, drain: bool) -> Outcome {
     let cluster = cluster(state)?;
     let node: NodeName = request.parameter(0).parse().map_err(|_| bad("the path names no node of a cluster"))?;
@@ -87,6 +132,6 @@ async fn set(request: &ApiRequest, state: &AdminState, drain: bool) -> Outcome {
     }
     match cluster.drain(&node, drain).await {
         Ok(()) => Ok(show(&Draining { node: node.to_string(), drain })),
-        Err(error) => Err(Problem::new(StatusCode::BAD_GATEWAY).detail(format!("etcd: {error}"))),
+        Err(error) => Err(Problem::new(StatusCode::BAD_GATEWAY).detail(format!("{}: {error}", error.registry()))),
     }
 }

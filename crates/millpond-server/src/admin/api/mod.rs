@@ -6,21 +6,26 @@
 mod assets;
 mod bounds;
 mod cache;
+mod cloudevents;
 mod cluster;
 mod events;
 mod explain;
+mod fleet;
 mod graph;
 mod insertions;
 mod logs;
 mod map;
 mod modules;
+mod nodes;
 mod origins;
 pub(super) mod overview;
 mod page;
 mod pins;
+mod recorded_files;
 mod recordings;
 mod request;
 mod routes;
+mod schedules;
 mod schema;
 mod sessions;
 mod settings;
@@ -29,16 +34,20 @@ mod streams;
 #[cfg(test)]
 mod tests;
 mod upgrade;
+mod viewing;
+mod whereabouts;
 
 use super::{AdminState, JSON, Reply, refuse, reply};
-use crate::problem::Problem;
+use crate::{cluster::ApiCall, problem::Problem};
+use futures_util::{FutureExt as _, future::BoxFuture};
 use http::{
-    Request, StatusCode,
+    Method, Request, StatusCode,
     header::{ALLOW, HeaderValue},
 };
 use hyper::body::Incoming;
+use millpond_cluster::NodeName;
 use request::ApiRequest;
-use routes::{NoRoute, ROUTES};
+use routes::{FoundRoute, NoRoute, ROUTES};
 use schema::Common;
 use serde::Serialize;
 use std::sync::{Arc, LazyLock};
@@ -53,7 +62,8 @@ type Outcome = Result<Reply, Problem>;
 #[openapi(
     info(title = "Millpond admin API", description = "Shows and changes a running server. docs/reference/api.md explains it."),
     paths(
-        overview::version, overview::health, overview::overview, overview::history, events::events, openapi,
+        overview::version, overview::health, overview::overview, overview::history, events::events, cloudevents::cloud_events, openapi,
+        viewing::viewing,
         sessions::list_sessions, sessions::get_session, sessions::end_session, sessions::list_blocks, sessions::end_block,
         assets::list_assets, explain::explain,
         cache::get_cache, cache::change_cache, cache::list_objects, cache::purge, cache::warm,
@@ -61,10 +71,14 @@ type Outcome = Result<Reply, Problem>;
         origins::list_origins,
         streams::list_streams, streams::get_stream, streams::end_stream, streams::end_publisher,
         graph::get_graph, graph::get_dot,
+        schedules::list_schedules,
         modules::list_modules, modules::attach_module, modules::get_module, modules::detach_module,
         recordings::list_recordings, recordings::start_recording, recordings::get_recording, recordings::stop_recording,
+        recorded_files::list_recorded_files,
         insertions::list_insertions, insertions::insert, insertions::get_insertion, insertions::cancel_insertion,
-        cluster::get_cluster, cluster::assign, cluster::drain, cluster::undrain,
+        cluster::get_cluster, cluster::assign, cluster::drain, cluster::undrain, cluster::purge_cluster,
+        fleet::get_report, fleet::get_fleet, whereabouts::find_title,
+        nodes::get_of_node, nodes::post_to_node, nodes::put_at_node, nodes::change_at_node, nodes::delete_at_node,
         settings::list_settings, settings::change_settings, settings::list_places, settings::put_place,
         settings::remove_place, settings::reload, upgrade::upgrade,
         logs::list_lines,
@@ -87,22 +101,50 @@ pub(super) async fn answer(request: Request<Incoming>, state: &Arc<AdminState>) 
 
 async fn perform(request: Request<Incoming>, state: &Arc<AdminState>) -> Outcome {
     state.gate.check_token(request.headers())?;
-    let route = match ROUTES.find(request.method(), request.uri().path()) {
+    let route = match found(request.method(), request.uri().path()) {
         Ok(route) => route,
-        Err(NoRoute::Path) => {
-            let what = "the API has no such path; docs/reference/api.md lists all. Slashes within a parameter are %2F";
-            return Err(absent(what));
+        Err(refused) => return Ok(*refused),
+    };
+    let request = ApiRequest::read(request, route.parameters, state.limits.head).await?;
+    performed(route.operation, request, state).await
+}
+
+/// Answers a request of an operator that came by way of the node `by`, which has checked the token.
+pub(super) fn answer_call(by: NodeName, call: ApiCall, state: Arc<AdminState>) -> BoxFuture<'static, Reply> {
+    async move {
+        let FoundRoute { operation, parameters } = match found(&call.method, call.path()) {
+            Ok(route) => route,
+            Err(refused) => return *refused,
+        };
+        if matches!(operation, "events" | "cloud_events") {
+            return refuse(bad("feeds are not passed on to nodes: overview and cluster/report have the same"));
         }
-        Err(NoRoute::Component) => return Err(bad("a component of the path is not percent-encoded UTF-8")),
-        Err(NoRoute::Method(allowed)) => {
+        let query = call.target.split_once('?').map(|(_, query)| query.to_owned()).unwrap_or_default();
+        let request = ApiRequest { parameters, query, body: call.body, last_event: None, by: Some(by) };
+        performed(operation, request, &state).await.unwrap_or_else(refuse)
+    }
+    .boxed()
+}
+
+/// Finds the operation of a request. The error is the reply where there is none.
+fn found(method: &Method, path: &str) -> Result<FoundRoute, Box<Reply>> {
+    ROUTES.find(method, path).map_err(|none| match none {
+        NoRoute::Path => {
+            let what = "the API has no such path; docs/reference/api.md lists all. Slashes within a parameter are %2F";
+            Box::new(refuse(absent(what)))
+        }
+        NoRoute::Component => Box::new(refuse(bad("a component of the path is not percent-encoded UTF-8"))),
+        NoRoute::Method(allowed) => {
             let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED).detail(format!("{allowed} are answered here"));
             let mut reply = refuse(problem);
             reply.headers_mut().extend(HeaderValue::from_str(&allowed).ok().map(|value| (ALLOW, value)));
-            return Ok(reply);
+            Box::new(reply)
         }
-    };
-    let (operation, parameters) = (route.operation, route.parameters);
-    let request = ApiRequest::read(request, parameters, state.limits.head).await?;
+    })
+}
+
+/// Performs an operation on the threads that suit it.
+async fn performed(operation: &'static str, request: ApiRequest, state: &Arc<AdminState>) -> Outcome {
     if is_light(operation) {
         return dispatch(operation, request, state).await;
     }
@@ -115,7 +157,10 @@ async fn perform(request: Request<Incoming>, state: &Arc<AdminState>) -> Outcome
 
 /// Whether an operation reads only what is in memory, quickly: the admin thread answers it, however busy the others are.
 fn is_light(operation: &str) -> bool {
-    matches!(operation, "version" | "health" | "overview" | "history" | "events" | "openapi" | "list_lines")
+    matches!(
+        operation,
+        "version" | "health" | "overview" | "history" | "events" | "cloud_events" | "openapi" | "list_lines"
+    )
 }
 
 /// Performs an operation, by its name in the document.
@@ -127,6 +172,8 @@ async fn dispatch(operation: &str, request: ApiRequest, state: &Arc<AdminState>)
         "overview" => Ok(overview::overview(state)),
         "history" => Ok(overview::history(state)),
         "events" => events::events(state),
+        "cloud_events" => cloudevents::cloud_events(&request, state),
+        "viewing" => viewing::viewing(&request, state),
         "list_sessions" => sessions::list_sessions(&request, state),
         "get_session" => sessions::get_session(&request, state),
         "end_session" => sessions::end_session(&request, state),
@@ -137,7 +184,7 @@ async fn dispatch(operation: &str, request: ApiRequest, state: &Arc<AdminState>)
         "get_cache" => Ok(cache::get_cache(state)),
         "change_cache" => cache::change_cache(&request, state),
         "list_objects" => cache::list_objects(&request, state),
-        "purge" => cache::purge(&request, state),
+        "purge" => cache::purge(&request, state).await,
         "warm" => cache::warm(&request, state).await,
         "get_map" => map::get_map(&request, state).await,
         "list_pins" => pins::list_pins(&request, state),
@@ -150,6 +197,7 @@ async fn dispatch(operation: &str, request: ApiRequest, state: &Arc<AdminState>)
         "end_publisher" => streams::end_publisher(&request, state),
         "get_graph" => graph::get_graph(&request, state),
         "get_dot" => Ok(graph::get_dot(state)),
+        "list_schedules" => Ok(schedules::list_schedules(state)),
         "list_modules" => Ok(modules::list_modules(state)),
         "attach_module" => modules::attach_module(&request, state).await,
         "get_module" => modules::get_module(&request, state),
@@ -158,14 +206,24 @@ async fn dispatch(operation: &str, request: ApiRequest, state: &Arc<AdminState>)
         "start_recording" => recordings::start_recording(&request, state).await,
         "get_recording" => recordings::get_recording(&request, state),
         "stop_recording" => recordings::stop_recording(&request, state).await,
+        "list_recorded_files" => recorded_files::list_recorded_files(&request, state),
         "list_insertions" => Ok(insertions::list_insertions(state)),
         "insert" => insertions::insert(&request, state).await,
         "get_insertion" => insertions::get_insertion(&request, state),
         "cancel_insertion" => insertions::cancel_insertion(&request, state),
         "get_cluster" => Ok(cluster::get_cluster(state)),
         "assign" => cluster::assign(&request, state).await,
+        "purge_cluster" => cluster::purge_cluster(&request, state).await,
         "drain" => cluster::drain(&request, state).await,
         "undrain" => cluster::undrain(&request, state).await,
+        "get_report" => fleet::get_report(state),
+        "get_fleet" => fleet::get_fleet(&request, state).await,
+        "find_title" => whereabouts::find_title(&request, state).await,
+        "get_of_node" => nodes::get_of_node(&request, state).await,
+        "post_to_node" => nodes::post_to_node(&request, state).await,
+        "put_at_node" => nodes::put_at_node(&request, state).await,
+        "change_at_node" => nodes::change_at_node(&request, state).await,
+        "delete_at_node" => nodes::delete_at_node(&request, state).await,
         "list_lines" => logs::list_lines(&request),
         "list_settings" => settings::list_settings(&request, state).await,
         "change_settings" => settings::change_settings(&request, state).await,

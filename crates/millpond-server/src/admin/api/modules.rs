@@ -7,7 +7,9 @@ use crate::{
     recordings::RecordError,
 };
 use http::StatusCode;
-use millpond_stream::{CannotAttach, CannotRecord, ModuleDeclaration, PublishRefused, reception::SourceErrorKind};
+use millpond_stream::{
+    CannotAttach, CannotPush, CannotRecord, ModuleDeclaration, PublishRefused, reception::SourceErrorKind,
+};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, io};
 use utoipa::ToSchema;
@@ -74,6 +76,10 @@ pub(super) struct AttachedModule {
     module: Option<u64>,
     /// Why it waits or has ended.
     error: Option<String>,
+    /// Frames that it has passed on since it was attached; null where it does not count them.
+    frames: Option<u64>,
+    /// Bytes of those.
+    bytes: Option<u64>,
 }
 
 /// The module to attach.
@@ -110,9 +116,11 @@ impl ListedModuleKind {
 
 impl AttachedModule {
     fn of(listed: ListedModule) -> Self {
-        let ListedModule { id, line: ModuleLine { stream, kind, options }, is_configured, state, node, why } = listed;
-        let options = options.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Self { id, stream, kind, options, is_configured, state, module: node, error: why }
+        let ListedModule { id, line, is_configured, state, node, why, counts } = listed;
+        let options = line.shown_options().map(|(name, value)| (name.to_owned(), value)).collect();
+        let ModuleLine { stream, kind, .. } = line;
+        let (frames, bytes) = (counts.map(|counts| counts.frames), counts.map(|counts| counts.bytes));
+        Self { id, stream, kind, options, is_configured, state, module: node, error: why, frames, bytes }
     }
 }
 
@@ -165,7 +173,7 @@ fn no_module(id: u64) -> Problem {
 
 /// The refusal to remove a module of the configuration.
 pub(super) fn configured() -> Problem {
-    let why = "the module is one of the configuration: remove its line from the setting modules";
+    let why = "the module is one of the configuration: remove its line from the setting modules or push";
     Problem::new(StatusCode::CONFLICT).detail(why)
 }
 
@@ -182,6 +190,7 @@ pub(super) fn status(error: &AttachError) -> StatusCode {
             _ => StatusCode::BAD_GATEWAY,
         },
         AttachError::Input(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        AttachError::Make(error) if error.is::<CannotPush>() => StatusCode::BAD_GATEWAY,
         AttachError::Make(error) => error.downcast_ref().map_or(StatusCode::INTERNAL_SERVER_ERROR, of_recorder),
         AttachError::Attach {
             error: CannotAttach::Publish(PublishRefused::Taken | PublishRefused::NotPublished),

@@ -68,6 +68,10 @@ pub(super) struct StripeStore {
     bytes: u64,
     /// Requests that failed.
     failures: u64,
+    /// Reads whose bytes differed from their checksum.
+    damaged_reads: u64,
+    /// Damaged units that were replaced by a good copy.
+    repaired_units: u64,
     /// Requests under way.
     in_flight: u64,
     /// Whether the store is unused after a failure.
@@ -128,8 +132,17 @@ impl Origin {
 
 impl StripeStore {
     fn of(stats: millpond_store::StripeStoreStats) -> Self {
-        let millpond_store::StripeStoreStats { store, requests, bytes, failures, in_flight, is_resting } = stats;
-        Self { store, requests, bytes, failures, in_flight, is_resting }
+        let millpond_store::StripeStoreStats {
+            store,
+            requests,
+            bytes,
+            failures,
+            damaged_reads,
+            repaired_units,
+            in_flight,
+            is_resting,
+        } = stats;
+        Self { store, requests, bytes, failures, damaged_reads, repaired_units, in_flight, is_resting }
     }
 }
 

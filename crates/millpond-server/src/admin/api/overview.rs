@@ -228,7 +228,7 @@ pub(super) fn version(state: &AdminState) -> Reply {
 /// Shows whether the server can serve, and which parts will not work.
 #[utoipa::path(get, path = "/api/v1/health", tag = "overview", responses((status = 200, body = Health)))]
 pub(super) fn health(state: &AdminState) -> Reply {
-    let waiting_for = state.readiness.waiting_for();
+    let waiting_for = state.waiting_for();
     let doubts = state.reloader.as_ref().map(|reloader| crate::doubts::doubts(&reloader.loaded())).unwrap_or_default();
     show(&Health { is_ready: waiting_for.is_empty(), waiting_for, doubts })
 }

@@ -21,7 +21,7 @@ const FIRST: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pin {
-    /// Path of a file or asset, as in URLs.
+    /// Path of a file or asset, as in URLs, but not percent-encoded.
     path: String,
     /// Fetches and pins only the index and the first part of the title, such as 30s; 1s to 1h.
     first: Option<String>,
@@ -32,7 +32,7 @@ pub(super) struct Pin {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Unpin {
-    /// Path of a file or asset, as in URLs.
+    /// Path of a file or asset, as in URLs, but not percent-encoded.
     path: String,
 }
 

@@ -6,9 +6,12 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode, header::CONTENT_TYPE};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use millpond_cluster::NodeName;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
+/// Header field by which a client of a feed connects again (HTML, server-sent events).
+const LAST_EVENT: &str = "last-event-id";
 /// Largest body.
 const MOST: usize = 64 << 10;
 
@@ -21,6 +24,10 @@ pub(super) struct ApiRequest {
     pub(super) query: String,
     /// The body; empty where there is none.
     pub(super) body: Bytes,
+    /// Id of the last event that the client of a feed has had, where it connects again.
+    pub(super) last_event: Option<String>,
+    /// The node by way of which an operator asks; `None` where the operator asks this one.
+    pub(super) by: Option<NodeName>,
 }
 
 impl ApiRequest {
@@ -36,7 +43,8 @@ impl ApiRequest {
         let (parts, body) = request.into_parts();
         let query = parts.uri.query().unwrap_or_default().to_owned();
         if !matches!(parts.method, Method::POST | Method::PUT | Method::PATCH) {
-            return Ok(Self { parameters, query, body: Bytes::new() });
+            let last_event = parts.headers.get(LAST_EVENT).and_then(|id| Some(id.to_str().ok()?.to_owned()));
+            return Ok(Self { parameters, query, last_event, ..Self::default() });
         }
         let read = tokio::time::timeout(patience, Limited::new(body, MOST).collect()).await;
         let body = match read {
@@ -48,7 +56,17 @@ impl ApiRequest {
             Err(_) => return Err(Problem::new(StatusCode::REQUEST_TIMEOUT).detail("the body did not arrive in time")),
         };
         check_media_type(&parts.headers, !body.is_empty())?;
-        Ok(Self { parameters, query, body })
+        Ok(Self { parameters, query, body, ..Self::default() })
+    }
+
+    /// Checks that the request did not come by way of a node: what nodes ask is asked no further.
+    ///
+    /// # Errors
+    /// 508: it did.
+    pub(super) fn check_direct(&self) -> Result<(), Problem> {
+        let Some(by) = &self.by else { return Ok(()) };
+        let words = format!("this request came by way of the node {by}, and is not passed on: ask a node itself");
+        Err(Problem::new(StatusCode::LOOP_DETECTED).detail(words))
     }
 
     /// The value of the n-th parameter of the path.

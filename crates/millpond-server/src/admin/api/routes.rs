@@ -5,6 +5,9 @@ use http::Method;
 use percent_encoding::percent_decode_str;
 use std::sync::LazyLock;
 
+/// The last component of a path that stands for all further ones. Its value stays percent-encoded.
+const REST: &str = "{rest}";
+
 /// The routes of the API.
 pub(super) static ROUTES: LazyLock<Routes> = LazyLock::new(Routes::of_document);
 
@@ -13,7 +16,7 @@ pub(super) static ROUTES: LazyLock<Routes> = LazyLock::new(Routes::of_document);
 pub(super) struct FoundRoute {
     /// Name of the operation.
     pub(super) operation: &'static str,
-    /// Values, decoded, in the order of the path.
+    /// Values, in the order of the path; decoded, but for a [rest](REST).
     pub(super) parameters: Vec<String>,
 }
 
@@ -72,7 +75,12 @@ impl Routes {
             return Err(NoRoute::Method(allowed.join(", ")));
         };
         let decode = |value: &&str| percent_decode_str(value).decode_utf8().map(|value| value.into_owned());
-        let parameters = values.iter().map(decode).collect::<Result<_, _>>().map_err(|_| NoRoute::Component)?;
+        let mut parameters: Vec<_> =
+            values.iter().map(decode).collect::<Result<_, _>>().map_err(|_| NoRoute::Component)?;
+        if let (Some(last), Some(rest)) = (parameters.last_mut(), values.last().filter(|_| route.path.ends_with(REST)))
+        {
+            *last = (*rest).to_owned();
+        }
         Ok(FoundRoute { operation: route.operation, parameters })
     }
 
@@ -86,11 +94,18 @@ impl Routes {
 impl Route {
     /// The components of a path that stand for parameters; `None` where it is another path.
     fn values<'a>(&self, path: &'a str) -> Option<Vec<&'a str>> {
-        let (mut template, mut found) = (self.path.split('/'), path.split('/'));
+        let (mut template, mut found, mut at) = (self.path.split('/'), path.split('/'), 0);
         let mut values = Vec::new();
         loop {
-            match (template.next(), found.next()) {
+            let (part, component) = (template.next(), found.next());
+            let begin = at;
+            at += component.map_or(0, |component| component.len() + 1);
+            match (part, component) {
                 (None, None) => return Some(values),
+                (Some(REST), Some(component)) if !component.is_empty() => {
+                    values.push(&path[begin..]);
+                    return Some(values);
+                }
                 (Some(part), Some(component)) if part.starts_with('{') && !component.is_empty() => {
                     values.push(component)
                 }

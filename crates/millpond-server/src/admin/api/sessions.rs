@@ -10,8 +10,9 @@ use super::{
 use crate::{
     audience::{BlockReport, ViewerReport},
     problem::Problem,
+    rtmp,
     rtsp::{SessionKind, SessionReport},
-    webrtc,
+    srt, webrtc,
 };
 use millpond_settings::value;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ use utoipa::{IntoParams, ToSchema};
 /// Bounds and default of the time for which viewers are refused.
 const BLOCK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(86_400));
 const DEFAULT_BLOCK: Duration = Duration::from_secs(60);
+/// Kinds of viewers and sessions.
+const KINDS: [&str; 7] = ["http", "long", "rtsp", "webrtc", "srt", "rtmp", "publish"];
 
 /// A viewer, a long response or a session.
 #[derive(Debug, Serialize, ToSchema)]
@@ -28,9 +31,9 @@ const DEFAULT_BLOCK: Duration = Duration::from_secs(60);
 pub(super) struct Session {
     /// Its id.
     id: String,
-    /// `http`, `long`, `rtsp`, `webrtc` or `publish`.
+    /// `http`, `long`, `rtsp`, `webrtc`, `srt`, `rtmp` or `publish`.
     kind: &'static str,
-    /// Address of the client, with the port of RTSP.
+    /// Address of the client, with the port of RTSP, SRT and RTMP.
     client: String,
     /// User agent.
     agent: Option<String>,
@@ -94,7 +97,7 @@ pub(super) struct EndedBlock {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct SessionQuery {
-    /// `http`, `long`, `rtsp`, `webrtc` or `publish`.
+    /// `http`, `long`, `rtsp`, `webrtc`, `srt`, `rtmp` or `publish`.
     kind: Option<String>,
     /// Name of a place.
     place: Option<String>,
@@ -160,7 +163,7 @@ impl Session {
     fn of_webrtc(report: webrtc::SessionReport) -> Self {
         Self {
             id: report.id(),
-            kind: "webrtc",
+            kind: if report.is_publisher { "publish" } else { "webrtc" },
             client: report.client.ip().to_string(),
             started: report.started(),
             agent: report.agent,
@@ -172,6 +175,44 @@ impl Session {
             requests: None,
             bytes: report.bytes,
             bps: report.bps,
+        }
+    }
+
+    fn of_srt(report: srt::SessionReport) -> Self {
+        let (kind, state) = if report.publishes { ("publish", "publishing") } else { ("srt", "playing") };
+        Self {
+            id: report.id(),
+            kind,
+            client: report.client.to_string(),
+            started: report.started(),
+            agent: Some(report.agent),
+            subject: None,
+            asset: report.asset,
+            state,
+            transport: Some("udp"),
+            last: None,
+            requests: None,
+            bytes: report.bytes,
+            bps: Some(report.bps),
+        }
+    }
+
+    fn of_rtmp(report: rtmp::SessionReport) -> Self {
+        let (kind, state) = if report.publishes { ("publish", "publishing") } else { ("rtmp", "playing") };
+        Self {
+            id: report.id(),
+            kind,
+            client: report.client.to_string(),
+            started: report.started(),
+            agent: None,
+            subject: None,
+            asset: report.asset,
+            state,
+            transport: Some("tcp"),
+            last: None,
+            requests: None,
+            bytes: report.bytes,
+            bps: Some(report.bps),
         }
     }
 
@@ -191,16 +232,19 @@ fn all(state: &AdminState) -> impl Iterator<Item = Session> {
     let viewers = state.front.audience().reports().into_iter().map(Session::of_viewer);
     let rtsp = state.rtsp.reports().into_iter().map(move |report| Session::of_rtsp(report, now));
     let webrtc = state.front.webrtc().map(|webrtc| webrtc.reports()).unwrap_or_default();
-    viewers.chain(rtsp).chain(webrtc.into_iter().map(Session::of_webrtc))
+    let srt = state.srt.as_ref().map(|srt| srt.reports()).unwrap_or_default();
+    let webrtc = webrtc.into_iter().map(Session::of_webrtc);
+    let rtmp = state.rtmp.reports().into_iter().map(Session::of_rtmp);
+    viewers.chain(rtsp).chain(webrtc).chain(srt.into_iter().map(Session::of_srt)).chain(rtmp)
 }
 
-/// Lists HTTP viewers, long responses, and sessions of RTSP and WebRTC.
+/// Lists HTTP viewers, long responses, and sessions of RTSP, WebRTC, SRT and RTMP.
 #[utoipa::path(get, path = "/api/v1/sessions", tag = "sessions", params(SessionQuery),
     responses((status = 200, body = Page<Session>)))]
 pub(super) fn list_sessions(request: &ApiRequest, state: &AdminState) -> Outcome {
     let SessionQuery { kind, place, q, limit, cursor } = request.query()?;
-    if let Some(kind) = kind.as_deref().filter(|kind| !["http", "long", "rtsp", "webrtc", "publish"].contains(kind)) {
-        return Err(bad(format!("kind: {kind:?} is none of http, long, rtsp, webrtc and publish")));
+    if let Some(kind) = kind.as_deref().filter(|kind| !KINDS.contains(kind)) {
+        return Err(bad(format!("kind: {kind:?} is none of {}", KINDS.join(", "))));
     }
     let is_wanted = |session: &Session| {
         kind.as_deref().is_none_or(|kind| session.kind == kind)
@@ -236,7 +280,10 @@ pub(super) fn end_session(request: &ApiRequest, state: &AdminState) -> Outcome {
     };
     let blocked_until = match state.front.audience().kick(id, block) {
         Some(kicked) => Some(kicked.until.as_secs_f64()),
-        None if state.rtsp.kick(id) || state.front.webrtc().is_some_and(|webrtc| webrtc.kick(id)) => None,
+        None if state.rtsp.kick(id) => None,
+        None if state.front.webrtc().is_some_and(|webrtc| webrtc.kick(id)) => None,
+        None if state.srt.as_ref().is_some_and(|srt| srt.kick(id)) => None,
+        None if state.rtmp.kick(id) => None,
         None => return Err(no_session(id)),
     };
     tracing::info!(id, blocked_seconds = blocked_until.map(|_| block.as_secs()), "session ended by an operator");

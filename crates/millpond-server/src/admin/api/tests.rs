@@ -44,7 +44,7 @@ fn the_document_is_openapi_3_1_with_a_problem_for_every_operation() {
 async fn every_operation_of_the_document_is_performed() {
     let state = state();
     for operation in ROUTES.operations() {
-        let request = ApiRequest { parameters: vec!["1".to_owned()], query: String::new(), body: Bytes::new() };
+        let request = ApiRequest { parameters: vec!["1".to_owned()], ..ApiRequest::default() };
         if let Err(problem) = dispatch(operation, request, &state).await {
             assert_ne!(problem.status, StatusCode::NOT_IMPLEMENTED, "{operation}");
         }
@@ -59,6 +59,9 @@ fn routes_have_methods_and_decoded_components() {
     assert_eq!(found(Method::HEAD, "/api/v1/overview"), Ok(("overview", vec![])));
     let stream = found(Method::DELETE, "/api/v1/streams/cams%2Ffront%20door/publisher");
     assert_eq!(stream, Ok(("end_publisher", vec!["cams/front door".to_owned()])));
+    let passed = found(Method::POST, "/api/v1/cluster/nodes/b/api/streams/a%2Fb/publisher");
+    assert_eq!(passed, Ok(("post_to_node", vec!["b".to_owned(), "streams/a%2Fb/publisher".to_owned()])));
+    assert_eq!(found(Method::GET, "/api/v1/cluster/nodes/b/api/"), Err(NoRoute::Path));
     assert_eq!(found(Method::GET, "/api/v1/streams/%ff"), Err(NoRoute::Component));
     for path in
         ["/api/v1", "/api/v1/", "/api/v2/overview", "/api/v1/streams/a/b", "/api/v1/sessions/", "/api/v1/overview/"]
@@ -78,6 +81,9 @@ async fn unknown_parameters_and_fields_are_refused() {
         ("list_sessions", "limit=-1", ""),
         ("list_sessions", "limit=1&limit=2", ""),
         ("list_sessions", "kind=tcp", ""),
+        ("viewing", "day=soon", ""),
+        ("viewing", "limit=0", ""),
+        ("viewing", "days=3", ""),
         ("list_streams", "state=asleep", ""),
         ("list_objects", "pinned=maybe", ""),
         ("list_lines", "level=loud", ""),
@@ -88,10 +94,14 @@ async fn unknown_parameters_and_fields_are_refused() {
         ("change_cache", "", "{\"size\": \"much\"}"),
         ("change_cache", "", "{\"size\": 1"),
         ("purge", "", "{}"),
+        ("purge", "", "{\"path\": \"a\", \"pattern\": \"a\"}"),
+        ("purge_cluster", "", "{\"soft\": true}"),
+        ("find_title", "", ""),
+        ("purge_cluster", "", "{\"path\": \"a\", \"hard\": true}"),
         ("pin", "", "{\"path\": \"a\", \"first\": \"soon\"}"),
     ] {
         let request =
-            ApiRequest { parameters: vec![], query: query.to_owned(), body: Bytes::from_static(body.as_bytes()) };
+            ApiRequest { query: query.to_owned(), body: Bytes::from_static(body.as_bytes()), ..ApiRequest::default() };
         let refused = dispatch(operation, request, &state).await;
         assert_eq!(refused.unwrap_err().status, StatusCode::BAD_REQUEST, "{operation} {query} {body}");
     }

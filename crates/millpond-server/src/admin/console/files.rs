@@ -49,6 +49,7 @@ pub(super) const FILES: &[File] = &[
     script!("runs.js"),
     script!("table.js"),
     script!("theme.js"),
+    script!("viewing.js"),
     script!("views/cache.js"),
     script!("views/cluster.js"),
     script!("views/explain.js"),

@@ -1,5 +1,8 @@
-use super::super::{ClusterMetrics, ClusterSettings, Counted, LoadMeter, PlaceRead, Start, measured::Traffic};
+use super::super::{
+    ClusterMetrics, ClusterSettings, Counted, LoadMeter, PlaceRead, PurgedCache, Start, WallClocks, measured::Traffic,
+};
 use super::*;
+use crate::events::{EventMetrics, Events};
 use millpond_cluster::{Addresses, Booking};
 use millpond_settings::{Host, Settings as _, machine::Machine};
 use prometheus_client::registry::Registry;
@@ -12,6 +15,12 @@ use tokio::{
 
 /// `/millpond/book/` in base64: the beginning of the keys of bookings.
 const BOOK: &str = "L21pbGxwb25kL2Jvb2sv";
+
+/// A cache that no purge concerns.
+fn cache() -> PurgedCache {
+    let store = millpond_store::Store::new(&millpond_store::StoreOptions::default()).unwrap();
+    PurgedCache { store, file: "/nonexistent/purged.json".into() }
+}
 
 /// An etcd that replies to changes of bookings while `hangs` is false, and to all else at once.
 struct Etcd {
@@ -74,7 +83,8 @@ impl Etcd {
         (settings.mbps, settings.storage_mbps) = (Some(10_000), Some(10_000));
         settings.lease = Duration::from_secs(2);
         let metrics = ClusterMetrics::register(&mut Registry::default());
-        let cluster = Cluster::new(&settings, Addresses::default(), metrics).unwrap();
+        let events = Events::new("a", 10, &EventMetrics::register(&mut Registry::default()));
+        let cluster = Cluster::new(&settings, Addresses::default(), metrics, events, WallClocks::default()).unwrap();
         Self { cluster, hangs, refuses, heard }
     }
 
@@ -102,7 +112,7 @@ fn second_more((counted, at): &mut (Counted, Duration), mbps: u64) -> (Counted, 
 #[tokio::test]
 async fn the_busy_scenes_of_streams_are_not_booked_a_second_time() {
     let etcd = Etcd::start().await;
-    let tasks = etcd.cluster.join(LoadMeter::new(Counted::default)).await.unwrap();
+    let tasks = etcd.cluster.join(LoadMeter::new(Counted::default), cache()).await.unwrap();
     let film = Demand { storage: Some("films".into()), rate: Bitrate::from_mbps(2), ..demand(60) };
     let mut sessions = Vec::new();
     for _ in 0..14 {
@@ -132,7 +142,7 @@ async fn the_busy_scenes_of_streams_are_not_booked_a_second_time() {
 #[tokio::test]
 async fn a_client_books_a_title_once() {
     let etcd = Etcd::start().await;
-    let tasks = etcd.cluster.join(LoadMeter::new(Counted::default)).await.unwrap();
+    let tasks = etcd.cluster.join(LoadMeter::new(Counted::default), cache()).await.unwrap();
     let [a, b] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
     let needed = || etcd.cluster.bookings.ledger().needed(None);
     // Nine requests at once, none of which knows the booking of another.
@@ -223,7 +233,7 @@ async fn a_lease_is_renewed_while_bookings_wait_for_etcd() {
         let read = |name: &str| PlaceRead { place: name.into(), stores: BTreeSet::new(), bytes: sent };
         Counted { sent, sessions: 1, read: ["x", "y", "z"].map(read).into() }
     });
-    let tasks = etcd.cluster.join(meter).await.unwrap();
+    let tasks = etcd.cluster.join(meter, cache()).await.unwrap();
     sleep(Duration::from_secs(5)).await;
     let heard = etcd.heard();
     let count = |call: &str| heard.iter().filter(|heard| *heard == call).count();
@@ -235,7 +245,7 @@ async fn a_lease_is_renewed_while_bookings_wait_for_etcd() {
 #[tokio::test]
 async fn one_stream_waits_for_an_etcd_that_hangs_and_later_ones_do_not() {
     let mut etcd = Etcd::start().await;
-    let tasks = etcd.cluster.join(LoadMeter::new(Counted::default)).await.unwrap();
+    let tasks = etcd.cluster.join(LoadMeter::new(Counted::default), cache()).await.unwrap();
     etcd.hangs.send_replace(true);
     let _first = etcd.cluster.book(demand(10)).await.unwrap().unwrap();
     let began = Instant::now();
@@ -248,14 +258,17 @@ async fn one_stream_waits_for_an_etcd_that_hangs_and_later_ones_do_not() {
     etcd.hangs.send_replace(false);
     sleep(Duration::from_secs(3)).await;
     assert!(etcd.heard().iter().any(|call| call == "book"));
-    assert!(!etcd.cluster.bookings.ledger().plan(&[], now()).is_changed, "the bookings are written when etcd answers");
+    assert!(
+        !etcd.cluster.bookings.ledger().plan(&[], WallClock::system().now()).is_changed,
+        "the bookings are written when etcd answers"
+    );
     tasks.leave().await;
 }
 
 #[tokio::test]
 async fn a_stream_that_loses_each_race_for_a_storage_is_refused() {
     let mut etcd = Etcd::start().await;
-    let tasks = etcd.cluster.join(LoadMeter::new(Counted::default)).await.unwrap();
+    let tasks = etcd.cluster.join(LoadMeter::new(Counted::default), cache()).await.unwrap();
     etcd.refuses.store(true, Ordering::Relaxed);
     let of_storage = Demand { storage: Some("films".into()), ..demand(10) };
     let (of_node, shortage) = tokio::join!(etcd.cluster.book(demand(20)), etcd.cluster.book(of_storage.clone()));
@@ -276,7 +289,7 @@ async fn bookings_of_a_lease_that_was_replaced_meanwhile_are_written_again() {
     let cluster = etcd.cluster.clone();
     cluster.bookings.set_lease(Some(LeaseId(7)));
     let demands = [demand(10)];
-    let plan = cluster.bookings.ledger().plan(&demands, now());
+    let plan = cluster.bookings.ledger().plan(&demands, WallClock::system().now());
     let written = cluster.write_bookings(plan, &demands, LeaseId(7));
     let (written, ()) = tokio::join!(written, async {
         sleep(Duration::from_millis(100)).await;
@@ -284,7 +297,7 @@ async fn bookings_of_a_lease_that_was_replaced_meanwhile_are_written_again() {
         etcd.hangs.send_replace(false);
     });
     assert!(written.unwrap().unwrap()[0].is_ok());
-    assert!(cluster.bookings.ledger().plan(&[], now()).is_changed);
+    assert!(cluster.bookings.ledger().plan(&[], WallClock::system().now()).is_changed);
 }
 
 #[tokio::test]
@@ -292,11 +305,12 @@ async fn an_older_reading_removes_no_bookings() {
     let etcd = Etcd::start().await;
     let (bookings, keys) = (&etcd.cluster.bookings, etcd.cluster.keys());
     let name: NodeName = "b".parse().unwrap();
-    let booking = Booking::new("x".into(), &name, &["s3".into()], Bitrate::from_mbps(5), now(), None);
+    let booking =
+        Booking::new("x".into(), &name, &["s3".into()], Bitrate::from_mbps(5), WallClock::system().now(), None);
     let value = format!("[{}]", booking.to_json()).into_bytes();
     let pair = |key: &str, value, revision| KeyValue { key: key.into(), value, revision, created: revision };
     let pairs = [pair("/millpond/book/nodes/b/1", value, 9), pair("/millpond/book/storages/s3", b"{}".to_vec(), 9)];
-    let booked = || bookings.ledger().booked(&name, now());
+    let booked = || bookings.ledger().booked(&name, WallClock::system().now());
     bookings.observe(&keys, pairs.iter(), 9);
     bookings.observe(&keys, [].iter(), 8);
     assert_eq!(booked(), Bitrate::from_mbps(5));

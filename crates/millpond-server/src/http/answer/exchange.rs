@@ -1,7 +1,8 @@
 //! A request and its reply, from the head to the end: the log line and the counters.
 
 use super::{
-    ConnectionViewers, Context, Front, Reply, ReplyInfo, Target, client::AnsweredRequest, handle, publish, whep,
+    ConnectionViewers, Context, Front, Reply, ReplyInfo, Target, client::AnsweredRequest, handle, node_api, publish,
+    webrtc,
 };
 use crate::{audience::UnderWay, http::Unfinished};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -94,15 +95,14 @@ impl Traced for TracedRequest<'_> {
 }
 
 impl Exchange {
-    /// Begins an exchange whose head has arrived: a request and its target.
+    /// Begins an exchange whose head has arrived: a request whose client is noted, and its target.
     pub(super) fn begin(
         front: Arc<Front>,
-        (mut request, target): (Request, Target),
+        (request, target): (Request, Target),
         (peer, protocol): Peer,
         started: Instant,
         meter: SendMeter,
     ) -> Self {
-        front.note_client(&mut request, peer);
         let span = traces::of_request(&TracedRequest(&request), peer.ip(), protocol.name());
         let (reply, under_way) = (None, None);
         Self { front, request, target, peer, protocol, started, meter, span, reply, under_way, is_recorded: false }
@@ -119,9 +119,18 @@ impl Exchange {
         AnsweredRequest { front: &self.front, request: &self.request, target: &self.target, client }
     }
 
+    /// Tells whether a node has asked this one for changes, and was answered.
+    fn is_of_registry(&self) -> bool {
+        self.target.is_registry() && self.reply.as_ref().is_some_and(|reply| reply.status == StatusCode::OK)
+    }
+
     /// Writes the log line and counts the response.
     fn record(&mut self, outcome: &Outcome<'_>) {
         self.is_recorded = true;
+        // Balancers and other nodes ask all the time, and 503 is no failure then.
+        if self.target.is_health() || self.is_of_registry() {
+            return;
+        }
         let (metrics, elapsed, bytes) = (self.front.metrics(), self.started.elapsed(), self.meter.body());
         let (peer, uri) = (&self.peer, self.request.logged_target());
         let (ended, error) = match outcome {
@@ -135,11 +144,13 @@ impl Exchange {
                 (why.label(), error.map(io::Error::to_string))
             }
         };
+        let player = Cmcd::of(&self.request);
+        let has_starved = player.as_ref().is_some_and(|data| data.as_ref().is_ok_and(|data| data.starved));
         let id = match &self.reply {
             Some(Replied { info, status, .. }) => {
                 metrics.request(info.kind, *status, elapsed.saturating_sub(info.waited));
                 if !self.under_way.take().is_some_and(|under_way| under_way.is_long()) {
-                    self.answered().count((info.kind, *status), bytes);
+                    self.answered().count((info.kind, *status), bytes, has_starved);
                 }
                 if !info.counts_itself {
                     metrics.sent(info.kind, info.place.as_ref(), bytes);
@@ -152,7 +163,6 @@ impl Exchange {
             tracing::error!(%id, %peer, %uri, bytes, error, "response broken off");
         }
         self.end_span(bytes, ended);
-        let player = Cmcd::of(&self.request);
         player.iter().for_each(|data| metrics.player(data));
         if self.front.logs_requests() {
             self.log(id, player.and_then(Result::ok), (elapsed, bytes), (ended, error));
@@ -219,8 +229,10 @@ impl wire::Exchange for Exchange {
 
     async fn publish(&self, viewers: &ConnectionViewers, upload: &mut impl Upload) -> (wire::Reply, ReplyInfo) {
         let context = self.context(viewers);
-        let (reply, info) = match whep::takes_body(&self.request, &self.target) {
-            true => whep::answer(&context, upload).await,
+        let (reply, info) = match webrtc::takes_body(&self.request, &self.target) {
+            _ if self.target.is_node_api() => node_api::answer(&context, upload).await,
+            _ if viewers.is_of_node() => handle::not_for_nodes(&context),
+            true => webrtc::answer(&context, upload).await,
             false => publish::publish(&context, upload).await,
         };
         (reply.into(), info)

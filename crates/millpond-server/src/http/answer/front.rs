@@ -10,10 +10,12 @@ use crate::{
     },
     library::{Catalogue, Library, LibraryError, PlacePath, Places},
     live::Sources,
+    schedule::Schedules,
     storage::PlaceBytes,
     webrtc::WebRtc,
 };
 use millpond_access::{ClientHold, CorsOrigins, Gates, Pass, Publishers};
+use millpond_connections::proxies::{ConnectionClient, Forwarded};
 use millpond_http::request::Request;
 use millpond_logging::RequestId;
 use millpond_package::{FilterSource, TrackFilter};
@@ -52,6 +54,8 @@ pub(crate) struct FrontOptions {
     pub(crate) audience: Arc<Audience>,
     /// WebRTC; `None` where it is off.
     pub(crate) webrtc: Option<Arc<WebRtc>>,
+    /// Streams that play at given times.
+    pub(crate) schedules: Arc<Schedules>,
 }
 
 /// The HTTP front end.
@@ -143,6 +147,11 @@ impl Front {
         self.options.served
     }
 
+    /// Returns the streams that play at given times.
+    pub(super) fn schedules(&self) -> &Schedules {
+        &self.options.schedules
+    }
+
     /// Returns the admission of publishers; `None` where no stream is pushed.
     pub(super) fn publishers(&self) -> Option<&Publishers> {
         self.options.publishers.as_deref()
@@ -223,6 +232,11 @@ impl Front {
         self.lasting.stop.send_replace(true);
     }
 
+    /// Tells whether the server stops.
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.lasting.stop.borrow()
+    }
+
     /// Notes that the server ends responses in progress.
     pub(crate) fn cut(&self) {
         self.lasting.is_cut.store(true, Ordering::Relaxed);
@@ -233,14 +247,17 @@ impl Front {
         self.lasting.is_cut.load(Ordering::Relaxed)
     }
 
-    /// Notes who a request is from, where a trusted proxy tells it.
-    pub(crate) fn note_client(&self, request: &mut Request, peer: SocketAddr) {
-        request.forwarded = self.gates().proxies().forwarded(peer.ip(), &request.headers);
+    /// Notes who a request is from, where a trusted proxy tells it, or another node.
+    pub(crate) fn note_client(&self, request: &mut Request, peer: SocketAddr, is_of_node: bool) {
+        request.forwarded = match is_of_node {
+            true => Forwarded::by_node(&request.headers),
+            false => self.gates().proxies().forwarded(peer.ip(), &request.headers),
+        };
     }
 
-    /// Registers a new connection. `is_secure` is whether it has TLS.
-    pub(crate) fn connected(&self, peer: SocketAddr, is_secure: bool) -> ConnectionViewers {
-        self.lasting.viewers.connected(peer.ip(), is_secure)
+    /// Registers a new connection.
+    pub(crate) fn connected(&self, client: ConnectionClient) -> ConnectionViewers {
+        self.lasting.viewers.connected(client.address.ip(), client.kind)
     }
 
     /// Attributes a reply to a place and a kind, in metrics.
@@ -258,7 +275,7 @@ impl Front {
             first_byte: None,
             waited: Duration::ZERO,
             counts_itself: false,
-            _in_flight: self.metrics.response_in_flight(),
+            in_flight: Some(self.metrics.response_in_flight()),
             receipt: None,
             pass: Pass::default(),
             hold: ClientHold::default(),

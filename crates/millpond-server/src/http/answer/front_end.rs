@@ -1,7 +1,8 @@
 //! The front end as connections see it.
 
-use super::{ConnectionViewers, Front, Target, exchange::Exchange, publish, reply, whep};
+use super::{ConnectionViewers, Front, Target, exchange::Exchange, node_api, publish, reply, webrtc};
 use millpond_access::Gates;
+use millpond_connections::proxies::ConnectionClient;
 use millpond_http::{
     request::{HeadError, Request},
     wire::{ConnectionMetrics, FrontEnd, Peer, Reply, SendMeter},
@@ -26,8 +27,8 @@ impl FrontEnd for Front {
         Self::gates(self)
     }
 
-    fn connected(&self, peer: SocketAddr, is_secure: bool) -> ConnectionViewers {
-        Self::connected(self, peer, is_secure)
+    fn connected(&self, client: ConnectionClient) -> ConnectionViewers {
+        Self::connected(self, client)
     }
 
     fn target(&self, request: &Request) -> Target {
@@ -35,10 +36,19 @@ impl FrontEnd for Front {
     }
 
     fn takes_body(&self, request: &Request, target: &Target) -> bool {
-        whep::takes_body(request, target) || publish::takes_body(self, request, target)
+        let is_taken = webrtc::takes_body(request, target) || publish::takes_body(self, request, target);
+        is_taken || node_api::takes_body(request, target)
     }
 
-    fn begin(self: Arc<Self>, request: (Request, Target), peer: Peer, started: Instant, meter: SendMeter) -> Exchange {
+    fn begin(
+        self: Arc<Self>,
+        viewers: &ConnectionViewers,
+        mut request: (Request, Target),
+        peer: Peer,
+        started: Instant,
+        meter: SendMeter,
+    ) -> Exchange {
+        self.note_client(&mut request.0, peer.0, viewers.is_of_node());
         Exchange::begin(self, request, peer, started, meter)
     }
 

@@ -1,13 +1,14 @@
 //! The way of a request through its handlers: limits, rules of access, the handler of its target, and the fields of every reply.
 
 use super::{
-    Context, Reply, ReplyInfo, asset, client, file, live, method, page,
+    Context, Reply, ReplyInfo, asset, client, file, health, live, method, node_api, page, registry,
     reply::{add_common_fields, failure, problem, put_page},
     steering,
     target::TargetKind,
-    whep,
+    webrtc,
 };
 use crate::{
+    cluster::marked,
     http::{Kind, render::AnswerError},
     library::LibraryError,
     problem::Problem,
@@ -23,21 +24,55 @@ use std::time::Instant;
 pub(crate) async fn handle(context: &Context<'_>) -> (Reply, ReplyInfo) {
     let Context { front, request, .. } = *context;
     let mut info = front.info(Kind::Other);
+    if let Some(mut reply) = health::reply(context) {
+        add_common_fields(&mut reply.headers, info.id);
+        return (reply, info);
+    }
+    if context.target.is_node_api() {
+        return node_api::without_body(context).await;
+    }
+    if context.target.is_registry() {
+        // Nodes wait here for changes all the time. They are no sessions.
+        info.in_flight = None;
+    }
+    if let Some(mut reply) = registry::reply(context).await {
+        add_common_fields(&mut reply.headers, info.id);
+        return (reply, info);
+    }
+    if context.viewers.is_of_node() && !is_of_nodes(context) {
+        return not_for_nodes(context);
+    }
     let address = context.client();
     let counted = if client::is_of_node(context) { Ok(()) } else { front.gates().count_request(address, front.now()) };
     let mut reply = match counted {
         Err(limited) => client::limited(info.id, limited),
         Ok(()) => match request.method {
             Method::OPTIONS => method::options(context, info.id),
-            _ if whep::methods(context.target).is_some() => whep::without_body(context, &info),
+            _ if webrtc::methods(context.target).is_some() => webrtc::without_body(context, &info),
             // Clients take turns on the pool of heavy work.
             Method::GET | Method::HEAD => Asker::from(address).asks(get(context, &mut info)).await,
-            _ => method::unsupported(info.id, &request.method),
+            _ => method::unsupported(context, info.id),
         },
     };
     put_page(request, &mut reply);
     client::keep_private(context, &mut reply.headers);
     client::add_cors(context, &mut reply.headers);
+    add_common_fields(&mut reply.headers, info.id);
+    (reply, info)
+}
+
+/// Tells whether a request is one that nodes send: for a home, or passed on for a viewer.
+fn is_of_nodes(context: &Context<'_>) -> bool {
+    let request = context.request;
+    matches!(request.method, Method::GET | Method::HEAD)
+        && (request.headers.contains_key(HOME_HEADER) || marked(context.query()))
+}
+
+/// Answers a request on the listener of nodes that no node sends.
+pub(crate) fn not_for_nodes(context: &Context<'_>) -> (Reply, ReplyInfo) {
+    let info = context.front.info(Kind::Other);
+    let words = "this address is for nodes of the cluster: viewers use those of http and https";
+    let mut reply = problem(info.id, Problem::new(StatusCode::FORBIDDEN).detail(words));
     add_common_fields(&mut reply.headers, info.id);
     (reply, info)
 }
@@ -131,6 +166,9 @@ async fn admitted(context: &Context<'_>, info: &mut ReplyInfo) -> Result<Reply, 
 /// Answers a request for media: here, or at another node.
 async fn media(context: &Context<'_>, info: &mut ReplyInfo) -> Result<Reply, AnswerError> {
     let Context { request, target, .. } = *context;
+    if let Some(cluster) = context.front.cluster() {
+        cluster.caught_up().await;
+    }
     if request.contains(HeaderName::from_static("cdn-loop"), millpond_store::loop_id()) {
         return Err(AnswerError::Loop(target.path().to_owned()));
     }

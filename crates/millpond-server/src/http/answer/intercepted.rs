@@ -34,12 +34,13 @@ pub(crate) async fn answer_intercepted(
     media: Result<TranslatedMedia, AnswerError>,
     service: &Service<Front>,
 ) {
-    let Intercepted { stream, peer, head, started, container } = intercepted;
+    let Intercepted { stream, peer, mut head, started, container } = intercepted;
     let last = LastReply::new(stream, head.http10, service);
     let asset = head.request.split().0.to_owned();
     let client = (peer, Protocol::of_http1(head.http10));
     let front = service.front();
     let target = Target::of(&front, &head.request);
+    front.note_client(&mut head.request, peer, false);
     let mut exchange = Exchange::begin(front.clone(), (head.request, target), client, started, last.meter());
     let (reply, info) = tokio::select! {
         biased;

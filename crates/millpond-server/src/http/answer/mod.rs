@@ -11,7 +11,7 @@
 //! | `asset` | resources of assets |
 //! | `file` | files, as they are |
 //! | `publish` | streams that publishers push |
-//! | `whep` | sessions of viewers by WebRTC |
+//! | `webrtc` | sessions of peers by WebRTC |
 //! | `operator` | questions of the admin API |
 //! | `client` | nothing: it has the rights of clients and their places in the list of viewers |
 //! | `reply` | nothing: it turns what handlers select into replies |
@@ -27,21 +27,24 @@ mod file;
 mod front;
 mod front_end;
 mod handle;
+mod health;
 #[cfg(feature = "intercept")]
 mod intercepted;
 mod lasting;
 mod live;
 mod method;
+mod node_api;
 mod operator;
 mod page;
 #[cfg(test)]
 pub(in crate::http) mod parses;
 mod publish;
+mod registry;
 mod reply;
 mod steering;
 mod target;
 mod viewers;
-mod whep;
+mod webrtc;
 
 pub(crate) use context::Context;
 pub(crate) use front::{Front, FrontOptions};

@@ -5,6 +5,7 @@
 
 use super::Front;
 use crate::{
+    cluster::NODE_API,
     library::{LiveResource, LiveRoute, PlacePath, Places, Route},
     live::{PlaceOffset, Sources, StreamPath},
 };
@@ -17,6 +18,10 @@ use std::{borrow::Cow, ops::Range};
 pub(super) const STEERING: &str = "/.millpond/steering";
 /// Path of the server's time, with which players of live DASH compare their clocks.
 pub(super) const TIME: &str = "/.millpond/time";
+/// Path of the server's health, for balancers.
+pub(super) const HEALTH: &str = "/.millpond/health";
+/// Path by which the nodes of a cluster without etcd ask each other. For all others there is no file at it.
+const REGISTRY: &str = crate::cluster::GOSSIP;
 /// Folder of the page's files and data.
 const PAGE: &str = "/.millpond/";
 /// Folder of a channel's live playlists, below the path of its asset. The asset keeps its own.
@@ -42,6 +47,10 @@ pub(super) enum TargetKind {
     NoText,
     /// The page, a file of it, or its data.
     Page(PageTarget),
+    /// The server's health.
+    Health,
+    /// The API of this node, for other nodes.
+    NodeApi,
     /// The steering manifest of the asset whose path the query has.
     Steering(Option<String>),
     /// A running stream.
@@ -129,6 +138,8 @@ impl Target {
         let place = PlacePart::find(&front.places, &path);
         let kind = match PageTarget::parse(&path, query) {
             Some(page) => TargetKind::Page(page),
+            None if path == HEALTH => TargetKind::Health,
+            None if is_node_api(&path) => TargetKind::NodeApi,
             None if path == STEERING => TargetKind::Steering(asset_to_steer(query)),
             None => TargetKind::media(&path, place.as_ref(), Some(&front.sources)),
         };
@@ -198,7 +209,22 @@ impl Target {
 
     /// Tells whether it is the page, a file of it, or its data.
     pub(super) fn is_page(&self) -> bool {
-        matches!(self.kind, TargetKind::Page(_) | TargetKind::Steering(_))
+        matches!(self.kind, TargetKind::Page(_) | TargetKind::Steering(_) | TargetKind::Health | TargetKind::NodeApi)
+    }
+
+    /// Tells whether it is the API of this node, for other nodes.
+    pub(super) fn is_node_api(&self) -> bool {
+        matches!(self.kind, TargetKind::NodeApi)
+    }
+
+    /// Tells whether it is the server's health.
+    pub(super) fn is_health(&self) -> bool {
+        matches!(self.kind, TargetKind::Health)
+    }
+
+    /// Tells whether it is what nodes of a cluster ask each other.
+    pub(super) fn is_registry(&self) -> bool {
+        self.path == REGISTRY
     }
 
     /// Returns the path that data of the page is about.
@@ -210,7 +236,7 @@ impl Target {
     }
 
     /// Returns the path of the asset, stream or file.
-    pub(super) fn asset(&self) -> Cow<'_, str> {
+    pub(crate) fn asset(&self) -> Cow<'_, str> {
         if let Some(live) = self.live() {
             return (&*live.stream).into();
         }
@@ -249,7 +275,8 @@ impl PageTarget {
             "/.millpond/all.xspf" => Self::Titles(parameter("folder"), ListFormat::Xspf),
             "/.millpond/search" => Self::Search,
             "/.millpond/network" => Self::Network,
-            STEERING => return None,
+            STEERING | HEALTH => return None,
+            _ if is_node_api(path) => return None,
             _ if path.starts_with(PAGE) => Self::File,
             _ => return None,
         })
@@ -303,6 +330,11 @@ impl PlacePart {
         let start = path.len() - path.strip_prefix('/').unwrap_or(path).len();
         Some(Self { index, name: start..start + name.len(), inside: path.len() - inside.len() })
     }
+}
+
+/// Tells whether a path is one of the API for other nodes.
+fn is_node_api(path: &str) -> bool {
+    path.strip_prefix(NODE_API).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Returns the place whose rules hold for a path.

@@ -10,6 +10,7 @@ use crate::{
     library::{Asset, Lazy, Resource, fingerprint},
 };
 use http::header;
+use millpond_connections::proxies::ConnectionKind;
 use millpond_http::request::Request;
 use millpond_package::Stretch;
 use millpond_store::{Object, Store, Watch, schedule::Course};
@@ -90,7 +91,7 @@ pub(crate) struct ConnectionViewers {
     viewers: Arc<Viewers>,
     number: u64,
     address: IpAddr,
-    is_secure: bool,
+    kind: ConnectionKind,
     /// The lock is taken for each segment, by requests of one connection.
     ids: Mutex<HashSet<ViewerId>>,
 }
@@ -142,10 +143,10 @@ impl Viewers {
         Arc::new(Self { table: Mutex::new(table), connections: AtomicU64::new(0) })
     }
 
-    /// Registers a new connection from an address. `is_secure` is whether it has TLS.
-    pub(super) fn connected(self: &Arc<Self>, address: IpAddr, is_secure: bool) -> ConnectionViewers {
+    /// Registers a new connection from an address.
+    pub(super) fn connected(self: &Arc<Self>, address: IpAddr, kind: ConnectionKind) -> ConnectionViewers {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        ConnectionViewers { viewers: self.clone(), number, address, is_secure, ids: Mutex::default() }
+        ConnectionViewers { viewers: self.clone(), number, address, kind, ids: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -161,7 +162,12 @@ impl ConnectionViewers {
 
     /// Tells whether the connection has TLS.
     pub(super) fn is_secure(&self) -> bool {
-        self.is_secure
+        self.kind.is_secure()
+    }
+
+    /// Tells whether the connection is that of another node, whose certificate was checked.
+    pub(super) fn is_of_node(&self) -> bool {
+        self.kind == ConnectionKind::Node
     }
 
     /// Records a request for a segment. The caller drops the receipt after sending it.

@@ -60,6 +60,14 @@ pub(crate) enum AnswerError {
         /// Codecs of its tracks.
         found: String,
     },
+    /// The newest key frame of a stream can't be made an image.
+    #[error("{path}: {why}")]
+    NoSnapshot {
+        /// Path of the stream with its place.
+        path: String,
+        /// Reason why the key frame can't be decoded, such as its codec.
+        why: String,
+    },
     /// Delivery directives of a playlist request are invalid.
     #[error("{path}: {error}")]
     Directives {
@@ -114,6 +122,14 @@ pub(crate) enum AnswerError {
     /// A request of this server came back to it through another cache.
     #[error("{0}: the request has been here before: places of caches lead in a circle")]
     Loop(String),
+    /// A node asked this one as a home, and has to ask the origin itself.
+    #[error("{path}: {why}: the node that asks reads from the origin")]
+    NoHome {
+        /// Path of the file with its place.
+        path: String,
+        /// Reason: another home, or a purge that is not applied yet.
+        why: String,
+    },
 }
 
 impl From<OriginError> for AnswerError {
@@ -177,10 +193,11 @@ impl AnswerError {
                 _ => StatusCode::BAD_GATEWAY,
             },
             Self::Unfit { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::NoSnapshot { .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             // `only-if-cached` (RFC 9111 5.2.1.7).
             Self::NotCached(_) => StatusCode::GATEWAY_TIMEOUT,
-            // `CDN-Loop` (RFC 8586).
-            Self::Loop(_) => StatusCode::LOOP_DETECTED,
+            // `CDN-Loop` (RFC 8586). Nodes of all versions take it as the answer of no home.
+            Self::Loop(_) | Self::NoHome { .. } => StatusCode::LOOP_DETECTED,
         }
     }
 
@@ -203,7 +220,9 @@ impl AnswerError {
                 | LibraryError::NotOneTitle { .. },
             )
             | Self::Unfit { .. }
-            | Self::NotCached(_) => false,
+            | Self::NoSnapshot { .. }
+            | Self::NotCached(_)
+            | Self::NoHome { .. } => false,
             // The media is right, and the viewer's filter too narrow.
             Self::Library(LibraryError::Package { error, .. }) if matches!(**error, PackageError::Filtered { .. }) => {
                 false
@@ -275,6 +294,8 @@ mod tests {
                 false,
             ),
             (AnswerError::NotCached(object()), false),
+            (AnswerError::NoHome { path: object(), why: "it is behind".to_owned() }, false),
+            (AnswerError::Loop(object()), true),
             (AnswerError::TooFar(object()), false),
             (LibraryError::from(media).into(), false),
             (LibraryError::from(cancelled).into(), true),
@@ -329,6 +350,7 @@ mod tests {
             (source(SourceErrorKind::TimedOut), 504),
             (AnswerError::NotCached(path()), 504),
             (AnswerError::Loop(path()), 508),
+            (AnswerError::NoHome { path: path(), why: "it is behind".to_owned() }, 508),
             (AnswerError::Unreadable { asset: path(), why: "the file ended".to_owned() }, 500),
             (AnswerError::NotStarted { path: path(), error: CannotOpen::Ended }, 503),
             (AnswerError::Directives { path: path(), error: BadDirectives::PartAlone }, 400),
@@ -338,6 +360,7 @@ mod tests {
             (AnswerError::Stopped(path()), 503),
             (AnswerError::Busy { path: path(), why: "no memory".to_owned() }, 503),
             (AnswerError::Unfit { path: path(), container: "MPEG-2 TS", found: "ipcm".to_owned() }, 422),
+            (AnswerError::NoSnapshot { path: path(), why: "found hvc1".to_owned() }, 415),
             (LibraryError::NoAsset(path()).into(), 404),
         ] {
             assert_eq!(error.status().as_u16(), expected, "{error}");

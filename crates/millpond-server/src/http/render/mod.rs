@@ -18,6 +18,7 @@ mod recent;
 mod renderer;
 mod resource;
 mod segment_stream;
+mod snapshot_image;
 mod title_stream;
 
 pub(crate) use clip_response::ClipResponse;
@@ -28,4 +29,5 @@ pub(crate) use long_response::{LongResponse, Muxer, Sent};
 pub(crate) use renderer::Renderer;
 pub(crate) use resource::{ResourceProfile, Role, profile};
 pub(crate) use segment_stream::{SegmentStream, is_begun};
+pub(crate) use snapshot_image::SnapshotImage;
 pub(crate) use title_stream::TitleStream;

@@ -1,8 +1,7 @@
 //! The pictures of a program that was built without the feature `pictures`: there are none.
 
 use super::{error::AnswerError, resource};
-use crate::library::{Asset, Library, LibraryError, Resource};
-use bytes::Bytes;
+use crate::library::{Asset, Library, Resource};
 use millpond_http::body::Body;
 use millpond_store::Store;
 use millpond_stream::NewestKeyFrame;
@@ -30,8 +29,8 @@ impl Pictures {
     /// # Errors
     /// Always: there are no snapshots.
     #[expect(clippy::unused_async, reason = "it is as the one that makes images")]
-    pub(super) async fn snapshot(&self, path: &str, _: NewestKeyFrame) -> Result<Bytes, AnswerError> {
-        let what = "no images: built without the feature pictures".to_owned();
-        Err(LibraryError::NoResource { asset: path.to_owned(), what }.into())
+    pub(super) async fn snapshot(&self, path: &str, _: NewestKeyFrame) -> Result<super::SnapshotImage, AnswerError> {
+        let why = "no images: built without the feature pictures".to_owned();
+        Err(AnswerError::NoSnapshot { path: path.to_owned(), why })
     }
 }

@@ -91,7 +91,11 @@ impl Pictures {
     ///
     /// # Errors
     /// A picture that can't be decoded, or a worker pool without room.
-    pub(super) async fn snapshot(&self, path: &str, newest: NewestKeyFrame) -> Result<Bytes, AnswerError> {
+    pub(super) async fn snapshot(
+        &self,
+        path: &str,
+        newest: NewestKeyFrame,
+    ) -> Result<super::SnapshotImage, AnswerError> {
         self.snapshots.image(path, newest).await
     }
 }

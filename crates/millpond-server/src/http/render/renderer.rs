@@ -109,7 +109,11 @@ impl Renderer {
     ///
     /// # Errors
     /// Images are off, the picture can't be decoded, or the worker pool has no room.
-    pub(crate) async fn snapshot(&self, path: &str, newest: NewestKeyFrame) -> Result<Bytes, AnswerError> {
+    pub(crate) async fn snapshot(
+        &self,
+        path: &str,
+        newest: NewestKeyFrame,
+    ) -> Result<super::SnapshotImage, AnswerError> {
         match &self.pictures {
             Some(pictures) => pictures.snapshot(path, newest).await,
             None => {

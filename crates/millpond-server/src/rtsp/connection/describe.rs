@@ -2,7 +2,7 @@
 
 use super::{Connection, failed, found, refused};
 use crate::{
-    live::PhasedTitle,
+    live::{PhasedTitle, is_for_relay},
     rtsp::{
         medium::Medium,
         signalling::{Outcome, clock},
@@ -61,6 +61,9 @@ impl Connection<'_> {
         most: Option<u64>,
         (elsewhere, agent): (Option<String>, Option<&str>),
     ) -> Outcome<'static> {
+        if is_for_relay(query) && self.rtsp.sources.is_relayed(path) {
+            return refused(StatusCode::ServiceUnavailable, "this node takes the stream from another node");
+        }
         let (medium, rendition) = match self.medium(path, query).await {
             Ok(found) => found,
             Err(error) => return failed(path, &error),

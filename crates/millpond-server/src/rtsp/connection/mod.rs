@@ -16,13 +16,13 @@ use super::{
     shared::SharedStream,
     signalling::{Action, Dialogue, Ended, Named, Outcome, Step, Terms, Viewer as _},
     srtp::Promises,
-    wire::Wire,
 };
-use crate::{cluster::marked, library::LibraryError};
+use crate::{cluster::marked, library::LibraryError, wire::Wire};
 use announce::Announced;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode as HttpStatus;
 use millpond_access::Gates;
+use millpond_connections::proxies::ConnectionClient;
 use millpond_rtp::{
     message::{
         StatusCode,
@@ -43,6 +43,8 @@ use tokio::{
     time::timeout_at,
 };
 
+/// Seconds after which a client may ask again where nothing else is known.
+const SOON: &str = "5";
 /// Reason why the session of a publisher can't play.
 const PUBLISHES: &str = "the session publishes a stream";
 
@@ -55,21 +57,23 @@ pub(super) async fn serve(
     wire: Arc<Wire>,
     inlet: Inlet,
     (input, shared): (BytesMut, Option<SharedStream>),
-    peer: SocketAddr,
+    client: ConnectionClient,
     rtsp: &Arc<Rtsp>,
 ) -> io::Result<()> {
-    let own = shared.is_none();
+    let (own, peer) = (shared.is_none(), client.address);
+    let is_of_node = inlet.is_of_node();
     let terms = Terms {
         peer,
         timeouts: rtsp.timeouts,
-        is_secure: inlet.is_secure(),
+        is_secure: wire.is_secure() || client.kind.is_secure(),
         session_timeout: rtsp.settings.session_timeout,
-        overflow: rtsp.settings.overflow.clone().filter(|_| own),
+        overflow: rtsp.settings.overflow.clone().filter(|_| own && !is_of_node),
         access_log: rtsp.access_log,
         passwords: rtsp.passwords.clone().filter(|_| own),
         gates: if own { rtsp.gates.clone() } else { Arc::new(Gates::none()) },
-        publishers: rtsp.publishers.clone().filter(|_| own),
+        publishers: rtsp.publishers.clone().filter(|_| own && !is_of_node),
         cluster: rtsp.cluster.clone().filter(|_| own),
+        is_of_node,
     };
     let dialogue = Dialogue::new(terms, input, rtsp.now());
     let (waiting, promises) = (Arc::default(), Promises::default());
@@ -274,7 +278,8 @@ fn found(location: String) -> Outcome<'static> {
 
 /// The outcome of a request that is refused with a status, and the reason.
 fn refused(status: StatusCode, why: impl Display) -> Outcome<'static> {
-    Outcome::Refused(Reply::refusal(status, why))
+    let reply = Reply::refusal(status, why);
+    Outcome::Refused(if status == StatusCode::ServiceUnavailable { reply.with(RETRY_AFTER, SOON) } else { reply })
 }
 
 /// The outcome of a request for a medium that can't be opened. The log gets the whole error, the client the words of HTTP.
@@ -298,13 +303,16 @@ fn failed(path: &str, error: &NoMedium) -> Outcome<'static> {
         }
         _ => tracing::debug!(path, %error, "RTSP request failed"),
     }
-    let mut reply = Reply::refusal(status, error).telling(error.for_viewers(path));
-    if let NoMedium::Source(error) = error
-        && let Some(seconds) = error.kind.retry_after(Instant::now())
-    {
-        reply = reply.with(RETRY_AFTER, seconds.to_string());
-    }
-    Outcome::Refused(reply)
+    let reply = Reply::refusal(status, error).telling(error.for_viewers(path));
+    let known = match error {
+        NoMedium::Source(error) => error.kind.retry_after(Instant::now()),
+        _ => None,
+    };
+    let again = known.map(|seconds| seconds.to_string());
+    Outcome::Refused(match again.or_else(|| (status == StatusCode::ServiceUnavailable).then(|| SOON.to_owned())) {
+        Some(seconds) => reply.with(RETRY_AFTER, seconds),
+        None => reply,
+    })
 }
 
 fn of_library(error: &LibraryError) -> StatusCode {

@@ -21,6 +21,7 @@ impl Connection<'_> {
                 .finish(refused(StatusCode::MethodNotValidInThisState, "no track is set up: SETUP comes before PLAY"));
         }
         if let Some(cluster) = &self.rtsp.cluster {
+            cluster.caught_up().await;
             let place = self.rtsp.sources.place(&session.path);
             if let Err(shortage) = session.book(cluster, place).await {
                 self.rtsp.manager.counters().refuse(Full::Bandwidth);

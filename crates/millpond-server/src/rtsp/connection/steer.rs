@@ -25,7 +25,8 @@ impl Connection<'_> {
             return None;
         }
         let demand = if cluster.needs_demand(start) { self.demand(path).await } else { None };
-        let base = cluster.elsewhere((&key, start), demand.as_ref(), (Protocol::Rtsp, self.inlet.is_secure())).await?;
+        let base =
+            cluster.elsewhere((&key, start), demand.as_ref(), (Protocol::Rtsp, self.dialogue.is_secure())).await?;
         self.dialogue.moved(&base, &format!("{MARK}={}", cluster.name()))
     }
 

@@ -41,7 +41,7 @@ pub(in crate::rtsp) struct Terms {
     pub(in crate::rtsp) timeouts: ConnectionTimeouts,
     /// Silence after which a session ends.
     pub(in crate::rtsp) session_timeout: Duration,
-    /// Whether nobody else can read the connection.
+    /// Whether the client is connected by TLS, here or to a trusted proxy.
     pub(in crate::rtsp) is_secure: bool,
     /// Where clients are sent when there is no room here.
     pub(in crate::rtsp) overflow: Option<Url>,
@@ -55,6 +55,8 @@ pub(in crate::rtsp) struct Terms {
     pub(in crate::rtsp) publishers: Option<Arc<Publishers>>,
     /// The cluster, whose nodes have passes.
     pub(in crate::rtsp) cluster: Option<Arc<Cluster>>,
+    /// Whether the client is another node, whose certificate was checked.
+    pub(in crate::rtsp) is_of_node: bool,
 }
 
 /// One RTSP connection.
@@ -98,6 +100,11 @@ impl Dialogue {
             active: now,
             began: None,
         }
+    }
+
+    /// Whether the client is connected by TLS, here or to a trusted proxy.
+    pub(in crate::rtsp) fn is_secure(&self) -> bool {
+        self.terms.is_secure
     }
 
     /// Where bytes of the client are added.
@@ -306,7 +313,7 @@ impl Dialogue {
 
     /// The reply to a client that sends too many requests. It may always end its sessions.
     fn limited(&self, request: &Request<Vec<u8>>, now: Duration) -> Option<Reply> {
-        if matches!(request.method(), Method::Teardown) || self.pass_of_node(request).is_some() {
+        if matches!(request.method(), Method::Teardown) || self.is_of_node(request) {
             return None;
         }
         self.terms.gates.count_request(self.terms.peer.ip(), now).err().map(too_many)
@@ -337,7 +344,7 @@ impl Dialogue {
     /// Whether a request has valid credentials.
     fn check(&mut self, request: &Request<Vec<u8>>, now: Duration) -> Check {
         let is_publishers = self.is_publishers(request);
-        if !is_publishers && self.pass_of_node(request).is_some() {
+        if !is_publishers && self.is_of_node(request) {
             return Check::Admitted(Pass::of_node());
         }
         let of_publishers = || self.ruled_for_publishers(request);
@@ -437,6 +444,11 @@ impl Dialogue {
         let (query, agent) = (ask::query(request), ask::agent(request));
         let asker = self.asker(AuthAction::Read, request, &query, agent.as_deref());
         self.terms.gates.rtsp((&path, begins), ask::stream(request, &path), &asker)
+    }
+
+    /// Whether another node of the cluster asks.
+    fn is_of_node(&self, request: &Request<Vec<u8>>) -> bool {
+        self.terms.is_of_node || self.pass_of_node(request).is_some()
     }
 
     /// The pass of another node of the cluster, with which it takes a live stream for viewers that it has admitted.

@@ -17,6 +17,8 @@ pub(super) struct Job {
     pub(super) item: Item,
     pub(super) of: Arc<Named>,
     pub(super) slice: Arc<Slice>,
+    /// Whether its object was purged after its bytes were requested.
+    pub(super) purged: Box<dyn Fn() -> bool + Send>,
     pub(super) then: Box<dyn FnOnce() + Send>,
 }
 
@@ -58,9 +60,10 @@ impl DiskTier {
         let slice = slab::NewSlice { key, object, index, of, name: &name };
         let result = self.slabs.write(slot, &slice, job.slice.pieces());
         let mut inner = self.lock();
-        let is_kept = result.as_ref().is_ok_and(|file| self.slabs.is_current(slot, file));
+        // Its name is on the disk: a purge that is not seen here finds the slice.
+        let is_kept = result.as_ref().is_ok_and(|file| self.slabs.is_current(slot, file)) && !(job.purged)();
         match &result {
-            // The slab was truncated meanwhile, which is no failure of the disk.
+            // The slab was truncated meanwhile, or the object purged, which is no failure of the disk.
             Ok(_) if !is_kept => drop(inner.ledger.remove(job.item.key)),
             Ok(_) => {
                 inner.failure = None;

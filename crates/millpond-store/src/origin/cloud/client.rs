@@ -6,6 +6,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::list::PaginatedListStore;
+use object_store::multipart::MultipartStore;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
 use crate::origin::{
@@ -33,13 +34,14 @@ fn client(endpoint: Option<&str>) -> ClientOptions {
 pub(in crate::origin) struct BucketClient {
     pub(in crate::origin) store: Arc<dyn ObjectStore>,
     pub(in crate::origin) pages: Arc<dyn PaginatedListStore>,
+    pub(in crate::origin) parts: Arc<dyn MultipartStore>,
     pub(in crate::origin) hint: Option<&'static str>,
 }
 
 impl BucketClient {
-    fn new(store: impl ObjectStore + PaginatedListStore, hint: Option<&'static str>) -> Self {
+    fn new(store: impl ObjectStore + PaginatedListStore + MultipartStore, hint: Option<&'static str>) -> Self {
         let store = Arc::new(store);
-        Self { pages: store.clone(), store, hint }
+        Self { pages: store.clone(), parts: store.clone(), store, hint }
     }
 }
 

@@ -6,6 +6,7 @@ mod client;
 mod connector;
 pub(crate) mod error;
 pub(crate) mod signing;
+mod writing;
 
 use std::fmt;
 use std::ops::Range;
@@ -17,6 +18,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use http::HeaderValue;
 use http::header::CACHE_CONTROL;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{Attribute, Attributes, GetOptions, GetRange, GetResult, ObjectStore};
 use tokio::sync::Semaphore;
@@ -63,6 +65,7 @@ const LISTINGS: usize = 2;
 pub struct CloudOrigin {
     store: Arc<dyn ObjectStore>,
     pages: Arc<dyn PaginatedListStore>,
+    parts: Arc<dyn MultipartStore>,
     /// Advice on settings, where requests are unsigned for want of keys.
     hint: Option<&'static str>,
     name: Arc<str>,
@@ -86,7 +89,7 @@ impl CloudOrigin {
     ) -> Result<Self, String> {
         let BucketPrefix { cloud, bucket, prefix } = location;
         let timeouts = options.timeouts;
-        let BucketClient { store, pages, hint } = match cloud {
+        let BucketClient { store, pages, parts, hint } = match cloud {
             Cloud::S3 => s3(bucket, &options.bucket, timeouts, env)?,
             Cloud::Gs => gs(bucket, &options.bucket, timeouts, env)?,
             Cloud::Az => az(bucket, &options.bucket, timeouts, env)?,
@@ -94,6 +97,7 @@ impl CloudOrigin {
         Ok(Self {
             store,
             pages,
+            parts,
             hint,
             name: Arc::from(location.to_string()),
             bucket: Arc::from(bucket.as_str()),
@@ -268,41 +272,6 @@ impl CloudOrigin {
         entries.sort();
         entries.dedup_by(|later, earlier| later.name == earlier.name && later.folder == earlier.folder);
         Ok(entries)
-    }
-}
-
-/// Writes units and maps of striped objects.
-#[cfg(feature = "stripe")]
-impl CloudOrigin {
-    /// Writes an object, whole or not at all.
-    pub(crate) async fn put(&self, path: &ObjectPath, bytes: bytes::Bytes) -> Result<(), OriginError> {
-        let key = self.key(path)?;
-        let put = object_store::ObjectStoreExt::put(&*self.store, &key, bytes.into());
-        self.write(path, put).await.map(drop)
-    }
-
-    /// Removes an object. One that does not exist is no error.
-    pub(crate) async fn remove(&self, path: &ObjectPath) -> Result<(), OriginError> {
-        let key = self.key(path)?;
-        match self.write(path, object_store::ObjectStoreExt::delete(&*self.store, &key)).await {
-            Err(OriginError::NotFound { .. }) => Ok(()),
-            outcome => outcome,
-        }
-    }
-
-    async fn write<T>(
-        &self,
-        path: &ObjectPath,
-        work: impl Future<Output = object_store::Result<T>>,
-    ) -> Result<T, OriginError> {
-        /// Factor on the time limits of a reply for a request that writes an object.
-        const WRITING: u32 = 6;
-        let at = self.at(path);
-        let Timeouts { connect, first_byte: reply, stall } = self.timeouts;
-        let request = Request { at: &at, bucket: &self.bucket, start: 0, expected: None, connect };
-        let limit = reply.saturating_add(stall).saturating_mul(WRITING);
-        let result = first_byte(shielded(work), &at, connect, limit).await?;
-        result.map_err(|error| self.explained(request.error(error)))
     }
 }
 

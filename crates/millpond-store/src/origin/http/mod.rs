@@ -21,7 +21,7 @@ use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::origin::client_error::{self, broken};
 use crate::origin::exact::exact;
-use crate::origin::homes::HOME_HEADER;
+use crate::origin::homes::{HOME_HEADER, HomeStep, Homes, PURGED_HEADER};
 use crate::origin::http::reply::{Asked, Condition, SKIP};
 use crate::origin::timed::{first_byte, stalling};
 use crate::origin::{BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginBody, SentBy, Timeouts, shown};
@@ -65,6 +65,13 @@ struct Inner {
     headers: HeaderMap,
     /// Most bytes before a range that are read and dropped, where the server sends the whole object.
     skip: u64,
+    /// The homes of which the server is one.
+    homes: Option<Arc<dyn Homes>>,
+}
+
+/// Creates the client of an origin.
+fn client(timeouts: Timeouts) -> Result<Client, String> {
+    Client::new(&Options { connect: timeouts.connect, ..Options::default() })
 }
 
 /// A path that a Millpond answers at once.
@@ -72,34 +79,40 @@ const SIGN_OF_LIFE: &str = "/.millpond/time";
 
 impl HttpOrigin {
     pub(crate) fn new(base: &Url, timeouts: Timeouts, redirects: &[String]) -> Result<Self, String> {
-        Self::with_headers(base, timeouts, redirects, (HeaderMap::new(), SKIP))
+        Self::with_headers(client(timeouts)?, base, timeouts, redirects, (HeaderMap::new(), SKIP, None))
     }
 
     /// Creates an origin that refuses whole objects in reply to ranges behind their first byte.
     pub(crate) fn requiring_ranges(base: &Url, timeouts: Timeouts, redirects: &[String]) -> Result<Self, String> {
-        Self::with_headers(base, timeouts, redirects, (HeaderMap::new(), 0))
+        Self::with_headers(client(timeouts)?, base, timeouts, redirects, (HeaderMap::new(), 0, None))
     }
 
     /// Creates a sibling cache below a URL, which is told not to fetch objects that it does not have.
     pub(crate) fn sibling(base: &Url, timeouts: Timeouts) -> Result<Self, String> {
         let only = HeaderMap::from_iter([(CACHE_CONTROL, HeaderValue::from_static("only-if-cached"))]);
-        Self::with_headers(base, timeouts, &[], (only, SKIP))
+        Self::with_headers(client(timeouts)?, base, timeouts, &[], (only, SKIP, None))
     }
 
-    /// Creates the cache of a home below a URL.
-    pub(crate) fn home(base: &Url, timeouts: Timeouts) -> Result<Self, String> {
-        let marks = HeaderMap::from_iter([(HeaderName::from_static(HOME_HEADER), HeaderValue::from_static("1"))]);
-        Self::with_headers(base, timeouts, &[], (marks, SKIP))
+    /// Creates the cache of a home below a URL, which is asked by a client of nodes.
+    pub(crate) fn home(
+        client: Client,
+        (base, step): (&Url, HomeStep),
+        timeouts: Timeouts,
+        homes: Arc<dyn Homes>,
+    ) -> Result<Self, String> {
+        let value = HeaderValue::from_static(step.as_str());
+        let marks = HeaderMap::from_iter([(HeaderName::from_static(HOME_HEADER), value)]);
+        Self::with_headers(client, base, timeouts, &[], (marks, SKIP, Some(homes)))
     }
 
     fn with_headers(
+        client: Client,
         base: &Url,
         timeouts: Timeouts,
         redirects: &[String],
-        (mut headers, skip): (HeaderMap, u64),
+        (mut headers, skip, homes): (HeaderMap, u64, Option<Arc<dyn Homes>>),
     ) -> Result<Self, String> {
         headers.insert(HeaderName::from_static("cdn-loop"), HeaderValue::from_static(loop_id()));
-        let client = Client::new(&Options { connect: timeouts.connect, ..Options::default() })?;
         let user = (!base.username().is_empty() || base.password().is_some()).then(|| {
             let password = base.password().map(decoded);
             (decoded(base.username()), password)
@@ -117,6 +130,7 @@ impl HttpOrigin {
             redirects: redirects.iter().map(|host| host.to_ascii_lowercase()).collect(),
             headers,
             skip,
+            homes,
         })))
     }
 
@@ -148,6 +162,9 @@ impl HttpOrigin {
         for _ in 0..=HOPS {
             let mut request = self.0.client.request(method.clone(), url.clone()).header(ACCEPT_ENCODING, "identity");
             request = request.headers(self.0.headers.clone());
+            if let Some(purged) = self.0.homes.as_ref().and_then(|homes| homes.purged()) {
+                request = request.header(HeaderName::from_static(PURGED_HEADER), purged);
+            }
             if let Some(range) = range {
                 let last = range.end.saturating_sub(1);
                 request = request.header(RANGE, format!("bytes={}-{last}", range.start));

@@ -4,7 +4,7 @@ use super::*;
 use crate::disk::slab::SlabError;
 
 /// Waits until the disk tier has written that many slices.
-async fn written(store: &Store, count: u64) {
+pub(super) async fn written(store: &Store, count: u64) {
     for _ in 0..2000 {
         if store.stats().disk.unwrap().written >= count {
             return;
@@ -14,7 +14,7 @@ async fn written(store: &Store, count: u64) {
     panic!("not written: {:?}", store.stats().disk);
 }
 
-fn on_disk(folder: &std::path::Path) -> StoreOptions {
+pub(super) fn on_disk(folder: &std::path::Path) -> StoreOptions {
     let disk = DiskOptions { folder: folder.to_owned(), quota: 40 * SLICE, policy: PolicyName::Sieve };
     StoreOptions { disk: Some(disk), memory: 256 * SLICE, ..options() }
 }

@@ -98,6 +98,27 @@ fn times_begin_at_ten_seconds_and_go_on_over_a_wrap() {
 }
 
 #[test]
+fn a_stated_wall_clock_replaces_that_of_arrivals() {
+    let wall = |millis: u64| Duration::from_secs(999_990) + Duration::from_millis(millis);
+    let mut stated = timeline();
+    stated.state_wall(0, Wrapped::rtp(9000), wall(0));
+    let first = stamp(&mut stated, 0, 9000, 500);
+    assert_eq!((first.wall, first.arrival), (wall(0), Duration::from_millis(1_000_000_500)));
+    assert_eq!(stamp(&mut stated, 0, 12_600, 540).wall, wall(40));
+    // A step of three seconds begins an epoch, in which times go on.
+    stated.state_wall(0, Wrapped::rtp(16_200), wall(3080));
+    let next = stamp(&mut stated, 0, 16_200, 580);
+    assert_eq!((next.begins, next.wall), (Some(EpochReason::Jump), wall(3080)));
+    assert_eq!(next.at, Duration::from_millis(10_080));
+    // What was stated before the source begins again is forgotten.
+    stated.restart(EpochReason::Reconnection);
+    assert_eq!(stamp(&mut stated, 0, 0, 1000).wall, Duration::from_millis(1_000_001_000));
+    let mut astray = timeline();
+    astray.state_wall(0, Wrapped::rtp(9000), Duration::from_secs(77));
+    assert_eq!(stamp(&mut astray, 0, 9000, 500).wall, Duration::from_millis(1_000_000_500));
+}
+
+#[test]
 fn tracks_are_aligned_by_the_best_that_is_known() {
     // The first sound arrives 100 ms after the first picture, and belongs 40 ms after it.
     let sound = |timeline: &mut Timeline| {

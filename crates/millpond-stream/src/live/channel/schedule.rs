@@ -25,6 +25,8 @@ pub(crate) struct Schedule {
     turns: Mutex<VecDeque<Turn>>,
     /// Tells viewers where the phase is, where the channel is one. A lock: the loader sets it, and the module `channel` uses it.
     seat: Mutex<Option<PhaseSeat>>,
+    /// Moment of the first frame, where that is given. A lock: the loader sets it, and the module `channel` reads it once.
+    opens: Mutex<Option<Instant>>,
 }
 
 impl Schedule {
@@ -38,6 +40,16 @@ impl Schedule {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         let place = turns.iter().position(|turn| turn.number == number)?;
         turns.drain(..=place).next_back()
+    }
+
+    /// Sets the moment of the first frame. It is loaded before.
+    pub(crate) fn set_opens(&self, opens: Instant) {
+        *self.opens.lock().unwrap_or_else(PoisonError::into_inner) = Some(opens);
+    }
+
+    /// Moment of the first frame, where that is given.
+    pub(crate) fn opens(&self) -> Option<Instant> {
+        *self.opens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets or removes the seat of a phase.

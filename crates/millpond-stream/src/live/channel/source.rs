@@ -1,5 +1,6 @@
 //! The assets of a channel.
 
+use super::TimedStart;
 use crate::{StoredMedia, broadcast::BroadcastPhase, source_health::SourceError};
 use futures_util::future::BoxFuture;
 use std::{fmt, sync::Arc};
@@ -22,12 +23,21 @@ pub struct ChannelSource {
     rendition: Option<Box<str>>,
     /// The phase that plays, where the channel has phases.
     phase: Option<BroadcastPhase>,
+    /// When its only asset begins; `None` where it begins when the channel is opened.
+    start: Option<TimedStart>,
 }
 
 impl ChannelSource {
     /// Makes that of some assets, by their paths.
     pub fn new(titles: Arc<dyn Titles>, assets: impl IntoIterator<Item = impl Into<Box<str>>>) -> Self {
-        Self { titles, assets: assets.into_iter().map(Into::into).collect(), rendition: None, phase: None }
+        let assets = assets.into_iter().map(Into::into).collect();
+        Self { titles, assets, rendition: None, phase: None, start: None }
+    }
+
+    /// Plays the only asset as if it had begun at a moment.
+    #[must_use]
+    pub fn with_start(self, start: TimedStart) -> Self {
+        Self { start: Some(start), ..self }
     }
 
     /// Plays the rendition of a name instead of the best one.
@@ -57,16 +67,22 @@ impl ChannelSource {
         self.phase.as_ref()
     }
 
+    /// When its only asset begins; `None` where it begins when the channel is opened.
+    pub(crate) fn start(&self) -> Option<TimedStart> {
+        self.start
+    }
+
     /// Opens the title of an asset.
     pub(crate) async fn open(&self, asset: &str) -> Result<Arc<StoredMedia>, SourceError> {
         self.titles.open(asset).await
     }
 }
 
-/// Sources with the same assets and phase are the same.
+/// Sources with the same assets, phase and start are the same.
 impl PartialEq for ChannelSource {
     fn eq(&self, other: &Self) -> bool {
-        (&self.assets, &self.rendition, &self.phase) == (&other.assets, &other.rendition, &other.phase)
+        (&self.assets, &self.rendition, &self.phase, self.start)
+            == (&other.assets, &other.rendition, &other.phase, other.start)
     }
 }
 

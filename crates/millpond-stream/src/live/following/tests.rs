@@ -42,7 +42,14 @@ impl Pair {
         let wall = Duration::from_secs(1_700_000_000);
         let from = Duration::from_secs(10) + if of == 0 { Duration::ZERO } else { AHEAD };
         let wall = wall + if of == 0 { Duration::ZERO } else { self.late };
-        Epoch { number: 7, from, wall, formats: [self.formats[of].clone()].into(), reason: EpochReason::Start }
+        Epoch {
+            number: 7,
+            from,
+            wall,
+            arrival: wall,
+            formats: [self.formats[of].clone()].into(),
+            reason: EpochReason::Start,
+        }
     }
 
     /// Gives picture `number` of a stream. Its data are the stream and the number.

@@ -11,7 +11,7 @@ use crate::{
     epoch::{Epoch, EpochReason},
     live::{LiveWindow, Windows},
 };
-use millpond_media::units::Timescale;
+use millpond_media::{codec::Codec, units::Timescale};
 use millpond_package::live::{Segment, SegmentNumber, WindowEpoch};
 use millpond_store::Holds;
 use std::{sync::Arc, time::Duration};
@@ -92,8 +92,8 @@ impl PastReader {
             Some(Lane::new((track, format.is_video(), format.track.timescale), next))
         };
         let lanes = tracks.into_iter().filter_map(lane).collect();
-        let epoch =
-            Epoch { number: 0, from: START, wall: Duration::ZERO, formats: Arc::default(), reason: EpochReason::Start };
+        let (wall, reason) = (Duration::ZERO, EpochReason::Start);
+        let epoch = Epoch { number: 0, from: START, wall, arrival: wall, formats: Arc::default(), reason };
         let stretch = Stretch { epoch, of_window: 0, shift: 0, ends: None };
         let mut reader = Self { windows, window, feed, holds, lanes, lead: 0, stretch, to, end: START, checks: 0 };
         reader.find_tracks();
@@ -104,7 +104,10 @@ impl PastReader {
     fn find_tracks(&mut self) {
         let (window, feed) = (&self.window, &self.feed);
         for lane in &mut self.lanes {
-            let name = (&**feed as &dyn Feed).format(lane.track).map(|format| format.name.clone());
+            // The window has FLAC in the place of PCM, which RTP doesn't carry.
+            let format = (&**feed as &dyn Feed).format(lane.track);
+            let format = format.filter(|format| !matches!(format.track.codec, Codec::Pcm(_)));
+            let name = format.map(|format| format.name.clone());
             lane.source = window.look(|window| {
                 let index = window.track(&name?)?;
                 Some((index, window.tracks().get(index)?.timescale))
@@ -223,10 +226,12 @@ impl PastReader {
     /// Begins a stretch with a segment. A time of the window becomes one of the session.
     fn begin_stretch(&mut self, first: SegmentNumber, of_window: &WindowEpoch, (at, due): (Duration, Duration)) {
         let number = self.stretch.epoch.number.wrapping_add(1);
+        let wall = of_window.wall_of(at);
         let epoch = Epoch {
             number,
             from: due,
-            wall: of_window.wall_of(at),
+            wall,
+            arrival: wall,
             formats: self.formats(of_window),
             reason: EpochReason::Jump,
         };

@@ -126,7 +126,9 @@ impl Clip {
     pub(crate) fn open(shift: Arc<TimeShift>, start: Duration, end: Duration) -> Result<Self, NoClip> {
         let (first, last) = shift.between(start, end)?;
         let formats = shift.formats(first, last)?;
-        let fits = |format: &LiveFormat| format.track.codec.fits_fmp4() && !matches!(format.track.codec, Codec::Pcm(_));
+        // Clips have pictures and sound.
+        let is_kept = |codec: &Codec| codec.fits_fmp4() && !matches!(codec, Codec::Pcm(_) | Codec::Wvtt(_));
+        let fits = |format: &LiveFormat| is_kept(&format.track.codec);
         let fitting = formats.into_iter().enumerate();
         let fitting = fitting.filter_map(|(track, format)| Some((track, format.filter(|format| fits(format))?)));
         let mut lanes: Vec<Lane> =

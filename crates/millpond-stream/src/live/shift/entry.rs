@@ -39,14 +39,18 @@ impl StoredEpoch {
     }
 }
 
-/// Returns the tracks of a window with these formats. Names come from receptions: `v1`, `a1`.
+/// Returns the tracks of a window with these formats. Names are as in running windows: `v1`, `a1`, `text1`.
 pub(super) fn tracks(formats: Vec<&LiveFormat>) -> Vec<WindowTrack> {
-    let (mut pictures, mut sounds) = (0, 0);
+    let (mut pictures, mut sounds, mut texts) = (0, 0, 0);
     let track = |format: &LiveFormat| {
         let kind = kind(&format.track.kind);
-        let (letter, number) = if kind == MediaKind::Video { ('v', &mut pictures) } else { ('a', &mut sounds) };
+        let (name, number) = match kind {
+            MediaKind::Video => ("v", &mut pictures),
+            MediaKind::Audio => ("a", &mut sounds),
+            MediaKind::Text => ("text", &mut texts),
+        };
         *number += 1;
-        WindowTrack { name: format!("{letter}{number}"), kind, timescale: format.track.timescale }
+        WindowTrack { name: format!("{name}{number}"), kind, timescale: format.track.timescale }
     };
     formats.into_iter().map(track).collect()
 }

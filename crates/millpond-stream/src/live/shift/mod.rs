@@ -12,6 +12,7 @@ mod stretch;
 
 pub use clip::Clip;
 use entry::{StoredEpoch, StoredSegment, StoredTrack, wall_now};
+pub(crate) use reader::PartReader;
 use stored_cues::StoredCues;
 pub use stretch::NoClip;
 

@@ -19,8 +19,8 @@ use millpond_store::{
 };
 use std::{collections::BTreeMap, os::unix::fs::FileExt as _, sync::Arc, time::Duration};
 
-/// Most tracks of a stream.
-const MOST_TRACKS: usize = 16;
+/// Most tracks of a window, with its subtitles.
+const MOST_TRACKS: usize = 32;
 /// Most bytes of an init segment.
 const MOST_INIT: u32 = 1 << 20;
 
@@ -155,6 +155,10 @@ fn format(ring: &Ring, (flags, place): (u32, RingPlace)) -> Option<LiveFormat> {
 
 /// Name of a track for menus.
 fn label(track: &Track, language: Option<&str>) -> String {
-    let kind = if matches!(track.kind, TrackKind::Video { .. }) { "Video" } else { "Audio" };
+    let kind = match track.kind {
+        TrackKind::Video { .. } => "Video",
+        TrackKind::Audio { .. } => "Audio",
+        TrackKind::Text => "Subtitles",
+    };
     track.name.clone().unwrap_or_else(|| language.map_or_else(|| kind.to_owned(), language::display_name))
 }

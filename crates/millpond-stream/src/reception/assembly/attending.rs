@@ -1,9 +1,10 @@
 //! Tracks that are announced, and tracks that send frames.
 //!
 //! A session states the formats of its tracks. An epoch has only formats whose tracks send frames. The first frames wait for a
-//! while until each track has sent one. Tracks leave and join with key frames of the leading pictures.
+//! while until each track has sent one. Tracks leave and join with key frames of the leading pictures. Tracks of subtitles are there
+//! whether they send or not.
 
-use super::{Arrived, Assembly, Line, decode_times};
+use super::{Arrived, Assembly, Line, TEXT, decode_times};
 use crate::{Format, clock::TrackClock, epoch::Epoch, reception::attendance::Attendance};
 use millpond_media::Timescale;
 use std::{sync::Arc, time::Duration};
@@ -12,8 +13,9 @@ use std::{sync::Arc, time::Duration};
 const MOST_BYTES: usize = 16 << 20;
 /// Bytes that a frame counts for beside its own.
 const FRAME: usize = 128;
-/// Most tracks of a stream.
+/// Most tracks of a stream with pictures or sound, and most with subtitles.
 const MOST_TRACKS: usize = 8;
+const MOST_TEXTS: usize = 16;
 
 /// The tracks of a session, as they are announced and as they give frames.
 #[derive(Debug, Default)]
@@ -34,10 +36,15 @@ impl Attending {
         self.declared.get(usize::from(track)).is_some_and(Option::is_some)
     }
 
-    /// The declared tracks, and whether they have pictures.
+    /// Whether a track has subtitles.
+    fn is_text(&self, track: u16) -> bool {
+        self.declared.get(usize::from(track)).and_then(Option::as_ref).is_some_and(Format::is_private_text)
+    }
+
+    /// The declared tracks with pictures or sound, and whether they have pictures.
     fn tracks(&self) -> impl Iterator<Item = (usize, bool)> {
-        let all = self.declared.iter().enumerate();
-        all.filter_map(|(track, format)| Some((track, format.as_ref()?.is_video())))
+        let all = self.declared.iter().enumerate().filter_map(|(track, format)| Some((track, format.as_ref()?)));
+        all.filter(|(_, format)| !format.is_private_text()).map(|(track, format)| (track, format.is_video()))
     }
 
     /// Whether the first frame of each track has come, or was waited for long enough.
@@ -46,9 +53,11 @@ impl Attending {
         self.attendance.has_begun() && (self.held_bytes > MOST_BYTES || waits.all(|until| now >= until))
     }
 
-    /// The formats of tracks that give frames.
+    /// The formats of tracks that give frames, and of subtitles.
     fn present(&self) -> Arc<[Option<Format>]> {
-        let goes_on = |track: usize, format: &Format| self.attendance.goes_on(track, format.is_video());
+        let goes_on = |track: usize, format: &Format| {
+            format.is_private_text() || self.attendance.goes_on(track, format.is_video())
+        };
         let all = self.declared.iter().enumerate();
         all.map(|(track, format)| format.clone().filter(|format| goes_on(track, format))).collect()
     }
@@ -66,7 +75,9 @@ impl Assembly {
         if self.attending.is_settled {
             let known = |track: usize| self.formats.get(track).is_some_and(Option::is_some);
             let declared = self.attending.declared.iter().enumerate();
-            let formats: Arc<[_]> = declared.map(|(track, format)| format.clone().filter(|_| known(track))).collect();
+            let is_used = |track: usize, format: &Format| format.is_private_text() || known(track);
+            let formats: Arc<[_]> =
+                declared.map(|(track, format)| format.clone().filter(|format| is_used(track, format))).collect();
             self.alter(formats);
         }
     }
@@ -81,6 +92,11 @@ impl Assembly {
     pub(in crate::reception) fn frame(&mut self, track: u16, arrived: Arrived, arrival: Duration) {
         if !self.attending.is_declared(track) {
             return;
+        }
+        if self.attending.is_text(track) {
+            return if self.attending.is_settled {
+                self.pass_text(track, arrived)
+            };
         }
         self.attending.attendance.hear(track.into(), arrival);
         if self.attending.is_settled {
@@ -192,7 +208,9 @@ impl Assembly {
             self.timeline.set_source(track.into(), clock);
             return Some(track);
         }
-        if !is_known || self.lines.len() >= MOST_TRACKS {
+        let most = if stream.0 == TEXT { MOST_TEXTS } else { MOST_TRACKS };
+        let is_alike = |line: &&Line| (line.media == TEXT) == (stream.0 == TEXT);
+        if !is_known || self.lines.iter().filter(is_alike).count() >= most {
             return None;
         }
         self.lines.push(Line::new(&stream));

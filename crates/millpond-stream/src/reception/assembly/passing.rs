@@ -1,13 +1,24 @@
-//! Frames and cues of another stream: their times are stream times already.
+//! What sources with times of their own tell: other streams, whose times are stream times already, and sources with dates.
 
 use super::Assembly;
 use crate::{clock::Wrapped, epoch::EpochReason};
 use millpond_package::live::Cue;
+use std::time::Duration;
 
 impl Assembly {
     /// Tells whether the times of the next session are stream times of another stream, which need no correction.
     pub(in crate::reception) fn set_steady(&mut self, is_steady: bool) {
         self.is_steady = is_steady;
+    }
+
+    /// Tells that the next session begins for this reason. Timestamps have nothing to do with those before.
+    pub(in crate::reception) fn restart(&mut self, reason: EpochReason) {
+        self.timeline.restart(reason);
+    }
+
+    /// Takes the wall time of a track's next frame, as the source states it.
+    pub(in crate::reception) fn date(&mut self, track: u16, timestamp: Wrapped, wall: Duration) {
+        self.timeline.state_wall(track.into(), timestamp, wall);
     }
 
     /// Begins an epoch with the next frame. Its times go on.

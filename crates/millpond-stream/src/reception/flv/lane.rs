@@ -17,13 +17,13 @@ pub(super) const LENGTH_SIZE: u8 = 4;
 const MILLISECONDS: u32 = 1000;
 /// Greatest time in milliseconds by which decoding precedes presentation. Greater ones are errors.
 const MOST_REORDERED: i32 = 10_000;
-/// Bytes of an `AV1CodecConfigurationRecord` before its OBUs (AV1 Codec ISO Media File Format Binding 2.3).
-const AV1_HEAD: usize = 4;
 
 /// A track, and the known parts of its format.
 #[derive(Debug)]
 pub(super) struct Lane {
     codec: FlvCodec,
+    /// Number that its tags state.
+    number: u8,
     /// Parameter sets of H.264 and HEVC.
     sets: Option<ParameterSets>,
     made: Option<Made>,
@@ -36,9 +36,14 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(codec: FlvCodec, track: Option<u16>) -> Self {
+    pub(super) fn new(codec: FlvCodec, number: u8, track: Option<u16>) -> Self {
         let sets = codec.syntax().map(|syntax| ParameterSets::new(syntax, LENGTH_SIZE));
-        Self { codec, sets, made: None, track, late: 0, times: None }
+        Self { codec, number, sets, made: None, track, late: 0, times: None }
+    }
+
+    /// Its place among the lanes: pictures before sound, then by the numbers that tags state.
+    pub(super) fn place(&self) -> (bool, u8) {
+        (!self.codec.is_video(), self.number)
     }
 
     pub(super) fn codec(&self) -> FlvCodec {
@@ -75,13 +80,11 @@ impl Lane {
                 self.sets = Some(sets);
                 made
             }
-            (FlvCodec::Aac, _) => make::aac(record)?,
-            (FlvCodec::Av1, _) => match make::av1(record.get(AV1_HEAD..).unwrap_or_default()) {
-                Ok(made) => made,
-                // Key frames have it too.
-                Err(_) => return Ok(false),
+            (codec, None) => match codec.configured(record) {
+                Some(made) => made?,
+                // Frames tell it.
+                None => return Ok(false),
             },
-            _ => return Ok(false),
         };
         Ok(self.show(made))
     }
@@ -94,8 +97,8 @@ impl Lane {
                 let sifted = sets.frame(frame, is_key, now);
                 (sifted.made, sifted.bytes)
             }
-            (None, FlvCodec::Av1) if is_key => (make::av1(frame).ok(), frame.clone()),
-            (None, FlvCodec::Mp3) if self.made.is_none() => (make::mpeg_audio(frame).ok(), frame.clone()),
+            // Each key frame may tell other pictures; the first frame of sound tells all.
+            (None, codec) if codec.is_video() || self.made.is_none() => (codec.described(frame, is_key), frame.clone()),
             (None, _) => (None, frame.clone()),
         };
         (made.is_some_and(|made| self.show(made)), bytes)
@@ -108,8 +111,9 @@ impl Lane {
         if let TrackKind::Audio { sample_rate, .. } = made.kind {
             let frame = match &made.codec {
                 Codec::Aac(config) if config.output_sample_rate() == sample_rate => config.samples_per_frame(),
-                Codec::MpegAudio(config) => Some(config.samples_per_frame()),
-                _ => None,
+                // The rate of others may be half of the decoder's.
+                Codec::Aac(_) => None,
+                codec => codec.samples_per_frame(),
             };
             self.times = Some(SoundTimes::new(sample_rate, frame));
         }
@@ -132,8 +136,9 @@ impl Lane {
     }
 
     /// Time of the next frame of sound in samples; `None` for pictures.
-    pub(super) fn sound_time(&mut self, timestamp: u32) -> Option<i64> {
-        Some(self.times.as_mut()?.next(timestamp))
+    pub(super) fn sound_time(&mut self, timestamp: u32, frame: &[u8]) -> Option<i64> {
+        let samples = self.codec.samples(frame);
+        Some(self.times.as_mut()?.next(timestamp, samples))
     }
 
     /// Time in 90 kHz by which a picture is decoded before its presentation.

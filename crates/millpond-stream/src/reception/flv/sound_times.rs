@@ -32,8 +32,8 @@ impl SoundTimes {
         self.rate
     }
 
-    /// Time of the next frame in samples, given its timestamp in milliseconds.
-    pub(super) fn next(&mut self, timestamp: u32) -> i64 {
+    /// Time of the next frame in samples, given its timestamp in milliseconds, and its length where the frame tells it.
+    pub(super) fn next(&mut self, timestamp: u32, samples: Option<u32>) -> i64 {
         let ahead = |last: i64| i64::from(timestamp.wrapping_sub(last as u32).cast_signed());
         let milliseconds = self.last.map_or(i64::from(timestamp), |last| last.saturating_add(ahead(last)));
         self.last = Some(milliseconds);
@@ -42,7 +42,8 @@ impl SoundTimes {
         // A millisecond, and what division loses.
         let is_near = |end: &i64| (end - stated).abs() <= rate / SECOND + 1;
         let time = self.end.filter(is_near).unwrap_or(stated);
-        self.end = self.frame.map(|frame| time.saturating_add(frame));
+        let frame = samples.map(i64::from).or(self.frame);
+        self.end = frame.map(|frame| time.saturating_add(frame));
         time
     }
 }
@@ -58,7 +59,7 @@ mod tests {
         for timestamp in [round as fn(i64) -> i64, cut] {
             let mut times = SoundTimes::new(44_100, Some(1024));
             for place in 0..100_000 {
-                assert_eq!(times.next(timestamp(place) as u32), place * 1024);
+                assert_eq!(times.next(timestamp(place) as u32, None), place * 1024);
             }
         }
     }
@@ -66,14 +67,18 @@ mod tests {
     #[test]
     fn gaps_and_drift_stay() {
         let mut times = SoundTimes::new(48_000, Some(1024));
-        assert_eq!([0, 21, 143].map(|timestamp| times.next(timestamp)), [0, 1024, 143 * 48]);
+        assert_eq!([0, 21, 143].map(|timestamp| times.next(timestamp, None)), [0, 1024, 143 * 48]);
         // A clock that is fast by one per cent.
         let mut times = SoundTimes::new(48_000, Some(1024));
         for place in 0..10_000_i64 {
             let stated = place * 1024 * 1000 / 48_480;
-            assert!((times.next(stated as u32) - stated * 48).abs() <= 49);
+            assert!((times.next(stated as u32, None) - stated * 48).abs() <= 49);
         }
+        // Frames that tell their lengths: 20 ms and 60 ms of Opus.
+        let mut times = SoundTimes::new(48_000, None);
+        let frames = [(0, 960), (21, 2880), (80, 960)];
+        assert_eq!(frames.map(|(timestamp, samples)| times.next(timestamp, Some(samples))), [0, 960, 3840]);
         let mut times = SoundTimes::new(8000, None);
-        assert_eq!([u32::MAX, 9].map(|timestamp| times.next(timestamp)), [34_359_738_360, 34_359_738_440]);
+        assert_eq!([u32::MAX, 9].map(|timestamp| times.next(timestamp, None)), [34_359_738_360, 34_359_738_440]);
     }
 }

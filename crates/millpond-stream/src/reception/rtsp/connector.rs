@@ -87,7 +87,7 @@ impl Connector for TcpConnector {
     fn connect<'a>(&'a self, endpoint: &'a Endpoint) -> BoxFuture<'a, io::Result<Box<dyn Connection>>> {
         Box::pin(async move {
             if endpoint.is_tls {
-                return Err(io::Error::new(io::ErrorKind::Unsupported, "rtsps needs a connector with TLS"));
+                return Err(io::Error::new(io::ErrorKind::Unsupported, "TLS needs another connector"));
             }
             Ok(Box::new(self.open(endpoint).await?) as Box<dyn Connection>)
         })

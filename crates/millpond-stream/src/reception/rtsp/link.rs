@@ -22,19 +22,19 @@ const LEAVING: Duration = Duration::from_secs(2);
 
 /// Times from one moment on: arrivals, and deadlines of state machines.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::reception) struct Stopwatch(Instant);
+pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    pub(in crate::reception) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self(Instant::now())
     }
 
-    pub(in crate::reception) fn now(self) -> Duration {
+    pub(crate) fn now(self) -> Duration {
         self.0.elapsed()
     }
 
     /// Sleeps until a time; forever where there is none.
-    pub(in crate::reception) async fn sleep_until(self, time: Option<Duration>) {
+    pub(crate) async fn sleep_until(self, time: Option<Duration>) {
         match time.and_then(|time| self.0.checked_add(time)) {
             Some(time) => sleep_until(time).await,
             None => std::future::pending().await,
@@ -108,7 +108,7 @@ impl Link {
                     ClientAction::Closed => return Some(LinkEvent::Ended(None)),
                     ClientAction::Failed(error) => return Some(LinkEvent::Ended(Some(error))),
                     ClientAction::Accepted { took, .. } => return Some(LinkEvent::Replied(took)),
-                    ClientAction::Paused => {}
+                    ClientAction::Paused | ClientAction::Recording(_) => {}
                 }
             }
             let Carrier::Open(wire) = &mut self.carrier else { return None };

@@ -1,6 +1,7 @@
 //! Reception of an RTSP source.
 
 pub(super) mod connector;
+mod key_frames;
 pub(super) mod link;
 mod npt_clock;
 mod pace;
@@ -11,7 +12,7 @@ mod teardown;
 pub(super) mod track;
 pub(super) mod tracks;
 pub(super) mod turns;
-mod wire;
+pub(super) mod wire;
 
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},

@@ -2,15 +2,20 @@
 
 use crate::{
     Format,
-    reception::{assembly::Assembly, format::StreamFormat, rtsp::tracks::Chosen},
+    reception::{
+        assembly::Assembly,
+        format::StreamFormat,
+        rtsp::{key_frames::KeyFrames, tracks::Chosen},
+    },
     source_health::SourceCounts,
 };
 use bytes::Bytes;
 use millpond_rtp::{
     client::{ClientTrack, RtpStart, TrackTransport},
+    feedback::PictureLoss,
     payload::{PayloadError, Unit},
     receive::{ReorderLimits, TrackReceiver},
-    rtcp::{RtcpItem, SenderReport},
+    rtcp::{self, RtcpItem, SenderReport},
     setup::RtpProfile,
 };
 use std::{collections::VecDeque, time::Duration};
@@ -42,6 +47,8 @@ pub(in crate::reception) struct SessionTrack {
     reported: Option<u32>,
     /// Sender reports of sources that were not followed: publishers send them before the first packet.
     early: VecDeque<SenderReport>,
+    /// `None` where the sender takes no requests for key frames.
+    key_frames: Option<KeyFrames>,
 }
 
 impl SessionTrack {
@@ -75,8 +82,19 @@ impl SessionTrack {
             is_video: description.media == "video",
             reported: None,
             early: VecDeque::new(),
+            key_frames: None,
             encoding: description.encoding,
         })
+    }
+
+    /// Asks for key frames from now on, as senders of WebRTC expect it.
+    pub(in crate::reception) fn ask_for_key_frames(&mut self, now: Duration) {
+        self.key_frames = self.is_video.then(|| KeyFrames::of_publisher(now));
+    }
+
+    /// Asks as seldom as a server expects it.
+    pub(in crate::reception) fn ask_as_of_a_server(&mut self) {
+        self.key_frames = self.key_frames.take().map(KeyFrames::of_server);
     }
 
     /// Takes the announced first packet.
@@ -159,9 +177,16 @@ impl SessionTrack {
         self.receiver.tick(now, units);
     }
 
-    /// Returns the request for lost packets that is due, if any.
+    /// Returns the requests for lost packets and for a key frame that are due, if any.
     pub(in crate::reception) fn feedback(&mut self, now: Duration) -> Option<Vec<u8>> {
-        self.receiver.feedback(self.ssrc, CNAME, now)
+        let packets = self.receiver.feedback(self.ssrc, CNAME, now);
+        let Some(source) = self.receiver.ssrc() else { return packets };
+        if !self.key_frames.as_mut().is_some_and(|frames| frames.ask(now)) {
+            return packets;
+        }
+        let mut compound = packets.unwrap_or_else(|| rtcp::receiver_report(self.ssrc, &[], CNAME));
+        PictureLoss { sender: self.ssrc, source }.append_to(&mut compound);
+        Some(compound)
     }
 
     /// See [`TrackReceiver::requested`].
@@ -180,13 +205,18 @@ impl SessionTrack {
     }
 
     pub(in crate::reception) fn wake(&self) -> Option<Duration> {
-        self.receiver.wake()
+        // Without a source nobody can be asked.
+        let key_frames = self.key_frames.as_ref().filter(|_| self.receiver.ssrc().is_some());
+        self.receiver.wake().into_iter().chain(key_frames.map(KeyFrames::next)).min()
     }
 
     /// Reads the parameter sets of a unit, and removes the sets that its format has. Returns whether the format became known or
     /// changed with this unit, and the unit, unless nothing is left of it.
     pub(in crate::reception) fn sift(&mut self, mut unit: Unit, now: Duration) -> (bool, Option<Unit>) {
         self.is_heard = true;
+        if let Some(frames) = &mut self.key_frames {
+            frames.frame(unit.is_key, unit.lost_before, now);
+        }
         let is_changed = self.format.unit(&mut unit, now);
         self.is_broken |= unit.lost_before;
         if unit.bytes.is_empty() {

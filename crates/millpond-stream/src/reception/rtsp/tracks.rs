@@ -162,7 +162,19 @@ impl Tracks {
         }
     }
 
-    /// Returns the requests for lost packets that are due, each with the place of its track.
+    /// Asks the sender of the track at a place for key frames from now on.
+    pub(in crate::reception) fn ask_for_key_frames(&mut self, place: usize, now: Duration) {
+        if let Some(track) = self.all.get_mut(place) {
+            track.ask_for_key_frames(now);
+        }
+    }
+
+    /// Asks for key frames as seldom as a server expects it, where it is asked at all.
+    pub(in crate::reception) fn ask_as_of_a_server(&mut self) {
+        self.all.iter_mut().for_each(SessionTrack::ask_as_of_a_server);
+    }
+
+    /// Returns the requests for lost packets and key frames that are due, each with the place of its track.
     pub(in crate::reception) fn feedback(&mut self, now: Duration) -> impl Iterator<Item = (usize, Vec<u8>)> {
         let requests = self.all.iter_mut().enumerate();
         requests.filter_map(move |(place, track)| Some((place, track.feedback(now)?)))

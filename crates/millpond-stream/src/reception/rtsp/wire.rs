@@ -16,50 +16,63 @@ const READ: usize = 64 << 10;
 const MOST_UNWRITTEN: usize = 64 << 10;
 
 /// A connection with its buffers.
-pub(in crate::reception) struct Wire {
+pub(crate) struct Wire {
     connection: Box<dyn Connection>,
     /// Bytes that were read. Their user takes them from the front.
-    pub(in crate::reception) input: BytesMut,
+    pub(crate) input: BytesMut,
     output: BytesMut,
     is_flushed: bool,
 }
 
 impl Wire {
-    pub(in crate::reception) fn new(connection: Box<dyn Connection>) -> Self {
+    pub(crate) fn new(connection: Box<dyn Connection>) -> Self {
         Self { connection, input: BytesMut::new(), output: BytesMut::new(), is_flushed: true }
     }
 
     /// See [`Connection::addresses`].
-    pub(in crate::reception) fn addresses(&self) -> io::Result<ConnectionEnds> {
+    pub(crate) fn addresses(&self) -> io::Result<ConnectionEnds> {
         self.connection.addresses()
     }
 
     /// Queues bytes. [`exchange`](Wire::exchange) writes them.
-    pub(in crate::reception) fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.output.extend_from_slice(bytes);
         self.is_flushed = false;
     }
 
     /// Queues a packet of an interleaved channel (RFC 2326 10.12). It is dropped while the server takes nothing.
-    pub(in crate::reception) fn offer(&mut self, channel: u8, packet: &[u8]) {
-        let Ok(length) = u16::try_from(packet.len()) else { return };
+    pub(crate) fn offer(&mut self, channel: u8, packet: &[u8]) {
         if self.output.len() < MOST_UNWRITTEN {
-            let [high, low] = length.to_be_bytes();
-            self.send(&[b'$', channel, high, low]);
-            self.send(packet);
+            self.send_packet(channel, &[packet]);
         }
+    }
+
+    /// Queues a packet of an interleaved channel, which is given in parts.
+    pub(crate) fn send_packet(&mut self, channel: u8, parts: &[&[u8]]) {
+        let Ok(length) = u16::try_from(parts.iter().map(|part| part.len()).sum::<usize>()) else { return };
+        let [high, low] = length.to_be_bytes();
+        self.send(&[b'$', channel, high, low]);
+        parts.iter().for_each(|part| self.send(part));
     }
 
     /// Writes queued bytes, and returns when bytes were read. Cancel safe.
     ///
     /// # Errors
     /// The connection ended or failed.
-    pub(in crate::reception) async fn exchange(&mut self) -> io::Result<()> {
+    pub(crate) async fn exchange(&mut self) -> io::Result<()> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 
+    /// Writes all queued bytes. Cancel safe: what was not written stays queued.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        std::future::poll_fn(|context| self.poll_write(context)).await
+    }
+
     /// Writes queued bytes, as many as the system accepts without waiting. Errors show at the next exchange.
-    pub(in crate::reception) fn write_now(&mut self) {
+    pub(crate) fn write_now(&mut self) {
         let _ = self.poll_write(&mut Context::from_waker(Waker::noop()));
     }
 

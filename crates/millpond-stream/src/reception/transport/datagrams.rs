@@ -1,6 +1,9 @@
 //! Datagrams with a transport stream: alone, or in RTP.
 
-use super::senders::{Admission, Senders};
+use super::{
+    legs::{Belongs, Legs, Turn},
+    senders::Admission,
+};
 use bytes::Bytes;
 use millpond_rtp::{
     packet,
@@ -16,6 +19,10 @@ const SYNC: u8 = 0x47;
 const BEHIND: u32 = 16;
 /// Number of transport packets after which continuity counters are the same again.
 const COUNTERS: usize = 16;
+/// The longest that a leg is behind another one: "high skew" of SMPTE ST 2022-7 (class C), 450 ms.
+const SKEW: Duration = Duration::from_millis(450);
+/// Packets behind the order that a slower leg may have: 100 Mbit/s in that time.
+const SLOWER: u16 = 4500;
 
 /// A piece of a transport stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +35,8 @@ pub(super) enum Piece {
     Anew,
 }
 
-/// Takes datagrams, and gives the bytes of a transport stream in order.
+/// Takes datagrams of one leg or of several, and gives the bytes of a transport stream in order. Packets of several legs are
+/// merged by their sequence numbers (SMPTE ST 2022-7).
 ///
 /// A datagram is RTP if it is a valid RTP packet with whole transport packets (RFC 2250 2). Other datagrams are parts of the
 /// stream, which need not begin with a transport packet.
@@ -42,28 +50,33 @@ pub(super) struct Datagrams {
     order: ReorderBuffer<(u16, Bytes)>,
     /// Sequence number of the last packet that has left.
     last: Option<u16>,
-    /// Source of the RTP packets.
-    ssrc: Option<u32>,
     /// RTP packets in succession that came too late.
     behind: u32,
-    senders: Senders,
+    legs: Legs,
 }
 
 impl Datagrams {
-    pub(super) fn new(only_rtp: bool) -> Self {
-        let order = ReorderBuffer::new(ReorderLimits::UDP);
-        let senders = Senders::default();
-        Self { only_rtp, is_rtp: only_rtp, order, last: None, ssrc: None, behind: 0, senders }
+    pub(super) fn new(only_rtp: bool, legs: usize) -> Self {
+        let order = ReorderBuffer::new(if legs > 1 { ReorderLimits::REPAIRED } else { ReorderLimits::UDP });
+        Self { only_rtp, is_rtp: only_rtp, order, last: None, behind: 0, legs: Legs::new(legs) }
     }
 
-    /// Takes a datagram, and appends the pieces that are next in the stream.
-    pub(super) fn push(&mut self, from: Option<SocketAddr>, datagram: Bytes, now: Duration, out: &mut Vec<Piece>) {
+    /// Takes a datagram of a leg, and appends the pieces that are next in the stream.
+    pub(super) fn push(
+        &mut self,
+        leg: usize,
+        from: Option<SocketAddr>,
+        datagram: Bytes,
+        now: Duration,
+        out: &mut Vec<Piece>,
+    ) {
         let rtp = rtp(&datagram);
-        match self.senders.admit(from, rtp.is_some() || (!self.only_rtp && is_whole(&datagram)), now) {
+        match self.legs.admit(leg, from, rtp.is_some() || (!self.only_rtp && is_whole(&datagram)), now) {
             Admission::Dropped => return,
             Admission::Anew => {
                 self.restart();
-                (self.is_rtp, self.ssrc) = (self.only_rtp, None);
+                self.legs.forget();
+                self.is_rtp = self.only_rtp;
                 out.push(Piece::Anew);
             }
             Admission::Same => {}
@@ -75,14 +88,18 @@ impl Datagrams {
             return;
         };
         self.is_rtp = true;
-        if self.ssrc.replace(header.ssrc).is_some_and(|ssrc| ssrc != header.ssrc) {
-            self.restart();
-            out.push(Piece::Gap(0));
+        match self.legs.take(leg, header.ssrc, now) {
+            Belongs::No => return,
+            Belongs::Anew => {
+                self.restart();
+                out.push(if self.legs.are_several() { Piece::Anew } else { Piece::Gap(0) });
+            }
+            Belongs::Same => {}
         }
         let sequence = header.sequence;
         if self.order.push(sequence, now, datagram.len(), (sequence, datagram.slice_ref(payload))) {
             self.behind = 0;
-        } else {
+        } else if !self.is_repeated(sequence) {
             self.behind += 1;
             if self.behind > BEHIND {
                 self.restart();
@@ -92,6 +109,12 @@ impl Datagrams {
         self.pop(now, out);
     }
 
+    /// Whether a packet that is of no use may be one that another leg had before.
+    fn is_repeated(&self, sequence: u16) -> bool {
+        let ahead = self.last.map_or(0, |last| sequence.wrapping_sub(last).wrapping_add(SLOWER));
+        self.legs.are_several() && ahead < SLOWER + (1 << 15)
+    }
+
     fn restart(&mut self) {
         self.order.restart(None);
         (self.last, self.behind) = (None, 0);
@@ -99,6 +122,8 @@ impl Datagrams {
 
     /// Appends the pieces whose predecessors have been waited for long enough.
     pub(super) fn pop(&mut self, now: Duration, out: &mut Vec<Piece>) {
+        let wait = if self.legs.are_awaited(now) { SKEW } else { ReorderLimits::UDP.wait };
+        self.order.set_wait(wait);
         while let Some((sequence, payload)) = self.order.pop(now) {
             let lost = self.last.replace(sequence).map_or(0, |last| sequence.wrapping_sub(last).wrapping_sub(1));
             let missing = usize::from(lost) * (payload.len() / PACKET);
@@ -114,9 +139,14 @@ impl Datagrams {
         self.order.wake()
     }
 
-    /// Returns the present sender, and one whose datagrams are dropped; once for each present sender.
-    pub(super) fn stranger(&mut self) -> Option<(SocketAddr, SocketAddr)> {
-        self.senders.stranger()
+    /// Returns the present sender of a leg, and one whose datagrams are dropped; once for each present sender.
+    pub(super) fn stranger(&mut self, leg: usize) -> Option<(SocketAddr, SocketAddr)> {
+        self.legs.stranger(leg)
+    }
+
+    /// Returns what is new of a leg.
+    pub(super) fn turn(&mut self, leg: usize, now: Duration) -> Option<Turn> {
+        self.legs.turn(leg, now)
     }
 }
 
@@ -151,8 +181,12 @@ mod tests {
     /// The second bytes of the pieces that are next; 2000 for new senders, 1000 and the missing packets for gaps.
     fn give_from(datagrams: &mut Datagrams, port: u16, now: u64, packets: &[Bytes]) -> Vec<u16> {
         let (mut out, from) = (Vec::new(), SocketAddr::from(([192, 0, 2, 1], port)));
-        packets.iter().for_each(|packet| datagrams.push(Some(from), packet.clone(), at(now), &mut out));
+        packets.iter().for_each(|packet| datagrams.push(0, Some(from), packet.clone(), at(now), &mut out));
         datagrams.pop(at(now), &mut out);
+        shown(&out)
+    }
+
+    fn shown(out: &[Piece]) -> Vec<u16> {
         let shown = |piece: &Piece| match piece {
             Piece::Bytes(bytes) => bytes[1].into(),
             Piece::Gap(missing) => 1000 + *missing as u16,
@@ -167,7 +201,7 @@ mod tests {
 
     #[test]
     fn packets_of_rtp_are_put_in_order() {
-        let mut datagrams = Datagrams::new(false);
+        let mut datagrams = Datagrams::new(false, 1);
         let order = |ssrc, numbers: &[u16]| -> Vec<Bytes> { numbers.iter().map(|n| packet(ssrc, *n)).collect() };
         assert_eq!(give(&mut datagrams, 0, &order(1, &[100, 102, 101, 102, 104])), [100, 101, 102]);
         assert_eq!(datagrams.wake(), Some(at(100)));
@@ -183,7 +217,7 @@ mod tests {
 
     #[test]
     fn another_sender_begins_anew() {
-        let mut datagrams = Datagrams::new(false);
+        let mut datagrams = Datagrams::new(false, 1);
         let plain = Bytes::from([&[0x47, 9][..], &[0; 186]].concat());
         assert_eq!(give(&mut datagrams, 0, &[packet(1, 5)]), [5]);
         assert_eq!(give_from(&mut datagrams, 2, 900, std::slice::from_ref(&plain)), [0; 0]);
@@ -193,9 +227,42 @@ mod tests {
 
     #[test]
     fn other_datagrams_pass_as_they_are() {
-        let mut datagrams = Datagrams::new(false);
+        let mut datagrams = Datagrams::new(false, 1);
         let plain = |first: u8| Bytes::from([&[first, 9][..], &[0; 200]].concat());
         assert_eq!(give(&mut datagrams, 0, &[plain(0x47), plain(0x80), plain(0)]), [9, 9, 9]);
-        assert_eq!(give(&mut Datagrams::new(true), 0, &[plain(0x47), packet(1, 5)]), [5]);
+        assert_eq!(give(&mut Datagrams::new(true, 1), 0, &[plain(0x47), packet(1, 5)]), [5]);
+    }
+
+    /// Gives packets of one source to a leg of two.
+    fn give_to(datagrams: &mut Datagrams, leg: usize, ssrc: u32, now: u64, numbers: &[u16]) -> Vec<u16> {
+        let (mut out, from) = (Vec::new(), SocketAddr::from(([192, 0, 2, 1 + leg as u8], 1)));
+        for number in numbers {
+            datagrams.push(leg, Some(from), packet(ssrc, *number), at(now), &mut out);
+        }
+        datagrams.pop(at(now), &mut out);
+        shown(&out)
+    }
+
+    #[test]
+    fn what_one_leg_has_lost_comes_from_the_other() {
+        let mut datagrams = Datagrams::new(true, 2);
+        assert_eq!(give_to(&mut datagrams, 0, 1, 0, &[10, 11]), [10, 11]);
+        assert_eq!(give_to(&mut datagrams, 1, 1, 10, &[10]), [0; 0]);
+        assert_eq!(give_to(&mut datagrams, 0, 1, 20, &[13, 14]), [0; 0]);
+        assert_eq!(give_to(&mut datagrams, 0, 1, 450, &[15]), [0; 0], "longer than one leg alone is waited for");
+        assert_eq!(give_to(&mut datagrams, 1, 1, 460, &[11, 12]), [12, 13, 14, 15]);
+        // The slower leg repeats a whole burst, which is no restart.
+        let burst: Vec<u16> = (16..60).collect();
+        assert_eq!(give_to(&mut datagrams, 0, 1, 470, &burst).len(), 44);
+        assert_eq!(give_to(&mut datagrams, 1, 1, 480, &burst), [0; 0]);
+        // What neither has is given up.
+        assert_eq!(give_to(&mut datagrams, 0, 1, 490, &[61]), [0; 0]);
+        assert_eq!(give_to(&mut datagrams, 1, 1, 900, &[61]), [0; 0]);
+        assert_eq!(give_to(&mut datagrams, 1, 1, 940, &[62]), [61, 62]);
+        // Alone, a leg is waited for as long as ever.
+        assert_eq!(give_to(&mut datagrams, 0, 1, 2_000, &[64]), [0; 0]);
+        assert_eq!(give_to(&mut datagrams, 0, 1, 2_100, &[65]), [64, 65]);
+        assert_eq!(give_to(&mut datagrams, 0, 2, 2_200, &[7]), [0; 0], "another stream while this one is heard");
+        assert_eq!(give_to(&mut datagrams, 0, 2, 2_600, &[8]), [2000, 8]);
     }
 }

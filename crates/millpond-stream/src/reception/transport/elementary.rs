@@ -4,7 +4,10 @@ use super::faults::Faults;
 use crate::{
     Format,
     clock::Wrapped,
-    reception::{assembly::Arrived, format::Outline},
+    reception::{
+        assembly::{Arrived, TEXT},
+        format::Outline,
+    },
 };
 use millpond_media::{
     Codec, MediaError, Timescale,
@@ -23,11 +26,14 @@ type Maker = fn(&[u8]) -> Result<Made, MediaError>;
 
 /// A stream of a programme that may be received.
 #[derive(Debug)]
-pub(super) struct Elementary {
+pub(in crate::reception) struct Elementary {
     stream: TsStream,
-    framer: Framer,
+    /// `None` for subtitles, whose PES packets are frames.
+    framer: Option<Framer>,
+    /// Language of subtitles.
+    language: Option<String>,
     /// Index in the formats; `None` before the tracks are known, and where there is none for it.
-    pub(super) track: Option<u16>,
+    pub(in crate::reception) track: Option<u16>,
     shown: Shown,
     /// Ticks per second of its sound; 90 kHz for pictures.
     rate: Timescale,
@@ -47,7 +53,7 @@ enum Shown {
 
 /// An event of a stream.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(in crate::reception) enum Found {
     /// Its format became known, or changed.
     Format,
     /// A frame of the format.
@@ -56,73 +62,129 @@ pub(super) enum Found {
     Broken,
 }
 
+/// Returns the frame that a PES packet of subtitles is.
+fn text(unit: &PesUnit, clock: Option<u64>) -> Found {
+    let time = unit.text_time(clock).filter(|_| !unit.is_broken && !unit.data.is_empty());
+    time.map_or(Found::Broken, |pts| {
+        Found::Frame(Arrived {
+            timestamp: Wrapped::mpeg(pts),
+            reordered: Some(0),
+            is_key: true,
+            importance: None,
+            lost_before: false,
+            bytes: unit.data.clone(),
+        })
+    })
+}
+
 impl Elementary {
     /// Creates a stream; `None` where its coding has no frames.
-    pub(super) fn new(stream: TsStream) -> Option<Self> {
-        let framer = Framer::new(stream.coding)?;
-        let (track, shown, rate) = (None, Shown::Nothing, Timescale::MPEG);
-        Some(Self { stream, framer, track, shown, rate, is_broken: false, framed: Vec::new() })
+    pub(in crate::reception) fn new(stream: TsStream) -> Option<Self> {
+        let framer = Framer::new(stream.coding);
+        let (shown, language) = match &framer {
+            Some(_) => (Shown::Nothing, None),
+            None => stream.private_text().map(|(made, language)| (Shown::Made(Box::new(made)), language))?,
+        };
+        let (track, rate) = (None, Timescale::MPEG);
+        Some(Self { stream, framer, language, track, shown, rate, is_broken: false, framed: Vec::new() })
     }
 
-    pub(super) fn pid(&self) -> u16 {
+    pub(in crate::reception) fn pid(&self) -> u16 {
         self.stream.pid
     }
 
     /// Whether a stream of a later map is this one, which then goes on.
-    pub(super) fn continues(&self, stream: &TsStream) -> bool {
+    pub(in crate::reception) fn continues(&self, stream: &TsStream) -> bool {
         let key = |of: &TsStream| (of.pid, of.coding);
         key(&self.stream) == key(stream)
     }
 
     /// Takes the description of the stream in a later programme map.
-    pub(super) fn describe(&mut self, stream: TsStream) {
+    pub(in crate::reception) fn describe(&mut self, stream: TsStream) {
+        if let Some((made, language)) = stream.private_text() {
+            (self.shown, self.language) = (Shown::Made(Box::new(made)), language);
+        }
         self.stream = stream;
     }
 
-    pub(super) fn is_video(&self) -> bool {
+    /// Whether it has subtitles, which may be silent for long.
+    pub(in crate::reception) fn is_text(&self) -> bool {
+        self.framer.is_none()
+    }
+
+    pub(in crate::reception) fn is_video(&self) -> bool {
         self.stream.coding.is_video()
     }
 
     /// Media and clock rate, as tracks are chosen by.
-    pub(super) fn media(&self) -> (&'static str, Timescale) {
-        (if self.is_video() { "video" } else { "audio" }, self.rate)
+    pub(in crate::reception) fn media(&self) -> (&'static str, Timescale) {
+        let media = match () {
+            () if self.is_text() => TEXT,
+            () if self.is_video() => "video",
+            () => "audio",
+        };
+        (media, self.rate)
     }
 
     /// Whether its format is known.
-    pub(super) fn is_known(&self) -> bool {
+    pub(in crate::reception) fn is_known(&self) -> bool {
         matches!(self.shown, Shown::Made(_))
     }
 
     /// Whether its format is known, or never will be.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(in crate::reception) fn is_settled(&self) -> bool {
         matches!(self.shown, Shown::Made(_) | Shown::Unsupported)
     }
 
     /// Whether it has a format that can't be received.
-    pub(super) fn is_unsupported(&self) -> bool {
+    pub(in crate::reception) fn is_unsupported(&self) -> bool {
         matches!(self.shown, Shown::Unsupported)
     }
 
     /// Returns the format of its track. `number` counts from 1 among the tracks of its media.
-    pub(super) fn format(&self, number: u16, timescale: Timescale) -> Option<Format> {
+    pub(in crate::reception) fn format(&self, number: u16, timescale: Timescale) -> Option<Format> {
         let Shown::Made(made) = &self.shown else { return None };
-        let (kind, letter) = if self.is_video() { (MediaKind::Video, 'v') } else { (MediaKind::Audio, 'a') };
+        let (kind, letter) = match () {
+            () if self.is_text() => (MediaKind::Text, 't'),
+            () if self.is_video() => (MediaKind::Video, 'v'),
+            () => (MediaKind::Audio, 'a'),
+        };
+        let language = self.language.as_ref().or(self.stream.language.as_ref());
         let outline = Outline {
             name: format!("{letter}{number}"),
             kind,
             id: u32::from(self.track?) + 1,
             is_default: number == 1,
-            language: self.stream.language.as_deref().and_then(language::tag),
+            language: language.and_then(|language| language::tag(language)),
             bandwidth: 0,
             timescale,
         };
         Some(outline.format((**made).clone()))
     }
 
-    /// Takes its next PES packet.
-    pub(super) fn push(&mut self, unit: &PesUnit, found: &mut Vec<Found>, faults: &mut Faults) {
+    /// Takes its next PES packet. `clock` is the last one of the programme, in ticks of 90 kHz.
+    pub(in crate::reception) fn push(
+        &mut self,
+        unit: &PesUnit,
+        clock: Option<u64>,
+        found: &mut Vec<Found>,
+        faults: &mut Faults,
+    ) {
+        let Some(framer) = &mut self.framer else { return found.push(text(unit, clock)) };
         let mut framed = std::mem::take(&mut self.framed);
-        self.framer.push(unit, &mut framed);
+        framer.push(unit, &mut framed);
+        self.take(framed, found, faults);
+    }
+
+    /// Ends the stream: its last picture is complete.
+    pub(in crate::reception) fn finish(&mut self, found: &mut Vec<Found>, faults: &mut Faults) {
+        let Some(framer) = &mut self.framer else { return };
+        let mut framed = std::mem::take(&mut self.framed);
+        framer.finish(&mut framed);
+        self.take(framed, found, faults);
+    }
+
+    fn take(&mut self, mut framed: Vec<Framed>, found: &mut Vec<Found>, faults: &mut Faults) {
         for framed in framed.drain(..) {
             match framed {
                 Framed::Configuration(configuration) => {

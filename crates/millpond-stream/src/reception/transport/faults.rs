@@ -1,7 +1,7 @@
 //! Damage of received media in the log, once a minute at most.
 
 use millpond_media::ts::{FrameFault, SpliceError, TsFault};
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 /// Time between two lines of the log.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -28,19 +28,31 @@ enum Fault {
     Dropped,
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stream(fault) => fault.fmt(f),
+            Self::Frame { pid, fault } => write!(f, "PID {pid:#06x}: {fault}"),
+            Self::Cue { pid, error } => write!(f, "PID {pid:#06x}: {error}"),
+            Self::Fragment(words) => f.write_str(words),
+            Self::Dropped => f.write_str("packets dropped because too many waited"),
+        }
+    }
+}
+
 impl Faults {
     /// Takes damage of packets.
-    pub(super) fn stream(&mut self, fault: TsFault) {
+    pub(in crate::reception) fn stream(&mut self, fault: TsFault) {
         self.take(1, Fault::Stream(fault));
     }
 
     /// Takes damage of a frame.
-    pub(super) fn frame(&mut self, pid: u16, fault: FrameFault) {
+    pub(in crate::reception) fn frame(&mut self, pid: u16, fault: FrameFault) {
         self.take(1, Fault::Frame { pid, fault });
     }
 
     /// Takes a cue that can't be read.
-    pub(super) fn cue(&mut self, pid: u16, error: SpliceError) {
+    pub(in crate::reception) fn cue(&mut self, pid: u16, error: SpliceError) {
         self.take(1, Fault::Cue { pid, error });
     }
 
@@ -70,14 +82,7 @@ impl Faults {
         }
         let last = self.last.take()?;
         self.told = Some(now);
-        let words = match last {
-            Fault::Stream(fault) => fault.to_string(),
-            Fault::Frame { pid, fault } => format!("PID {pid:#06x}: {fault}"),
-            Fault::Cue { pid, error } => format!("PID {pid:#06x}: {error}"),
-            Fault::Fragment(words) => words,
-            Fault::Dropped => "packets dropped because too many waited".to_owned(),
-        };
-        Some((std::mem::take(&mut self.count), words))
+        Some((std::mem::take(&mut self.count), last.to_string()))
     }
 }
 

@@ -1,15 +1,19 @@
-//! One socket for all programmes of a transport stream.
+//! The sockets that all programmes of a transport stream share: one for each of its addresses.
 
 use super::{
     super::{rtsp::link::Stopwatch, udp::Batch},
     datagrams::{Datagrams, PACKET, Piece},
+    legs::Turn,
     socket,
     source::TransportAddress,
 };
 use std::{
     collections::VecDeque,
+    future::poll_fn,
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::Poll,
+    time::Duration,
 };
 use tokio::{net::UdpSocket, sync::Notify, task::AbortHandle};
 
@@ -18,22 +22,22 @@ const MOST_BYTES: usize = 8 << 20;
 /// Bytes that a piece counts for beside its own.
 const PIECE: usize = 64;
 
-/// The place where the packets of an address arrive. Its socket is open while there are subscribers.
+/// The place where the packets of a stream arrive. Its sockets are open while there are subscribers.
 #[derive(Debug)]
 pub(super) struct Inlet {
-    address: TransportAddress,
+    addresses: Vec<TransportAddress>,
     /// A lock: taken when a reception begins.
     open: Mutex<Open>,
 }
 
-/// The socket that is open, if any. It may outlive its reader for a moment.
+/// The sockets that are open, if any. They may outlive their reader for a moment.
 #[derive(Debug, Default)]
 struct Open {
-    socket: Weak<UdpSocket>,
+    sockets: Weak<Vec<UdpSocket>>,
     reader: Weak<Reader>,
 }
 
-/// A task that reads the socket until this is dropped.
+/// A task that reads the sockets until this is dropped.
 #[derive(Debug)]
 struct Reader {
     subscribers: Arc<Mutex<Vec<Weak<Queue>>>>,
@@ -70,18 +74,18 @@ pub(super) struct Subscription {
 }
 
 impl Inlet {
-    pub(super) fn new(address: TransportAddress) -> Self {
-        Self { address, open: Mutex::default() }
+    pub(super) fn new(addresses: Vec<TransportAddress>) -> Self {
+        Self { addresses, open: Mutex::default() }
     }
 
-    pub(super) fn address(&self) -> &TransportAddress {
-        &self.address
+    pub(super) fn addresses(&self) -> &[TransportAddress] {
+        &self.addresses
     }
 
-    /// Subscribes, and opens the socket unless it is open.
+    /// Subscribes, and opens the sockets unless they are open.
     ///
     /// # Errors
-    /// The socket can't be opened, or the group can't be joined.
+    /// A socket can't be opened, or a group can't be joined.
     pub(super) fn subscribe(&self) -> io::Result<Subscription> {
         let mut open = lock(&self.open);
         let reader = match open.reader.upgrade() {
@@ -94,46 +98,77 @@ impl Inlet {
     }
 
     fn read(&self, open: &mut Open) -> io::Result<Arc<Reader>> {
-        let socket = match open.socket.upgrade() {
-            Some(socket) => socket,
-            None => Arc::new(socket::open(&self.address)?),
+        let sockets = match open.sockets.upgrade() {
+            Some(sockets) => sockets,
+            None => Arc::new(self.addresses.iter().map(socket::open).collect::<io::Result<Vec<_>>>()?),
         };
         let subscribers = Arc::new(Mutex::new(Vec::new()));
-        open.socket = Arc::downgrade(&socket);
-        let task = tokio::spawn(read(socket, self.address.clone(), subscribers.clone())).abort_handle();
+        open.sockets = Arc::downgrade(&sockets);
+        let task = tokio::spawn(read(sockets, self.addresses.clone(), subscribers.clone())).abort_handle();
         let reader = Arc::new(Reader { subscribers, task });
         open.reader = Arc::downgrade(&reader);
         Ok(reader)
     }
 }
 
-/// Reads a socket, and passes the pieces of its stream to all subscribers.
-async fn read(socket: Arc<UdpSocket>, address: TransportAddress, subscribers: Arc<Mutex<Vec<Weak<Queue>>>>) {
+/// Waits until one of some sockets can be read.
+async fn readable(sockets: &[UdpSocket]) -> io::Result<()> {
+    poll_fn(|context| {
+        let mut ready = sockets.iter().map(|socket| socket.poll_recv_ready(context));
+        ready.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
+}
+
+/// Reads the sockets, and passes the pieces of their stream to all subscribers.
+async fn read(
+    sockets: Arc<Vec<UdpSocket>>,
+    addresses: Vec<TransportAddress>,
+    subscribers: Arc<Mutex<Vec<Weak<Queue>>>>,
+) {
     let (watch, mut batch) = (Stopwatch::start(), Batch::default());
-    let (mut datagrams, mut out) = (Datagrams::new(address.is_rtp), Vec::new());
+    let only_rtp = addresses.iter().any(|address| address.is_rtp);
+    let (mut datagrams, mut out) = (Datagrams::new(only_rtp, addresses.len()), Vec::new());
     loop {
         // The attempts take no budget themselves: a sender without end would hold the thread.
         tokio::task::yield_now().await;
         tokio::select! {
-            ready = socket.readable() => if let Err(error) = ready {
-                tracing::error!(source = %address, %error, "socket of a source");
+            ready = readable(&sockets) => if let Err(error) = ready {
+                tracing::error!(source = ?addresses, %error, "socket of a source");
                 return;
             },
             () = watch.sleep_until(datagrams.wake()) => {}
         }
         let now = watch.now();
-        batch.receive(&socket, |from, datagram| {
-            if address.sender.is_none_or(|sender| from.is_some_and(|from| from.ip() == sender)) {
-                datagrams.push(from, datagram, now, &mut out);
-            }
-        });
-        datagrams.pop(now, &mut out);
-        if let Some((sender, stranger)) = datagrams.stranger() {
-            tracing::warn!(source = %address, %sender, %stranger, "packets of another sender are dropped");
+        for (leg, (socket, address)) in sockets.iter().zip(&addresses).enumerate() {
+            batch.receive(socket, |from, datagram| {
+                if address.sender.is_none_or(|sender| from.is_some_and(|from| from.ip() == sender)) {
+                    datagrams.push(leg, from, datagram, now, &mut out);
+                }
+            });
         }
+        datagrams.pop(now, &mut out);
+        tell(&mut datagrams, &addresses, now);
         if !out.is_empty() {
             lock(&subscribers).retain(|queue| queue.upgrade().map(|queue| queue.put(&out)).is_some());
             out.clear();
+        }
+    }
+}
+
+/// Tells what an operator should know of the legs.
+fn tell(datagrams: &mut Datagrams, addresses: &[TransportAddress], now: Duration) {
+    for (leg, address) in addresses.iter().enumerate() {
+        if let Some((sender, stranger)) = datagrams.stranger(leg) {
+            tracing::warn!(source = %address, %sender, %stranger, "packets of another sender are dropped");
+        }
+        match datagrams.turn(leg, now) {
+            Some(Turn::Silent) => tracing::warn!(source = %address, "one of the addresses of a source is silent"),
+            Some(Turn::Other) => {
+                tracing::warn!(source = %address, "another stream arrives at one of the addresses of a source: its SSRC differs");
+            }
+            Some(Turn::Heard) => tracing::info!(source = %address, "the address of a source is no longer silent"),
+            None => {}
         }
     }
 }

@@ -20,8 +20,9 @@ use millpond_media::ts::{
 };
 use std::{sync::Arc, time::Duration};
 
-/// Most tracks of a stream.
+/// Most tracks of a stream with pictures or sound, and most with subtitles.
 const MOST_TRACKS: usize = 8;
+const MOST_TEXTS: usize = 16;
 /// Time for which the other formats are waited for once that of the pictures is known, or of sound without pictures.
 const OTHERS: Duration = Duration::from_secs(1);
 /// Most bytes of frames that wait for formats.
@@ -45,6 +46,8 @@ pub(in crate::reception) struct ProgrammeFrames {
     streams: Vec<Elementary>,
     /// PIDs of its cues.
     cues: Vec<u16>,
+    /// PID of its clock, and the last one in ticks of 90 kHz.
+    clock: (u16, Option<u64>),
     found: Vec<Found>,
     /// Whether frames are passed on.
     has_begun: bool,
@@ -73,6 +76,7 @@ impl ProgrammeFrames {
             problem: None,
             streams: Vec::new(),
             cues: Vec::new(),
+            clock: (0, None),
             found: Vec::new(),
             has_begun: false,
             held: Vec::new(),
@@ -87,7 +91,7 @@ impl ProgrammeFrames {
     }
 
     /// Notes that `packets` are missing, if their number is known. The counters of the next packets do not change this.
-    pub(super) fn lose(&mut self, packets: u64) {
+    pub(in crate::reception) fn lose(&mut self, packets: u64) {
         self.lost_packets += packets;
         self.demultiplexer.lose();
     }
@@ -127,6 +131,7 @@ impl ProgrammeFrames {
                     faults.stream(fault);
                 }
                 // The jumps of a clock are seen in the times of frames.
+                TsEvent::Clock { pid, pcr, .. } if pid == self.clock.0 => self.clock.1 = Some(pcr / 300),
                 TsEvent::Cue { pid, section } if self.cues.contains(&pid) => cue(pid, section, assembly, faults),
                 TsEvent::Streams(_) | TsEvent::Clock { .. } | TsEvent::Cue { .. } => {}
             }
@@ -159,8 +164,13 @@ impl ProgrammeFrames {
         let (cues, streams): (Vec<_>, Vec<_>) =
             map.streams.into_iter().partition(|stream| stream.coding == StreamCoding::Cues);
         self.cues = cues.iter().map(|stream| stream.pid).collect();
+        if self.clock.0 != map.clock_pid {
+            self.clock = (map.clock_pid, None);
+        }
         for stream in streams {
-            if self.streams.len() == MOST_TRACKS {
+            let is_text = stream.coding.is_text();
+            let most = if is_text { MOST_TEXTS } else { MOST_TRACKS };
+            if self.streams.iter().filter(|known| known.is_text() == is_text).count() >= most {
                 tracing::warn!(pid = stream.pid, coding = %stream.coding, "stream of a programme left out: too many");
                 continue;
             }
@@ -176,6 +186,8 @@ impl ProgrammeFrames {
                 None => tracing::info!(pid, %coding, "stream of a programme left out"),
             }
         }
+        // The first stream leads where there are no pictures.
+        self.streams.sort_by_key(Elementary::is_text);
         if self.has_begun {
             // Others get their track when their format is known.
             (0..self.streams.len()).for_each(|place| self.join(place, assembly));
@@ -186,7 +198,7 @@ impl ProgrammeFrames {
     fn unit(&mut self, unit: &PesUnit, now: Duration, assembly: &mut Assembly, faults: &mut Faults) {
         let Some(place) = self.streams.iter().position(|stream| stream.pid() == unit.pid) else { return };
         let mut found = std::mem::take(&mut self.found);
-        self.streams[place].push(unit, &mut found, faults);
+        self.streams[place].push(unit, self.clock.1, &mut found, faults);
         for found in found.drain(..) {
             match found {
                 Found::Format if self.has_begun => {
@@ -205,6 +217,9 @@ impl ProgrammeFrames {
     }
 
     fn frame(&mut self, place: usize, arrived: Arrived, now: Duration, assembly: &mut Assembly) {
+        if self.streams[place].is_text() {
+            return self.text(place, arrived, now, assembly);
+        }
         let longest = self.rhythm.map_or(Duration::ZERO, |before| before.longest.max(now.saturating_sub(before.last)));
         self.rhythm = Some(Rhythm { last: now, longest });
         if self.has_begun {
@@ -215,6 +230,13 @@ impl ProgrammeFrames {
         }
         self.held_bytes += arrived.bytes.len() + FRAME;
         self.held.push((self.streams[place].pid(), arrived, now));
+    }
+
+    /// Passes subtitles on. They tell nothing about the rhythm of the source, and the first ones are not held.
+    fn text(&mut self, place: usize, arrived: Arrived, now: Duration, assembly: &mut Assembly) {
+        if let Some(track) = self.streams[place].track.filter(|_| self.has_begun) {
+            assembly.frame(track, arrived, now);
+        }
     }
 
     /// Takes note of a format that became known.

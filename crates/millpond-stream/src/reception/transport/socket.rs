@@ -10,9 +10,25 @@ use std::{
 use tokio::net::UdpSocket;
 
 /// A network interface. Zeros leave it to the system.
-struct Interface {
-    index: u32,
-    address: Ipv4Addr,
+pub(crate) struct Interface {
+    pub(crate) index: u32,
+    pub(crate) address: Ipv4Addr,
+}
+
+impl Interface {
+    /// Returns the interface of a name or of an IPv4 address.
+    ///
+    /// # Errors
+    /// No interface has the name.
+    pub(crate) fn of(name: &str) -> io::Result<Self> {
+        if let Ok(address) = name.parse() {
+            return Ok(Self { index: 0, address });
+        }
+        let index = if_nametoindex(name)?;
+        let of_name = getifaddrs()?.filter(|interface| interface.interface_name == name);
+        let address = of_name.filter_map(|interface| Some(interface.address?.as_sockaddr_in()?.ip())).next();
+        Ok(Self { index, address: address.unwrap_or(Ipv4Addr::UNSPECIFIED) })
+    }
 }
 
 /// Opens the socket of an address, and joins its group.
@@ -29,7 +45,7 @@ pub(super) fn open(address: &TransportAddress) -> io::Result<UdpSocket> {
 
 fn join(socket: &UdpSocket, group: IpAddr, address: &TransportAddress) -> io::Result<()> {
     let Interface { index, address: own } = match &address.interface {
-        Some(name) => interface(name)?,
+        Some(name) => Interface::of(name)?,
         None => Interface { index: 0, address: Ipv4Addr::UNSPECIFIED },
     };
     match (group, address.sender) {
@@ -43,26 +59,15 @@ fn join(socket: &UdpSocket, group: IpAddr, address: &TransportAddress) -> io::Re
     Ok(())
 }
 
-/// Returns the interface of a name or of an IPv4 address.
-fn interface(name: &str) -> io::Result<Interface> {
-    if let Ok(address) = name.parse() {
-        return Ok(Interface { index: 0, address });
-    }
-    let index = if_nametoindex(name)?;
-    let of_name = getifaddrs()?.filter(|interface| interface.interface_name == name);
-    let address = of_name.filter_map(|interface| Some(interface.address?.as_sockaddr_in()?.ip())).next();
-    Ok(Interface { index, address: address.unwrap_or(Ipv4Addr::UNSPECIFIED) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn interfaces_have_names_and_addresses() {
-        let loopback = interface("lo").unwrap();
+        let loopback = Interface::of("lo").unwrap();
         assert!(loopback.index > 0 && loopback.address == Ipv4Addr::LOCALHOST);
-        assert_eq!(interface("192.0.2.1").unwrap().address, Ipv4Addr::new(192, 0, 2, 1));
-        assert!(interface("no such one").is_err());
+        assert_eq!(Interface::of("192.0.2.1").unwrap().address, Ipv4Addr::new(192, 0, 2, 1));
+        assert!(Interface::of("no such one").is_err());
     }
 }

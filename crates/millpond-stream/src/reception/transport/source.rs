@@ -51,6 +51,12 @@ pub enum TransportUrlError {
     /// There is an interface, and no multicast group.
     #[error("interface= needs a multicast group; elsewhere the address before the port chooses the interface")]
     Interface,
+    /// Several addresses, of which one is not of `rtp`.
+    #[error("several addresses are merged by the sequence numbers of RTP: expected rtp:// for each, found udp://{0}")]
+    Merged(SocketAddr),
+    /// Two addresses are the same.
+    #[error("the address {0} is there twice: the same packets are expected at two addresses")]
+    Twice(SocketAddr),
 }
 
 impl TransportSource {
@@ -60,7 +66,26 @@ impl TransportSource {
     /// # Errors
     /// Any other form.
     pub fn new(url: &str) -> Result<Self, TransportUrlError> {
-        let inlet = Arc::new(Inlet::new(TransportAddress::parse(url)?));
+        Self::merged(&[url])
+    }
+
+    /// Creates the source of a stream whose packets arrive at several addresses, of `rtp` each (SMPTE ST 2022-7). What is lost
+    /// on the way to one of them is taken from another.
+    ///
+    /// # Errors
+    /// A URL of another form, or of `udp`; two equal addresses.
+    pub fn merged(urls: &[&str]) -> Result<Self, TransportUrlError> {
+        let addresses = urls.iter().map(|url| TransportAddress::parse(url)).collect::<Result<Vec<_>, _>>()?;
+        if addresses.len() > 1 {
+            if let Some(plain) = addresses.iter().find(|address| !address.is_rtp) {
+                return Err(TransportUrlError::Merged(plain.at));
+            }
+            let is_twice = |place: usize| addresses[..place].iter().any(|other| other.at == addresses[place].at);
+            if let Some(place) = (1..addresses.len()).find(|place| is_twice(*place)) {
+                return Err(TransportUrlError::Twice(addresses[place].at));
+            }
+        }
+        let inlet = Arc::new(Inlet::new(addresses));
         Ok(Self { inlet, programme: None, timeout: Duration::from_secs(10) })
     }
 
@@ -82,7 +107,7 @@ impl TransportSource {
 impl PartialEq for TransportSource {
     fn eq(&self, other: &Self) -> bool {
         let known = |of: &Self| (of.programme, of.timeout);
-        known(self) == known(other) && self.inlet.address() == other.inlet.address()
+        known(self) == known(other) && self.inlet.addresses() == other.inlet.addresses()
     }
 }
 
@@ -90,16 +115,18 @@ impl Eq for TransportSource {}
 
 impl fmt::Display for TransportSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inlet.address().fmt(f)?;
+        for (place, address) in self.inlet.addresses().iter().enumerate() {
+            write!(f, "{}{address}", if place == 0 { "" } else { " and " })?;
+        }
         self.programme.map_or(Ok(()), |number| write!(f, ", programme {number}"))
     }
 }
 
 impl fmt::Debug for TransportSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (address, programme) = (self.inlet.address(), self.programme);
+        let (addresses, programme) = (self.inlet.addresses(), self.programme);
         f.debug_struct("TransportSource")
-            .field("address", address)
+            .field("addresses", &addresses)
             .field("programme", &programme)
             .field("timeout", &self.timeout)
             .finish()
@@ -160,12 +187,23 @@ mod tests {
             interface: Some("eth0".into()),
             sender: Some("10.0.0.7".parse().unwrap()),
         };
-        assert_eq!(*source.inlet.address(), expected);
+        assert_eq!(*source.inlet.addresses(), [expected]);
         assert_eq!(source.to_string(), "udp://239.1.1.1:5000");
         assert_eq!(source.programme(7).to_string(), "udp://239.1.1.1:5000, programme 7");
         assert_eq!(source.programme(7), source.programme(7));
         assert_ne!(source, source.programme(7));
         assert_eq!(TransportSource::new("RTP://[ff15::1]:5000/").unwrap().to_string(), "rtp://[ff15::1]:5000");
+    }
+
+    #[test]
+    fn several_addresses_are_of_rtp() {
+        let both = TransportSource::merged(&["rtp://239.1.1.1:5000", "rtp://239.2.1.1:5000"]).unwrap();
+        assert_eq!(both.to_string(), "rtp://239.1.1.1:5000 and rtp://239.2.1.1:5000");
+        let plain = TransportSource::merged(&["rtp://239.1.1.1:5000", "udp://239.2.1.1:5000"]).unwrap_err();
+        assert_eq!(plain, TransportUrlError::Merged("239.2.1.1:5000".parse().unwrap()));
+        let twice =
+            TransportSource::merged(&["rtp://239.1.1.1:5000", "rtp://239.1.1.1:5000?interface=lo"]).unwrap_err();
+        assert_eq!(twice, TransportUrlError::Twice("239.1.1.1:5000".parse().unwrap()));
     }
 
     #[test]

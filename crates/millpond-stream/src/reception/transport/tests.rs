@@ -12,7 +12,7 @@ use crate::{
 };
 use bytes::Bytes;
 use millpond_media::Timescale;
-use mux::{ASSOCIATION, CUES, MAP, Mux, PICTURES, SOUND};
+use mux::{ASSOCIATION, CUES, MAP, Mux, PICTURES, PRIVATE, SOUND, TEXT};
 use std::net::UdpSocket;
 
 /// A programme, and the assembly that takes its frames.
@@ -125,6 +125,36 @@ fn streams_without_media_are_not_waited_for_long() {
     let frames = give(&mut bench, 31, true);
     assert_eq!(bench.epochs()[1..], [(1, EpochReason::Formats, 2)]);
     assert_eq!(times(&frames, 1, 48_000).len(), 1);
+}
+
+#[test]
+fn nobody_waits_for_subtitles() {
+    let (mut bench, mut mux) = (Bench::new(None), Mux::new(1));
+    mux.tables(&[(PRIVATE, TEXT), (0x1b, PICTURES), (0x0f, SOUND)]);
+    mux.text(0);
+    mux.picture(true, 3600, 3600);
+    mux.sound(3600);
+    mux.picture(false, 7200, 7200);
+    mux.picture(false, 10_800, 10_800);
+    let first = bench.give(&mut mux, 0);
+    assert_eq!(bench.epochs(), [(0, EpochReason::Start, 3)]);
+    let formats = bench.assembly.declared();
+    let names: Vec<_> = formats.iter().flatten().map(|f| (f.name.as_str(), f.language.clone())).collect();
+    assert_eq!(names, ["v1", "a1", "t1"].map(|name| (name, Some("de".into()))));
+    assert_eq!(times(&first, 2, 90_000), [], "nothing was shown yet");
+    // They are due with the frames beside them, whatever their time.
+    mux.picture(false, 14_400, 14_400);
+    mux.text(36_000);
+    mux.picture(false, 18_000, 18_000);
+    let next = bench.give(&mut mux, 120);
+    assert_eq!(times(&next, 2, 90_000).iter().map(|text| (text.0, text.1)).collect::<Vec<_>>(), [(0, 360)]);
+    assert!(next.is_sorted_by_key(|frame| frame.due) && next.len() == 3, "{next:?}");
+    // An hour away.
+    mux.text(3600 * 90_000);
+    (5..200).for_each(|number| mux.picture(false, 3600 * (number + 1), 3600 * (number + 1)));
+    let later = bench.give(&mut mux, 8000);
+    assert!(later.iter().all(|frame| frame.track != 2) && later.len() > 150, "{}", later.len());
+    assert_eq!(bench.epochs(), [(0, EpochReason::Start, 3)], "they are silent for long");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! A source that gives what a test tells it to, and an engine for it.
 
 use crate::{
-    Bounds, Counters, Format, Frame, HeavyWork, Lateness, ROUND, RateRule,
+    Bounds, Counters, Format, Frame, HeavyWork, Lateness, NoticeBoard, ROUND, RateRule,
     epoch::{Epoch, EpochReason},
     graph::{Inputs, Module, ModuleError, Output},
     manager::{Manager, Options},
     outlet::{Datagrams, Outlet, Packets},
-    reception::TcpConnector,
+    reception::{TcpConnector, Upstream, Web, WebMessage, WebReply, WebRequest},
     report::{Reporter, WeakReporter},
     source_health::{SourceError, SourceErrorKind},
     streams::{Linger, LiveRequest, Source},
@@ -109,7 +109,7 @@ impl Fake {
     pub(super) fn begin_at(&self, number: u32, from: Duration, formats: Vec<Option<Format>>) {
         let reason = if number == 0 { EpochReason::Start } else { EpochReason::Jump };
         let wall = Duration::from_secs(1_699_999_990) + from;
-        self.reporter().begin(Epoch { number, from, wall, formats: formats.into(), reason });
+        self.reporter().begin(Epoch { number, from, wall, arrival: wall, formats: formats.into(), reason });
     }
 
     pub(super) fn fail(&self) {
@@ -210,7 +210,26 @@ impl HeavyWork for NoWork {
     }
 }
 
-pub(super) fn manager() -> Arc<Manager> {
+/// No web server.
+#[derive(Debug)]
+struct NoWeb;
+
+impl Web for NoWeb {
+    fn get(&self, _: WebRequest) -> BoxFuture<'static, Result<WebReply, String>> {
+        Box::pin(async { Err("no web server".to_owned()) })
+    }
+
+    fn send(&self, _: WebMessage) -> BoxFuture<'static, Result<WebReply, String>> {
+        Box::pin(async { Err("no web server".to_owned()) })
+    }
+}
+
+pub(crate) fn manager() -> Arc<Manager> {
+    manager_with(None)
+}
+
+/// A manager whose notices a board takes.
+pub(super) fn manager_with(notices: Option<Arc<dyn NoticeBoard>>) -> Arc<Manager> {
     let store = Store::new(&StoreOptions { memory: 4 << 20, ..StoreOptions::default() }).unwrap();
     let bounds = Bounds {
         sessions: 10,
@@ -234,8 +253,9 @@ pub(super) fn manager() -> Arc<Manager> {
         channels: Vec::new(),
         max_streams: 2,
         stream_memory: 64 << 20,
-        connector: Arc::new(TcpConnector::default()),
-        relay: None,
+        clock: millpond_utc::WallClock::system(),
+        upstream: Upstream { connector: Arc::new(TcpConnector::default()), web: Arc::new(NoWeb), relay: None },
+        notices,
         groups: None,
     };
     Arc::new(Manager::new(store, Arc::new(NoWork), [], options, &Arc::new(Counters::default())).unwrap())

@@ -89,7 +89,7 @@ async fn a_stream_lingers_and_the_next_viewer_finds_it() {
 }
 
 #[tokio::test]
-async fn rtp_goes_on_over_epochs_and_ends_where_the_codec_changes() {
+async fn rtp_goes_on_over_epochs_and_pauses_while_the_codec_is_another_one() {
     let (manager, fake) = (manager(), Fake::default());
     let (_, feed) = open(&manager, &fake, Duration::ZERO).await;
     fake.put(picture(0));
@@ -114,6 +114,9 @@ async fn rtp_goes_on_over_epochs_and_ends_where_the_codec_changes() {
     let last = recorder.reports.lock().unwrap().last().unwrap().clone();
     assert!(last.windows(18).any(|text| text == b"the format changed"));
     assert_eq!(recorder.numbers(), [0, 10, 11]);
+    fake.begin(3, vp8());
+    fake.put(crate::Frame { epoch: 3, ..picture(30) });
+    until(|| recorder.numbers() == [0, 10, 11, 30]).await;
 }
 
 #[tokio::test]

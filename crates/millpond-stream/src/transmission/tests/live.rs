@@ -30,7 +30,7 @@ impl Feed for Stream {
 
     fn epoch(&self, number: u32) -> Option<Epoch> {
         let (from, wall) = (FROM, Duration::from_secs(1_000_000_000));
-        Some(Epoch { number, from, wall, formats: Arc::default(), reason: EpochReason::Start })
+        Some(Epoch { number, from, wall, arrival: wall, formats: Arc::default(), reason: EpochReason::Start })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{
     bases::Bases,
     found,
-    live::{self, Pushing},
+    live::{self, Pushing, SrtListener},
 };
 use millpond_server::{config::AdminAddress, serve::Server};
 use std::{
@@ -43,6 +43,10 @@ pub(super) async fn greeting(
         // Media alone: the URLs are those of HTTP.
         writeln!(text, "  webrtc   {}", Bases::of("udp", webrtc).shared())?;
     }
+    let srt = server.srt_addr().map(|address| Bases::of("srt", address));
+    if let Some(srt) = &srt {
+        address(&mut text, "srt", srt)?;
+    }
     match server.admin_addr().ok_or(none)? {
         AdminAddress::Tcp(address) => {
             let admin = Bases::of("http", address);
@@ -53,7 +57,8 @@ pub(super) async fn greeting(
     }
     found::tell(&mut text, &surveys, http.shared(), rtsp.shared())?;
     let (rtmp, rtmps) = (rtmp.as_ref(), rtmps.as_ref());
-    let pushing = Pushing { http: &http, rtsp: &rtsp, rtmp, rtmps, has_webrtc: webrtc.is_some() };
+    let srt = srt.as_ref().map(|bases| SrtListener { bases, is_encrypted: server.has_srt_passphrase() });
+    let pushing = Pushing { http: &http, rtsp: &rtsp, rtmp, rtmps, srt, has_webrtc: webrtc.is_some() };
     live::tell(&mut text, &server.live_places(), &pushing)?;
     Ok(text)
 }

@@ -16,14 +16,30 @@ pub(super) struct Pushing<'a> {
     pub(super) rtsp: &'a Bases,
     pub(super) rtmp: Option<&'a Bases>,
     pub(super) rtmps: Option<&'a Bases>,
+    pub(super) srt: Option<SrtListener<'a>>,
     /// Whether viewers by WebRTC are served.
     pub(super) has_webrtc: bool,
+}
+
+/// The listener of SRT.
+#[derive(Clone, Copy)]
+pub(super) struct SrtListener<'a> {
+    pub(super) bases: &'a Bases,
+    /// Whether callers need a passphrase.
+    pub(super) is_encrypted: bool,
+}
+
+impl SrtListener<'_> {
+    /// The end of the URL of a caller.
+    fn secret(self) -> &'static str {
+        if self.is_encrypted { "&passphrase=PASSPHRASE" } else { "" }
+    }
 }
 
 /// Appends lines about all places.
 pub(super) fn tell(text: &mut String, places: &[LiveSummary], at: &Pushing<'_>) -> fmt::Result {
     for (index, place) in places.iter().enumerate() {
-        let path = path(place, "NAME");
+        let path = if has_names(place) { path(place, "NAME") } else { encode(&place.name) };
         let what = what(place);
         if index >= MOST_PLACES {
             writeln!(text, "  {path} is {what}: {}/{path}/index.m3u8", at.http.shared())?;
@@ -45,12 +61,20 @@ fn path(place: &LiveSummary, name: &str) -> String {
     if place.name.is_empty() { name.to_owned() } else { format!("{}/{name}", encode(&place.name)) }
 }
 
+/// Whether a place has streams with names, besides the one of the place itself.
+fn has_names(place: &LiveSummary) -> bool {
+    !["hls+", "whep+"].iter().any(|scheme| place.source.starts_with(scheme))
+}
+
 /// Returns words for the streams of a place.
 fn what(place: &LiveSummary) -> String {
     if place.publishing.is_some() {
         return "a live stream that is pushed, with any NAME".to_owned();
     }
-    let is_transport = ["udp:", "rtp:"].iter().any(|scheme| place.source.starts_with(scheme));
+    if !has_names(place) {
+        return format!("the live stream of {}", Escaped(&place.source));
+    }
+    let is_transport = ["udp:", "rtp:", "ts+"].iter().any(|scheme| place.source.starts_with(scheme));
     let kind = if is_transport { "the programme with the number" } else { "the live stream" };
     format!("{kind} NAME of {}", Escaped(&place.source))
 }
@@ -65,6 +89,9 @@ fn played(text: &mut String, path: &str, at: &Pushing<'_>) -> fmt::Result {
     writeln!(text, "    RTSP    {}/{path}", at.rtsp.shared())?;
     if at.has_webrtc {
         writeln!(text, "    WebRTC  {base}/{path}/whep")?;
+    }
+    if let Some(srt) = at.srt {
+        writeln!(text, "    SRT     {}?streamid=read:{path}{}", srt.bases.shared(), srt.secret())?;
     }
     Ok(())
 }
@@ -104,15 +131,23 @@ fn pushed(text: &mut String, place: &LiveSummary, publishing: Publishing, at: &P
         let url = in_shell(format!("{}/{path}", with_user(base, has_users)));
         writeln!(text, "    push    {input} mpegts -method PUT {url}")?;
     }
+    if let Some((srt, base)) = at.srt.and_then(|srt| Some((srt, open_to(publishing, srt.bases)?))) {
+        let (user, secret) = (if has_users { ":USER:PASSWORD" } else { "" }, srt.secret());
+        writeln!(text, "    push    {input} mpegts '{base}?streamid=publish:{path}{user}{secret}'")?;
+    }
     match rtmp.last() {
         Some(base) => {
             let (server, query) = (encode(&place.name), if has_users { format!("?{QUERY}") } else { String::new() });
             writeln!(text, "    OBS     Server: {base}/{server}  Stream key: NAME{query}")?;
         }
-        None if at.rtmp.is_none() && at.rtmps.is_none() => {
+        None if at.rtmp.is_none() && at.rtmps.is_none() && !at.has_webrtc => {
             writeln!(text, "    OBS     needs RTMP, which is off; this turns it on: --rtmp 0.0.0.0:1935")?;
         }
         None => {}
+    }
+    if let Some(base) = open_to(publishing, at.http).filter(|_| at.has_webrtc) {
+        let token = if has_users { "  Bearer token: USER:PASSWORD" } else { "" };
+        writeln!(text, "    OBS     Service: WHIP  Server: {base}/{path}/whip{token}")?;
     }
     writeln!(text, "    who     {}", who(publishing, at))
 }

@@ -311,6 +311,16 @@ fn a_poster_is_neither_black_nor_blank() {
     assert_eq!(json(&server.get(".millpond/brief?path=film.mp4"))["poster"]["image"], Value::Null);
 }
 
+/// The age of a picture in seconds, by its headers.
+fn age(reply: &support::Response) -> i64 {
+    let seconds = |name: &str| {
+        let output =
+            std::process::Command::new("date").args(["+%s", "-d", reply.header(name).unwrap()]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().parse::<i64>().unwrap()
+    };
+    seconds("date") - seconds("last-modified")
+}
+
 #[test]
 fn running_streams_have_snapshots_that_move() {
     if !support::have("ffmpeg") {
@@ -330,6 +340,9 @@ fn running_streams_have_snapshots_that_move() {
         if reply.status == 200 {
             assert_eq!(reply.header("content-type"), Some("image/jpeg"));
             assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+            let age = age(&reply);
+            // Key frames are two seconds apart, and an image is kept for three.
+            assert!((-1..30).contains(&age), "{age} s");
             assert!(judged(&reply.body).starts_with("mjpeg,320,"), "{}", judged(&reply.body));
             if !seen.contains(&reply.body) {
                 seen.push(reply.body);

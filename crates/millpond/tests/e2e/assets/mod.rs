@@ -26,6 +26,7 @@ mod random_access;
 mod scanned;
 mod sound_end;
 mod stitched;
+mod teletext;
 mod texts;
 mod trimmed;
 mod ts_recordings;

@@ -21,8 +21,9 @@ fn a_live_stream_has_one_session_for_all_nodes() {
     let Some(etcd) = Etcd::start() else { return };
     let pictures =
         format!("{PICTURES} ! x264enc tune=zerolatency {X264} ! rtph264pay name=pay0 pt=96 config-interval=-1");
-    let camera = Source::start(free_port(), &[("door", pictures)]);
-    let place = format!("cams=rtsp://127.0.0.1:{}/", camera.port);
+    let camera = Source::start(free_port(), &[("door", pictures.clone())]);
+    let port = camera.port;
+    let place = format!("cams=rtsp://127.0.0.1:{port}/");
     // No node redirects: each one is asked for the stream.
     let start = |name| {
         let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-steering", "none"];
@@ -44,7 +45,7 @@ fn a_live_stream_has_one_session_for_all_nodes() {
         let all = crate::support::api::items(node.admin, "streams");
         all[0]["server"].as_str().unwrap_or_default().to_owned()
     };
-    let own = |node: &Server| server(node).contains(&format!(":{}/", camera.port));
+    let own = |node: &Server| server(node).contains(&format!(":{port}/"));
     let owner = nodes.iter().position(own).unwrap();
     assert_eq!(nodes.iter().filter(|node| own(node)).count(), 1, "one node asks the camera");
     let feeds = nodes.iter().filter(|node| server(node).contains(&format!(":{}/", nodes[owner].rtsp))).count();
@@ -60,6 +61,27 @@ fn a_live_stream_has_one_session_for_all_nodes() {
         (own(&nodes[0]) && fed(&nodes[1], &nodes[0])) || (own(&nodes[1]) && fed(&nodes[0], &nodes[1]))
     });
     viewers.iter_mut().for_each(|viewer| viewer.read_exact(&mut bytes).unwrap());
+
+    // It returns, and takes nothing back: the stream stays at the node that asks the camera, and viewers of the returned node get it from there.
+    nodes.push(start(["a", "b", "c"][owner]));
+    wait_for("the owner is back", || nodes.iter().all(|node| taking(node) == 3));
+    viewers.push(play(&nodes[2]));
+    let holder = nodes.iter().position(own).unwrap();
+    assert!(holder < 2, "{}", server(&nodes[2]));
+    assert!(server(&nodes[2]).contains(&format!(":{}/", nodes[holder].rtsp)), "{}", server(&nodes[2]));
+    viewers.iter_mut().for_each(|viewer| viewer.read_exact(&mut bytes).unwrap());
+    let asking = nodes.iter().filter(|node| own(node)).count();
+    assert_eq!(asking, 1, "one node asks the camera");
+
+    // The camera restarts: the node asks it again, and does not take its own pictures from the others.
+    drop(camera);
+    let state = |node: &Server| crate::support::api::items(node.admin, "streams")[0]["state"].clone();
+    wait_for("the camera is missed", || state(&nodes[holder]) != "running");
+    let _camera = Source::start(port, &[("door", pictures)]);
+    wait_for("the camera is asked again", || state(&nodes[holder]) == "running");
+    viewers.iter_mut().for_each(|viewer| viewer.read_exact(&mut bytes).unwrap());
+    let asking: Vec<_> = nodes.iter().map(own).collect();
+    assert!(asking[holder] && asking.iter().filter(|asks| **asks).count() == 1, "{asking:?}");
 }
 
 #[test]

@@ -1,11 +1,19 @@
 //! Nodes of a cluster.
 
 mod bookings;
+mod clocks;
+mod differ;
 mod etcd_tls;
 mod examples;
+mod fleet_console;
 mod homes;
 mod live_streams;
+mod node_tls;
 mod nodes;
+mod purges;
+mod roll;
+mod static_nodes;
+mod zones;
 
 use crate::support::Server;
 use std::time::{Duration, Instant};

@@ -37,6 +37,31 @@ fn taking(server: &Server) -> Vec<String> {
     nodes.map(|node| node["name"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Changes of a node that a server has noticed, the newest one first. A busy machine may miss probes: those are left out.
+fn noticed(server: &Server, node: &str) -> Vec<String> {
+    let all = status(server);
+    let of = all["changes"].as_array().unwrap().iter().filter(|change| change["node"] == node);
+    let named = of.map(|change| change["change"].as_str().unwrap().to_owned());
+    named.filter(|change| !change.ends_with("reachable")).collect()
+}
+
+/// Events of a kind that some servers have emitted.
+fn emitted(servers: &[&Server], kind: &str) -> f64 {
+    let label = format!("type=\"millpond.node.{kind}\"");
+    servers.iter().map(|server| server.metric("millpond_events_total", &label)).sum()
+}
+
+/// Whether curl, as the check of a balancer, finds a server healthy.
+fn is_healthy(server: &Server) -> bool {
+    let url = format!("http://127.0.0.1:{}/.millpond/health", server.port);
+    Command::new("curl")
+        .args(["--fail", "--silent", "--max-time", "5", &url])
+        .stdout(Stdio::null())
+        .status()
+        .unwrap()
+        .success()
+}
+
 /// The node of a manifest: the port that a server redirects to, or its own.
 fn owner(server: &Server, path: &str) -> u16 {
     let reply = server.get(path);
@@ -65,6 +90,13 @@ fn any_address_plays_everything_and_dead_nodes_are_replaced() {
     let watch = Watch::begin(&nodes[0]);
     nodes.extend(NAMES[1..].iter().map(|name| node(&etcd, name)));
     wait_for("three nodes", || nodes.iter().all(|node| taking(node) == NAMES));
+
+    // The nodes that came later are told once, by one node; all have noticed them.
+    wait_for("b and c have joined", || noticed(&nodes[0], "c") == ["joined"] && noticed(&nodes[0], "b") == ["joined"]);
+    wait_for("one event each", || emitted(&nodes.iter().collect::<Vec<_>>(), "joined") == 2.0);
+    let versions =
+        status(&nodes[0])["nodes"].as_array().unwrap().iter().map(|node| node["version"].clone()).collect::<Vec<_>>();
+    assert!(versions.iter().all(|version| *version == env!("CARGO_PKG_VERSION")), "{versions:?}");
 
     // All nodes agree on the owner, which serves what it is asked.
     let assets = assets();
@@ -134,10 +166,18 @@ fn any_address_plays_everything_and_dead_nodes_are_replaced() {
     // The owner is killed: others are sent to another node at once, and the view follows within the lease.
     let killed = nodes.remove(owning);
     drop(killed);
+    // A node that answered a moment ago is not probed again.
+    std::thread::sleep(Duration::from_millis(300));
     let next = owner(&nodes[0], asset);
     assert!(next != owner_port && nodes.iter().any(|node| node.port == next));
     wait_for("two nodes", || nodes.iter().all(|node| taking(node).len() == 2));
     assert_eq!(owner(&nodes[0], asset), owner(&nodes[1], asset));
+    // Both have noticed that it does not answer, and that its lease ended. One node has told each.
+    let dead = NAMES[owning];
+    wait_for("it is lost", || nodes.iter().all(|node| noticed(node, dead).first().is_some_and(|last| last == "lost")));
+    let both: Vec<_> = nodes.iter().collect();
+    wait_for("events", || emitted(&both, "lost") == 1.0 && emitted(&both, "unreachable") >= 1.0);
+    assert!(nodes.iter().all(|node| node.log_text().contains("a node is lost: its lease ended without a drain")));
 
     // Without etcd all goes on, also beyond the lease.
     (0..3).for_each(|member| etcd.kill(member));
@@ -268,14 +308,66 @@ fn viewers_behind_a_balancer_with_tls_stay_with_tls() {
     }
 }
 
+/// A proxy of another loopback address: nodes reach each other without its header.
+fn by_proxy(port: u16, header: &[u8], request: &str) -> String {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&std::net::SocketAddr::from(([127, 0, 0, 2], 0)).into()).unwrap();
+    socket.connect(&std::net::SocketAddr::from(([127, 0, 0, 1], port)).into()).unwrap();
+    let mut stream = std::net::TcpStream::from(socket);
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(&[header, request.as_bytes()].concat()).unwrap();
+    let mut reply = Vec::new();
+    let mut some = [0; 4096];
+    while !reply.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+        let read = stream.read(&mut some).unwrap();
+        assert!(read > 0, "{}", String::from_utf8_lossy(&reply));
+        reply.extend_from_slice(&some[..read]);
+    }
+    String::from_utf8_lossy(&reply).into_owned()
+}
+
+#[test]
+fn viewers_whose_tls_ends_at_a_proxy_stay_there_in_both_protocols() {
+    let Some(etcd) = Etcd::start() else { return };
+    let folder = clips::folder().to_str().unwrap();
+    let start = |name| {
+        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", LEASE];
+        Server::start(
+            &[&[folder, "--trusted-proxies", "127.0.0.2", "--forwarded-by", "proxy-protocol"][..], &cluster].concat(),
+        )
+    };
+    let nodes = ["a", "b"].map(start);
+    wait_for("two nodes", || nodes.iter().all(|node| taking(node).len() == 2));
+    let list = assets().into_iter().find(|asset| owner(&nodes[0], asset) == nodes[1].port).unwrap();
+    let asset = list.trim_end_matches("/index.m3u8");
+    // Version 2 of the PROXY protocol: a client, and HAProxy's remark whether it has TLS.
+    let header = |has_tls: u8| {
+        let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x14".to_vec();
+        header.extend([192, 0, 2, 7, 10, 0, 0, 1, 0x12, 0x67, 0x01, 0xbb]);
+        header.extend([0x20, 0, 5, has_tls, 0, 0, 0, 0]);
+        header
+    };
+    let http = format!("GET /{list} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let rtsp = format!("DESCRIBE rtsp://127.0.0.1:{}/{asset} RTSP/1.0\r\nCSeq: 1\r\n\r\n", nodes[0].rtsp);
+    for (port, request, moved) in [(nodes[0].port, &http, "307"), (nodes[0].rtsp, &rtsp, "302")] {
+        let status = |has_tls| {
+            let reply = by_proxy(port, &header(has_tls), request);
+            reply.split(' ').nth(1).map(str::to_owned).unwrap()
+        };
+        assert_eq!((status(0).as_str(), status(1).as_str()), (moved, "200"), "{request}");
+    }
+}
+
 #[test]
 fn nodes_drain_and_leave() {
     let Some(etcd) = Etcd::start() else { return };
     // The lease is long: what follows does not wait for its end.
     let folder = clips::folder().to_str().unwrap();
-    let start =
-        |name| Server::start(&[folder, "--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", "60s"]);
-    let (first, mut second) = (start("a"), start("b"));
+    let start = |name, weight: &[&str]| {
+        let cluster = [folder, "--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", "60s"];
+        Server::start(&[&cluster, weight].concat())
+    };
+    let (first, mut second) = (start("a", &[]), start("b", &["--cluster-weight", "3000"]));
     wait_for("two nodes", || [&first, &second].iter().all(|node| taking(node).len() == 2));
     let assets = assets();
     let of_second = assets.iter().find(|asset| owner(&first, asset) == second.port).unwrap();
@@ -292,13 +384,30 @@ fn nodes_drain_and_leave() {
     assert!(explained.contains("1. b: has room") && explained.contains("homes of its first bytes"), "{explained}");
     assert!(!explained.contains("\\n"), "a line for each dispenser: {explained}");
     wait_for("etcd is followed", || command(&["status"]).contains("node a: member; etcd: following"));
+    let nodes = status(&first);
+    let of = |name: &str| nodes["nodes"].as_array().unwrap().iter().find(|node| node["name"] == name).unwrap().clone();
+    let (light, heavy) = (of("a"), of("b"));
+    assert_eq!((&light["capacity-bps"], &heavy["capacity-bps"]), (&1_000_000_000.into(), &3_000_000_000_u64.into()));
+    assert!(light["limit-bps"].is_null() && heavy["limit-bps"].is_null(), "a weight is no limit: {nodes}");
+    let ready = |node: &Server| get(node.admin, "/readyz", &[]);
+    assert!(ready(&second).status == 200 && is_healthy(&second));
 
     // A node that drains sends new viewers away, also those who ask it.
     command(&["drain", "b"]);
     wait_for("b drains", || [&first, &second].iter().all(|node| taking(node) == ["a"]));
     assert_eq!((owner(&first, of_second), owner(&second, of_second)), (first.port, first.port));
+    // Balancers send nobody either. The node that drains answers, and the other one is as before.
+    let out = ready(&second);
+    assert!(out.status == 503 && out.text().contains("an operator drains this node"), "{}", out.text());
+    let health = get(second.port, "/.millpond/health", &[]);
+    assert_eq!(
+        (health.status, health.text().as_str(), health.header("cache-control")),
+        (503, "draining\n", Some("no-store"))
+    );
+    assert!(!is_healthy(&second) && is_healthy(&first) && ready(&first).status == 200);
     command(&["drain", "b", "--undo"]);
     wait_for("b takes work", || [&first, &second].iter().all(|node| taking(node).len() == 2));
+    assert!(ready(&second).status == 200 && is_healthy(&second));
     assert_eq!(owner(&first, of_second), second.port);
     let missing = request(first.admin, "PUT", "/api/v1/cluster/nodes/nobody/drain", &[("Content-Length", "0")]);
     assert_eq!(missing.status, 404);
@@ -309,4 +418,58 @@ fn nodes_drain_and_leave() {
     wait_for("b has left", || status(&first)["nodes"].as_array().unwrap().len() == 1);
     assert!(second.process.0.wait().unwrap().success());
     assert_eq!(owner(&first, of_second), first.port);
+    let all = ["left", "draining", "resumed", "draining", "joined"];
+    wait_for("all is noticed", || noticed(&first, "b") == all);
+    assert_eq!(
+        (emitted(&[&first], "draining"), emitted(&[&first], "left"), emitted(&[&first], "lost")),
+        (2.0, 1.0, 0.0)
+    );
+}
+
+#[test]
+fn a_stopped_node_gets_no_viewers() {
+    let Some(etcd) = Etcd::start() else { return };
+    // The lease outlives the test: what is noticed is noticed by probes.
+    let folder = clips::folder().to_str().unwrap();
+    let start = |name, steering| {
+        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", "60s"];
+        Server::start(&[&[folder, "--cluster-steering", steering][..], &cluster].concat())
+    };
+    let mut nodes = vec![start("a", "redirect"), start("b", "proxy"), start("c", "redirect")];
+    wait_for("three nodes", || nodes.iter().all(|node| taking(node) == NAMES));
+    let watch = Watch::begin(&nodes[0]);
+    let stopped = nodes.pop().unwrap();
+    let of_stopped: Vec<_> = assets().into_iter().filter(|asset| owner(&nodes[0], asset) == stopped.port).collect();
+    assert!(!of_stopped.is_empty());
+
+    // The system accepts connections for the node, and the node never answers.
+    let id = rustix::process::Pid::from_child(&stopped.process.0);
+    rustix::process::kill_process(id, rustix::process::Signal::STOP).unwrap();
+    // A node that answered a moment ago is not probed again.
+    std::thread::sleep(Duration::from_millis(300));
+    let mut longest = Duration::ZERO;
+    for (node, asset) in nodes.iter().flat_map(|node| of_stopped.iter().map(move |asset| (node, asset))) {
+        let asked = Instant::now();
+        let reply = node.get(asset);
+        assert!(reply.status == 200 || port(&reply) != stopped.port, "{asset}: {}", reply.status);
+        longest = longest.max(asked.elapsed());
+    }
+    eprintln!("the longest wait of a viewer: {longest:?}");
+    // A second on an idle machine.
+    assert!(longest < Duration::from_secs(10), "{longest:?}");
+    let is_reachable = |node: &Server| {
+        let all = status(node);
+        let nodes = all["nodes"].as_array().unwrap();
+        nodes.iter().find(|node| node["name"] == "c").unwrap()["reachable"].clone()
+    };
+    wait_for("all know it", || nodes.iter().all(|node| is_reachable(node) == false));
+    assert!(nodes.iter().all(|node| taking(node) == NAMES), "its lease is valid");
+    wait_for("it is told", || emitted(&nodes.iter().collect::<Vec<_>>(), "unreachable") >= 1.0);
+
+    // It gets its viewers back when it answers.
+    rustix::process::kill_process(id, rustix::process::Signal::CONT).unwrap();
+    wait_for("it answers", || nodes.iter().all(|node| is_reachable(node) == true));
+    wait_for("its viewers are back", || owner(&nodes[0], &of_stopped[0]) == stopped.port);
+    wait_for("that is told", || emitted(&nodes.iter().collect::<Vec<_>>(), "reachable") >= 1.0);
+    watch.end(By::Silent, &nodes[0]);
 }

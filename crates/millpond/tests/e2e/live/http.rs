@@ -224,7 +224,8 @@ fn requests_without_media_start_nothing() {
         ("/h264_open_gop.mp4/stream.mp4", 404),
         ("/missing.mp4/stream.mp4", 404),
         ("/stream.mp4", 404),
-        ("/sowt.mov/stream.mp4", 422),
+        // Transport streams carry no PCM.
+        ("/sowt.mov/stream.ts", 422),
     ] {
         let reply = get(server.port, path, &[]);
         assert_eq!(reply.status, status, "{path}: {}", reply.text());

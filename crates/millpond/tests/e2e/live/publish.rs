@@ -7,6 +7,7 @@ use crate::support::{
 use std::{
     fmt::Write as _,
     io::{Read as _, Write as _},
+    path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -65,19 +66,43 @@ pub(crate) fn hashes(reader: Child) -> Vec<String> {
 
 /// Checks that pictures are those of the clip round and round, from a key frame on.
 pub(crate) fn assert_of_clip(pictures: &[String], count: usize) {
-    let path = clips::folder().join(CLIP);
-    let source = hashes(reader(&["-i", path.to_str().unwrap()], "0:v", 1000));
+    assert_of_film(&clips::folder().join(CLIP), pictures, count);
+}
+
+/// Checks that pictures are those of a film with a key frame each 50 pictures round and round, from a key frame on.
+pub(crate) fn assert_of_film(film: &Path, pictures: &[String], count: usize) {
     assert_eq!(pictures.len(), count);
-    let offset = source.iter().position(|hash| *hash == pictures[0]).expect("a picture of the clip");
+    let (offset, same) = place_in_film(film, pictures);
     assert!(offset.is_multiple_of(50), "a key frame first, not picture {offset}");
-    let same = source.iter().cycle().skip(offset).zip(pictures).take_while(|(a, b)| a == b).count();
     assert_eq!(same, count, "picture {same} differs");
+}
+
+/// Whether a number of pictures are those of the clip round and round.
+pub(crate) fn is_of_clip(pictures: &[String], count: usize) -> bool {
+    place_in_film(&clips::folder().join(CLIP), pictures).1 == count
+}
+
+/// The place of the first picture in a film, and the number of pictures that are those of the film from there on.
+fn place_in_film(film: &Path, pictures: &[String]) -> (usize, usize) {
+    let source = hashes(reader(&["-i", film.to_str().unwrap()], "0:v", 1000));
+    let offset = source.iter().position(|hash| *hash == pictures[0]).expect("a picture of the film");
+    (offset, source.iter().cycle().skip(offset).zip(pictures).take_while(|(a, b)| a == b).count())
 }
 
 pub(crate) fn until_published(server: &Server, path: &str) {
     let began = Instant::now();
     while Client::new(server, path).ask("DESCRIBE", "", "").status != 200 {
         assert!(began.elapsed() < Duration::from_secs(60), "{}", server.log_text());
+    }
+}
+
+/// Waits until the log has a line with all words.
+#[track_caller]
+pub(crate) fn until_logged(server: &Server, words: &[&str]) {
+    let began = Instant::now();
+    while !server.log_text().lines().any(|line| words.iter().all(|word| line.contains(word))) {
+        assert!(began.elapsed() < Duration::from_secs(60), "{words:?} in {}", server.log_text());
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

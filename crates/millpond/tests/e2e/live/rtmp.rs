@@ -72,6 +72,24 @@ fn command(name: &str, argument: &str) -> Vec<u8> {
 }
 
 #[test]
+fn a_client_that_never_reads_is_not_read_for_ever() {
+    let (server, port) = serve_rtmp(&[]);
+    let mut stream = begin(port, &handshake());
+    stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+    // Each ping is answered.
+    let pings = message(4, &[0, 6, 1, 2, 3, 4]).repeat(4096);
+    let most = 128 << 20;
+    let mut sent = 0;
+    while sent < most
+        && let Ok(count) = stream.write(&pings[sent % pings.len()..])
+    {
+        sent += count;
+    }
+    assert!(sent < most, "{sent} bytes were read");
+    assert!(server.metric("process_resident_memory_bytes", "") < 256e6, "{sent} bytes were sent");
+}
+
+#[test]
 fn every_picture_that_is_pushed_reaches_viewers() {
     clips::folder();
     let (server, port) = serve_rtmp(&[]);
@@ -254,8 +272,9 @@ fn bad_publishers_are_refused() {
     assert!(said.contains("NetStream.Publish.Start") && said.contains("2 s"), "{said}");
     // Other places, other names, and players.
     for (name, word) in [
-        (&*format!("films/{CLIP}"), "not pushed"),
-        ("live", "NetStream.Publish.BadName"),
+        (&*format!("films/{CLIP}"), "no publisher can push"),
+        ("lives/cam", "there is no place \"lives\""),
+        ("live", "a name is missing"),
         ("live/.git", "NetStream.Publish.BadName"),
         ("live/%ff", "UTF-8"),
     ] {
@@ -263,7 +282,9 @@ fn bad_publishers_are_refused() {
         assert!(said.contains(word), "{name}: {said}");
     }
     let said = until_closed(begin(port, &[handshake(), command("play", "live/cam")].concat()));
-    assert!(said.contains("NetStream.Play.Failed"), "{said}");
+    assert!(said.contains("NetStream.Play.StreamNotFound"), "{said}");
+    let said = until_closed(begin(port, &[handshake(), command("play", &format!("films/{CLIP}"))].concat()));
+    assert!(said.contains("stored titles are not sent by RTMP"), "{said}");
     // A codec that is not received.
     let said = end(push(&["-map", "0:v:0", "-c:v", "flv1"], &url(port, "live/cam")));
     assert!(!said.is_empty() && server.log_text().contains("Sorenson H.263"), "{said}");

@@ -154,3 +154,58 @@ fn a_pushed_transport_stream_shows_its_packets() {
     assert!(stream["lost-packets"] == 0 && stream["broken-frames"] == 0, "{stream}");
     assert_of(&frames(&file, 1000), &frames(&server.url("live/cam/stream.ts"), FRAMES), "stream.ts");
 }
+
+/// The values of sound, mono at 8 kHz with 16 bits.
+fn values(input: &str, seconds: &str) -> Vec<u8> {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-nostdin"]);
+    if input.starts_with("rtsp") {
+        command.args(["-rtsp_transport", "tcp"]);
+    }
+    command.args(["-i", input, "-map", "0:a:0", "-t", seconds, "-f", "s16le", "-"]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{input}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+#[test]
+fn g711_of_a_camera_is_flac_for_browsers_with_the_same_values() {
+    for (codec, name) in [("pcm_mulaw", "mulaw"), ("pcm_alaw", "alaw")] {
+        let folder = clips::folder().join("sound");
+        std::fs::create_dir_all(&folder).unwrap();
+        let (path, part) = (folder.join(format!("{name}.mkv")), folder.join(format!("{name}.{}", std::process::id())));
+        if !path.exists() {
+            let mut command = Command::new("ffmpeg");
+            command.args([
+                "-v",
+                "error",
+                "-nostdin",
+                "-y",
+                "-f",
+                "lavfi",
+                "-i",
+                "testsrc2=size=160x90:rate=25:duration=8",
+            ]);
+            command.args(["-f", "lavfi", "-i", "anoisesrc=sample_rate=8000:seed=7:duration=8", "-c:v", "libx264"]);
+            command.args(["-preset", "ultrafast", "-g", "25", "-c:a", codec, "-ac", "1", "-f", "matroska"]);
+            assert!(command.arg(&part).status().unwrap().success());
+            std::fs::rename(part, &path).unwrap();
+        }
+        let server = Server::start(&["live=publish:", "--linger", "0s"]);
+        let rtsp = format!("rtsp://127.0.0.1:{}/live/door", server.rtsp);
+        let _camera = send(path.to_str().unwrap(), &["-f", "rtsp", "-rtsp_transport", "tcp", &rtsp]);
+        super::publish::until_published(&server, "live/door");
+        let source = values(path.to_str().unwrap(), "8");
+        // Two rounds: a reading may go over the end.
+        let rounds = [source.clone(), source].concat();
+        let codecs = |playlist: &str| crate::support::get(server.port, playlist, &[]).text();
+        assert!(codecs("/live/door/index.m3u8").contains("flac"), "{}", codecs("/live/door/index.m3u8"));
+        for input in [server.url("live/door/stream.mp4"), server.url("live/door/index.m3u8"), rtsp] {
+            let found = values(&input, "1.5");
+            // The first milliseconds may be cut by the player.
+            let middle = &found[4000..20_000];
+            let is_there = rounds.windows(middle.len()).step_by(2).any(|part| part == middle);
+            assert!(is_there, "{input}: {codec}");
+        }
+    }
+}

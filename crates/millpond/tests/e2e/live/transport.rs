@@ -35,7 +35,7 @@ fn send(input: &[&str], format: &str, target: &str) -> Running {
 }
 
 /// Sends a clip round and round.
-fn send_clip(format: &str, target: &str) -> Running {
+pub(crate) fn send_clip(format: &str, target: &str) -> Running {
     send(&["-re", "-stream_loop", "-1", "-i", &clip(CLIP)], format, target)
 }
 

@@ -52,7 +52,7 @@ fn sound_that_viewers_do_not_take_is_left_out() {
     }
     let folder = tempfile::tempdir().unwrap();
     let clip = clip(folder.path(), "clip.mp4", "V S -c:v libx264 -g 50 -bf 0 -c:a aac");
-    let (server, _) = webrtc::serve(&[]);
+    let (server, _) = webrtc::serve(&["--webrtc-opus", "false"]);
     let _publisher = publish(&server, &clip);
     let mut viewer = Viewer::new(&server, "live/cam");
     let note = viewer.answer.lines().find(|line| line.starts_with("i=")).unwrap_or_default();

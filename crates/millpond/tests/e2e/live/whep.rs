@@ -29,6 +29,7 @@ fn a_session_ends_when_its_client_asks_for_it() {
     assert_eq!((ask("GET", &[], ""), request(server.port, "HEAD", &session, &[]).status), (200, 200));
     assert_eq!(ask("PATCH", &[FRAGMENT], CANDIDATES), 204);
     assert_eq!(ask("PATCH", &[FRAGMENT, ("If-Match", "*")], CANDIDATES), 422, "ICE is not restarted");
+    assert_eq!(ask("PATCH", &[FRAGMENT, ("If-Match", "\"another\"")], CANDIDATES), 412);
     assert_eq!(ask("PATCH", &[SDP], CANDIDATES), 415);
     assert_eq!(ask("POST", &[SDP], &offer()), 405);
     let other = format!("/live/cam/whep/{}", "0".repeat(32));
@@ -111,6 +112,7 @@ fn rules_of_access_count_for_offers() {
     // ann:guess and ann:pass.
     assert_eq!(post("named", "Basic YW5uOmd1ZXNz").status, 401);
     assert_eq!(post("named", "Basic YW5uOnBhc3M=").status, 400);
+    assert_eq!((post("named", "Bearer ann:guess").status, post("named", "Bearer ann:pass").status), (401, 400));
     assert_eq!(post("signed", "none").status, 401);
     assert_eq!(post("signed", &token("signed/other")).status, 403);
     assert_eq!(post("signed", &token("signed/cam")).status, 400);

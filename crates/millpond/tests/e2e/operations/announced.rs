@@ -1,6 +1,6 @@
 //! The page's announcement on the local network, found by python-zeroconf from another namespace.
 
-use super::upgrade::{Successor, eventually, upgrade};
+use super::upgrade::{LONG, Successor, eventually, upgrade};
 use crate::support::{
     Running, missing,
     namespaces::{Namespace, is_alone, shell},
@@ -10,7 +10,7 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tempfile::TempDir;
 
@@ -20,7 +20,8 @@ import sys, threading
 from zeroconf import ServiceBrowser, Zeroconf
 class Listener:
     def add_service(self, zeroconf, kind, name):
-        found = zeroconf.get_service_info(kind, name)
+        # A busy machine may answer later than the three seconds of a question.
+        while not (found := zeroconf.get_service_info(kind, name)): pass
         addresses = ",".join(sorted(found.parsed_addresses()))
         print("came", name, found.server, addresses, found.port, found.properties, flush=True)
     def update_service(self, *_): pass
@@ -77,6 +78,17 @@ fn can_browse(test: &str) -> bool {
     has_zeroconf
 }
 
+/// Waits until a file shows something. A failure tells what it shows.
+#[track_caller]
+fn until_shown(file: &Path, what: &str, is_shown: impl Fn(&str) -> bool) {
+    let (began, mut text) = (Instant::now(), String::new());
+    while !is_shown(&text) {
+        assert!(began.elapsed() < LONG, "not shown: {what}\n{text}");
+        std::thread::sleep(Duration::from_millis(20));
+        text = fs::read_to_string(file).unwrap();
+    }
+}
+
 /// A script that runs, and the lines that it has printed.
 struct Script {
     lines: PathBuf,
@@ -91,6 +103,11 @@ impl Script {
 
     fn has_said(&self, what: &str) -> bool {
         fs::read_to_string(&self.lines).unwrap().lines().any(|line| line == what)
+    }
+
+    #[track_caller]
+    fn eventually_says(&self, what: &str) {
+        until_shown(&self.lines, what, |said| said.lines().any(|line| line == what));
     }
 }
 
@@ -148,7 +165,7 @@ impl Server {
 
     #[track_caller]
     fn eventually_logs(&self, what: &str) {
-        eventually(what, || self.logged(what) > 0);
+        until_shown(&self.log, what, |log| log.contains(what));
     }
 
     /// Ends it, and waits for that.
@@ -177,12 +194,12 @@ fn devices_of_the_network_find_the_page_by_its_name() {
     let network = Network::linked();
     let browser = network.browse("_http._tcp.local.", "found.txt");
     let mut server = network.serve(NAMED);
-    eventually(CAME, || browser.has_said(CAME));
+    browser.eventually_says(CAME);
     server.eventually_logs(ANNOUNCED);
     assert_eq!(server.logged("http://films-all.local:8080/"), 1);
     // A server that ends takes its name back.
     server.end();
-    eventually(LEFT, || browser.has_said(LEFT));
+    browser.eventually_says(LEFT);
 }
 
 #[test]
@@ -192,16 +209,16 @@ fn the_name_that_the_page_has_got_is_told() {
     }
     let network = Network::linked();
     let other = Script::run(network.device.command(PYTHON), OTHER, &[], network.folder.path().join("other.txt"));
-    eventually("the other device has its name", || other.has_said("registered"));
+    other.eventually_says("registered");
     let browser = network.browse("_http._tcp.local.", "found.txt");
     let mut server = network.serve(NAMED);
     server.eventually_logs("http://films-all-2.local:8080/");
     assert_eq!((server.logged("http://films-all.local:8080/"), server.logged("Films, all (2)")), (0, 1));
     let came = CAME.replace("Films, all", "Films, all (2)").replace("films-all", "films-all-2");
-    eventually(&came, || browser.has_said(&came));
+    browser.eventually_says(&came);
     server.end();
     let left = LEFT.replace("Films, all", "Films, all (2)");
-    eventually(&left, || browser.has_said(&left));
+    browser.eventually_says(&left);
 }
 
 #[test]
@@ -211,7 +228,7 @@ fn an_obstacle_to_the_announcement_is_told() {
     }
     let network = Network::new();
     let keeper = Script::run(Command::new(PYTHON), KEEPER, &[], network.folder.path().join("keeper.txt"));
-    eventually("the port is kept", || keeper.has_said("kept"));
+    keeper.eventually_says("kept");
     let server = network.serve(NAMED);
     server.eventually_logs("another program has UDP port 5353");
     drop(keeper);
@@ -221,7 +238,7 @@ fn an_obstacle_to_the_announcement_is_told() {
     network.link();
     server.eventually_logs(ANNOUNCED);
     let browser = network.browse("_http._tcp.local.", "found.txt");
-    eventually(CAME, || browser.has_said(CAME));
+    browser.eventually_says(CAME);
 }
 
 #[test]
@@ -242,7 +259,7 @@ fn a_server_of_https_alone_is_found() {
     ]);
     server.eventually_logs("https://films-all.local:8443/");
     let came = CAME.replace("_http.", "_https.").replace("8080", "8443");
-    eventually(&came, || browser.has_said(&came));
+    browser.eventually_says(&came);
 }
 
 #[test]
@@ -255,7 +272,7 @@ fn the_name_passes_to_a_new_process_or_is_taken_back() {
     let file = network.folder.path().join("millpond.toml");
     configure(&file, 8080, Some("Films, all"));
     let server = network.serve(&["--config", file.to_str().unwrap()]);
-    eventually(CAME, || browser.has_said(CAME));
+    browser.eventually_says(CAME);
     let first = Successor::of(&upgrade(ADMIN));
     eventually("the new process announces", || server.logged(ANNOUNCED) == 2);
     // Longer than a name is remembered that was taken back.
@@ -266,22 +283,22 @@ fn the_name_passes_to_a_new_process_or_is_taken_back() {
     configure(&file, 8081, Some("Films, all"));
     let second = Successor::of(&upgrade(ADMIN));
     let came = CAME.replace("8080", "8081");
-    eventually(&came, || browser.has_said(&came));
+    browser.eventually_says(&came);
     assert!(browser.has_said(LEFT) && server.logged("another name") == 0);
 
     let browser = network.browse("_http._tcp.local.", "later.txt");
-    eventually(&came, || browser.has_said(&came));
+    browser.eventually_says(&came);
     configure(&file, 8081, None);
     let third = Successor::of(&upgrade(ADMIN));
-    eventually(LEFT, || browser.has_said(LEFT));
+    browser.eventually_says(LEFT);
 
     configure(&file, 8080, Some("Films, all"));
     reload();
-    eventually(CAME, || browser.has_said(CAME));
+    browser.eventually_says(CAME);
     let browser = network.browse("_http._tcp.local.", "last.txt");
-    eventually(CAME, || browser.has_said(CAME));
+    browser.eventually_says(CAME);
     configure(&file, 8080, None);
     reload();
-    eventually(LEFT, || browser.has_said(LEFT));
+    browser.eventually_says(LEFT);
     drop((first, second, third));
 }

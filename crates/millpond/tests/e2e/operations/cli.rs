@@ -338,9 +338,17 @@ fn simulate_plays_clusters() {
     let figure = |run: usize, name: &str| runs[run][name].as_f64().unwrap_or_else(|| panic!("{name}: {out}"));
     assert!(figure(0, "most-over-mean") < 1.3 && figure(0, "moved-leaving") < 1.3, "{out}");
     assert!(figure(0, "led-share") > figure(1, "led-share"), "{out}");
-    for (kind, wrong) in
-        [("cluster", ["--nodes", "0"]), ("cluster", ["--assignment", "best"]), ("dispensers", ["--unit", "3KB"])]
-    {
+    let few = ["--nodes", "12", "--assets", "100", "--viewers", "20", "--lasts", "2m"];
+    let (code, out, err) = millpond(&[&["simulate", "zones"][..], &few].concat());
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("without zones") && out.contains("slices from region 3 to 1"), "{out}");
+    for (kind, wrong) in [
+        ("cluster", ["--nodes", "0"]),
+        ("cluster", ["--assignment", "best"]),
+        ("dispensers", ["--unit", "3KB"]),
+        ("zones", ["--nodes", "2"]),
+        ("zones", ["--skew", "9"]),
+    ] {
         let (code, _, err) = millpond(&["simulate", kind, wrong[0], wrong[1]]);
         assert!(code == 1 && err.contains(wrong[0]) && err.contains(wrong[1]), "{wrong:?}: {err}");
     }

@@ -165,11 +165,11 @@ fn addresses_are_those_that_are_listened_on() {
     drop(loopback);
     let socket = tempfile::tempdir().unwrap();
     let socket = format!("unix:{}/admin.sock", socket.path().display());
-    let rtmp = ["--rtmp", "1935", "--rtmps", "0.0.0.0:1936", "--webrtc", "8189"];
+    let rtmp = ["--rtmp", "1935", "--rtmps", "0.0.0.0:1936", "--webrtc", "8189", "--srt", "9710"];
     let secure = Printed::of(&[&["--tls-self-signed", "--admin", &socket][..], &rtmp].concat());
     secure.has(&["  https    https://192.0.2.10:8443/\n", "  rtsps    rtsps://192.0.2.10:8322/\n"]);
     secure.has(&["  rtmp     rtmp://192.0.2.10:1935/\n", "  rtmps    rtmps://192.0.2.10:1936/\n"]);
-    secure.has(&["  webrtc   udp://192.0.2.10:8189\n"]);
+    secure.has(&["  webrtc   udp://192.0.2.10:8189\n", "  srt      srt://192.0.2.10:9710/\n"]);
     secure.has(&[&format!("  admin    {socket}\n")]);
     secure.lacks(&["console", "metrics"]);
     assert!(fetch("https://192.0.2.10:8443/sample/index.m3u8", &["--insecure"]).is_some());

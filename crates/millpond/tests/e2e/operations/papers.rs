@@ -9,7 +9,7 @@ use std::{
 
 /// Runs `millpond-lab paper`.
 fn paper(args: &[&str], path: Option<&Path>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_millpond-lab"));
+    let mut command = Command::new(Path::new(env!("CARGO_BIN_EXE_millpond")).with_file_name("millpond-lab"));
     command.arg("paper").args(args);
     if let Some(path) = path {
         command.env("PATH", path);

@@ -22,14 +22,14 @@ use std::{
 const CLIP: &str = "h264_aac.mp4";
 
 /// Far more than anything here takes, also on a busy machine.
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// The process that took over. It ends with the test.
-pub(super) struct Successor(Pid);
+pub(crate) struct Successor(Pid);
 
 impl Successor {
     #[track_caller]
-    pub(super) fn of(upgraded: &Output) -> Self {
+    pub(crate) fn of(upgraded: &Output) -> Self {
         assert!(upgraded.status.success(), "{}", String::from_utf8_lossy(&upgraded.stderr));
         let told: serde_json::Value = serde_json::from_slice(&upgraded.stdout).unwrap();
         Self(Pid::from_raw(told["process"].as_i64().unwrap() as i32).unwrap())
@@ -42,13 +42,13 @@ impl Drop for Successor {
     }
 }
 
-pub(super) fn upgrade(admin: u16) -> Output {
+pub(crate) fn upgrade(admin: u16) -> Output {
     let admin = format!("127.0.0.1:{admin}");
     Command::new(env!("CARGO_BIN_EXE_millpond")).args(["upgrade", "--admin", &admin]).output().unwrap()
 }
 
 #[track_caller]
-pub(super) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < LONG, "{what}");

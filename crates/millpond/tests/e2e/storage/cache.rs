@@ -100,6 +100,18 @@ fn an_operator_sees_and_steers() {
     assert!(small.contains("\"slices\": 2"), "{small}");
     assert!(millpond(&server, &["cache", "purge", "films/film.bin"]).contains("\"purged-slices\": 2"));
     assert!(!millpond(&server, &["cache", "ls"]).contains("film.bin"));
+
+    // Paths are as in URLs.
+    std::fs::write(folder.path().join("a b.bin"), [7; 1000]).unwrap();
+    assert_eq!(server.get("films/a%20b.bin").status, 200);
+    for action in ["warm", "pin"] {
+        let told = millpond(&server, &["cache", action, "films/a%20b.bin"]);
+        assert!(told.contains("\"objects\": 1"), "{action}: {told}");
+    }
+    let mapped = millpond(&server, &["cache", "map", "films/a%20b.bin"]);
+    assert!(mapped.contains("a b.bin: 1000 bytes"), "{mapped}");
+    let purged = millpond(&server, &["cache", "purge", "films/a%20b.bin"]);
+    assert!(purged.contains("\"purged-slices\": ") && !purged.contains("\"purged-slices\": 0"), "{purged}");
     let foreign = send(server.admin, "POST", "cache/purge", &body("path=films"), &[("Origin", "http://x")]);
     assert_eq!(foreign.status, 403);
 }

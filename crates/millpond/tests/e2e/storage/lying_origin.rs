@@ -218,12 +218,9 @@ fn whatever_the_origin_does_nothing_wrong_is_served_and_nothing_leaks() {
     );
 }
 
-/// Where Debian's package puts it.
-const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
-
 #[test]
 fn a_clock_that_jumps_changes_nothing() {
-    if !std::path::Path::new(FAKETIME).is_file() {
+    if !std::path::Path::new(support::FAKETIME).is_file() {
         support::missing("faketime");
         return;
     }
@@ -233,7 +230,7 @@ fn a_clock_that_jumps_changes_nothing() {
     std::fs::write(&clock, "+0").unwrap();
     let place = format!("films=http://127.0.0.1:{}", origin.1);
     let env = [
-        ("LD_PRELOAD", FAKETIME),
+        ("LD_PRELOAD", support::FAKETIME),
         ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
         ("FAKETIME_NO_CACHE", "1"),
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),

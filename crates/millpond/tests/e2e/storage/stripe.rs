@@ -22,6 +22,8 @@ fn sample() -> PathBuf {
 struct Scene {
     scratch: tempfile::TempDir,
     stores: Vec<&'static str>,
+    /// Further options of the place.
+    options: &'static str,
 }
 
 impl Scene {
@@ -31,7 +33,7 @@ impl Scene {
             fs::create_dir(scratch.path().join(name)).unwrap();
         }
         fs::copy(sample(), scratch.path().join("plain/film.mp4")).unwrap();
-        Self { scratch, stores: stores.to_vec() }
+        Self { scratch, stores: stores.to_vec(), options: "" }
     }
 
     fn path(&self, name: &str) -> String {
@@ -62,14 +64,32 @@ impl Scene {
         let over: Vec<String> = over.iter().map(|store| format!("{store:?}")).collect();
         let config = self.scratch.path().join("config.toml");
         let text = format!(
-            "[places.films]\nurl = {:?}\nstripe-over = [{}]\nretries = 1\nstripe-timeout = \"5s\"\n",
+            "[places.films]\nurl = {:?}\nstripe-over = [{}]\nretries = 1\nstripe-timeout = \"5s\"\n{}",
             self.path("place"),
-            over.join(", ")
+            over.join(", "),
+            self.options
         );
         fs::write(&config, text).unwrap();
         let env: Vec<_> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let args = [&["--config", config.to_str().unwrap(), "--segment-duration", "2s"], more].concat();
         Server::start_with(&args, &env)
+    }
+
+    /// Changes a byte in the middle of each unit of a store.
+    fn hurt(&self, store: &str) {
+        for (name, mut bytes) in units(&self.path(store)).into_iter().filter(|(name, _)| !name.ends_with("/sums")) {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x20;
+            fs::write(Path::new(&self.path(store)).join(name), bytes).unwrap();
+        }
+    }
+
+    /// Scrubs the film's map. Returns whether all copies are good in the end, and the output.
+    fn scrub(&self, over: &[String], more: &[&str]) -> (bool, String) {
+        let (map, over) = (self.path("place/film.mp4.stripe"), over.join(","));
+        let output = millpond(&[&["stripe", "--scrub", &map, "--over", &over][..], more].concat(), &[]);
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
     }
 
     /// Web servers with the units that the folders of the stores have, and the stores' locations.
@@ -80,7 +100,7 @@ impl Scene {
     }
 }
 
-/// The units of a store that is a folder, by path.
+/// The units and checksums of a store that is a folder, by path.
 pub(crate) fn units(store: &str) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for folder in fs::read_dir(store).unwrap().map(Result::unwrap) {
@@ -178,6 +198,118 @@ fn a_store_that_is_killed_is_an_error_that_names_the_unit_or_nothing_with_copies
         stores[1].behaves(Manner::Honest);
         assert!(server.get("films/film.mp4").body == whole, "it is back");
     }
+}
+
+/// The bytes of the film that one connection receives, without the head of the reply.
+fn film_of(server: &Server) -> Vec<u8> {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    write!(stream, "GET /films/film.mp4 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut reply = Vec::new();
+    // The connection may be reset.
+    let _ = stream.read_to_end(&mut reply);
+    let head = reply.windows(4).position(|end| end == b"\r\n\r\n").map_or(reply.len(), |at| at + 4);
+    reply.split_off(head)
+}
+
+#[test]
+fn wrong_bytes_of_a_store_reach_no_viewer() {
+    let whole = fs::read(sample()).unwrap();
+    for copies in ["1", "2"] {
+        let scene = Scene::new(&["a", "b", "c"]);
+        scene.stripe(&scene.folders(), &["--copies", copies], &[]);
+        scene.hurt("b");
+        // By HTTP and as folders: the last one's damage is found when all stores are damaged.
+        let (_web, mut over) = scene.web();
+        over[0] = scene.folders()[0].clone();
+        let server = scene.server(&over, &[]);
+        let body = film_of(&server);
+        if copies == "2" {
+            assert!(body == whole, "the other copies are read: {}", server.log_text());
+        } else {
+            assert!(body.len() < whole.len() && (whole.starts_with(&body) || !body.starts_with(&whole[..1000])));
+        }
+        let log = server.log_text();
+        assert!(log.contains("a unit of a striped file is damaged at a store"), "{log}");
+        assert!(log.contains("block 0 with the CRC32C"), "{log}");
+        assert!(server.metric("millpond_stripe_damaged_reads_total", "store=\"b\"") >= 1.0);
+        assert!(server.metric("millpond_stripe_damaged_reads_total", "store=\"c\"") == 0.0);
+        assert!(server.metric("millpond_stripe_resting", "store=\"b\"") == 0.0);
+        drop(server);
+        // No copy is good.
+        ["a", "c"].iter().for_each(|store| scene.hurt(store));
+        let server = scene.server(&scene.folders(), &[]);
+        assert_eq!(server.get("films/film.mp4/index.m3u8").status, 502, "{}", server.log_text());
+        assert!(server.log_text().contains("block 0 with the CRC32C"));
+    }
+}
+
+#[test]
+fn damaged_units_are_repaired_by_reads_and_by_a_scrub() {
+    let mut scene = Scene::new(&["a", "b", "c"]);
+    scene.options = "stripe-repair = true\n";
+    let folders = scene.folders();
+    scene.stripe(&folders, &["--copies", "2"], &[]);
+    let sorted = |store: &str| {
+        let mut units = units(&scene.path(store));
+        units.sort();
+        units
+    };
+    let good = sorted("b");
+    scene.hurt("b");
+    let server = scene.server(&folders, &[]);
+    assert!(film_of(&server) == fs::read(sample()).unwrap(), "{}", server.log_text());
+    // Each damage that the log tells is repaired.
+    let count = |text: &str| server.log_text().matches(text).count();
+    let began = Instant::now();
+    while count("a damaged unit is repaired") < count("a unit of a striped file is damaged at a store").max(1) {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", server.log_text());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let repaired = server.metric("millpond_stripe_repaired_units_total", "store=\"b\"");
+    assert_eq!(repaired, sorted("b").iter().zip(&good).filter(|(now, good)| now == good).count() as f64 - 1.0);
+    drop(server);
+
+    good.iter().for_each(|(name, bytes)| fs::write(Path::new(&scene.path("b")).join(name), bytes).unwrap());
+    scene.hurt("b");
+    let (is_good, text) = scene.scrub(&folders, &[]);
+    assert!(!is_good && text.contains(" on b: ") && text.contains("another copy is good"), "{text}");
+    let (is_good, text) = scene.scrub(&folders, &["--repair"]);
+    assert!(is_good && text.contains(": repaired"), "{text}");
+    assert!(sorted("b") == good);
+    let (is_good, text) = scene.scrub(&folders, &[]);
+    assert!(is_good && text.contains(" copies verified, 0 at fault, 0 repaired"), "{text}");
+
+    // The checksums of one store, then a unit whose copies are all damaged.
+    let sums = good.iter().find(|(name, _)| name.ends_with("/sums")).unwrap();
+    fs::write(Path::new(&scene.path("b")).join(&sums.0), &sums.1[..sums.1.len() - 1]).unwrap();
+    let (is_good, text) = scene.scrub(&folders, &["--repair"]);
+    assert!(is_good && text.contains("the checksums on b: ") && sorted("b") == good, "{text}");
+    ["a", "b", "c"].iter().for_each(|store| scene.hurt(store));
+    let (is_good, text) = scene.scrub(&folders, &["--repair"]);
+    assert!(!is_good && text.contains("no copy is good") && text.contains("copies are still at fault"), "{text}");
+    let args = ["stripe", &scene.path("plain/film.mp4"), "--scrub", "x.stripe", "--over", "a"];
+    assert!(!millpond(&args, &[]).status.success(), "either a file or a map");
+}
+
+#[test]
+fn a_map_without_checksums_is_served_and_told_of() {
+    let scene = Scene::new(&["a", "b"]);
+    scene.stripe(&scene.folders(), &[], &[]);
+    let map = scene.path("place/film.mp4.stripe");
+    let text = fs::read_to_string(&map).unwrap().replace("\"millpond-stripe\": 2", "\"millpond-stripe\": 1");
+    let text: Vec<_> = text.lines().filter(|line| !line.contains("\"sums\"")).collect();
+    fs::write(&map, text.join("\n")).unwrap();
+    let server = scene.server(&scene.folders(), &[]);
+    assert!(film_of(&server) == fs::read(sample()).unwrap());
+    assert_eq!(server.log_text().matches("a stripe map has no checksums").count(), 1, "{}", server.log_text());
+    drop(server);
+    let free = ["--http", "127.0.0.1:0", "--rtsp", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--cache-size", "0"];
+    let config = scene.path("config.toml");
+    let doctor = millpond(&[&["doctor", "--config", &config, "--object", "film.mp4"][..], &free].concat(), &[]);
+    let told = String::from_utf8_lossy(&doctor.stdout);
+    assert!(told.contains("its stripe map has no checksums"), "{told}");
+    let (is_good, text) = scene.scrub(&scene.folders(), &[]);
+    assert!(!is_good && text.contains("the map has no checksums: stripe the file again"), "{text}");
 }
 
 #[test]

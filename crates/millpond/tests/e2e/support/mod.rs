@@ -8,14 +8,19 @@ pub mod clips;
 pub mod decode;
 pub mod etcd;
 pub mod namespaces;
+pub mod ogg;
 #[macro_use]
 pub mod origins;
 pub mod relay;
 pub mod rtsp;
 pub mod small_disk;
+pub mod teletext;
 pub mod thin;
 pub mod web;
 pub mod webrtc;
+pub mod whep_endpoint;
+pub mod whip;
+pub mod whip_endpoint;
 pub mod wire;
 
 use socket2::{Domain, Socket, Type};
@@ -61,6 +66,9 @@ pub fn skip(why: &str) {
         writeln!(file, "{line}").unwrap();
     }
 }
+
+/// The library that gives a program another wall clock, where Debian's package `faketime` puts it.
+pub const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
 /// Whether a program is installed. Where it isn't, the test says so.
 ///
@@ -282,9 +290,15 @@ pub fn read_response(reader: &mut impl std::io::BufRead, head_only: bool) -> Res
     response
 }
 
+/// Longest time for a body of parts, and most of its bytes: a stream without an end would never be a failure.
+const LONGEST_BODY: Duration = Duration::from_secs(180);
+const LARGEST_BODY: usize = 256 << 20;
+
 fn read_chunked(reader: &mut impl std::io::BufRead) -> Vec<u8> {
-    let mut body = Vec::new();
+    let (mut body, began) = (Vec::new(), Instant::now());
     loop {
+        let is_short = began.elapsed() < LONGEST_BODY && body.len() < LARGEST_BODY;
+        assert!(is_short, "a body without an end, after {} bytes", body.len());
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
         let len = u64::from_str_radix(line.trim(), 16).unwrap_or_else(|_| panic!("chunk length {line:?}"));

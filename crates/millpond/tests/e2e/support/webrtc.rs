@@ -3,7 +3,7 @@
 use super::{Response, Server, free_port, read_response};
 use serde_json::Value;
 use std::{
-    io::{BufReader, Write as _},
+    io::{BufReader, ErrorKind, Read as _, Write as _},
     net::{SocketAddr, TcpStream, UdpSocket},
     path::Path,
     process::Command,
@@ -13,7 +13,7 @@ use str0m::{
     Candidate, Event, Input, Output, Rtc, RtcConfig,
     change::{SdpAnswer, SdpOffer, SdpPendingOffer},
     media::{Direction, KeyframeRequestKind, MediaData, MediaKind, Mid, SenderFeedback},
-    net::{Protocol, Receive},
+    net::{Protocol, Receive, TcpType},
 };
 
 /// Time for anything that a viewer waits for: machines are busy.
@@ -21,10 +21,75 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Media type of offers and answers.
 pub const SDP: (&str, &str) = ("Content-Type", "application/sdp");
 
+/// The transport of a viewer's datagrams.
+enum Carrier {
+    Udp(UdpSocket),
+    /// A connection to the server, and what came of the next datagram.
+    Tcp {
+        stream: TcpStream,
+        server: SocketAddr,
+        input: Vec<u8>,
+    },
+}
+
+impl Carrier {
+    fn protocol(&self) -> Protocol {
+        match self {
+            Self::Udp(_) => Protocol::Udp,
+            Self::Tcp { .. } => Protocol::Tcp,
+        }
+    }
+
+    /// Sends a datagram. It is lost where that can't be done.
+    fn send(&mut self, datagram: &[u8], to: SocketAddr) {
+        match self {
+            Self::Udp(socket) => _ = socket.send_to(datagram, to),
+            Self::Tcp { stream, .. } => {
+                let framed = [&(datagram.len() as u16).to_be_bytes()[..], datagram].concat();
+                stream.set_nonblocking(false).unwrap();
+                let _ = stream.write_all(&framed);
+            }
+        }
+    }
+
+    /// Takes the datagrams that are there, or that come within a time.
+    fn receive(&mut self, wait: Duration) -> Vec<(SocketAddr, Vec<u8>)> {
+        let (mut all, mut buffer) = (Vec::new(), [0; 1 << 14]);
+        match self {
+            Self::Udp(socket) => {
+                socket.set_read_timeout(Some(wait)).unwrap();
+                // Errors are those of the time, and of a server that has left.
+                while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                    all.push((from, buffer[..length].to_vec()));
+                    socket.set_nonblocking(true).unwrap();
+                }
+                socket.set_nonblocking(false).unwrap();
+            }
+            Self::Tcp { stream, server, input } => {
+                stream.set_nonblocking(false).unwrap();
+                stream.set_read_timeout(Some(wait)).unwrap();
+                match stream.read(&mut buffer) {
+                    Ok(length) => input.extend_from_slice(&buffer[..length]),
+                    Err(error) => {
+                        assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}")
+                    }
+                }
+                while let Some((length, rest)) = input.split_first_chunk::<2>() {
+                    let length = usize::from(u16::from_be_bytes(*length));
+                    let Some(datagram) = rest.get(..length) else { break };
+                    all.push((*server, datagram.to_vec()));
+                    input.drain(..2 + length);
+                }
+            }
+        }
+        all
+    }
+}
+
 /// A viewer of one stream.
 pub struct Viewer {
     rtc: Rtc,
-    socket: UdpSocket,
+    carrier: Carrier,
     address: SocketAddr,
     /// Time at which str0m wants to be called.
     due: Instant,
@@ -52,34 +117,40 @@ pub struct Viewer {
 }
 
 /// An offer, and what belongs to it.
-struct Offered {
-    rtc: Rtc,
-    socket: UdpSocket,
-    pending: SdpPendingOffer,
-    text: String,
+pub struct Offered {
+    pub rtc: Rtc,
+    pub socket: UdpSocket,
+    pub pending: SdpPendingOffer,
+    pub text: String,
     /// Sections of pictures and of sound.
-    mids: [Mid; 2],
+    pub mids: [Mid; 2],
 }
 
-/// An offer of H.264, Opus and G.711.
-fn offered() -> Offered {
+/// An offer of H.264, Opus and G.711 in a direction.
+pub fn offered(direction: Direction) -> Offered {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     // A viewer that waits for a processor loses nothing that it does not know of.
     let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 4 << 20);
+    let candidate = Candidate::host(socket.local_addr().unwrap(), Protocol::Udp).unwrap();
+    let (rtc, pending, text, mids) = offered_from(candidate, direction);
+    Offered { rtc, socket, pending, text, mids }
+}
+
+/// The same from an address that packets are sent from.
+fn offered_from(candidate: Candidate, direction: Direction) -> (Rtc, SdpPendingOffer, String, [Mid; 2]) {
     let config = RtcConfig::new().clear_codecs().enable_h264(true).enable_opus(true, false).enable_pcmu(true, false);
     // As often as those of browsers.
     let mut rtc = config.set_rtcp_report_interval_video(Duration::from_millis(200)).build(Instant::now());
-    rtc.add_local_candidate(Candidate::host(socket.local_addr().unwrap(), Protocol::Udp).unwrap());
+    rtc.add_local_candidate(candidate);
     let mut api = rtc.sdp_api();
-    let mids =
-        [MediaKind::Video, MediaKind::Audio].map(|kind| api.add_media(kind, Direction::RecvOnly, None, None, None));
+    let mids = [MediaKind::Video, MediaKind::Audio].map(|kind| api.add_media(kind, direction, None, None, None));
     let (offer, pending): (SdpOffer, _) = api.apply().unwrap();
-    Offered { rtc, socket, pending, text: offer.to_sdp_string(), mids }
+    (rtc, pending, offer.to_sdp_string(), mids)
 }
 
-/// The text of an offer.
+/// The text of a viewer's offer.
 pub fn offer() -> String {
-    offered().text
+    offered(Direction::RecvOnly).text
 }
 
 /// A request with a body, on a connection of its own.
@@ -102,7 +173,11 @@ pub fn serve(more: &[&str]) -> (Server, SocketAddr) {
 
 /// Sessions of WebRTC that a server reports.
 pub fn sessions(server: &Server) -> Vec<Value> {
-    super::api::items(server.admin, "sessions?kind=webrtc").as_array().unwrap().clone()
+    let of = |kind: &str| super::api::items(server.admin, &format!("sessions?kind={kind}")).as_array().unwrap().clone();
+    let mut all = [of("webrtc"), of("publish")].concat();
+    // Publishers by RTSP are left out.
+    all.retain(|session| session["id"].as_str().unwrap().starts_with("w-"));
+    all
 }
 
 /// Waits until a server has so many sessions of WebRTC in a state.
@@ -133,7 +208,27 @@ fn is_rtp(datagram: &[u8], types: &[u8]) -> bool {
 impl Viewer {
     /// Begins a session. Nothing is sent by UDP before the first [`turn`](Self::turn).
     pub fn new(server: &Server, path: &str) -> Self {
-        let Offered { mut rtc, socket, pending, text, mids: [video, sound] } = offered();
+        let Offered { rtc, socket, pending, text, mids } = offered(Direction::RecvOnly);
+        let address = socket.local_addr().unwrap();
+        Self::of((rtc, pending, text, mids), (Carrier::Udp(socket), address), server, path)
+    }
+
+    /// Begins a session of which all goes by TCP, to a port of the server.
+    pub fn by_tcp(server: &Server, port: SocketAddr, path: &str) -> Self {
+        let stream = TcpStream::connect(port).unwrap();
+        let address = stream.local_addr().unwrap();
+        let candidate = Candidate::builder().tcp().host(address).tcptype(TcpType::Active).build().unwrap();
+        let offered = offered_from(candidate, Direction::RecvOnly);
+        let carrier = Carrier::Tcp { stream, server: port, input: Vec::new() };
+        Self::of(offered, (carrier, address), server, path)
+    }
+
+    fn of(
+        (mut rtc, pending, text, [video, sound]): (Rtc, SdpPendingOffer, String, [Mid; 2]),
+        (carrier, address): (Carrier, SocketAddr),
+        server: &Server,
+        path: &str,
+    ) -> Self {
         let reply = send(server.port, "POST", &format!("/{path}/whep"), &[SDP], &text);
         let answer = reply.text();
         assert_eq!((reply.status, reply.header("content-type")), (201, Some("application/sdp")), "{answer}");
@@ -142,12 +237,12 @@ impl Viewer {
         let id = location.strip_prefix("whep/").unwrap_or_else(|| panic!("{location}"));
         let session = format!("/{path}/whep/{id}");
         rtc.sdp_api().accept_answer(pending, SdpAnswer::from_sdp_string(&answer).unwrap()).unwrap();
-        let (address, due) = (socket.local_addr().unwrap(), Instant::now());
+        let due = Instant::now();
         let (pictures, sounds, reports, sent) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (loss, packets, lost) = (0, 0, 0);
         Self {
             rtc,
-            socket,
+            carrier,
             address,
             due,
             video,
@@ -190,14 +285,10 @@ impl Viewer {
     pub fn turn(&mut self) {
         self.drain();
         let wait = self.due.saturating_duration_since(Instant::now());
-        self.socket.set_read_timeout(Some(wait.clamp(Duration::from_millis(1), Duration::from_millis(20)))).unwrap();
-        let mut datagram = [0; 2048];
-        // Errors are those of the time, and of a server that has left.
-        while let Ok((length, from)) = self.socket.recv_from(&mut datagram) {
-            self.take(&datagram[..length], from);
-            self.socket.set_nonblocking(true).unwrap();
+        let wait = wait.clamp(Duration::from_millis(1), Duration::from_millis(20));
+        for (from, datagram) in self.carrier.receive(wait) {
+            self.take(&datagram, from);
         }
-        self.socket.set_nonblocking(false).unwrap();
         if Instant::now() >= self.due {
             self.rtc.handle_input(Input::Timeout(Instant::now())).unwrap();
             self.drain();
@@ -215,7 +306,7 @@ impl Viewer {
         if self.is_closed {
             return;
         }
-        let received = Receive::new(Protocol::Udp, from, self.address, datagram).unwrap();
+        let received = Receive::new(self.carrier.protocol(), from, self.address, datagram).unwrap();
         self.rtc.handle_input(Input::Receive(Instant::now(), received)).unwrap();
         self.drain();
     }
@@ -230,7 +321,7 @@ impl Viewer {
                 }
                 Output::Transmit(datagram) => {
                     if !self.is_mute {
-                        let _ = self.socket.send_to(&datagram.contents, datagram.destination);
+                        self.carrier.send(&datagram.contents, datagram.destination);
                     }
                     self.sent.push(datagram.contents.to_vec());
                 }

@@ -35,9 +35,13 @@ fn is_open(target: &Target) -> bool {
     target.is_page() && target.subject().is_none()
 }
 
-/// Whether a request is that of another node of the cluster to a home. The node has applied the rules to its viewer.
+/// Whether a request is that of another node of the cluster: it came by the listener of nodes, or has a pass and is for a home. The node
+/// has applied the rules to its viewer.
 pub(in crate::http::answer) fn is_of_node(context: &Context<'_>) -> bool {
-    let Context { front, request, .. } = *context;
+    let Context { front, request, viewers, .. } = *context;
+    if viewers.is_of_node() {
+        return true;
+    }
     let Some(token) = request.token.as_deref().filter(|_| request.headers.contains_key(HOME_HEADER)) else {
         return false;
     };

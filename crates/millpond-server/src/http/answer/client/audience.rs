@@ -65,8 +65,8 @@ impl AnsweredRequest<'_> {
         Some(self.front.audience().begin(&viewing, length, sent()))
     }
 
-    /// Counts a request for media that was answered.
-    pub(crate) fn count(&self, (kind, status): (Kind, StatusCode), bytes: u64) {
+    /// Counts a request for media that was answered. `has_starved` tells whether its player reports that its buffer ran empty.
+    pub(crate) fn count(&self, (kind, status): (Kind, StatusCode), bytes: u64, has_starved: bool) {
         let is_media = !matches!(kind, Kind::Page | Kind::Admin | Kind::Other);
         let is_read = matches!(self.request.method, Method::GET | Method::HEAD);
         if !is_media || !is_read || !(status.is_success() || status == StatusCode::NOT_MODIFIED) {
@@ -74,7 +74,11 @@ impl AnsweredRequest<'_> {
         }
         let (asset, subject) = (self.target.asset(), subject(self.request));
         let viewing = viewing(self.request, self.client, &asset, subject.as_deref());
-        self.front.audience().answered(&viewing, bytes);
+        let audience = self.front.audience();
+        audience.answered(&viewing, bytes);
+        if has_starved {
+            audience.rebuffered(&asset);
+        }
     }
 }
 

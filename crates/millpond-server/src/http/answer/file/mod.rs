@@ -6,6 +6,7 @@ use super::{
     viewers::Client,
 };
 use crate::{
+    cluster::Cluster,
     http::{Kind, render::AnswerError},
     library::{LibraryError, PlacePath, content_type as content_type_of, fingerprint},
 };
@@ -14,7 +15,7 @@ use millpond_http::{
     body::Body,
     request::range::{self, RequestedRange},
 };
-use millpond_store::{Object, ObjectPath, Whence};
+use millpond_store::{HOME_HEADER, HomeStep, Object, ObjectPath, PURGED_HEADER, Whence};
 use std::sync::Arc;
 
 /// Selects a file if the requested range of it is cached. No origin is asked. Sibling caches request files so.
@@ -39,16 +40,24 @@ pub(super) async fn of_home(
     info: &mut ReplyInfo,
 ) -> Result<SelectedRepresentation, AnswerError> {
     let Context { front, request, target, .. } = *context;
-    let not_home = || AnswerError::Loop(target.path().to_owned());
+    let refused = |why: String| AnswerError::NoHome { path: target.path().trim_start_matches('/').to_owned(), why };
+    let not_home = || refused("this node is not the home of these bytes".to_owned());
     let place = front.place_of(target).ok_or_else(not_home)?;
     front.attribute(place.index, Kind::File, info);
     let range = match range::parse(request.single(header::RANGE).valid(), u64::MAX) {
         RequestedRange::Bytes(range) => range,
         _ => return Err(not_home()),
     };
+    let purged =
+        request.single(HeaderName::from_static(PURGED_HEADER)).valid().map_or(0, |epoch| epoch.parse().unwrap_or(0));
     // Nodes with different views would ask each other in circles.
-    if !front.cluster().is_some_and(|cluster| cluster.is_home(place.name, place.inside, range.start)) {
-        return Err(not_home());
+    let step =
+        request.headers.get(HOME_HEADER).map_or(HomeStep::Cluster, |value| HomeStep::of_header(value.as_bytes()));
+    let is_home = |cluster: &&Arc<Cluster>| cluster.is_home((place.name, place.inside), range.start, step);
+    let cluster = front.cluster().filter(is_home).ok_or_else(not_home)?;
+    // A home that does not know a purge yet has bytes of before it.
+    if !cluster.has_purged(purged) {
+        return Err(refused(format!("this home has not applied the purge {purged} yet")));
     }
     let path = ObjectPath::parse(place.inside).map_err(|_| not_home())?;
     let object = front.store.open_for(place.name, &path, range).await?;

@@ -16,7 +16,7 @@ use crate::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use millpond_http::body::Body;
 use millpond_media::movie::{Track, TrackKind};
-use millpond_package::hls::Container;
+use millpond_package::{hls::Container, live::FlacUnits};
 use millpond_stream::{Program, fragmenter::fits};
 
 /// Answers a request for the long response of a stream in a container.
@@ -106,7 +106,9 @@ pub(super) fn headers<'a>(container: Container, tracks: impl IntoIterator<Item =
     }
     let is_video = |track: &&Track| matches!(track.kind, TrackKind::Video { .. });
     let kind = if tracks.iter().any(is_video) { "video" } else { "audio" };
-    let codecs: Vec<_> = tracks.iter().map(|track| track.codec.parameter()).collect();
+    // PCM and G.711 leave as FLAC.
+    let sent = |track: &&Track| FlacUnits::delivered(track).as_ref().unwrap_or(track).codec.parameter();
+    let codecs: Vec<_> = tracks.iter().map(sent).collect();
     // RFC 6381: players of media source extensions need it before the first byte.
     let media_type = HeaderValue::from_str(&format!("{kind}/mp4; codecs=\"{}\"", codecs.join(", ")));
     headers.insert(header::CONTENT_TYPE, media_type.unwrap_or(HeaderValue::from_static("video/mp4")));

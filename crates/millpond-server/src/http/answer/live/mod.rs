@@ -2,6 +2,7 @@
 
 mod clip;
 mod clock;
+mod guide;
 mod ladder;
 mod long;
 mod past;
@@ -118,9 +119,10 @@ async fn of_stream(context: &Context<'_>, live: &LiveTarget, info: &mut ReplyInf
             let kind = if title::is_known(context.front, live).await { "stored title" } else { "stream" };
             Err(live.without(format!("a {kind} has no such resource: index.m3u8 is there")))
         }
-        Some(LiveResource::Whep | LiveResource::WhepSession(_)) => {
-            Err(live.without("whep takes offers of WebRTC by POST"))
+        Some(LiveResource::WebRtc(end, _)) => {
+            Err(live.without(format!("{} takes offers of WebRTC by POST", end.name())))
         }
+        Some(LiveResource::Guide(format)) => guide::answer(context, live, *format, info),
         Some(LiveResource::Snapshot) => snapshot::answer(context, live, info).await,
         Some(LiveResource::Long(container)) => long::answer(context, live, *container, info).await,
         Some(LiveResource::Multivariant(container)) => playlist::multivariant(context, live, *container, info).await,

@@ -36,6 +36,8 @@ pub(super) const BEGINNING: Duration = Duration::from_secs(30);
 const STEADY: u64 = 3;
 /// Longest wait for them. Players wait 10 s for a playlist.
 const STEADY_WAIT: Duration = Duration::from_secs(8);
+/// Longest wait for the first segments of subtitles: they arrive later than pictures.
+const TEXT_WAIT: Duration = Duration::from_secs(3);
 /// Target durations after which a blocked request fails (rfc8216bis 6.2.5.2).
 const BLOCKED: u32 = 3;
 /// Target durations for which replies to blocked requests are fresh: they never change (rfc8216bis appendix B.1).
@@ -101,6 +103,9 @@ pub(super) async fn mpd(context: &Context<'_>, live: &LiveTarget, info: &mut Rep
     }
     let window = window_of(front, live, past).await?;
     held(front, live, &window, (None, BEGINNING), info, ready).await?;
+    // Players may not look for tracks that come later. Without subtitles after this time, the MPD has none.
+    let begun = |window: &Window| window.has_begun_texts().then_some(());
+    let _ = held(front, live, &window, (None, TEXT_WAIT), info, begun).await;
     let text =
         window.mpd(clock::reference(request), past.extent(&live.stream, &window)?).ok_or_else(|| stopped(live))?;
     // With low latency, players reload it each second.
@@ -165,10 +170,11 @@ pub(super) async fn transport(
     let window = running_window(front, live).await?;
     let track = live.track(&window, name)?;
     held(front, live, &window, (None, BEGINNING), info, ready).await?;
-    if !window.look(|window| window.is_transported(track)) {
+    let is_text = window.look(|window| window.is_text(track));
+    if !is_text && !window.look(|window| window.is_transported(track)) {
         return Err(live.without(format!("track {name} has no transport stream of its own: see ts/index.m3u8")));
     }
-    let last = |window: &Window| window.last_transport(track);
+    let last = |window: &Window| if is_text { window.last_closed(track) } else { window.last_transport(track) };
     // Of all tracks: sound is in the segments of pictures.
     held(front, live, &window, (None, BEGINNING), info, last).await?;
     steady(front, live, &window, info, last).await;

@@ -82,11 +82,20 @@ pub(super) async fn answer(
             segment(context, live, &window, (track, number), info).await?
         }
         LiveMedia::Transport(number) => transport_segment(front, live, &window, (track, SegmentNumber(number))).await?,
+        LiveMedia::Text(container, number) => {
+            let window = window.clone();
+            let made =
+                tokio::task::spawn_blocking(move || window.webvtt(track, SegmentNumber(number), container)).await;
+            let text = made.ok().flatten();
+            Body::bytes(text.ok_or_else(|| live.without(format!("no playlist lists subtitles {number}")))?.into())
+        }
     };
     let kind = window.look(|window| window.tracks().get(track).map(|track| track.kind));
     let content_type = match (media, kind) {
         (LiveMedia::Transport(_), _) => "video/mp2t",
+        (LiveMedia::Text(..), _) => "text/vtt; charset=utf-8",
         (_, Some(MediaKind::Audio)) => "audio/mp4",
+        (_, Some(MediaKind::Text)) => "application/mp4",
         _ => "video/mp4",
     };
     let selected = SelectedRepresentation {
@@ -116,7 +125,7 @@ async fn earlier(
     let Some(window) = window else { return Ok(None) };
     let media = match media {
         // Numbers of segments on the disk are those of one run only.
-        LiveMedia::Segment(_) => Some(media),
+        LiveMedia::Segment(_) | LiveMedia::Text(..) => Some(media),
         LiveMedia::SegmentAt(start) => {
             let number = || window.stored_at(run, window.track(track)?, i64::try_from(start).ok()?);
             number().map(|number| LiveMedia::Segment(number.0))

@@ -11,6 +11,7 @@ use crate::{
 };
 use http::{HeaderValue, header};
 use millpond_http::body::Body;
+use std::time::UNIX_EPOCH;
 
 /// Value of `Cache-Control`. The server keeps a snapshot for the same time.
 const SOON_OLD: &str = "max-age=3";
@@ -33,11 +34,12 @@ pub(super) async fn answer(
     let selected = SelectedRepresentation {
         content_type: HeaderValue::from_static("image/jpeg"),
         cache_control: HeaderValue::from_static(SOON_OLD),
-        etag: etag(fingerprint(&image)),
-        modified: None,
+        etag: etag(fingerprint(&image.jpeg)),
+        // `Date` less this time is the age of the picture.
+        modified: UNIX_EPOCH.checked_add(image.wall),
         more: vec![(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))],
         negotiation: Negotiation::Fixed,
-        body: Body::bytes(image),
+        body: Body::bytes(image.jpeg),
     };
     Ok(selected.reply(context.request))
 }

@@ -95,8 +95,8 @@ pub(super) async fn answer(
             Some(text_reply(context, "application/vnd.apple.mpegurl", text))
         }
         LiveResource::Long(_) => Some(long(front, &context.request.method, &title, &listing)),
-        // Only running streams have snapshots.
-        LiveResource::Snapshot | LiveResource::Whep | LiveResource::WhepSession(_) => None,
+        // Only running streams have snapshots, and only those that are published have schedules.
+        LiveResource::Snapshot | LiveResource::Guide(_) | LiveResource::WebRtc(..) => None,
         LiveResource::OfRun { run, .. } if run != title.version() => None,
         LiveResource::OfRun { run, track, media } => {
             info.kind = Kind::Segment;

@@ -1,10 +1,10 @@
 //! Live streams on the web page.
 
 use super::{super::Front, description::rtsp};
-use crate::{library::LibraryError, live::state};
+use crate::{library::LibraryError, live::state, own_streams};
 use millpond_library::uri::encode;
 use millpond_media::movie::TrackKind;
-use millpond_package::MediaKind;
+use millpond_package::{MediaKind, live::FlacUnits};
 use millpond_stream::{Format, Source, StreamReport};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ pub(super) fn folder(front: &Front, folder: &str) -> Value {
     let streams = front.sources.manager().streams();
     let is_inside = |path: &str| {
         let rest = path.strip_prefix(folder);
-        folder.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        !own_streams::is_own(path)
+            && (folder.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
     };
     let streams: Vec<Value> = streams.iter().filter(|stream| is_inside(&stream.path)).map(shown).collect();
     let slash = if folder.is_empty() { "" } else { "/" };
@@ -69,6 +70,9 @@ fn shown(stream: &StreamReport) -> Value {
 
 /// Describes a track.
 fn track(format: &Format) -> Value {
+    // Browsers get PCM and G.711 as FLAC.
+    let delivered = FlacUnits::delivered(&format.track);
+    let delivered = delivered.as_ref().unwrap_or(&format.track);
     let (width, height) = match format.track.kind {
         TrackKind::Video { width, height, .. } => (Some(width), Some(height)),
         _ => (None, None),
@@ -80,7 +84,9 @@ fn track(format: &Format) -> Value {
             MediaKind::Audio => "audio",
             MediaKind::Text => "text",
         },
-        "codec": format.track.codec.parameter(),
+        "codec": delivered.codec.parameter(),
+        "stored-codec": format.track.codec.parameter(),
+        "becomes-flac": delivered.codec != format.track.codec,
         "language": format.language,
         "width": width,
         "height": height,

@@ -14,17 +14,27 @@ use std::time::Duration;
 
 /// Why a publication is refused, or ended.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PublishError {
+pub(in crate::http::answer) enum PublishError {
     #[error("{0}")]
     Name(LibraryError),
-    #[error("streams of this place are not pushed")]
+    #[error("no publisher can push streams to this place: only to those of publish:")]
     NotPublished,
     #[error("a user and a password are needed to publish")]
     Challenge(Vec<String>),
     #[error("without publish-users only clients of this machine may publish")]
     Forbidden,
-    #[error("Origin: web pages may not publish")]
+    #[error("Origin: web pages may not publish by PUT and POST: they do by WebRTC, at /whip")]
     Page,
+    #[error(
+        "Origin: the page is of {origin:?}, and this server is {host:?}: serve the page from the server (a proxy passes Host with its \
+         port), or send Authorization: Bearer NAME:PASSWORD of publish-users"
+    )]
+    ForeignPage { origin: String, host: String },
+    #[error(
+        "a proxy forwards this request, and is not one of trusted-proxies: all of its clients would count as this machine. Set \
+         trusted-proxies, or publish-users"
+    )]
+    Forwarded,
     #[error("auth-url does not admit this publisher")]
     Denied,
     #[error("auth-url does not answer")]
@@ -86,7 +96,9 @@ impl PublishError {
             Self::NotPublished | Self::Refused(PublishRefused::NotPublished) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Challenge(_) => StatusCode::UNAUTHORIZED,
             Self::Guesses(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Forbidden | Self::Page | Self::Denied => StatusCode::FORBIDDEN,
+            Self::Forbidden | Self::Page | Self::ForeignPage { .. } | Self::Forwarded | Self::Denied => {
+                StatusCode::FORBIDDEN
+            }
             Self::Credentials(_) | Self::Upload(_) => StatusCode::BAD_REQUEST,
             Self::Refused(PublishRefused::Taken) | Self::TrackTaken(_) | Self::Ended(PublicationEnd::Replaced) => {
                 StatusCode::CONFLICT
@@ -106,10 +118,20 @@ impl PublishError {
         }
     }
 
-    /// Returns the reply to a publisher of a path.
+    /// Returns the reply to a publisher of a path, and logs it.
     pub(super) fn reply(&self, id: RequestId, path: &str) -> Reply {
+        tracing::info!(%id, path, status = self.status().as_u16(), error = %self, "publication ends");
+        self.document(id, path)
+    }
+
+    /// Returns the reply to a client whose publication has not begun, and logs it.
+    pub(in crate::http::answer) fn refusal(&self, id: RequestId, path: &str) -> Reply {
+        tracing::info!(%id, path, status = self.status().as_u16(), error = %self, "WebRTC request refused");
+        self.document(id, path)
+    }
+
+    fn document(&self, id: RequestId, path: &str) -> Reply {
         let status = self.status();
-        tracing::info!(%id, path, status = status.as_u16(), error = %self, "publication ends");
         let document = Problem::new(status).detail(self.to_string()).asset(path.trim_start_matches('/'));
         let mut reply = problem(id, document);
         if let Self::Challenge(challenges) = self {

@@ -1,10 +1,13 @@
 //! PUT and POST: streams that publishers push by HTTP, as MPEG-TS or fragmented MP4.
 
+mod admission;
 mod body;
 mod error;
 mod split;
 mod upload;
 
+pub(super) use admission::{Admission, admit_page};
+pub(super) use error::PublishError;
 pub(super) use split::Splits;
 
 use super::{
@@ -14,11 +17,9 @@ use super::{
 use crate::http::Kind;
 use body::PublishedBody;
 use bytes::Bytes;
-use error::PublishError;
 use http::{HeaderMap, Method, StatusCode, header};
-use millpond_access::{AskingClient, AuthAction, HttpClient, Publishers};
 use millpond_http::{request::Request, wire::Upload};
-use millpond_stream::{LiveRequest, PublishRefused, PublishRequest, PublishedMedia, Source};
+use millpond_stream::{LiveRequest, PublishRequest, PublishedMedia};
 use split::{Joined, SplitName};
 use std::time::Instant;
 use upload::UploadFormat;
@@ -51,29 +52,22 @@ pub(crate) async fn publish(context: &Context<'_>, upload: &mut impl Upload) -> 
 
 async fn receive(context: &Context<'_>, upload: &mut impl Upload, info: &mut ReplyInfo) -> Result<(), PublishError> {
     let Context { front, request, target, .. } = *context;
-    let publishers = front.publishers().ok_or(PublishError::NotPublished)?;
     // Browsers send requests of any page, also from this machine, and with passwords that they know.
     if request.headers.contains_key(header::ORIGIN) {
         return Err(PublishError::Page);
     }
     let name = SplitName::parse(target.path());
     let of_stream = name.map_or(target.path(), |name| name.stream);
-    admit(context, publishers, of_stream).await?;
+    let admitted = admission::admit(context, of_stream, info).await?;
     let coding = request.headers.get(header::CONTENT_ENCODING);
     if coding.is_some_and(|coding| coding.as_bytes() != b"identity") {
         return Err(PublishError::Coding);
     }
-    if let Some(place) = front.place_of(target) {
-        front.attribute(place.index, Kind::Stream, info);
+    if name.is_none() {
+        admitted.check_taken(front)?;
     }
-    let at = front.sources.find(of_stream);
-    let stream = front.sources.live(&at).map_err(PublishError::Name)?;
-    let stream = stream.filter(|stream| stream.source == Source::Published).ok_or(PublishError::NotPublished)?;
-    if name.is_none() && front.sources.manager().is_taken(&stream.path, publishers.conflict()) {
-        return Err(PublishRefused::Taken.into());
-    }
-    let mut body =
-        PublishedBody { upload, patience: front.sources.patience(&at), front, conflict: publishers.conflict() };
+    let Admission { stream, conflict, patience } = admitted;
+    let mut body = PublishedBody { upload, patience, front, conflict };
     match name {
         Some(name) => receive_track(stream, name.track, &mut body).await,
         None => receive_file(stream, &mut body).await,
@@ -118,32 +112,4 @@ async fn receive_track(
     // The next segment of the track follows in another request.
     slot.leave(body.patience);
     result
-}
-
-/// Checks the right of a client to publish a stream.
-async fn admit(context: &Context<'_>, publishers: &Publishers, stream: &str) -> Result<(), PublishError> {
-    let Context { front, request, .. } = *context;
-    let written = request.written_target();
-    let publisher = HttpClient {
-        address: context.client(),
-        is_secure: context.is_secure(),
-        method: request.method.as_str(),
-        target: &written,
-        is_forwarded: request.forwarded.is_some(),
-        authorization: request.header(header::AUTHORIZATION),
-    };
-    let asker = AskingClient {
-        address: publisher.address,
-        action: AuthAction::Publish,
-        protocol: if publisher.is_secure { "https" } else { "http" },
-        token: request.token.as_deref(),
-        query: context.query(),
-        authorization: publisher.authorization,
-        agent: request.header(header::USER_AGENT),
-    };
-    match front.gates().ask_to_publish(stream, &asker) {
-        Some(question) => drop(Box::pin(question.answer()).await?),
-        None => publishers.admit_http(&publisher, front.now())?,
-    }
-    Ok(())
 }

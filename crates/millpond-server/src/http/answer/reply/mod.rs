@@ -73,8 +73,8 @@ pub(crate) struct ReplyInfo {
     pub(crate) waited: Duration,
     /// Whether the body counts its bytes while it is sent.
     pub(crate) counts_itself: bool,
-    /// Counts the response as in progress.
-    pub(crate) _in_flight: Held,
+    /// Counts the response as in progress, if it is one of those that count.
+    pub(crate) in_flight: Option<Held>,
     /// Reports the end of a segment to the prefetcher when it is dropped.
     pub(crate) receipt: Option<Receipt>,
     /// The admission of the request, which may end before the reply does.

@@ -58,6 +58,10 @@ pub(in crate::http::answer) async fn pass(context: &Context<'_>, info: &mut Repl
         return None;
     }
     let (key, start) = passed_key(context, info)?;
+    // At its listener for nodes, another node does not check the viewer's token, and does not know the tracks that it leaves.
+    if start != Start::Follows && info.pass.filter().is_some() && cluster.has_node_listener() {
+        return None;
+    }
     let target = request.target.split('#').next().unwrap_or("");
     let target = format!("{}{target}", request.prefix());
     let client = Forwarded { address: context.client(), is_secure: context.is_secure() };
@@ -128,7 +132,7 @@ fn is_begun(live: &LiveTarget) -> bool {
     !matches!(
         live.resource,
         None | Some(
-            LiveResource::OfRun { .. } | LiveResource::Snapshot | LiveResource::Whep | LiveResource::WhepSession(_)
+            LiveResource::OfRun { .. } | LiveResource::Snapshot | LiveResource::Guide(_) | LiveResource::WebRtc(..)
         )
     )
 }

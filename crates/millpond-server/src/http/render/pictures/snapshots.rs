@@ -2,7 +2,7 @@
 
 use super::{MOST_BYTES, QUALITY, coded::CodedPicture};
 use crate::{
-    http::render::AnswerError,
+    http::render::{AnswerError, SnapshotImage},
     library::{Library, LibraryError},
     work::JobKind,
 };
@@ -28,7 +28,7 @@ pub(super) struct Snapshots {
 }
 
 /// An image, or why the picture can't be decoded.
-type Image = Result<Bytes, String>;
+type Image = Result<SnapshotImage, String>;
 
 /// The result of making a snapshot.
 #[derive(Clone)]
@@ -47,25 +47,25 @@ impl Snapshots {
     ///
     /// # Errors
     /// The picture can't be decoded, or the worker pool has no room.
-    pub(super) async fn image(&self, path: &str, newest: NewestKeyFrame) -> Result<Bytes, AnswerError> {
+    pub(super) async fn image(&self, path: &str, newest: NewestKeyFrame) -> Result<SnapshotImage, AnswerError> {
         let image = match self.known.get(path).filter(|snapshot| snapshot.made.elapsed() < FRESH) {
             Some(snapshot) => snapshot.image,
             None => {
                 let (key, library, asked) = (path.to_owned(), self.library.clone(), path.to_owned());
                 let making = || async move { image(&library, &asked, newest).await };
                 let image = self.flights.run(&key, making).await.0?;
-                let weight = image.as_ref().map_or(0, Bytes::len) as u64 + OVERHEAD;
+                let weight = image.as_ref().map_or(0, |image| image.jpeg.len()) as u64 + OVERHEAD;
                 self.known.insert(key, Snapshot { made: Instant::now(), image: image.clone() }, weight);
                 image
             }
         };
-        image.map_err(|what| LibraryError::NoResource { asset: path.to_owned(), what }.into())
+        image.map_err(|why| AnswerError::NoSnapshot { path: path.to_owned(), why })
     }
 }
 
 /// Decodes a key frame on the worker pool, and codes it as an image.
 async fn image(library: &Library, path: &str, newest: NewestKeyFrame) -> Result<Image, AnswerError> {
-    let NewestKeyFrame { format, data } = newest;
+    let NewestKeyFrame { format, data, wall } = newest;
     let name = format.track.codec.name();
     let (Codec::Avc(config), TrackKind::Video { width, height, orientation, .. }, false) =
         (format.track.codec, format.track.kind, format.is_encrypted)
@@ -83,7 +83,8 @@ async fn image(library: &Library, path: &str, newest: NewestKeyFrame) -> Result<
     let _charge = library.pool().charge(coded.memory()).await.map_err(refused)?;
     let job = move || -> Image {
         let picture = coded.decode().map_err(|error| format!("no snapshot: {error}"))?;
-        picture.jpeg(QUALITY).map(Bytes::from).map_err(|error| error.to_string())
+        let jpeg = picture.jpeg(QUALITY).map(Bytes::from).map_err(|error| error.to_string())?;
+        Ok(SnapshotImage { jpeg, wall })
     };
     library.pool().run_kind(JobKind::Picture, &Work::unlimited(), job).await.map_err(refused)
 }

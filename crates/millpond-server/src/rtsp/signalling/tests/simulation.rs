@@ -3,7 +3,10 @@
 use super::super::{
     Action, Asked, Course, Dialogue, Ended, Named, Outcome, SetUp, Signs, Step, Terms, Viewer, sessions::Sessions,
 };
-use crate::rtsp::{record::End, reply::Reply, wire};
+use crate::{
+    rtsp::{record::End, reply::Reply},
+    wire,
+};
 use bytes::BytesMut;
 use millpond_access::Gates;
 use millpond_connections::ConnectionTimeouts;
@@ -210,6 +213,7 @@ impl World {
             gates: Arc::new(Gates::none()),
             publishers: None,
             cluster: None,
+            is_of_node: false,
         };
         set(&mut terms);
         let dialogue = Dialogue::new(terms, BytesMut::new(), self.now);

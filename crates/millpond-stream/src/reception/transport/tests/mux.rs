@@ -7,7 +7,10 @@ pub(super) const ASSOCIATION: u16 = 0;
 pub(super) const MAP: u16 = 0x1000;
 pub(super) const PICTURES: u16 = 0x100;
 pub(super) const SOUND: u16 = 0x101;
+pub(super) const TEXT: u16 = 0x102;
 pub(super) const CUES: u16 = 0x1f0;
+/// Type of streams of private data.
+pub(super) const PRIVATE: u8 = 6;
 
 /// Parameter sets of x264.
 const SPS: &[u8] = &[
@@ -64,14 +67,15 @@ impl Mux {
         self.section(ASSOCIATION, 0, 1, &entries.flatten().collect::<Vec<_>>());
     }
 
-    /// Writes the tables of the programme, with streams in German.
+    /// Writes the tables of the programme, with streams in German. Private data are teletext.
     pub(super) fn tables(&mut self, streams: &[(u8, u16)]) {
         self.association(&[(self.programme, MAP)]);
         let mut body = vec![0xe1, 0x00, 0xf0, 0];
         for (stream_type, pid) in streams {
             let [p0, p1] = (pid | 0xe000).to_be_bytes();
-            body.extend([*stream_type, p0, p1, 0xf0, 6, 10, 4]);
-            body.extend(*b"deu\0");
+            let teletext: &[u8] = if *stream_type == PRIVATE { b"\x56\x05deu\x10\x88" } else { b"" };
+            body.extend([*stream_type, p0, p1, 0xf0, 6 + teletext.len() as u8, 10, 4]);
+            body.extend([b"deu\0", teletext].concat());
         }
         self.section(MAP, 2, self.programme, &body);
     }
@@ -85,7 +89,11 @@ impl Mux {
         };
         let times = [time(3, pts), time(1, dts)].concat();
         let length = if pid == PICTURES { 0 } else { times.len() + 3 + data.len() };
-        let id = if pid == PICTURES { 0xe0 } else { 0xc0 };
+        let id = match pid {
+            PICTURES => 0xe0,
+            TEXT => 0xbd,
+            _ => 0xc0,
+        };
         let head = [0, 0, 1, id, (length >> 8) as u8, length as u8, 0x80, 0xc0, times.len() as u8];
         self.put(pid, &[&head, &times[..], data].concat());
     }
@@ -110,6 +118,11 @@ impl Mux {
         let head =
             [0xff, 0xf1, 0x4c, 0x80 | (length >> 11) as u8, (length >> 3) as u8, (length << 5) as u8 | 0x1f, 0xfc];
         self.unit(pid, (pts, pts), &[&head[..], &payload].concat());
+    }
+
+    /// Writes teletext without text.
+    pub(super) fn text(&mut self, pts: u64) {
+        self.unit(TEXT, (pts, pts), &[&[0x10, 0xff, 44][..], &[0xff; 44]].concat());
     }
 
     /// Writes a `splice_insert` out of the programme; at once without a time.

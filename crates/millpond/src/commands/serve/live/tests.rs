@@ -13,7 +13,7 @@ fn told(places: &[LiveSummary], (has_rtmp, has_rtmps): (bool, bool)) -> String {
     let [http, rtsp, rtmp, rtmps] =
         [("http", 8080), ("rtsp", 8554), ("rtmp", 1935), ("rtmps", 1936)].map(|(scheme, port)| bases(scheme, port));
     let (rtmp, rtmps) = (has_rtmp.then_some(&rtmp), has_rtmps.then_some(&rtmps));
-    let at = Pushing { http: &http, rtsp: &rtsp, rtmp, rtmps, has_webrtc: false };
+    let at = Pushing { http: &http, rtsp: &rtsp, rtmp, rtmps, srt: None, has_webrtc: false };
     let mut text = String::new();
     tell(&mut text, places, &at).unwrap();
     text
@@ -43,6 +43,14 @@ fn streams_of_cameras_have_their_addresses_and_ladders() {
         assert!(text.contains(line), "no {line:?} in {text}");
     }
     assert!(!text.contains("push"), "{text}");
+    let pulled = told(&[place("tv", "hls+https://media.example/a.m3u8", None)], (false, false));
+    assert!(
+        pulled.starts_with("  tv is the live stream of hls+https://media.example/a.m3u8, opened for its first"),
+        "{pulled}"
+    );
+    assert!(pulled.contains("/tv/index.m3u8\n") && !pulled.contains("NAME"), "{pulled}");
+    let called = told(&[place("tv", "whep+https://media.example/whep", None)], (false, false));
+    assert!(called.starts_with("  tv is the live stream of whep+https://media.example/whep, opened"), "{called}");
     let tv = told(&[place("tv", "udp://239.1.1.1:5000", None)], (false, false));
     assert!(tv.contains("tv/NAME is the programme with the number NAME of udp://239.1.1.1:5000, opened"), "{tv}");
 }
@@ -105,7 +113,7 @@ fn no_command_is_told_that_would_be_refused() {
         Bases { here: base.clone(), is_on_loopback: false, others: vec![base] }
     };
     let (http, rtsp, rtmp) = (one("http"), one("rtsp"), one("rtmp"));
-    let at = Pushing { http: &http, rtsp: &rtsp, rtmp: Some(&rtmp), rtmps: None, has_webrtc: false };
+    let at = Pushing { http: &http, rtsp: &rtsp, rtmp: Some(&rtmp), rtmps: None, srt: None, has_webrtc: false };
     let mut text = String::new();
     tell(&mut text, &[studio(Publishing::ThisMachine)], &at).unwrap();
     assert!(!text.contains("ffmpeg") && !text.contains("OBS"), "{text}");
@@ -137,7 +145,7 @@ fn addresses_that_a_shell_would_change_are_quoted() {
     let on_six = |scheme: &str| Bases { here: format!("{scheme}://[::1]:1"), is_on_loopback: true, others: Vec::new() };
     let [http, rtsp] = [on_six("http"), on_six("rtsp")];
     let mut text = String::new();
-    let at = Pushing { http: &http, rtsp: &rtsp, rtmp: None, rtmps: None, has_webrtc: false };
+    let at = Pushing { http: &http, rtsp: &rtsp, rtmp: None, rtmps: None, srt: None, has_webrtc: false };
     tell(&mut text, &[studio(Publishing::ThisMachine)], &at).unwrap();
     assert!(text.contains(" -method PUT 'http://[::1]:1/studio/NAME'\n"), "{text}");
     assert!(text.contains(" -rtsp_transport tcp 'rtsp://[::1]:1/studio/NAME'\n"), "{text}");
@@ -148,7 +156,7 @@ fn webrtc_has_an_address_where_it_is_on() {
     let (http, rtsp) = (bases("http", 8080), bases("rtsp", 8554));
     let cameras = [place("cams", "rtsp://10.0.0.7/", None)];
     for has_webrtc in [true, false] {
-        let at = Pushing { http: &http, rtsp: &rtsp, rtmp: None, rtmps: None, has_webrtc };
+        let at = Pushing { http: &http, rtsp: &rtsp, rtmp: None, rtmps: None, srt: None, has_webrtc };
         let mut text = String::new();
         tell(&mut text, &cameras, &at).unwrap();
         let line = "    WebRTC  http://192.0.2.10:8080/cams/NAME/whep\n";

@@ -7,9 +7,12 @@ mod format;
 mod heavy;
 mod live;
 pub(crate) mod origin;
+mod pushes;
 mod recordings;
 mod remote;
 mod repairs;
+mod rtmp;
+mod srt;
 mod streams;
 pub(crate) mod watch;
 mod web;
@@ -39,7 +42,7 @@ pub(crate) enum By {
     FullDisk,
     /// Sibling caches (`remote`).
     Siblings,
-    /// Striped objects, and a store that fails (`remote`).
+    /// Striped objects, a damaged unit, and a store that fails (`remote`).
     Stripes,
     /// A channel by HTTP (`live`).
     Live,
@@ -63,18 +66,26 @@ pub(crate) enum By {
     Cues,
     /// RTSP sessions (`streams`).
     Streams,
+    /// A viewer by RTMP (`rtmp`).
+    Rtmp,
+    /// SRT sessions (`srt`).
+    Srt,
     /// WebRTC sessions (`webrtc`).
     WebRtc,
     /// An origin that is late for RTSP (`streams`).
     LateOrigin,
     /// More RTSP than the threads can send (`streams`).
     Overload,
+    /// A channel that is pushed to a listener, which leaves (`pushes`).
+    Pushes,
     /// A recording of a channel (`recordings`).
     Recordings,
     /// A recording onto a full disk (`recordings`).
     FullRecording,
     /// A recording onto a slow disk (`recordings`).
     SlowRecording,
+    /// Recorded files that are kept, deleted, and moved to a bucket (`live::continuous`).
+    RecordedFiles,
     /// Intercepted connections (`intercept`).
     Intercepted,
     /// Intercepted connections of groups of servers (`intercept-groups`).
@@ -87,12 +98,26 @@ pub(crate) enum By {
     AccessExternal,
     /// Nodes of a cluster (`cluster`).
     Cluster,
+    /// A node that hangs (`cluster`).
+    Silent,
+    /// A home of slices that hangs (`cluster`).
+    Homes,
+    /// Nodes in two zones (`cluster`).
+    Zones,
+    /// A node whose clock is ahead (`cluster`).
+    Clocks,
+    /// A node with other settings (`cluster`).
+    Differ,
     /// A node whose storage has no bandwidth left (`cluster_more`).
     Booked,
     /// A node that passes requests on to one that dies (`cluster`).
     Proxy,
+    /// An endpoint of events that fails (`hooks`).
+    Hooks,
     /// Reloads of the configuration (`reload`).
     Reload,
+    /// Viewers by all protocols (`viewing`).
+    Statistics,
     /// Traces (`traces`).
     Traces,
     /// A machine without a network (`streams`).
@@ -109,8 +134,12 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_asset_cache_hits_total", By::Web),
     ("millpond_asset_cache_misses_total", By::Web),
     ("millpond_build_info", By::Constant),
+    ("millpond_cluster_changes_total", By::Cluster),
+    ("millpond_cluster_clock_offset_seconds", By::Clocks),
+    ("millpond_cluster_differences", By::Differ),
     ("millpond_cluster_etcd_failures_total", By::Cluster),
     ("millpond_cluster_following", By::Cluster),
+    ("millpond_cluster_homes_failing", By::Homes),
     ("millpond_cluster_lost_leases_total", By::Cluster),
     ("millpond_cluster_member", By::Cluster),
     ("millpond_cluster_nodes", By::Cluster),
@@ -120,6 +149,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_cluster_redirects_total", By::Cluster),
     ("millpond_cluster_refused_total", By::Booked),
     ("millpond_cluster_resumed_total", By::Proxy),
+    ("millpond_cluster_unreachable_nodes", By::Silent),
     ("millpond_cluster_unreachable_total", By::Cluster),
     ("millpond_cmcd_buffer_seconds", By::Players),
     ("millpond_cmcd_buffer_starvations_total", By::Players),
@@ -150,7 +180,11 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_disk_verified_total", By::Remote),
     ("millpond_disk_writes_passed_over_total", By::Remote),
     ("millpond_disk_writes_total", By::Remote),
+    ("millpond_events_total", By::Hooks),
     ("millpond_file_bytes_total", By::Web),
+    ("millpond_hook_attempts_total", By::Hooks),
+    ("millpond_hook_dropped_events_total", By::Hooks),
+    ("millpond_hook_waiting_events", By::Hooks),
     ("millpond_http_first_byte_seconds", By::Web),
     ("millpond_http_request_duration_seconds", By::Web),
     ("millpond_http_requests_total", By::Web),
@@ -200,9 +234,20 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_place_sent_bytes_total", By::Web),
     ("millpond_prefetched_bytes_total", By::Viewers),
     ("millpond_prefetched_unused_bytes", By::Viewers),
+    ("millpond_pushed_bytes_total", By::Pushes),
+    ("millpond_pushed_frames_total", By::Pushes),
+    ("millpond_pushes", By::Pushes),
+    ("millpond_pushes_failed_total", By::Pushes),
     ("millpond_recorded_bytes_total", By::Recordings),
+    ("millpond_recorded_file_bytes", By::RecordedFiles),
+    ("millpond_recorded_files", By::RecordedFiles),
+    ("millpond_recorded_files_completed_total", By::RecordedFiles),
+    ("millpond_recorded_files_deleted_total", By::RecordedFiles),
     ("millpond_recorded_frames_total", By::Recordings),
     ("millpond_recording_lost_frames_total", By::SlowRecording),
+    ("millpond_recording_uploaded_bytes_total", By::RecordedFiles),
+    ("millpond_recording_uploads_failed_total", By::RecordedFiles),
+    ("millpond_recording_uploads_total", By::RecordedFiles),
     ("millpond_recordings", By::Recordings),
     ("millpond_recordings_failed_total", By::FullRecording),
     ("millpond_responses_broken_total", By::Web),
@@ -214,6 +259,10 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_rtcp_reports_total", By::Streams),
     ("millpond_rtcp_round_trip_seconds", By::Streams),
     ("millpond_rtmp_connections_refused_total", By::Streams),
+    ("millpond_rtmp_sent_bytes_total", By::Rtmp),
+    ("millpond_rtmp_viewers", By::Rtmp),
+    ("millpond_rtmp_viewers_begun_total", By::Rtmp),
+    ("millpond_rtmp_viewers_ended_total", By::Rtmp),
     ("millpond_rtp_bytes_total", By::Streams),
     ("millpond_rtp_dropped_frames_total", By::Streams),
     ("millpond_rtp_failed_sends_total", By::NoNetwork),
@@ -237,6 +286,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_sibling_failures_total", By::Siblings),
     ("millpond_sibling_hits_total", By::Siblings),
     ("millpond_sibling_misses_total", By::Siblings),
+    ("millpond_sibling_zone_bytes_total", By::Zones),
     ("millpond_slice_disk_hit_bytes_total", By::Remote),
     ("millpond_slice_hits_total", By::Remote),
     ("millpond_slice_memory_hit_bytes_total", By::Remote),
@@ -244,15 +294,33 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_slice_lookup_duration_seconds", By::Remote),
     ("millpond_slice_miss_duration_seconds", By::Remote),
     ("millpond_slice_misses_total", By::Remote),
+    ("millpond_srt_dropped_packets_total", By::Srt),
+    ("millpond_srt_foreign_datagrams_total", By::Srt),
+    ("millpond_srt_lost_packets_total", By::Srt),
+    ("millpond_srt_received_bytes_total", By::Srt),
+    ("millpond_srt_received_packets_total", By::Srt),
+    ("millpond_srt_refused_total", By::Srt),
+    ("millpond_srt_repeated_packets_total", By::Srt),
+    ("millpond_srt_sent_bytes_total", By::Srt),
+    ("millpond_srt_sent_packets_total", By::Srt),
+    ("millpond_srt_sessions", By::Srt),
+    ("millpond_srt_sessions_begun_total", By::Srt),
+    ("millpond_srt_sessions_ended_total", By::Srt),
+    ("millpond_srt_undecrypted_packets_total", By::Srt),
     ("millpond_stale_opens_total", By::Remote),
     ("millpond_stripe_bytes_total", By::Stripes),
+    ("millpond_stripe_damaged_reads_total", By::Stripes),
     ("millpond_stripe_failures_total", By::Stripes),
+    ("millpond_stripe_repaired_units_total", By::Stripes),
     ("millpond_stripe_requests_in_flight", By::Stripes),
     ("millpond_stripe_requests_total", By::Stripes),
     ("millpond_stripe_resting", By::Stripes),
     ("millpond_tls_certificate_expiry_timestamp_seconds", By::Constant),
     ("millpond_tls_handshakes_failed_total", By::Tls),
     ("millpond_trace_exports_total", By::Traces),
+    ("millpond_viewer_seconds_total", By::Statistics),
+    ("millpond_viewer_starts_total", By::Statistics),
+    ("millpond_viewers", By::Statistics),
     ("millpond_watched_tracks", By::Viewers),
     ("millpond_webrtc_foreign_datagrams_total", By::WebRtc),
     ("millpond_webrtc_sessions", By::WebRtc),
@@ -278,8 +346,14 @@ fn rows(by: By) -> Vec<&'static str> {
 
 #[test]
 fn every_family_has_a_row() {
-    let server = Server::start(&[]);
-    let text = get(server.admin, "/metrics", &[]).text();
+    // Families of hooks have samples where there is a hook.
+    let server = Server::start(&["--hooks", "http://127.0.0.1:9/"]);
+    let began = std::time::Instant::now();
+    let mut text = get(server.admin, "/metrics", &[]).text();
+    while !text.contains("millpond_hook_attempts_total{") && began.elapsed().as_secs() < 30 {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        text = get(server.admin, "/metrics", &[]).text();
+    }
     let families: BTreeSet<&str> = watch::families(&text).into_keys().collect();
     let rows: BTreeSet<&str> = TABLE.iter().map(|(family, _)| *family).collect();
     let without: Vec<_> = families.difference(&rows).collect();

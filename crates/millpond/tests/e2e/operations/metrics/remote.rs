@@ -147,13 +147,20 @@ fn stripes() {
     let (over, map) = (format!("a={},b={}", path("a"), path("b")), path("place/large.bin.stripe"));
     let args = ["stripe", &path("large.bin"), "--over", &over, "--copies", "2", "--map", &map];
     assert!(std::process::Command::new(env!("CARGO_BIN_EXE_millpond")).args(args).status().unwrap().success());
+    let good: Vec<_> = units(&path("a")).into_iter().filter(|(name, _)| !name.ends_with("/sums")).collect();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join("a").join(name), bytes).unwrap();
+    for (name, bytes) in &good {
+        write(name, &vec![1; bytes.len()]);
+    }
     let web = Origin::start(units(&path("b")));
     let over = format!("\"a={}\", \"b={}\"", path("a"), web.url());
-    let text = format!("[places.films]\nurl = {:?}\nstripe-over = [{over}]\n", path("place"));
+    let text = format!("[places.films]\nurl = {:?}\nstripe-over = [{over}]\nstripe-repair = true\n", path("place"));
     std::fs::write(path("config.toml"), text).unwrap();
     let server = Server::start(&["--config", &path("config.toml"), "--memory", "8MiB", "--cache-size", "0"]);
     let watch = Watch::begin(&server);
     watch.until("millpond_stripe_requests_in_flight", || drop(server.get("films/large.bin")));
+    watch.until("millpond_stripe_repaired_units_total", || assert_eq!(server.get("films/large.bin").body.len(), SIZE));
+    good.iter().for_each(|(name, bytes)| write(name, bytes));
     web.behaves(Manner::Fails);
     watch.until("millpond_stripe_resting", || assert_eq!(server.get("films/large.bin").body.len(), SIZE));
     watch.end(By::Stripes, &server);

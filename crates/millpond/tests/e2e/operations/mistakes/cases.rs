@@ -197,6 +197,13 @@ pub(super) const CASES: &[Case] = &[
     case(SETTINGS, "", "millpond check --rtmp off", &["this listener is off where the setting is left out"], &[]),
     case(SETTINGS, "", "millpond check --http http://0.0.0.0:8080", &["such as \"0.0.0.0:8080\""], &[]),
     case(SETTINGS, "", "millpond check --http 127.0.0.1", &["such as \"127.0.0.1:8080\""], &[]),
+    case(
+        SETTINGS,
+        "filler = \"films/a.mp4\"\n[[entry]]\nat = \"8pm\"\nasset = \"films/a.mp4\"\n",
+        "millpond check films=films live=publish: --schedule live/tv=a.toml",
+        &["--schedule: a.toml: line 3: at: expected a time with its zone", "such as \"20:00\", found \"8pm\""],
+        &["# ok"],
+    ),
     case(SETTINGS, "", "millpond check --log warning", &["--log", "did you mean \"warn\"?"], &[]),
     case(SETTINGS, "", "millpond check --log inof", &["--log", "did you mean \"info\"?"], &[]),
     case(SETTINGS, "", "millpond check --log none", &["--log", "did you mean \"off\"?"], &[]),
@@ -237,7 +244,13 @@ pub(super) const CASES: &[Case] = &[
     case(SETTINGS, "", "millpond check --htpp :8080", &["--http"], &["-- --htpp"]),
     case(SETTINGS, "memroy = \"1GiB\"\n", CHECK, &["a.toml:1:1", "did you mean \"memory\"?"], &[]),
     case(SETTINGS, "https = \":8443\"\n", CHECK, &["a.toml:1:1: https needs a certificate: set tls-cert"], &[]),
-    case(USELESS, "rtmp = \":1935\"\n", CHECK, &["a.toml:1:1: rtmp has no effect: no place takes pushed streams"], &[]),
+    case(
+        USELESS,
+        "rtmp = \":1935\"\n",
+        CHECK,
+        &["a.toml:1:1: rtmp has no effect: RTMP takes and sends live streams, and there are none"],
+        &[],
+    ),
     case(USELESS, "publish-open = true\n", CHECK, &["a.toml:1:1: publish-open has no effect", "publish:"], &[]),
     case(
         USELESS,

@@ -15,7 +15,7 @@ pub(super) struct Addresses {
 
 impl Addresses {
     /// Reads the address of the server from a request. Without `Host` the addresses are relative to that of the list.
-    pub(super) fn of<'a>(context: &Context<'_>, places: impl Iterator<Item = &'a SeenPlace>) -> Self {
+    pub(super) fn new<'a>(context: &Context<'_>, places: impl Iterator<Item = &'a SeenPlace>) -> Self {
         let request = context.request;
         let scheme = if context.is_secure() { "https" } else { "http" };
         let base = match request.header(header::HOST).filter(|host| !host.is_empty()) {
@@ -32,10 +32,19 @@ impl Addresses {
 
     /// Returns the address of the HLS of a title or live stream.
     pub(super) fn of_hls(&self, path: &str) -> String {
+        self.of(path, "index.m3u8")
+    }
+
+    /// Returns the address of the programmes of a stream, as XMLTV.
+    pub(super) fn of_guide(&self, path: &str) -> String {
+        self.of(path, "epg.xml")
+    }
+
+    fn of(&self, path: &str, name: &str) -> String {
         let of_place = |prefix: &str| path.starts_with(prefix) || path == prefix.trim_end_matches('/');
         let token = self.tokens.iter().find(|(prefix, _)| of_place(prefix)).map_or("", |(_, token)| token.as_str());
         let slash = if path.is_empty() { "" } else { "/" };
-        format!("{}{token}{}{slash}index.m3u8", self.base, encode(path))
+        format!("{}{token}{}{slash}{name}", self.base, encode(path))
     }
 }
 
@@ -52,6 +61,7 @@ mod tests {
             address("closed/a, \"b\" 100%\n.mp4"),
             "http://tv.example:8080/~eyJa.b.c/closed/a,%20%22b%22%20100%25%0A.mp4/index.m3u8"
         );
+        assert_eq!(addresses.of_guide("closed/tv"), "http://tv.example:8080/~eyJa.b.c/closed/tv/epg.xml");
         assert_eq!(address("closed"), "http://tv.example:8080/~eyJa.b.c/closed/index.m3u8");
         assert_eq!(address("open/a.mp4"), "http://tv.example:8080/open/a.mp4/index.m3u8");
         assert_eq!(address(""), "http://tv.example:8080/index.m3u8");

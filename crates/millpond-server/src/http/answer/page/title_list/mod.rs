@@ -15,7 +15,7 @@ use crate::library::{LibraryError, Names, PlacePath, playable_titles};
 use addresses::Addresses;
 use futures_util::future::join_all;
 use millpond_media::Work;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 /// Titles and streams of a list, at most.
 const MOST: usize = 10_000;
@@ -27,6 +27,16 @@ struct ListEntry {
     address: String,
     /// Name for viewers.
     name: String,
+    /// The programmes of a stream with a schedule.
+    guide: Option<ListedGuide>,
+}
+
+/// Programmes of a stream, as XMLTV.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ListedGuide {
+    address: String,
+    /// Id of the channel in it.
+    channel: String,
 }
 
 /// A list before it is written.
@@ -47,7 +57,10 @@ pub(super) async fn list(context: &Context<'_>, folder: &str, format: ListFormat
         seen.into_iter().partition(|place| front.sources.is_live(&place.name));
     let names = join_all(stored.iter().map(|place| front.catalogue.names(&place.name, &place.prefix))).await;
     let missing = missing(&names);
-    let addresses = Addresses::of(context, live.iter().chain(&stored));
+    let addresses = Addresses::new(context, live.iter().chain(&stored));
+    let has_guide = |path: &&Arc<str>| front.schedules().of(path).is_some();
+    let guides: HashMap<Arc<str>, ListedGuide> =
+        streams.iter().filter(has_guide).map(|path| (path.clone(), guide(&addresses, path))).collect();
     let work = Work::unlimited();
     let spent = work.clone();
     let owned = folder.to_owned();
@@ -57,7 +70,11 @@ pub(super) async fn list(context: &Context<'_>, folder: &str, format: ListFormat
         let found = playable_titles(&names, &owned, most, |path| sees(&stored, path), &spent).unwrap_or_default();
         let streams = streams.iter().map(|path| (&**path, name_of_stream(&owned, path)));
         let titles = found.titles.iter().map(|title| (&*title.path, &*title.name));
-        let entry = |(path, name): (&str, &str)| ListEntry { address: addresses.of_hls(path), name: line::of(name) };
+        let entry = |(path, name): (&str, &str)| ListEntry {
+            address: addresses.of_hls(path),
+            name: line::of(name),
+            guide: guides.get(path).cloned(),
+        };
         let missing = found.is_cut.then_some("there are more titles: ask for a folder, ?folder=PATH").or(missing);
         let list = TitleList { entries: streams.chain(titles).map(entry).collect(), missing };
         match format {
@@ -67,6 +84,13 @@ pub(super) async fn list(context: &Context<'_>, folder: &str, format: ListFormat
     };
     let refused = |error| LibraryError::Refused { asset: folder.to_owned(), error };
     front.library.pool().run(&work, job).await.map_err(refused)
+}
+
+/// The programmes of a stream with a schedule.
+fn guide(addresses: &Addresses, path: &str) -> ListedGuide {
+    // A comma separates addresses, and a quotation mark ends the id.
+    let (address, channel) = (addresses.of_guide(path).replace(',', "%2C"), line::of(path).replace('"', "'"));
+    ListedGuide { address, channel }
 }
 
 /// Returns the places of a list. The rules of the place of `folder` have admitted the viewer.

@@ -15,7 +15,7 @@ pub(super) fn write(list: &TitleList) -> String {
         let _ = writeln!(out, "<annotation>Not complete: {missing}</annotation>");
     }
     out.push_str("<trackList>\n");
-    for ListEntry { address, name } in &list.entries {
+    for ListEntry { address, name, .. } in &list.entries {
         let (address, name) = (escaped(address), escaped(name));
         let _ = writeln!(out, "<track><location>{address}</location><title>{name}</title></track>");
     }
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn texts_are_escaped() {
-        let entry = ListEntry { address: "http://h&/a".to_owned(), name: "<\"Tom\" & 'J'>".to_owned() };
+        let entry = ListEntry { address: "http://h&/a".to_owned(), name: "<\"Tom\" & 'J'>".to_owned(), guide: None };
         let text = write(&TitleList { entries: vec![entry], missing: Some("more") });
         assert!(text.contains("<location>http://h&amp;/a</location>"), "{text}");
         assert!(text.contains("<title>&lt;&quot;Tom&quot; &amp; &#39;J&#39;&gt;</title>"), "{text}");
