@@ -40,6 +40,8 @@ WORK = TARGET / "bench/cluster-faults"
 NETWORK = "10.91.0"
 LEASE = 5
 TITLES = [f"films/title-{number}.mp4" for number in range(12)]
+# Segments of each title.
+SEGMENTS = 20
 
 
 def run(*command, check: bool = True) -> str:
@@ -91,9 +93,10 @@ class Machine:
 class Node(Machine):
     """A server; a node of the cluster where it has members."""
 
-    def serve(self, binary: Path, place: str, members: str = ""):
+    def serve(self, binary: Path, words: list, members: str = ""):
+        """Starts the server with places and settings."""
         more = ["--cluster", members, "--node", self.name, "--cluster-lease", f"{LEASE}s"] if members else []
-        self.start(binary, "serve", place, *more, "--http", f"{self.address}:8080", "--rtsp", f"{self.address}:8554", "--admin",
+        self.start(binary, "serve", *words, *more, "--http", f"{self.address}:8080", "--rtsp", f"{self.address}:8554", "--admin",
                    f"{self.address}:8380", "--admin-hosts", "*", "--cache", WORK / self.name, "--access-log=false")
 
     @property
@@ -150,7 +153,7 @@ class Readers(threading.Thread):
 
     def run(self):
         while not self.ends.wait(0.02):
-            path, number = self.random.choice(TITLES), self.random.randrange(1, 8)
+            path, number = self.random.choice(TITLES), self.random.randrange(1, SEGMENTS + 1)
             began = time.monotonic()
             # A player has several addresses, and asks its first URL again where a node has gone.
             for node in self.random.sample(self.nodes, len(self.nodes)):
@@ -211,6 +214,10 @@ class Scene:
     def machines(self) -> list:
         return [*self.etcd, self.origin, self.alone, *self.nodes]
 
+    def places(self) -> list:
+        """Places and settings of each node."""
+        return [f"films={self.origin.url}"]
+
     def start(self):
         film = title(TARGET / "bench/cluster-faults.mp4", 2, 600)
         media = WORK / "media"
@@ -225,19 +232,23 @@ class Scene:
             member.start("etcd", "--name", member.name, "--data-dir", WORK / member.name, "--listen-client-urls", client,
                          "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
                          "--initial-cluster", members)
-        self.origin.serve(self.binary, str(media))
+        self.origin.serve(self.binary, [media])
         wait_for("the origin", lambda: self.origin.told("/readyz"))
         self.clients = ",".join(f"http://{member.address}:2379" for member in self.etcd)
         wait_for("etcd", lambda: all(json.loads(get(f"{url}/health"))["health"] == "true" for url in self.clients.split(",")))
-        self.alone.serve(self.binary, f"films={self.origin.url}")
+        self.alone.serve(self.binary, [f"films={self.origin.url}"])
         for node in self.nodes:
-            node.serve(self.binary, f"films={self.origin.url}", self.clients)
-        wait_for("all nodes", lambda: all(node.sees() == ["a", "b", "c"] for node in self.nodes))
+            node.serve(self.binary, self.places(), self.clients)
+        wait_for("all nodes", self.whole)
         self.known = {}
         for path in TITLES:
-            for number in range(1, 8):
+            for number in range(1, SEGMENTS + 1):
                 body = get(f"{self.alone.url}/{path}/v1/{number}.m4s")
                 self.known[path, number] = hashlib.sha256(body).digest()
+
+    def whole(self) -> bool:
+        """Whether all nodes are members that see each other."""
+        return all(node.sees() == ["a", "b", "c"] and node.standing() == "following, member" for node in self.nodes)
 
     def leader(self) -> Machine:
         """The leader of etcd."""
