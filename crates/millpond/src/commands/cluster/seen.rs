@@ -64,7 +64,8 @@ impl SeenCluster {
         self.nodes.iter().any(|node| node.name != name && !node.drains && !node.is_silent)
     }
 
-    fn names(&self) -> Vec<&str> {
+    /// The names of the nodes, in order.
+    pub(super) fn names(&self) -> Vec<&str> {
         self.nodes.iter().map(|node| node.name.as_str()).collect()
     }
 }
