@@ -117,7 +117,7 @@ fn one_token_shows_and_changes_all_nodes() {
     assert_eq!(ask(&nodes, "GET", "cluster/nodes/b/api/cloudevents").status, 400);
     assert_eq!(ask(&nodes, "GET", "cluster/nodes/b/api/../../../films").status, 400);
 
-    // What came by way of a node goes no further.
+    // A request that arrives by way of a node is passed on to no further node.
     for path in [
         "cluster/nodes/c/api/version",
         "cluster/nodes/b/api/version",
