@@ -13,7 +13,7 @@ pub(super) fn order<'a>(
     command: impl Fn(&str) -> String,
 ) -> Result<Vec<&'a str>, String> {
     if seen.nodes.is_empty() {
-        return Err("the cluster has no node now: see millpond cluster status".to_owned());
+        return Err("the cluster has no node now: neither the asked one nor another one is registered".to_owned());
     }
     if !only.is_empty() && from.is_some() {
         return Err("--node and --from exclude each other: --node names all nodes that are restarted".to_owned());

@@ -315,8 +315,8 @@ impl Roll<'_> {
     fn told(&self, ended: RollEnd, left: &[&str]) -> String {
         let name = left.first().copied().unwrap_or_default();
         let undo = || drain::undo(&self.admin, name);
-        let (is_own, is_failure) = (self.drain.get() == RollDrain::Own, matches!(ended, RollEnd::Failed(_)));
-        let mut drains_on = is_own;
+        let is_failure = matches!(ended, RollEnd::Failed(_));
+        let mut is_undone = false;
         let fault = match (ended, self.drain.get()) {
             (RollEnd::Interrupted, RollDrain::None) => format!("interrupted at {name}"),
             (RollEnd::Interrupted, RollDrain::Former) => {
@@ -325,7 +325,7 @@ impl Roll<'_> {
             (RollEnd::Interrupted, RollDrain::Own) => {
                 match self.admin.send(Method::DELETE, &drain::path(name), (&[], None)) {
                     Ok(_) => {
-                        drains_on = false;
+                        is_undone = true;
                         format!("interrupted at {name}: its drain is undone")
                     }
                     Err(error) => {
@@ -341,11 +341,12 @@ impl Roll<'_> {
             }
             (RollEnd::Failed(words), RollDrain::None | RollDrain::Former) => format!("{name}: {words}"),
         };
-        let mut kept = self.ended.clone();
-        kept.retain(|ended| left.contains(ended) && *ended != name);
-        let others = self.again(left.get(1..).unwrap_or_default(), &kept);
-        kept.extend(Some(name).filter(|_| drains_on));
-        let mut lines = vec![fault, format!("left: {}; to resume: {}", left.join(", "), self.again(left, &kept))];
+        let is_own = self.drain.get() == RollDrain::Own || self.ended.contains(&name);
+        let mut ended: Vec<_> =
+            self.ended.iter().copied().filter(|node| *node != name && left.contains(node)).collect();
+        let others = self.again(left.get(1..).unwrap_or_default(), &ended);
+        ended.extend(Some(name).filter(|_| is_own && !is_undone));
+        let mut lines = vec![fault, format!("left: {}; to resume: {}", left.join(", "), self.again(left, &ended))];
         if is_failure && left.len() > 1 {
             lines.push(format!("to go on without {name}: {others}"));
         }

@@ -50,8 +50,8 @@ mod tests {
         assert_eq!(
             table(&columns, &rows),
             [
-                "NODE                                LOAD  ROLES",
-                "a                                   9.5M  manager",
+                "NODE                                 LOAD  ROLES",
+                "a                                    9.5M  manager",
                 "a-name-of-31-characters-and-é-x  12345.5M",
             ]
         );
