@@ -108,8 +108,8 @@ pub enum ProblemKind {
         by: u64,
     },
     /// The cluster has a secret, and the registration no signature of it.
-    #[error("the registration is not signed with the cluster's secret")]
-    Unsigned,
+    #[error("{}", unsigned(.0.as_ref()))]
+    Unsigned(Option<NodeName>),
     /// The node is one of another cluster.
     #[error("a node of the cluster {0:?}: give one of both clusters another cluster-prefix")]
     Foreign(Arc<str>),
@@ -124,6 +124,19 @@ impl std::fmt::Display for Problem {
     }
 }
 
+/// Describes a registration without the secret's signature, by the name in its key.
+fn unsigned(name: Option<&NodeName>) -> String {
+    let words = "the registration is not signed with this node's secret";
+    match name {
+        Some(name) => {
+            format!(
+                "{words}: is node {name} one of yours? Then set cluster-secret there to a file with the same secret"
+            )
+        }
+        None => words.to_owned(),
+    }
+}
+
 /// The key of a node's registration: `PREFIXnodes/NAME/INCARNATION`. The incarnation tells runs of a node apart, and two nodes
 /// with one name; it is random, or the number of the node's lease.
 pub fn node_key(prefix: &str, name: &NodeName, incarnation: u64) -> String {
@@ -133,7 +146,8 @@ pub fn node_key(prefix: &str, name: &NodeName, incarnation: u64) -> String {
 impl View {
     /// Notes an entry whose signature is wrong or missing. It is no entry of the view.
     pub fn distrust(&mut self, key: &str) {
-        self.report(key, ProblemKind::Unsigned);
+        let name = key.rsplit('/').nth(1).and_then(|name| name.parse().ok());
+        self.report(key, ProblemKind::Unsigned(name));
     }
 
     /// The view of `entries`, all those whose keys begin with `PREFIXnodes/`, at a revision of etcd. What is wrong with an entry is

@@ -22,7 +22,7 @@ pub struct SrtListener {
     cookies: Cookies,
 }
 
-/// What a datagram for no connection is.
+/// Meaning of a datagram for no connection.
 #[derive(Debug)]
 pub enum SrtArrival {
     /// Nothing that is answered.
@@ -52,7 +52,7 @@ pub struct UnlockedRequest {
     keys: Option<(Keys, Passphrase)>,
 }
 
-/// What a datagram at a listener's port is for.
+/// Addressee of a datagram at a listener's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// The connection with this socket.
@@ -256,7 +256,7 @@ pub(crate) fn milliseconds(latency: Duration) -> u16 {
     u16::try_from(latency.as_millis()).unwrap_or(u16::MAX)
 }
 
-/// What a receiver answers to key material that it can't take.
+/// Answer of a receiver to key material that it can't take.
 pub(crate) fn key_failure(why: KeyFailure) -> [u8; 4] {
     match why {
         KeyFailure::BadSecret => BAD_SECRET,

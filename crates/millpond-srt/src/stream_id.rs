@@ -9,7 +9,7 @@ use std::fmt;
 /// Begins ids of SRT's access control.
 const STANDARD: &str = "#!::";
 
-/// What a caller wants to do.
+/// Direction of the stream that a caller wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamAction {
     /// Receive a stream.
@@ -18,10 +18,10 @@ pub enum StreamAction {
     Publish,
 }
 
-/// What a caller asks for. `Debug` shows no secrets.
+/// Request of a caller. `Debug` shows no secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StreamId {
-    /// What it wants to do.
+    /// Direction of the stream.
     pub action: StreamAction,
     /// Path of the stream, without a slash before it.
     pub path: String,
@@ -59,7 +59,7 @@ impl StreamId {
     /// Reads a stream id.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The id has no valid form, action or path.
     pub fn parse(id: &[u8]) -> Result<Self, StreamIdError> {
         let id = std::str::from_utf8(id).map_err(|_| StreamIdError::Encoding)?;
         let read = match id.strip_prefix(STANDARD) {

@@ -398,6 +398,8 @@ impl OriginError {
             // The origin's refusal of our credentials says nothing about the client's.
             Self::Forbidden { .. } => 403,
             Self::Status { code: 429 | 503, .. } => 503,
+            // The client's own path made the target too long for the origin (RFC 9110 15.5.15).
+            Self::Status { code: 414, .. } => 414,
             Self::Changed { .. }
             | Self::Unauthorized { .. }
             | Self::Credentials { .. }

@@ -1,4 +1,4 @@
-//! What the programs of Millpond have in common: output for people and pipes, URLs of arguments, man pages, completions, and
+//! Common parts of the programs of Millpond: output for people and pipes, URLs of arguments, man pages, completions, and
 //! exit codes.
 //!
 //! A program declares its command line with clap, and calls [`program::run`] with it.

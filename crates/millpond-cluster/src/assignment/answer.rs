@@ -62,15 +62,16 @@ impl fmt::Display for Standing {
 }
 
 impl fmt::Display for Answer {
-    /// A line for each dispenser: name, score, load, bound and standing.
+    /// A line for each dispenser: name, standing, load and bound. Scores compare dispensers of one standing only, so they are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (rank, candidate) in self.candidates.iter().enumerate() {
-            let Candidate { name, score, standing, load, bound } = candidate;
-            writeln!(f, "{}. {name}: {standing}, load {load} of at most {bound}, score {score:.4e}", rank + 1)?;
+            let Candidate { name, standing, load, bound, .. } = candidate;
+            writeln!(f, "{}. {name}: {standing}, load {load} of at most {bound}", rank + 1)?;
         }
-        match self.candidates.is_empty() {
-            true => f.write_str("no dispenser takes streams"),
-            false => write!(f, "of {} dispensers", self.compared),
+        match (self.candidates.is_empty(), self.compared) {
+            (true, _) => f.write_str("no dispenser takes streams"),
+            (false, 1) => f.write_str("of 1 dispenser"),
+            (false, compared) => write!(f, "of {compared} dispensers"),
         }
     }
 }

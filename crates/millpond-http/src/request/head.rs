@@ -5,6 +5,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
 /// Largest request head, in bytes.
 pub const MAX_HEAD: usize = 16 << 10;
+/// Longest request target, in bytes: path and query together, over HTTP/1 and HTTP/2.
+pub const MAX_TARGET: usize = MAX_HEAD / 2;
 /// Most header fields of a request.
 const MAX_HEADERS: usize = 64;
 
@@ -68,10 +70,21 @@ pub fn parse(bytes: &[u8]) -> ParsedHead {
 /// for long fields (RFC 6585 section 5).
 fn too_long(bytes: &[u8]) -> HeadError {
     let text = bytes.trim_ascii_start();
-    if text.iter().take(MAX_HEAD / 2).any(|b| *b == b'\n') {
+    if text.iter().take(MAX_TARGET).any(|b| *b == b'\n') {
         HeadError::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request head over 16 KiB")
     } else {
         HeadError::new(StatusCode::URI_TOO_LONG, "request line over 8 KiB")
+    }
+}
+
+/// Checks the length of a request target.
+///
+/// # Errors
+/// It is longer than [`MAX_TARGET`], with status 414 (RFC 9110 section 15.5.15).
+pub fn check_target(target: &str) -> Result<(), HeadError> {
+    match target.len() > MAX_TARGET {
+        true => Err(HeadError::new(StatusCode::URI_TOO_LONG, "request target over 8 KiB")),
+        false => Ok(()),
     }
 }
 
@@ -92,9 +105,7 @@ fn request(raw: &httparse::Request<'_, '_>, used: usize) -> Result<RequestHead, 
     let (Some(method), Some(target), Some(version)) = (raw.method, raw.path, raw.version) else {
         return Err(HeadError::bad_request("incomplete request line"));
     };
-    if target.len() > MAX_HEAD / 2 {
-        return Err(HeadError::new(StatusCode::URI_TOO_LONG, "request target over 8 KiB"));
-    }
+    check_target(target)?;
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| HeadError::bad_request("malformed method"))?;
     let mut headers = HeaderMap::with_capacity(raw.headers.len());
     for field in raw.headers.iter() {
@@ -140,6 +151,8 @@ mod tests {
             ("GET / HTTP/3.0\r\n\r\n".to_owned(), 505),
             ("GET /\r\n\r\n".to_owned(), 400),
             (format!("GET /{} HTTP/1.1\r\n", "a".repeat(MAX_HEAD)), 414),
+            (format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "a".repeat(MAX_TARGET)), 414),
+            (format!("GET /?{} HTTP/1.1\r\nHost: h\r\n\r\n", "a".repeat(MAX_TARGET - 1)), 414),
             (format!("GET / HTTP/1.1\r\nHost: h\r\nX: {}", "a".repeat(MAX_HEAD)), 431),
             (format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MAX_HEADERS + 1)), 431),
             ("GET / HTTP/1.1\r\nHost: h\r\nExpect: more\r\n\r\n".to_owned(), 417),

@@ -14,7 +14,10 @@ use super::{
     socket::{ClientSocket, SocketIo},
     upload::Http2Body,
 };
-use crate::request::{HeadError, Request, authority, framing, head::MAX_HEAD};
+use crate::request::{
+    HeadError, Request, authority, framing,
+    head::{self, MAX_HEAD},
+};
 use bytes::Bytes;
 use h2::{
     Reason, RecvStream,
@@ -253,6 +256,7 @@ async fn read_whole(body: &mut RecvStream, headers: &http::HeaderMap, limit: Dur
 
 /// Checks the rules that `h2` leaves to servers (RFC 9113 section 8.3.1, RFC 9110).
 fn check(parts: &http::request::Parts) -> Result<(), HeadError> {
+    head::check_target(parts.uri.path_and_query().map_or("", |target| target.as_str()))?;
     authority::check_authority(parts.uri.authority().map(|a| a.as_str()), &parts.headers)?;
     framing::content_length(&parts.headers)?;
     framing::check_expectation(&parts.headers, false)
@@ -283,5 +287,24 @@ async fn send<F: FrontEnd>(
             StreamBody::new(stream, reply.body, &shared.budget, reservation, timeout, meter).run().await
         }
         Err(error) => Err(io::Error::other(error).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::head::MAX_TARGET;
+
+    #[test]
+    fn targets_have_the_limit_of_http1() {
+        let checked = |target: String| {
+            let request = http::Request::builder().uri(format!("http://h{target}")).body(()).unwrap();
+            check(&request.into_parts().0).map_err(|error| error.status.as_u16())
+        };
+        let filled = |start: &str, length: usize| format!("{start}{}", "a".repeat(length - start.len()));
+        for start in ["/", "/a?"] {
+            assert_eq!(checked(filled(start, MAX_TARGET)), Ok(()));
+            assert_eq!(checked(filled(start, MAX_TARGET + 1)), Err(414));
+        }
     }
 }

@@ -66,6 +66,13 @@ impl Homes for PlaceHomes {
         cluster.client_of_homes(connect)
     }
 
+    fn begins(&self, path: &ObjectPath, range: &Range<u64>, step: HomeStep) -> Box<dyn Send + Sync> {
+        match self.cluster.get() {
+            Some(cluster) => Box::new(cluster.home_waits.begin((&self.place, path.as_str()), range, step)),
+            None => Box::new(()),
+        }
+    }
+
     fn ended(&self, home: &str, failure: Option<&str>) {
         let Some(cluster) = self.cluster.get() else { return };
         // Behind the address there may be a pass.
@@ -79,6 +86,11 @@ impl Homes for PlaceHomes {
 }
 
 impl Cluster {
+    /// Whether this node must refuse a range as whose home it is asked, because it may itself wait for the node that asks.
+    pub(crate) fn awaits(&self, object: (&str, &str), range: &Range<u64>, step: HomeStep) -> bool {
+        self.home_waits.would_circle(object, range, step)
+    }
+
     /// Whether this node is the home of a byte of an object, as which it is asked. A node that leaves answers those who don't know it yet.
     pub(crate) fn is_home(&self, (place, path): (&str, &str), offset: u64, step: HomeStep) -> bool {
         let (key, group) = (ObjectKey::new(place, path), RangeGroup::of(offset));

@@ -13,6 +13,7 @@ mod differences;
 mod entries;
 mod holders;
 mod home_states;
+mod home_waits;
 mod homes;
 mod join;
 mod load_meter;
@@ -57,6 +58,7 @@ pub(crate) use steering::{MARK, Protocol, Start, marked};
 use crate::events::Events;
 use bookings::Bookings;
 use home_states::HomeStates;
+use home_waits::HomeWaits;
 use millpond_access::NodeAddresses;
 use millpond_cluster::{
     Addresses, Assignment, Bitrate, Clocks, Ledger, Limits, Load, Loads, Node, NodeName, Prints, View, Witness,
@@ -123,6 +125,8 @@ pub(crate) struct Cluster {
     /// Addresses of the nodes of the view.
     addresses: Arc<NodeAddresses>,
     homes: HomeStates,
+    /// Ranges that this node awaits from homes.
+    home_waits: HomeWaits,
     /// The client by which requests are passed on to other nodes.
     nodes: millpond_outbound::Client,
     /// TLS towards other nodes; `None` where the system's authorities are trusted.
@@ -218,6 +222,7 @@ impl Cluster {
             last_changes: changes::LastChanges::default(),
             addresses: Arc::default(),
             homes: HomeStates::default(),
+            home_waits: HomeWaits::default(),
             nodes,
             towards_nodes,
             bookings,

@@ -27,9 +27,6 @@ pub(crate) const NODE_HEADER: HeaderName = HeaderName::from_static("millpond-nod
 const AT_ONCE: usize = 32;
 /// Most bytes of a reply.
 const LONGEST: usize = 16 << 20;
-/// The remedy of a node that can't prove to others that it is one.
-const UNPROVEN: &str = "nodes ask each other only with a proof: set cluster-secret on all nodes to a file with the same secret, or \
-                        cluster-node-listen with the certificates of nodes";
 
 /// A request for the API of a node.
 #[derive(Clone, Debug)]
@@ -62,8 +59,16 @@ pub(crate) enum ApiFailure {
     #[error("the cluster has no node {0}")]
     NoNode(NodeName),
     /// This node can't prove that it is one.
-    #[error("{UNPROVEN}")]
-    Unproven,
+    #[error(
+        "node {own} can't ask node {node}, for it has neither cluster-secret nor cluster-node-listen: nodes ask each other only with a \
+         proof. Set cluster-secret on all nodes to a file with the same secret, or cluster-node-listen with the certificates of nodes"
+    )]
+    Unproven {
+        /// This node.
+        own: NodeName,
+        /// The other one.
+        node: NodeName,
+    },
     /// The target leads out of the API.
     #[error("expected a path of the API, without . and .. in it")]
     Path,
@@ -88,7 +93,8 @@ pub(crate) enum ApiFailure {
     },
     /// The node took the request for that of a stranger.
     #[error(
-        "node {0} takes this node for a stranger: is the file of cluster-secret the same on both, or do both have cluster-node-listen?"
+        "node {0} takes this node for a stranger: is the file of cluster-secret the same on both, do both have cluster-node-listen, \
+         and is its version not older?"
     )]
     Refused(NodeName),
     /// The reply is not that of a node's API.
@@ -155,7 +161,7 @@ impl Cluster {
         let view = self.view();
         let known = view.node(node.as_str()).ok_or_else(|| ApiFailure::NoNode(node.clone()))?;
         if self.settings.node_listen.is_none() && self.secret.is_none() {
-            return Err(ApiFailure::Unproven);
+            return Err(self.unproven(node));
         }
         let base = self.base_of(known).ok_or_else(|| ApiFailure::NoAddress(node.clone()))?;
         let asked = async {
@@ -164,6 +170,10 @@ impl Cluster {
             self.exchange(&base, node, call).await
         };
         timeout(limit, asked).await.unwrap_or_else(|_| Err(ApiFailure::Late { node: node.clone(), limit }))
+    }
+
+    fn unproven(&self, node: &NodeName) -> ApiFailure {
+        ApiFailure::Unproven { own: self.name().clone(), node: node.clone() }
     }
 
     async fn exchange(&self, base: &str, node: &NodeName, call: &ApiCall) -> Result<ApiAnswer, ApiFailure> {
@@ -175,7 +185,8 @@ impl Cluster {
         let away = |why: String| ApiFailure::Away { node: node.clone(), why };
         let mut request = self.nodes.request(call.method.clone(), url).header(NODE_HEADER, self.name().as_str());
         if let Some(secret) = self.secret.as_ref().filter(|_| self.settings.node_listen.is_none()) {
-            let pass = secret.pass_of_call(&call.head(self.name(), node), &call.body).ok_or(ApiFailure::Unproven)?;
+            let pass =
+                secret.pass_of_call(&call.head(self.name(), node), &call.body).ok_or_else(|| self.unproven(node))?;
             request = request.header(header::AUTHORIZATION, format!("Bearer {pass}"));
         }
         if !call.body.is_empty() {
@@ -185,7 +196,8 @@ impl Cluster {
         let status = reply.status();
         if reply.headers().get(NODE_HEADER).is_none_or(|name| name.as_bytes() != node.as_str().as_bytes()) {
             return Err(match status {
-                StatusCode::FORBIDDEN => ApiFailure::Refused(node.clone()),
+                // Builds of before the first release answer strangers 403.
+                StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => ApiFailure::Refused(node.clone()),
                 status => ApiFailure::Other { node: node.clone(), status },
             });
         }
@@ -243,7 +255,9 @@ mod tests {
     #[test]
     fn failures_name_the_node_and_the_cure() {
         let node: NodeName = "b".parse().unwrap();
-        assert!(ApiFailure::Unproven.to_string().contains("set cluster-secret on all nodes"));
+        let unproven = ApiFailure::Unproven { own: "a".parse().unwrap(), node: node.clone() }.to_string();
+        assert!(unproven.starts_with("node a can't ask node b, for it has neither cluster-secret"), "{unproven}");
+        assert!(unproven.contains("Set cluster-secret on all nodes"), "{unproven}");
         let late = ApiFailure::Late { node: node.clone(), limit: Duration::from_millis(1500) };
         assert_eq!(late.to_string(), "node b has not answered within 1.5 s");
         assert!(ApiFailure::Refused(node).to_string().contains("cluster-secret"));

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use millpond_cluster::{Demand, ObjectKey, Role};
 use millpond_connections::proxies::Forwarded;
+use millpond_http::request::head::MAX_TARGET;
 use millpond_outbound::{Client, Options, chain};
 use millpond_store::loop_id;
 use std::{collections::HashSet, pin::pin, sync::Arc, time::Duration};
@@ -101,6 +102,12 @@ impl Cluster {
         if self.settings.steering != Steering::Proxy || !self.own.roles.contains(Role::Manager) {
             return None;
         }
+        let mark = format!("{}{MARK}={}", if target.contains('?') { '&' } else { '?' }, self.name());
+        let target = format!("{target}{mark}");
+        // The other node would refuse it: the mark and the pass make it longer than the client's.
+        if target.len() > MAX_TARGET {
+            return None;
+        }
         let passed = |name: &HeaderName| Some((name.clone(), headers.get(name)?.clone()));
         let mut own: HeaderMap = PASSED.iter().filter_map(passed).collect();
         for known in headers.get_all("cdn-loop") {
@@ -109,8 +116,6 @@ impl Cluster {
         own.append("cdn-loop", HeaderValue::from_static(loop_id()));
         // In place of fields of the client, which could be forged.
         own.extend(client.fields());
-        let mark = format!("{}{MARK}={}", if target.contains('?') { '&' } else { '?' }, self.name());
-        let target = format!("{target}{mark}");
         let (cluster, method, failed) = (self.clone(), method.clone(), HashSet::new());
         Some(Passage { cluster, key, start, demand, method, target, headers: own, failed })
     }

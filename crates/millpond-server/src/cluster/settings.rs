@@ -339,10 +339,10 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster-zone",
         form: Form::Text,
         default: "none",
-        help: "Zone of this node, such as a site, \"eu-1a\". A zone reads each part of an asset once from other zones, \
+        help: "Zone of this node, such as a site, \"eu-1a\": 1 to 63 letters, digits, \"-\", \"_\" and \".\". A zone reads each part of an asset once from other zones, \
                and keeps its viewers while it has room",
         applied: At::Restart(|new, old| new.zone.clone_from(&old.zone)),
-        apply: |cluster, text| name(text).map(|v| cluster.zone = Some(v)),
+        apply: |cluster, text| zone(text).map(|v| cluster.zone = Some(v)),
         show: |cluster| cluster.zone.clone(),
     },
     Setting {
@@ -598,7 +598,17 @@ fn base(text: &str, schemes: &[&str]) -> Result<Url, BadValue> {
 fn name(text: &str) -> Result<String, BadValue> {
     let name: Result<NodeName, _> = text.parse();
     name.map(String::from)
-        .map_err(|_| BadValue::new("a name of letters, digits, \"-\", \"_\" and \".\", such as \"edge1\""))
+        .map_err(|_| BadValue::new("a name of 1 to 63 letters, digits, \"-\", \"_\" and \".\", such as \"edge1\""))
+}
+
+/// The name of a zone. Words by which other settings are off are none.
+fn zone(text: &str) -> Result<String, BadValue> {
+    let is_reserved = ["none", "off"].iter().any(|word| text.eq_ignore_ascii_case(word));
+    name(text).ok().filter(|_| !is_reserved).ok_or_else(|| {
+        BadValue::new(
+            "a name of 1 to 63 letters, digits, \"-\", \"_\" and \".\", such as \"eu-1a\"; for a node in no zone leave the setting out",
+        )
+    })
 }
 
 fn prefix(text: &str) -> Result<String, BadValue> {
@@ -633,6 +643,10 @@ mod tests {
         }
         assert!(prefix("/a/").is_ok() && prefix("/a").is_err() && prefix("/ä/").is_err());
         assert_eq!(roles("manager,storage").unwrap().iter().count(), 2);
+        for bad in ["none", "None", "off", "", "a b", "-a", "é", &"z".repeat(64)] {
+            assert!(zone(bad).is_err_and(|bad| bad.expected.contains("leave the setting out")), "{bad}");
+        }
+        assert_eq!(["eu-1a", "nonesuch"].map(|name| zone(name).unwrap()), ["eu-1a", "nonesuch"]);
         assert!(roles("boss").is_err() && mbps("0").is_err() && name("a b").is_err());
     }
 

@@ -116,6 +116,8 @@ pub(crate) struct Explained {
     kind: &'static str,
     /// Rule that assigns it.
     assignment: String,
+    /// Zone of this node, whose nodes with room come first; null where it is in none.
+    zone: Option<String>,
     /// Revision of the view.
     revision: u64,
     /// Number of dispensers that were compared.
@@ -139,10 +141,18 @@ pub(crate) struct Explained {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct CandidateStatus {
+    /// Its name.
     name: String,
+    /// Its zone; null where it is in none.
+    zone: Option<String>,
+    /// `has room`, `above its bound` or `full`: nodes with room come first, and full ones last.
     standing: String,
+    /// Bits a second that it was counted with.
     load_bps: u64,
+    /// Bits a second up to which it gets streams.
     bound_bps: u64,
+    /// Its score for the object, by hash and capacity: the largest comes first among nodes of one standing, those of this node's zone
+    /// apart. 0 with `rr`.
     score: f64,
 }
 
@@ -252,6 +262,7 @@ impl Cluster {
         let zone_home = self.own.zone.as_deref().and_then(|zone| zone_home(&view, key, RangeGroup::of(0), zone));
         let candidate = |candidate: &Candidate| CandidateStatus {
             name: candidate.name.to_string(),
+            zone: view.node(candidate.name.as_str()).and_then(|node| node.zone.as_deref()).map(str::to_owned),
             standing: candidate.standing.to_string(),
             load_bps: candidate.load.bps(),
             bound_bps: candidate.bound.bps(),
@@ -265,6 +276,7 @@ impl Cluster {
                 Start::Stored | Start::Follows => "stored",
             },
             assignment: if start == Start::Live { "sosd".to_owned() } else { self.settings.assignment.to_string() },
+            zone: self.own.zone.as_deref().map(str::to_owned),
             revision: view.revision(),
             dispensers: answer.compared,
             candidates: answer.candidates.iter().map(candidate).collect(),

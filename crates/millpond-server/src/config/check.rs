@@ -2,7 +2,9 @@
 
 use super::{
     AccessSettings, BadValue, Config, ConfigError, ConfigErrors, Declaration, Form, Given, GivenKey, Host, PlaceConfig,
-    PlaceOptions, Source, Stated, file,
+    PlaceOptions, Source, Stated,
+    exclusive::is_excluded,
+    file,
     found::{explained, found_text, without_secrets},
     machine::Machine,
     schedules,
@@ -122,7 +124,7 @@ fn read(
             Err(error) => errors.push(ConfigError::Unreadable { path, reason: error.to_string() }),
         }
     }
-    for setting in Config::settings() {
+    for setting in Config::settings().into_iter().filter(|setting| !is_excluded(setting.name, &inputs.flags)) {
         let name = setting.variable();
         if let Some(text) = variable(&name) {
             errors.extend(apply(setting, &text, Source::Environment(name), config, given));

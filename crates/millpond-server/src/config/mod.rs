@@ -8,6 +8,7 @@ pub mod check;
 #[cfg(test)]
 mod documentation;
 pub(crate) mod edit;
+mod exclusive;
 pub mod file;
 mod found;
 mod own;

@@ -332,6 +332,25 @@ fn listeners_need_addresses_of_their_own() {
 }
 
 #[test]
+fn a_flag_wins_over_a_variable_that_it_excludes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "token-of-the-server\n").unwrap();
+    let case = || Case::new().variable("MILLPOND_ADMIN_TOKEN", "token-of-an-operator");
+    let loaded = case().flag("admin-token-file", file.to_str().unwrap()).ok();
+    assert!(loaded.config.admin.token.as_ref().is_some_and(|token| token.is("token-of-the-server")));
+    assert_eq!(loaded.source("admin-token"), Source::Default);
+    // Two of one kind are a mistake still.
+    let both = case().variable("MILLPOND_ADMIN_TOKEN_FILE", file.to_str().unwrap()).errors();
+    assert_eq!(both, ["$MILLPOND_ADMIN_TOKEN_FILE: admin-token and admin-token-file can't be set both"]);
+    let cluster = Case::new().variable("MILLPOND_CLUSTER_NODES", "http://10.0.0.1:8080");
+    let cluster = cluster.flag("cluster", "http://10.0.0.1:2379").ok().config.cluster;
+    assert!(cluster.nodes.is_empty() && cluster.etcd.len() == 1);
+    let tls = Case::new().variable("MILLPOND_TLS_CERT", "/c.pem").variable("MILLPOND_TLS_KEY", "/k.pem");
+    assert_eq!(tls.flag("tls-self-signed", "true").ok().config.tls.source(), Some(TlsSource::SelfSigned));
+}
+
+#[test]
 fn misspelt_variables_are_warned_about() {
     let case = Case::new()
         .variable("MILLPOND_WROKERS", "4")

@@ -30,7 +30,7 @@ const DERIVE: Duration = Duration::from_secs(1);
 /// Payloads of a key, at most: the numbers of packets, and so the key stream, would begin again.
 const PAYLOADS: u64 = 1 << 31;
 
-/// What both sides have agreed on.
+/// Result of the handshake, on which both sides agree.
 #[derive(Debug)]
 pub(crate) struct Agreed {
     pub(crate) local: SocketId,

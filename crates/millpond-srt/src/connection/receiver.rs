@@ -22,7 +22,7 @@ const SPARE: Duration = Duration::from_secs(1);
 /// Time over which rates are measured.
 const RATES: Duration = Duration::from_secs(1);
 
-/// What a connection gives.
+/// Output of a connection for the reader of its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SrtReceived {
     /// The next payload.
@@ -62,7 +62,7 @@ pub(super) struct Receiver {
     pub(super) bytes: u64,
 }
 
-/// What was acknowledged.
+/// An acknowledgement that was sent.
 #[derive(Debug)]
 struct Acknowledged {
     /// The last position, and the number and the time of the acknowledgement.

@@ -125,7 +125,7 @@ impl Sender {
             self.room = report.room as usize;
         }
         let Ok(count) = usize::try_from(of.next.since(self.first)) else { return };
-        // What was never sent can't have arrived.
+        // A packet that was never sent can't have arrived.
         if count == 0 || count > self.unsent {
             return;
         }

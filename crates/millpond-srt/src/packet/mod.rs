@@ -42,11 +42,11 @@ pub struct Packet<'a> {
     pub timestamp: u32,
     /// The socket that it is for.
     pub to: SocketId,
-    /// What it is.
+    /// Its body.
     pub body: SrtBody<'a>,
 }
 
-/// What a packet is.
+/// Body of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SrtBody<'a> {
     /// A payload.
@@ -98,7 +98,7 @@ pub struct Acknowledgement {
     pub number: u32,
     /// The first packet that has not arrived.
     pub next: Sequence,
-    /// What the receiver has measured; none in a light one.
+    /// Measurements of the receiver; `None` in a light acknowledgement.
     pub report: Option<Report>,
 }
 

@@ -83,6 +83,9 @@ pub trait Homes: fmt::Debug + Send + Sync {
     /// A certificate can't be used, in words.
     fn client(&self, connect: Duration) -> Result<Client, String>;
 
+    /// Notes that a home is asked for a range. The value is dropped once the bytes have been read, or the request has failed.
+    fn begins(&self, path: &ObjectPath, range: &Range<u64>, step: HomeStep) -> Box<dyn Send + Sync>;
+
     /// Notes the end of a request to a home, and why it failed. A home that has no copy has not failed.
     fn ended(&self, home: &str, failure: Option<&str>);
 }
@@ -153,11 +156,15 @@ impl Inner {
     ) -> Option<Fetched> {
         let base = &address.url;
         let home = self.cache(address).filter(|home| !home.is_resting())?;
+        let wait = self.homes.begins(path, range, address.step);
         match reply(&*home.cache, path, range, expected).await {
             Some(Ok(fetched)) if fetched.range == *range => {
                 home.answered();
                 self.homes.ended(base, None);
-                return Some(self.counters.counted(fetched, address.crosses));
+                let Fetched { meta, range, body, sender } = self.counters.counted(fetched, address.crosses);
+                // The body holds it to its end.
+                let body = body.inspect(move |_| _ = &wait).boxed();
+                return Some(Fetched { meta, range, body, sender });
             }
             // It works, but knows another version or another home.
             Some(Ok(_)) => home.answered(),
@@ -326,6 +333,10 @@ mod tests {
             Client::new(&millpond_outbound::Options { connect, ..Default::default() })
         }
 
+        fn begins(&self, _: &ObjectPath, _: &Range<u64>, _: HomeStep) -> Box<dyn Send + Sync> {
+            Box::new(())
+        }
+
         fn ended(&self, _: &str, _: Option<&str>) {}
     }
 
@@ -403,7 +414,60 @@ mod tests {
             Halves.client(connect)
         }
 
+        fn begins(&self, _: &ObjectPath, _: &Range<u64>, _: HomeStep) -> Box<dyn Send + Sync> {
+            Box::new(())
+        }
+
         fn ended(&self, _: &str, _: Option<&str>) {}
+    }
+
+    /// Even groups have their home elsewhere. Counts the requests to it that are under way.
+    #[derive(Debug, Default)]
+    struct Awaiting(Arc<()>);
+
+    impl Homes for Awaiting {
+        fn homes(&self, path: &ObjectPath, offset: u64) -> Vec<HomeAddress> {
+            Halves.homes(path, offset)
+        }
+
+        fn group(&self, offset: u64) -> Range<u64> {
+            Halves.group(offset)
+        }
+
+        fn purged(&self) -> Option<u64> {
+            None
+        }
+
+        fn client(&self, connect: Duration) -> Result<Client, String> {
+            Halves.client(connect)
+        }
+
+        fn begins(&self, _: &ObjectPath, _: &Range<u64>, _: HomeStep) -> Box<dyn Send + Sync> {
+            Box::new(self.0.clone())
+        }
+
+        fn ended(&self, _: &str, _: Option<&str>) {}
+    }
+
+    #[tokio::test]
+    async fn a_home_is_awaited_until_its_bytes_are_read() {
+        let [home, storage] = [(); 2].map(|()| {
+            let origin = MemoryOrigin::new("memory");
+            origin.put("a", vec![7; 2 * GROUP as usize]);
+            Arc::new(origin)
+        });
+        let awaiting = Arc::new(Awaiting::default());
+        let make: MakeCache = Box::new(move |_| Ok(home.clone()));
+        let origin = HomeOrigin::new(awaiting.clone(), storage, make);
+        let under_way = || Arc::strong_count(&awaiting.0) - 1;
+        let path = ObjectPath::parse("a").unwrap();
+        let fetched = origin.read(&path, 0..10, None).await.unwrap();
+        assert_eq!(under_way(), 1);
+        let pieces: Vec<bytes::Bytes> = fetched.body.try_collect().await.unwrap();
+        assert_eq!((pieces.concat().len(), under_way()), (10, 0));
+        // The origin is no home.
+        let fetched = origin.read(&path, GROUP..GROUP + 10, None).await.unwrap();
+        assert_eq!((fetched.range, under_way()), (GROUP..GROUP + 10, 0));
     }
 
     #[tokio::test]

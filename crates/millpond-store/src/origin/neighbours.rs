@@ -155,9 +155,10 @@ impl NeighbourOrigin {
     }
 }
 
-/// 504 is the reply to `only-if-cached` without a copy (RFC 9111 5.2.1.7); 508 is the end of a loop.
+/// 504 is the reply to `only-if-cached` without a copy (RFC 9111 5.2.1.7); 508 is the end of a loop. 414 is a name that is too long behind
+/// the place and the pass (RFC 9110 15.5.15).
 pub(super) fn is_a_miss(error: &OriginError) -> bool {
-    error.is_not_found() || error.is_changed() || matches!(error, OriginError::Status { code: 504 | 508, .. })
+    error.is_not_found() || error.is_changed() || matches!(error, OriginError::Status { code: 414 | 504 | 508, .. })
 }
 
 impl Origin for NeighbourOrigin {

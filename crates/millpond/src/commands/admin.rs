@@ -1,7 +1,7 @@
 //! Talking to the admin API of a running server.
 
-use super::{Outcome, runtime};
-use clap::{Arg, ArgMatches};
+use super::{Outcome, runtime, shell_word::shell_word};
+use clap::{Arg, ArgMatches, parser::ValueSource};
 use millpond_terminal::out;
 use reqwest::Method;
 use serde_json::Value;
@@ -34,13 +34,29 @@ pub(super) fn address() -> [Arg; 2] {
 pub(super) struct Admin<'a> {
     address: &'a str,
     token: Option<String>,
+    /// The flags with which another command asks the same server, each after a space.
+    flags: String,
 }
 
 impl<'a> Admin<'a> {
     pub(super) fn of(matches: &'a ArgMatches) -> Self {
         let address = matches.get_one::<String>("admin").map(String::as_str).unwrap_or_default();
-        let token = matches.get_one::<String>("admin-token").cloned().or_else(|| std::env::var(TOKEN).ok());
-        Self { address, token: token.filter(|token| !token.is_empty()) }
+        let given = matches.get_one::<String>("admin-token").cloned();
+        let mut flags = String::new();
+        if matches.value_source("admin") == Some(ValueSource::CommandLine) {
+            flags.push_str(&format!(" --admin {}", shell_word(address)));
+        }
+        // The token itself is not printed: logs keep what commands print.
+        if given.is_some() {
+            flags.push_str(" --admin-token TOKEN");
+        }
+        let token = given.or_else(|| std::env::var(TOKEN).ok());
+        Self { address, token: token.filter(|token| !token.is_empty()), flags }
+    }
+
+    /// Returns a command of this program for the same server, as an operator can run it.
+    pub(super) fn command(&self, words: &str) -> String {
+        format!("millpond {words}{}", self.flags)
     }
 
     /// Performs an operation of the API. Returns its reply.
@@ -205,6 +221,20 @@ mod tests {
     fn paths_are_one_component() {
         assert_eq!(component("/cams/front door.mp4"), "cams%2Ffront%20door.mp4");
         assert_eq!(component("a%2Fé"), "a%252F%C3%A9");
+    }
+
+    #[test]
+    fn commands_ask_the_same_server() {
+        let shown = |args: &[&str]| {
+            let matches = clap::Command::new("x").args(address()).get_matches_from([&["x"], args].concat());
+            Admin::of(&matches).command("cluster status")
+        };
+        assert_eq!(shown(&[]), "millpond cluster status");
+        assert_eq!(shown(&["--admin", "edge1:8380"]), "millpond cluster status --admin edge1:8380");
+        assert_eq!(
+            shown(&["--admin", "unix:/a b", "--admin-token", "secret"]),
+            "millpond cluster status --admin 'unix:/a b' --admin-token TOKEN"
+        );
     }
 
     #[test]

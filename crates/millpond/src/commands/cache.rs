@@ -125,13 +125,13 @@ fn doubt(path: &str, is_pattern: bool) -> Option<String> {
 }
 
 /// Why a purge of the cluster is not known to be done; `None` where all nodes have confirmed it.
-fn unconfirmed(is_confirmed: bool, missing: BTreeSet<String>) -> Option<String> {
+fn unconfirmed(is_confirmed: bool, missing: BTreeSet<String>, status: &str) -> Option<String> {
     if !missing.is_empty() {
         let names = missing.into_iter().collect::<Vec<_>>().join(", ");
         return Some(format!("not confirmed by {names}: each of them purges before it serves again"));
     }
-    let why = "no node has confirmed it: `millpond cluster status` shows the nodes";
-    (!is_confirmed).then(|| why.to_owned())
+    let why = || format!("no node has confirmed it: `{status}` shows the nodes");
+    (!is_confirmed).then(why)
 }
 
 /// Purges paths or patterns, of one node or of all.
@@ -156,7 +156,7 @@ fn purge_all(admin: &Admin<'_>, matches: &ArgMatches) -> Outcome {
         is_confirmed &= !cluster || names("confirmed").next().is_some();
         missing.extend(names("missing").map(str::to_owned));
     }
-    unconfirmed(is_confirmed, missing).map_or(Ok(()), |why| Err(why.into()))
+    unconfirmed(is_confirmed, missing, &admin.command("cluster status")).map_or(Ok(()), |why| Err(why.into()))
 }
 
 fn list(admin: &Admin<'_>) -> Outcome {
@@ -225,10 +225,14 @@ mod tests {
     #[test]
     fn a_purge_that_nobody_confirms_is_an_error() {
         let missing = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        assert_eq!(unconfirmed(true, missing(&[])), None);
-        assert!(unconfirmed(false, missing(&[])).unwrap().contains("no node has confirmed"));
+        assert_eq!(unconfirmed(true, missing(&[]), "status"), None);
+        assert!(unconfirmed(false, missing(&[]), "status").unwrap().contains("no node has confirmed"));
         for is_confirmed in [true, false] {
-            assert!(unconfirmed(is_confirmed, missing(&["b", "a"])).unwrap().starts_with("not confirmed by a, b:"));
+            assert!(
+                unconfirmed(is_confirmed, missing(&["b", "a"]), "status")
+                    .unwrap()
+                    .starts_with("not confirmed by a, b:")
+            );
         }
     }
 }

@@ -1,10 +1,15 @@
 //! `millpond cluster`: the nodes of a cluster, by the admin address of one of them.
 
+mod assign;
+mod count;
 mod drain;
 mod emptying;
 mod interrupt;
+mod order;
 mod roll;
 mod seen;
+mod status;
+mod table;
 
 use super::{
     Outcome,
@@ -70,67 +75,7 @@ fn status(matches: &ArgMatches) -> Outcome {
     if matches.get_flag("json") {
         return out::json(&format!("{all:#}"));
     }
-    let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
-    let mut etcd = text(&all["etcd"]["state"]);
-    if let Some(error) = all["etcd"]["error"].as_str() {
-        etcd = format!("away for {} s: {error}", all["etcd"]["seconds"]);
-    }
-    let cluster = all["cluster-id"].as_str().map(|id| format!(" of {id}")).unwrap_or_default();
-    let (node, membership, revision) = (text(&all["node"]), text(&all["membership"]), &all["revision"]);
-    let registry = match &all["registry"] == "cluster-nodes" {
-        true => peers_line(&all),
-        false => format!("etcd: {etcd}"),
-    };
-    say!("node {node}{cluster}: {membership}; {registry}; revision {revision}")?;
-    // Without zones there is no column of them.
-    let has_zones = all["nodes"].as_array().into_iter().flatten().any(|node| node["zone"].is_string());
-    let zone = |name: &str| if has_zones { format!("{name:<12} ") } else { String::new() };
-    say!(
-        "{:<20} {}{:>10} {:>10} {:>8} {:<10} {:<28} {:<28} ROLES",
-        "NODE",
-        zone("ZONE"),
-        "LOAD",
-        "CAPACITY",
-        "SESSIONS",
-        "VERSION",
-        "HTTP",
-        "RTSP"
-    )?;
-    let last = last_purge(&all);
-    for node in all["nodes"].as_array().into_iter().flatten() {
-        let mbps = |name: &str| format!("{:.1}M", node[name].as_f64().unwrap_or(0.0) / 1e6);
-        let roles: Vec<_> = node["roles"].as_array().into_iter().flatten().map(text).collect();
-        let mut roles = roles.join(",");
-        if node["draining"] == true {
-            roles.push_str(" (drains)");
-        }
-        if node["reachable"] == false {
-            roles.push_str(" (does not answer)");
-        }
-        if purged(node) < last {
-            roles.push_str(" (behind in purges)");
-        }
-        let (load, capacity, sessions) = (mbps("load-bps"), mbps("capacity-bps"), &node["sessions"]);
-        let (name, http, rtsp) = (text(&node["name"]), text(&node["http"]), text(&node["rtsp"]));
-        let version = node["version"].as_str().unwrap_or("–");
-        let zone = zone(node["zone"].as_str().unwrap_or("–"));
-        say!("{name:<20} {zone}{load:>10} {capacity:>10} {sessions:>8} {version:<10} {http:<28} {rtsp:<28} {roles}")?;
-    }
-    for peer in all["peers"].as_array().into_iter().flatten().filter(|peer| peer["state"] == "unreachable") {
-        say!("peer {}: {}, for {} s", text(&peer["url"]), text(&peer["error"]), peer["seconds"])?;
-    }
-    for difference in all["differences"].as_array().into_iter().flatten() {
-        say!("{}", difference_line(difference))?;
-    }
-    for home in all["failing-homes"].as_array().into_iter().flatten() {
-        let [place, at, error] = ["place", "home", "error"].map(|name| text(&home[name]));
-        let place = if place.is_empty() { String::new() } else { format!(" of {place}") };
-        say!("the home {at}{place} fails since {} s: {error}", home["seconds"])?;
-    }
-    for problem in all["problems"].as_array().into_iter().flatten() {
-        say!("no node: {}", text(problem))?;
-    }
-    Ok(())
+    status::lines(&all).iter().try_for_each(|line| say!("{line}"))
 }
 
 fn assign(matches: &ArgMatches) -> Outcome {
@@ -144,64 +89,13 @@ fn assign(matches: &ArgMatches) -> Outcome {
 
 /// Prints which nodes serve an object, and whether a stream of it fits.
 pub(super) fn say_assignment(answer: &Value) -> Outcome {
-    let text = |name: &str| answer[name].as_str().unwrap_or("").to_owned();
-    let homes: Vec<_> = answer["homes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    say!("{} ({}, {}, revision {})", text("object"), text("kind"), text("assignment"), answer["revision"])?;
-    // A line for each dispenser.
-    for line in text("text").lines() {
-        say!("{line}")?;
-    }
-    say!("homes of its first bytes: {}", if homes.is_empty() { "none".to_owned() } else { homes.join(", ") })?;
-    if let Some(home) = answer["zone-home"].as_str() {
-        say!("home of them in this node's zone: {home}")?;
-    }
-    for room in answer["book"].as_array().into_iter().flatten() {
-        say!("{}", room_line(room))?;
-    }
-    Ok(())
-}
-
-/// A line for settings that are not the same on all nodes.
-fn difference_line(difference: &Value) -> String {
-    let [text, version] = ["text", "version"].map(|name| difference[name].as_str().unwrap_or_default());
-    format!("nodes differ ({version}): {text}")
-}
-
-/// A line of the book: what a stream would have of a node or a storage.
-fn room_line(room: &Value) -> String {
-    let mbps = |name: &str| room[name].as_f64().map(|bps| format!("{:.1}M", bps / 1e6));
-    let [wanted, booked] = ["wanted-bps", "booked-bps"].map(|name| mbps(name).unwrap_or_default());
-    let resource = room["resource"].as_str().unwrap_or("");
-    let fits = if room["fits"] == true { "fits" } else { "does not fit" };
-    match (mbps("bound-bps"), mbps("free-bps")) {
-        (Some(bound), Some(free)) => {
-            format!("{resource}: {booked} booked of {bound}, {free} free; a stream of {wanted} {fits}")
-        }
-        _ => format!("{resource}: {booked} booked, not limited; a stream of {wanted} {fits}"),
-    }
-}
-
-/// The last purge that a node has applied; 0 where its version knows none.
-fn purged(node: &Value) -> u64 {
-    node["purged"].as_u64().unwrap_or(0)
-}
-
-/// The peers that answer, in words.
-fn peers_line(all: &Value) -> String {
-    let peers = || all["peers"].as_array().into_iter().flatten().filter(|peer| peer["state"] != "own");
-    let answering = peers().filter(|peer| peer["state"] == "answers").count();
-    format!("{answering} of {} peers answer", peers().count())
-}
-
-/// The last purge that any node has applied.
-fn last_purge(all: &Value) -> u64 {
-    all["nodes"].as_array().into_iter().flatten().map(purged).max().unwrap_or(0)
+    assign::lines(answer).iter().try_for_each(|line| say!("{line}"))
 }
 
 /// The lines that `watch` compares: the state of this node, one for each node, and one for each difference.
 fn lines(all: &Value) -> BTreeMap<String, String> {
     let registry = match &all["registry"] == "cluster-nodes" {
-        true => peers_line(all),
+        true => status::peers_line(all),
         false => format!("etcd {}", all["etcd"]["state"].as_str().unwrap_or("")),
     };
     let own = format!("{}, {registry}", all["membership"].as_str().unwrap_or(""));
@@ -214,8 +108,9 @@ fn lines(all: &Value) -> BTreeMap<String, String> {
         let address = node["http"].as_str().unwrap_or("no HTTP");
         (format!("node {}", node["name"].as_str().unwrap_or("")), format!("{state}, {address}"))
     };
-    let difference =
-        |(number, difference): (usize, &Value)| (format!("difference {}", number + 1), difference_line(difference));
+    let difference = |(number, difference): (usize, &Value)| {
+        (format!("difference {}", number + 1), status::difference_line(difference))
+    };
     let differences = all["differences"].as_array().into_iter().flatten().enumerate().map(difference);
     let nodes = all["nodes"].as_array().into_iter().flatten().map(node);
     nodes.chain(differences).chain([("this node".to_owned(), own)]).collect()
@@ -251,26 +146,5 @@ mod tests {
         });
         let lines = lines(&all);
         assert_eq!(lines["difference 1"], "nodes differ (1.0): place cams: missing at c");
-    }
-
-    #[test]
-    fn nodes_are_behind_those_that_have_applied_more() {
-        let all = json!({ "nodes": [{ "purged": 7 }, { "purged": 9 }, { "purged": null }, {}] });
-        assert_eq!(last_purge(&all), 9);
-        let behind: Vec<_> = all["nodes"].as_array().unwrap().iter().map(|node| purged(node) < 9).collect();
-        assert_eq!(behind, [true, false, true, true]);
-        assert_eq!(last_purge(&json!({ "nodes": [{}] })), 0);
-    }
-
-    #[test]
-    fn a_line_of_the_book_tells_what_is_free() {
-        let room = |bound: Option<u64>, free: Option<u64>, fits| {
-            room_line(&json!({
-                "resource": "storage:films/a", "wanted-bps": 2_000_000, "booked-bps": 9_500_000, "bound-bps": bound, "free-bps": free, "fits": fits
-            }))
-        };
-        let line = room(Some(10_000_000), Some(500_000), false);
-        assert_eq!(line, "storage:films/a: 9.5M booked of 10.0M, 0.5M free; a stream of 2.0M does not fit");
-        assert_eq!(room(None, None, true), "storage:films/a: 9.5M booked, not limited; a stream of 2.0M fits");
     }
 }

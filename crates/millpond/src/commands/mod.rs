@@ -21,6 +21,7 @@ mod reload;
 mod serve;
 mod sessions;
 mod settings;
+mod shell_word;
 mod sign;
 mod stitch;
 mod streams;

@@ -139,7 +139,7 @@ pub(super) async fn all<T: for<'de> Deserialize<'de> + Send>(
 fn problem(failure: &ApiFailure) -> Problem {
     let status = match failure {
         ApiFailure::NoNode(_) => StatusCode::NOT_FOUND,
-        ApiFailure::Unproven => StatusCode::CONFLICT,
+        ApiFailure::Unproven { .. } => StatusCode::CONFLICT,
         ApiFailure::Path => StatusCode::BAD_REQUEST,
         ApiFailure::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
         ApiFailure::NoAddress(_)

@@ -2,11 +2,12 @@
 
 use super::{
     Context, Reply, ReplyInfo, Target, client,
-    reply::{add_common_fields, problem},
+    reply::{add_common_fields, failure, problem},
 };
 use crate::{
     cluster::{ApiAnswer, ApiCall, Cluster, NODE_API, NODE_HEADER},
     http::Kind,
+    library::LibraryError,
     problem::Problem,
 };
 use bytes::{Bytes, BytesMut};
@@ -61,9 +62,10 @@ async fn of_call(context: &Context<'_>, body: Bytes, info: &ReplyInfo) -> Reply 
     let Some((cluster, by)) = front.cluster().and_then(|cluster| Some((cluster, caller(cluster)?))) else {
         return match front.gates().count_request(context.client(), front.now()) {
             Err(limited) => client::limited(info.id, limited),
+            // For strangers there is nothing, as at every unknown path of the page.
             Ok(()) => {
-                let words = "this path is for nodes of the cluster: operators ask the admin address of a node";
-                problem(info.id, Problem::new(StatusCode::FORBIDDEN).detail(words))
+                let path = context.target.path();
+                failure(info.id, path.trim_start_matches('/'), &LibraryError::NoAsset(path.to_owned()).into())
             }
         };
     };

@@ -1,9 +1,10 @@
 //! `millpond cluster drain`: takes a node out of service, and waits for its viewers.
 
-use super::{LOOK, emptying::Emptying, seen::SeenCluster};
+use super::{LOOK, count::counted, emptying::Emptying, seen::SeenCluster};
 use crate::commands::{
     Outcome,
     admin::{self, Admin},
+    shell_word::shell_word,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_settings::value::{self, show_duration};
@@ -48,6 +49,11 @@ pub(super) fn path(node: &str) -> String {
     format!("cluster/nodes/{}/drain", admin::component(node))
 }
 
+/// The command that ends a node's drain.
+pub(super) fn undo(admin: &Admin<'_>, node: &str) -> String {
+    admin.command(&format!("cluster drain {} --undo", shell_word(node)))
+}
+
 pub(super) fn run(matches: &ArgMatches) -> Outcome {
     let node = matches.get_one::<String>("node").map(String::as_str).unwrap_or_default();
     let (admin, limit) = (Admin::of(matches), time(matches, "limit")?);
@@ -64,8 +70,9 @@ pub(super) fn run(matches: &ArgMatches) -> Outcome {
             return say!("{node} has no sessions");
         }
         if began.elapsed() >= limit && found.is_busy() {
-            let (sessions, limit) = (found.sessions, show_duration(limit));
-            return Err(format!("{node} still has {sessions} sessions after {limit}: it drains on").into());
+            let (sessions, limit) = (counted(found.sessions, "session"), show_duration(limit));
+            let undo = undo(&admin, node);
+            return Err(format!("{node} still has {sessions} after {limit}: it drains on. To end that: {undo}").into());
         }
         std::thread::sleep(LOOK);
     }

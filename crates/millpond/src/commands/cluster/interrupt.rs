@@ -10,7 +10,7 @@ use std::sync::{
 const TWICE: i32 = 130;
 
 /// Whether Ctrl-C was pressed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {

@@ -2,17 +2,20 @@
 
 use super::{
     LOOK,
+    count::counted,
     drain::{self, time},
     emptying::Emptying,
     interrupt::Interrupt,
+    order::order,
     seen::{SeenCluster, SeenNode},
 };
-use crate::commands::{Outcome, admin::Admin};
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use crate::commands::{Outcome, admin::Admin, shell_word::shell_word};
+use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource};
 use millpond_settings::value::show_duration;
 use millpond_terminal::say;
 use reqwest::Method;
 use std::{
+    cell::Cell,
     process,
     time::{Duration, Instant},
 };
@@ -24,7 +27,8 @@ pub(super) fn command() -> Command {
     Command::new("roll")
         .about(
             "Restarts the nodes one after the other: drains a node, waits for its viewers, runs a command that restarts it, \
-             and waits until it is back. The asked node is the last one. Ctrl-C ends it and the drain of the node at hand",
+             and waits until it is back. The asked node is the last one. Ctrl-C ends it and the drain of the node at hand. A node \
+             that drains already is restarted too, and drains on",
         )
         .arg(Arg::new("run").long("run").required(true).value_name("COMMAND").help(
             "Command of the shell that restarts a node, such as 'ssh {host} systemctl restart millpond'. {node} is the node's \
@@ -46,6 +50,10 @@ pub(super) fn command() -> Command {
                 .help("Restarts this node only. Can be given several times"),
         )
         .arg(Arg::new("from").long("from").value_name("NAME").help("Begins with this node, as after a failure"))
+        .arg(Arg::new("end-drain").long("end-drain").value_name("NAME").action(ArgAction::Append).help(
+            "Ends the drain of this node after its restart, though it drains already: a roll that failed began it. Can be given \
+             several times",
+        ))
 }
 
 /// Why a roll ends before its end.
@@ -68,12 +76,28 @@ impl From<Box<dyn std::error::Error>> for RollEnd {
     }
 }
 
+/// The drain of the node at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RollDrain {
+    /// The node does not drain.
+    None,
+    /// The roll ends it: the roll began it, or was told to end it.
+    Own,
+    /// It was there before the roll, and stays.
+    Former,
+}
+
 /// A roll under way.
 struct Roll<'a> {
     admin: Admin<'a>,
     command: &'a str,
+    /// The flags of this roll that one that goes on with it has too, each after a space.
+    flags: String,
     /// Whether the nodes were named one by one.
     has_named: bool,
+    /// Nodes that drain already, and whose drains the roll ends.
+    ended: Vec<&'a str>,
+    drain: Cell<RollDrain>,
     limit: Duration,
     back: Duration,
     interrupt: Interrupt,
@@ -82,11 +106,17 @@ struct Roll<'a> {
 
 pub(super) fn run(matches: &ArgMatches) -> Outcome {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let only: Vec<_> = matches.get_many::<String>("node").into_iter().flatten().map(String::as_str).collect();
+    let names = |name: &str| -> Vec<&str> {
+        matches.get_many::<String>(name).into_iter().flatten().map(String::as_str).collect()
+    };
+    let only = names("node");
     let roll = Roll {
         has_named: !only.is_empty(),
         admin: Admin::of(matches),
         command: text("run").unwrap_or_default(),
+        flags: flags(matches),
+        ended: names("end-drain"),
+        drain: Cell::new(RollDrain::None),
         limit: time(matches, "limit")?,
         back: time(matches, "return")?,
         interrupt: Interrupt::watch()?,
@@ -98,7 +128,8 @@ pub(super) fn run(matches: &ArgMatches) -> Outcome {
             .into());
     }
     let seen = SeenCluster::read(&roll.admin.get("cluster", &[])?)?;
-    let order = order(&seen, &only, text("from"))?;
+    let order = order(&seen, (&only, text("from")), |name| roll.again(&[name], &[]))?;
+    roll.ended.iter().try_for_each(|name| seen.node(name).map(drop))?;
     // A command that can't be made for one of the nodes is told before the first one drains.
     order.iter().try_for_each(|name| made(roll.command, seen.node(name)?).map(drop))?;
     say!("the order: {}", order.join(", "))?;
@@ -110,6 +141,13 @@ pub(super) fn run(matches: &ArgMatches) -> Outcome {
     roll.say("all", "the nodes have been restarted")
 }
 
+/// The flags that a roll which goes on has too, each after a space.
+fn flags(matches: &ArgMatches) -> String {
+    let given = |name: &&str| matches.value_source(name) == Some(ValueSource::CommandLine);
+    let flag = |name: &str| matches.get_one::<String>(name).map(|value| format!(" --{name} {}", shell_word(value)));
+    ["run", "limit", "return"].into_iter().filter(given).filter_map(flag).collect()
+}
+
 impl Roll<'_> {
     /// Prints a step, with the time since the beginning.
     fn say(&self, node: &str, step: &str) -> Outcome {
@@ -118,6 +156,7 @@ impl Roll<'_> {
 
     /// Restarts a node.
     fn node(&self, name: &str) -> Result<(), RollEnd> {
+        self.drain.set(RollDrain::None);
         let seen = self.seen()?;
         let before = seen.node(name)?.clone();
         if before.run.is_empty() {
@@ -125,20 +164,42 @@ impl Roll<'_> {
                 format!("{} is of a version that does not tell runs of nodes apart: ask another node", seen.own);
             return Err(RollEnd::Failed(words));
         }
-        if !seen.has_other(name) {
-            return Err(RollEnd::Failed("no other node takes viewers now: they would have nowhere to go".to_owned()));
+        let is_former = before.drains && !self.ended.contains(&name);
+        self.drain.set(if is_former { RollDrain::Former } else { RollDrain::None });
+        if !is_former && !seen.has_other(name) {
+            return Err(RollEnd::Failed(self.without_others(&seen, name)));
         }
         self.pause(Duration::ZERO)?;
-        self.admin.send(Method::PUT, &drain::path(name), (&[], None))?;
-        self.say(name, &format!("drains; version {}, {} sessions", before.version, before.sessions))?;
+        let facts = format!("version {}, {}", before.version, counted(before.sessions, "session"));
+        if is_former {
+            self.say(name, &format!("drains already, and will drain on; {facts}"))?;
+        } else {
+            self.drain.set(RollDrain::Own);
+            self.admin.send(Method::PUT, &drain::path(name), (&[], None))?;
+            self.say(name, &format!("drains; {facts}"))?;
+        }
         self.empty(name)?;
         self.restart(&before)?;
         let back = self.returned(&before, name == seen.own)?;
         self.say(name, &format!("is back; version {} -> {}", before.version, back.version))?;
+        if is_former {
+            return Ok(self.say(name, &format!("drains on; to end that: {}", drain::undo(&self.admin, name)))?);
+        }
         self.admin.send(Method::DELETE, &drain::path(name), (&[], None))?;
         self.resumed(name)?;
+        self.drain.set(RollDrain::None);
         self.pause(seen.lease)?;
         Ok(self.say(name, "takes viewers again")?)
+    }
+
+    /// Describes a cluster in which no other node takes viewers.
+    fn without_others(&self, seen: &SeenCluster, name: &str) -> String {
+        let mut words = "no other node takes viewers now: they would have nowhere to go".to_owned();
+        if let Some(other) = seen.nodes.iter().find(|node| node.name != name && node.drains) {
+            let undo = drain::undo(&self.admin, &other.name);
+            words.push_str(&format!("; {} drains, to end that: {undo}", other.name));
+        }
+        words
     }
 
     fn seen(&self) -> Result<SeenCluster, RollEnd> {
@@ -170,7 +231,8 @@ impl Roll<'_> {
                 return Ok(self.say(name, "has no sessions")?);
             }
             if began.elapsed() >= self.limit && node.is_busy() {
-                let words = format!("still has {} sessions after {}", node.sessions, show_duration(self.limit));
+                let sessions = counted(node.sessions, "session");
+                let words = format!("still has {sessions} after {}", show_duration(self.limit));
                 return Ok(self.say(name, &words)?);
             }
             self.pause(LOOK)?;
@@ -238,48 +300,63 @@ impl Roll<'_> {
         Ok(())
     }
 
+    /// The command that goes on with some nodes. `ended` are nodes whose drains it ends.
+    fn again(&self, left: &[&str], ended: &[&str]) -> String {
+        let flag = |name: &'static str| move |value: &&str| format!(" --{name} {}", shell_word(value));
+        let nodes: String = match self.has_named {
+            true => left.iter().map(flag("node")).collect(),
+            false => left.iter().take(1).map(flag("from")).collect(),
+        };
+        let ended: String = ended.iter().map(flag("end-drain")).collect();
+        self.admin.command(&format!("cluster roll{}{nodes}{ended}", self.flags))
+    }
+
     /// Describes an end before the end. `left` are the node at hand and those that follow.
     fn told(&self, ended: RollEnd, left: &[&str]) -> String {
         let name = left.first().copied().unwrap_or_default();
-        let again = match self.has_named {
-            true => left.iter().map(|name| format!("--node {name}")).collect::<Vec<_>>().join(" "),
-            false => format!("--from {name}"),
+        let undo = || drain::undo(&self.admin, name);
+        let is_failure = matches!(ended, RollEnd::Failed(_));
+        let mut is_undone = false;
+        let fault = match (ended, self.drain.get()) {
+            (RollEnd::Interrupted, RollDrain::None) => format!("interrupted at {name}"),
+            (RollEnd::Interrupted, RollDrain::Former) => {
+                format!("interrupted at {name}, which drains on as before the roll")
+            }
+            (RollEnd::Interrupted, RollDrain::Own) => {
+                match self.admin.send(Method::DELETE, &drain::path(name), (&[], None)) {
+                    Ok(_) => {
+                        is_undone = true;
+                        format!("interrupted at {name}: its drain is undone")
+                    }
+                    Err(error) => {
+                        format!(
+                            "interrupted at {name}, whose drain could not be undone ({error}). To end it: {}",
+                            undo()
+                        )
+                    }
+                }
+            }
+            (RollEnd::Failed(words), RollDrain::Own) => {
+                format!("{name}: {words}. If it drains, it still does; to end that: {}", undo())
+            }
+            (RollEnd::Failed(words), RollDrain::None | RollDrain::Former) => format!("{name}: {words}"),
         };
-        let resume = format!("left: {}; resume with {again}", left.join(", "));
-        match ended {
-            RollEnd::Interrupted => match self.admin.send(Method::DELETE, &drain::path(name), (&[], None)) {
-                Ok(_) => format!("interrupted at {name}: its drain is undone. {resume}"),
-                Err(error) => format!(
-                    "interrupted at {name}, whose drain could not be undone ({error}): millpond cluster drain {name} --undo \
-                     does that. {resume}"
-                ),
-            },
-            RollEnd::Failed(words) => format!(
-                "{name}: {words}. If it drains, it still does: millpond cluster drain {name} --undo ends that. {resume}"
-            ),
+        let is_own = self.drain.get() == RollDrain::Own || self.ended.contains(&name);
+        let mut ended: Vec<_> =
+            self.ended.iter().copied().filter(|node| *node != name && left.contains(node)).collect();
+        let others = self.again(left.get(1..).unwrap_or_default(), &ended);
+        ended.extend(Some(name).filter(|_| is_own && !is_undone));
+        let mut lines = vec![fault, format!("left: {}; to resume: {}", left.join(", "), self.again(left, &ended))];
+        if is_failure && left.len() > 1 {
+            lines.push(format!("to go on without {name}: {others}"));
         }
+        lines.join("\n")
     }
 }
 
 /// Whether a node is another run than before, and answers.
 fn is_back(node: &SeenNode, before: &SeenNode) -> bool {
     node.run != before.run && !node.is_silent
-}
-
-/// The names of the nodes in the order of their restarts: by name, the asked node last.
-///
-/// # Errors
-/// A name is that of no node, in words.
-fn order<'a>(seen: &'a SeenCluster, only: &[&str], from: Option<&str>) -> Result<Vec<&'a str>, String> {
-    only.iter().copied().chain(from).try_for_each(|name| seen.node(name).map(drop))?;
-    let names = seen.nodes.iter().map(|node| node.name.as_str());
-    let (own, others): (Vec<_>, Vec<_>) = names.partition(|name| *name == seen.own);
-    let all = others.into_iter().chain(own).skip_while(|name| from.is_some_and(|from| from != *name));
-    let order: Vec<_> = all.filter(|name| only.is_empty() || only.contains(name)).collect();
-    match order.is_empty() {
-        true => Err("no node is left to restart: --node and --from exclude each other".to_owned()),
-        false => Ok(order),
-    }
 }
 
 /// The command for a node.
@@ -306,21 +383,6 @@ mod tests {
         SeenNode { name: name.to_owned(), run: run.to_owned(), host, ..SeenNode::default() }
     }
 
-    fn seen() -> SeenCluster {
-        let nodes = ["a", "b", "c", "d"].map(|name| node(name, "1")).into();
-        SeenCluster { own: "b".to_owned(), is_member: true, lease: Duration::from_secs(5), nodes }
-    }
-
-    #[test]
-    fn the_asked_node_is_the_last_one() {
-        let seen = seen();
-        assert_eq!(order(&seen, &[], None).unwrap(), ["a", "c", "d", "b"]);
-        assert_eq!(order(&seen, &[], Some("d")).unwrap(), ["d", "b"]);
-        assert_eq!(order(&seen, &["b", "a"], None).unwrap(), ["a", "b"]);
-        assert!(order(&seen, &["a"], Some("c")).unwrap_err().contains("no node is left"));
-        assert_eq!(order(&seen, &["x"], None).unwrap_err(), "the cluster has no node x: there are a, b, c, d");
-    }
-
     #[test]
     fn a_command_names_its_node() {
         let command = "ssh {host} systemctl restart millpond@{node}";
@@ -328,6 +390,52 @@ mod tests {
         let strange = SeenNode { host: Some("a;reboot".to_owned()), ..node("a", "1") };
         assert!(made(command, &strange).unwrap_err().contains("no address with a plain host"));
         assert_eq!(made("restart {node}", &strange).unwrap(), "restart a");
+    }
+
+    /// A roll of a server that nobody reaches, by its flags.
+    fn roll_of(args: &[&str], check: impl Fn(&Roll<'_>)) {
+        let matches = command().args(crate::commands::admin::address()).get_matches_from([&["roll"], args].concat());
+        let names = |name: &str| -> Vec<&str> {
+            matches.get_many::<String>(name).into_iter().flatten().map(String::as_str).collect()
+        };
+        check(&Roll {
+            admin: Admin::of(&matches),
+            command: "x",
+            flags: flags(&matches),
+            has_named: !names("node").is_empty(),
+            ended: names("end-drain"),
+            drain: Cell::new(RollDrain::None),
+            limit: Duration::ZERO,
+            back: Duration::ZERO,
+            interrupt: Interrupt::default(),
+            began: Instant::now(),
+        });
+    }
+
+    #[test]
+    fn a_failure_names_the_commands_that_go_on() {
+        roll_of(&["--run", "ssh {host} up", "--limit", "1s", "--admin", "edge:1"], |roll| {
+            let failed = || RollEnd::Failed("not back".to_owned());
+            roll.drain.set(RollDrain::Own);
+            assert_eq!(
+                roll.told(failed(), &["c", "d"]),
+                "c: not back. If it drains, it still does; to end that: millpond cluster drain c --undo --admin edge:1\n\
+                 left: c, d; to resume: millpond cluster roll --run 'ssh {host} up' --limit 1s --from c --end-drain c --admin edge:1\n\
+                 to go on without c: millpond cluster roll --run 'ssh {host} up' --limit 1s --from d --admin edge:1"
+            );
+            // A drain of before the roll is no matter of the roll.
+            roll.drain.set(RollDrain::Former);
+            let told = roll.told(failed(), &["d"]);
+            assert!(told.starts_with("d: not back\nleft: d; to resume: ") && !told.contains("drain"), "{told}");
+            let told = roll.told(RollEnd::Interrupted, &["d"]);
+            assert!(told.starts_with("interrupted at d, which drains on as before the roll\n"), "{told}");
+        });
+        roll_of(&["--run", "up", "--node", "b", "--node", "c", "--end-drain", "c"], |roll| {
+            assert_eq!(
+                roll.told(RollEnd::Interrupted, &["b", "c"]),
+                "interrupted at b\nleft: b, c; to resume: millpond cluster roll --run up --node b --node c --end-drain c"
+            );
+        });
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl SeenCluster {
     /// The asked server is no node, in words.
     pub(super) fn read(status: &Value) -> Result<Self, String> {
         let Some(own) = status["node"].as_str() else {
-            return Err("this server is no node of a cluster: set cluster, the addresses of etcd".to_owned());
+            return Err("this server is no node of a cluster: set cluster, the addresses of etcd, or cluster-nodes, those of the nodes".to_owned());
         };
         let mut nodes: Vec<_> = status["nodes"].as_array().into_iter().flatten().map(SeenNode::read).collect();
         nodes.sort_by(|one, other| one.name.cmp(&other.name));
@@ -64,7 +64,8 @@ impl SeenCluster {
         self.nodes.iter().any(|node| node.name != name && !node.drains && !node.is_silent)
     }
 
-    fn names(&self) -> Vec<&str> {
+    /// The names of the nodes, in order.
+    pub(super) fn names(&self) -> Vec<&str> {
         self.nodes.iter().map(|node| node.name.as_str()).collect()
     }
 }

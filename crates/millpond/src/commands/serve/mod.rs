@@ -24,7 +24,7 @@ use millpond_terminal::out;
 use std::{collections::HashMap, ffi::OsString, path::PathBuf, time::Instant};
 use tokio::sync::watch;
 
-/// What a place may be.
+/// Forms of places, for the help.
 const PLACES: &str = "\
 A place is a folder, a file, http(s)://host/base, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.
 Several places get a name each: films=/data/films cams=s3://bucket/cams";

@@ -120,7 +120,7 @@ fn segments_decrypt_to_the_file_that_was_encrypted() {
             }
             std::fs::write(scratch.path().join(&name), whole(&server, &format!("films/{asset}"), track)).unwrap();
             equal(&name);
-            // What is served is an encrypted file itself, and fragmented.
+            // The served file is encrypted itself, and fragmented.
             let again = format!("again-{name}");
             std::fs::write(scratch.path().join(&again), whole(&server, &format!("served/{name}"), track)).unwrap();
             equal(&again);

@@ -118,7 +118,7 @@ impl Reference {
     }
 }
 
-/// What a file is decoded to. Tests of every storage share that of made clips.
+/// Decoded frames of a file. Tests of every storage share those of made clips.
 fn reference(file: PathBuf) -> Arc<Result<Reference, String>> {
     if !file.starts_with(clips::folder()) {
         return Arc::new(Reference::of(&file));
@@ -145,7 +145,7 @@ fn matrix(folder: &Path, names: Vec<(String, Carried)>, kind: Kind) {
         for output in &OUTPUTS {
             if carried == Carried::Fmp4 && output.base > 0.0 {
                 let refused = stack.server.get(&format!("{name}/{}", output.tail));
-                // What is left when the picture can't be carried is the sound, where it can.
+                // Where the picture can't be carried, the sound is left if it can.
                 let sound_only = refused.status == 200 && !refused.text().contains("RESOLUTION");
                 if refused.status != 422 && !sound_only {
                     failures.push(format!("{name} {}: status {}", output.name, refused.status));

@@ -652,7 +652,7 @@ fn a_half_copied_file_is_still_being_copied() {
         let started = Instant::now();
         let reply = loop {
             let reply = server.get("film.mp4/index.m3u8");
-            // What was seen of the file is trusted for a moment.
+            // Facts about the file are trusted for a moment.
             if problem(&reply).1.contains(&format!("found {until} bytes so far")) {
                 break reply;
             }

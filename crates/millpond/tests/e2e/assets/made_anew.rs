@@ -62,7 +62,7 @@ fn a_segment_has_the_same_bytes_whichever_way_it_leaves() {
             joined.extend(part.body);
         }
         assert!(joined == made.body, "{path} in ranges");
-        // What its socket takes is less than the segment: the rest waits.
+        // Its socket takes less than the segment: the rest waits.
         let mut slow = ask(TcpStream::connect(("127.0.0.1", server.port)).unwrap(), path);
         std::thread::sleep(Duration::from_millis(300));
         let (mut got, mut step) = (Vec::new(), vec![0; 100_000]);

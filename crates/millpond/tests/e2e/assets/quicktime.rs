@@ -1,4 +1,4 @@
-//! What QuickTime files have goes out as ISO base media files have it, and samples of no duration get one.
+//! Sample entries of QuickTime files are served in the form of ISO base media files, and samples of no duration get one.
 
 use crate::support::{self, Server, clips, decode};
 use std::{
@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-/// What `X` stands for in the arguments of a clip.
+/// Arguments for which `X` stands in those of a clip.
 const CODED: &str = "-t 6 -c:v libx264 -preset ultrafast -g 50 -pix_fmt yuv420p";
 
 /// A folder with a clip of each kind of sample entry, and a server of it.

@@ -135,7 +135,7 @@ fn the_origin_sends_each_byte_once_and_a_home_that_hangs_costs_one_time_limit() 
     watch.end(By::Homes, &nodes[0]);
     kill_process(id, Signal::CONT).unwrap();
     let share = (sent() - before) / LENGTH as f64;
-    // What the hung node is home of is sent to both others.
+    // The origin sends ranges of the hung home to both others.
     assert!((1.05..2.0).contains(&share), "the origin sent it {share} times");
     assert!(sum(&nodes, "millpond_sibling_failures_total") >= 1.0);
 }

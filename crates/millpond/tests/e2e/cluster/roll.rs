@@ -184,16 +184,24 @@ fn a_roll_ends_at_the_first_failure_and_says_how_to_go_on() {
     let failed = fleet.roll(&["--run", "exit 3", "--node", "c", "--limit", "1s"]).wait_with_output().unwrap();
     let words = text(&failed.stderr);
     assert!(!failed.status.success() && words.contains("c: exit 3: exit status: 3"), "{words}");
-    assert!(words.contains("left: c; resume with --node c"), "{words}");
+    let admin = format!("--admin 127.0.0.1:{}", fleet.ports[1][1]);
+    let resume =
+        format!("left: c; to resume: millpond cluster roll --run 'exit 3' --limit 1s --node c --end-drain c {admin}");
+    assert!(words.contains(&resume), "{words}");
+    assert!(words.contains(&format!("to end that: millpond cluster drain c --undo {admin}")), "{words}");
     // The drain lasts.
     wait_for("c drains", || taking(&fleet.nodes[0]) == 2);
 
     // A node that does not come back.
-    let command = fleet.roll(&["--run", &fleet.kill(), "--return", "3s", "--from", "c"]);
+    let command = fleet.roll(&["--run", &fleet.kill(), "--return", "3s", "--from", "c", "--end-drain", "c"]);
     let failed = fleet.tend(command, &[2]);
     let words = text(&failed.stderr);
     assert!(!failed.status.success() && words.contains("c: not back after 3s"), "{words}{}", text(&failed.stdout));
-    assert!(words.contains("left: c, b; resume with --from c"), "{words}");
+    assert!(
+        words.contains("left: c, b; to resume: millpond cluster roll ") && words.contains("--from c --end-drain c"),
+        "{words}"
+    );
+    assert!(words.contains("to go on without c: millpond cluster roll ") && words.contains("--from b"), "{words}");
     wait_for("c has ended", || fleet.nodes[2].process.0.try_wait().unwrap().is_some());
     fleet.nodes[2] = fleet.node(2);
     let listed = |node: &Server| super::status(node)["nodes"].as_array().unwrap().len();
@@ -202,16 +210,31 @@ fn a_roll_ends_at_the_first_failure_and_says_how_to_go_on() {
     // Names of no node, and nodes that nobody could stand in for.
     let unknown = fleet.roll(&["--run", "true", "--from", "x"]).wait_with_output().unwrap();
     assert!(
-        text(&unknown.stderr).contains("the cluster has no node x: there are a, b, c"),
+        text(&unknown.stderr).contains("the cluster has no node x: there are a, b, c")
+            && text(&unknown.stderr)
+                .contains(&format!("To go on without it: millpond cluster roll --run true --from b {admin}")),
         "{}",
         text(&unknown.stderr)
     );
+
+    // A drain of before the roll stays.
+    assert_eq!(taking(&fleet.nodes[0]), 2, "c drains");
+    let command = fleet.roll(&["--run", &fleet.kill(), "--node", "c"]);
+    let kept = fleet.tend(command, &[]);
+    let told = text(&kept.stdout);
+    assert!(
+        kept.status.success() && told.contains("c: drains already, and will drain on"),
+        "{told}{}",
+        text(&kept.stderr)
+    );
+    assert!(told.contains(&format!("c: drains on; to end that: millpond cluster drain c --undo {admin}")), "{told}");
+    wait_for("c is back, and drains", || fleet.nodes.iter().all(|node| listed(node) == 3 && taking(node) == 2));
 
     // Ctrl-C: the node at hand takes viewers again.
     let folder = fleet.folder.path().to_owned();
     let mark = folder.join("waits");
     let waits = format!("touch {}; exec sleep 60", mark.display());
-    let command = fleet.roll(&["--run", &waits, "--node", "c"]);
+    let command = fleet.roll(&["--run", &waits, "--node", "c", "--end-drain", "c"]);
     wait_for("the command runs", || Path::new(&mark).exists());
     kill_process(Pid::from_child(&command), Signal::INT).unwrap();
     let ended = command.wait_with_output().unwrap();

@@ -88,7 +88,7 @@ fn owner(server: &Server, path: &str) -> u16 {
     }
 }
 
-/// What `millpond cluster status` prints.
+/// Output of `millpond cluster status`.
 fn told(node: &Server) -> String {
     let admin = format!("127.0.0.1:{}", node.admin);
     let output = Command::new(env!("CARGO_BIN_EXE_millpond")).args(["cluster", "status", "--admin", &admin]).output();

@@ -41,7 +41,7 @@ fn begin(port: u16, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// What the server sends until it closes the connection.
+/// Text that the server sends until it closes the connection.
 fn until_closed(mut stream: TcpStream) -> String {
     let mut said = Vec::new();
     // A connection that is reset is closed too.

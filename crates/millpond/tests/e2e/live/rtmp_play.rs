@@ -146,7 +146,7 @@ fn other_players_play() {
     assert_of_clip(&hashes(reader(&["-i", file.to_str().unwrap()], "0:v", 80)), 80);
 }
 
-/// What ffmpeg says when it can't play.
+/// Message of ffmpeg when it can't play.
 fn refused(address: &str) -> String {
     let mut player = reader(&["-i", address], "0:v", 10);
     let mut said = String::new();

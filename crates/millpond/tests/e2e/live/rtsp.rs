@@ -32,7 +32,7 @@ fn kinds(server: &Server) -> Vec<String> {
     kinds
 }
 
-/// What a server counted of its live streams, for the message of a failure.
+/// Counters of live streams of a server, for the message of a failure.
 pub(crate) fn counted(server: &Server) -> String {
     let text = support::get(server.admin, "/metrics", &[]).text().to_owned();
     let is_told = |line: &&str| line.starts_with("millpond_live_") && !line.ends_with(" 0");

@@ -88,7 +88,7 @@ fn codecs(url: &str) -> Vec<String> {
     codecs
 }
 
-/// What the admin address says of the only stream, once `field` is above 0.
+/// Facts of the admin address about the only stream, once `field` is above 0.
 fn counted(server: &Server, field: &str) -> Value {
     let began = Instant::now();
     loop {

@@ -34,7 +34,7 @@ fn push(url: &str) -> Running {
     Running(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
-/// What ffmpeg says when its connection is refused.
+/// Message of ffmpeg when its connection is refused.
 fn refused(mut publisher: Running) -> String {
     let mut said = String::new();
     publisher.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();

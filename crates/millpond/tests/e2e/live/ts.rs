@@ -60,7 +60,7 @@ fn assert_part_of(received: &[String], source: &[String], count: usize) {
     assert_eq!(same, count, "frames are equal up to there");
 }
 
-/// What a demultiplexer finds in a transport stream.
+/// Findings of a demultiplexer in a transport stream.
 #[derive(Default)]
 struct Demultiplexed {
     counters: HashMap<u16, u8>,

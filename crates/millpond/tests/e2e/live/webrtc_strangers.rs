@@ -13,7 +13,7 @@ fn kind(datagram: &&Vec<u8>, first: std::ops::RangeInclusive<u8>) -> bool {
     datagram.first().is_some_and(|byte| first.contains(byte))
 }
 
-/// What comes within a while.
+/// Datagrams that arrive within a while.
 fn answers(socket: &UdpSocket) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut datagram = [0; 2048];

@@ -40,7 +40,7 @@ fn a_session_ends_when_its_client_asks_for_it() {
     assert_eq!(ask("DELETE", &[], ""), 200);
     viewer.receive_to_end(server);
     assert_eq!((ask("DELETE", &[], ""), ask("GET", &[], ""), ask("PATCH", &[FRAGMENT], CANDIDATES)), (404, 404, 404));
-    // What was on its way has come.
+    // Packets that were under way arrive.
     viewer.receive_for(Duration::from_millis(200));
     let packets = viewer.packets;
     viewer.receive_for(Duration::from_millis(500));

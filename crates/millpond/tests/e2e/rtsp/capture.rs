@@ -230,7 +230,7 @@ fn check(source: &Source, clock: f64) -> Result<(), String> {
         return Err(format!("told {} and {}, sent {sent} and {}", last.packets, last.octets, source.octets));
     }
     for report in &source.reports {
-        // What is due with the report may go out before it; on a machine with much to do, some time before.
+        // Packets due with the report may leave before it; on a busy machine, some time before.
         let before = |limit: u64| source.at.iter().filter(|at| **at <= limit).count() as u64;
         let bounds = before(report.at - 250_000_000)..=before(report.at);
         if !bounds.contains(&report.packets) {

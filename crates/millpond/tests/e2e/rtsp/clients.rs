@@ -189,7 +189,7 @@ async fn frames(mut session: Demuxed, tracks: &mut BTreeMap<usize, Track>) -> Re
             _ => return Err("neither picture nor sound".into()),
         }
     }
-    // What the description told is enough for a player to begin with.
+    // The description suffices for a player to begin.
     for stream in session.streams() {
         let is_told = match stream.parameters() {
             Some(ParametersRef::Video(video)) => video.pixel_dimensions() == (320, 180),

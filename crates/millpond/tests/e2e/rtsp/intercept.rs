@@ -217,7 +217,7 @@ fn streams_are_translated_and_all_else_is_passed_on() {
     // Its viewers have left.
     servers.until("teardown /door", 4);
 
-    // What isn't a stream passes unchanged.
+    // Replies that are no streams pass unchanged.
     assert_eq!(
         curl(&client, &["http://10.2.0.2/none", "-o", "/dev/null", "-w", "%{http_code} %{content_type}"]),
         "404 text/html"

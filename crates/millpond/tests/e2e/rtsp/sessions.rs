@@ -344,7 +344,7 @@ fn nothing_plays_to_who_did_not_ask() {
     assert_eq!(missing.ask("DESCRIBE", "", "").status, 404);
     let mut sound = Client::new(&server, "flac.mp4");
     assert_eq!(sound.ask("DESCRIBE", "", "").status, 415, "no payload format");
-    // What can't be read ends the connection.
+    // Bytes that are no request end the connection.
     let mut broken = Client::new(&server, "");
     broken.stream.get_mut().write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n").unwrap();
     assert_eq!(broken.reply().unwrap().status, 400);

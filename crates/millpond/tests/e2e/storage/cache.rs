@@ -193,7 +193,7 @@ fn a_miss_asks_a_sibling_before_the_origin() {
     let more = sent(scratch.path()) - asked;
     assert!(more <= 512 << 10, "the origin sent {more} bytes more: the first slice says which version there is");
     assert!(second.metric("millpond_sibling_hits_total", "") >= 1.0);
-    // What the sibling doesn't have is not fetched by it.
+    // The sibling fetches nothing that it lacks.
     std::fs::write(folder.path().join("other.bin"), &bytes).unwrap();
     assert!(second.get("films/other.bin").body == bytes);
     let log = std::fs::read_to_string(scratch.path().join("access.log")).unwrap();
@@ -258,7 +258,7 @@ fn squid_is_a_sibling_too() {
     let more = sent(scratch.path()) - asked;
     assert!(more <= 512 << 10, "the origin sent {more} bytes more: the first slice says which version there is");
     assert!(server.metric("millpond_sibling_hits_total", "") >= 1.0);
-    // What squid doesn't have, it doesn't fetch for a sibling.
+    // Squid fetches nothing that it lacks for a sibling.
     std::fs::write(folder.path().join("other.bin"), &bytes).unwrap();
     assert!(server.get("films/other.bin").body == bytes);
     let log = std::fs::read_to_string(scratch.path().join("squid-access.log")).unwrap();

@@ -250,7 +250,7 @@ fn a_clock_that_jumps_changes_nothing() {
         let (status, body) = read(server.port, 1000, SIZE);
         assert!(status == 206 && body == origin.bytes()[1000..], "after {jump}");
     }
-    // What is cached stayed so: the body came once.
+    // Cached bytes stay: the body was sent once.
     let sent = server.metric("millpond_origin_bytes_total", "{place=\"films\"}");
     assert!(sent <= (SIZE + (64 << 10)) as f64, "{sent}");
     origin.change(2);

@@ -117,7 +117,7 @@ fn millpond(args: &[&str], env: &[(&str, String)]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_millpond")).args(args).env("RUST_LOG", "off").envs(env).output().unwrap()
 }
 
-/// What players get of the film: both outputs, and ranges of the file.
+/// Replies to players of the film: both outputs, and ranges of the file.
 fn played(server: &Server) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for path in ["v1/init.mp4", "v1/1.m4s", "v1/2.m4s", "v1/3.m4s", "a1/1.m4s", "ts/v1/2.ts"] {

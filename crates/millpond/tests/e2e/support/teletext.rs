@@ -93,7 +93,7 @@ fn accents(page: u16, row: u8, characters: &[(u8, u8, u8)]) -> Vec<u8> {
     unit(page >> 8, 26, &body)
 }
 
-/// What a page shows from a picture on.
+/// Content of a page from a picture on.
 struct Shown {
     picture: u64,
     page: u16,

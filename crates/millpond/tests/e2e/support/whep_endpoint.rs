@@ -12,7 +12,7 @@ use std::{
 };
 use str0m::{Candidate, RtcConfig, change::SdpOffer, media::Mid, net::Protocol};
 
-/// What an endpoint does.
+/// Behaviour of an endpoint.
 #[derive(Clone, Copy, Default)]
 pub struct WhepHabits {
     /// Value of `Authorization` that is demanded.

@@ -37,7 +37,7 @@ pub struct Sending {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a sender has seen.
+/// Observations of a sender.
 #[derive(Default)]
 struct Seen {
     stops: AtomicBool,
@@ -145,7 +145,7 @@ impl Drop for Sending {
     }
 }
 
-/// What the thread of a sender owns.
+/// State of the thread of a sender.
 struct Sender {
     rtc: Rtc,
     socket: UdpSocket,

@@ -92,7 +92,7 @@ pub fn reply(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
 }
 
-/// What an endpoint has received.
+/// Media and requests that an endpoint has received.
 #[derive(Default)]
 pub struct Received {
     pub pictures: Mutex<Vec<MediaData>>,
@@ -105,7 +105,7 @@ pub struct Received {
     pub is_closed: AtomicBool,
 }
 
-/// What an endpoint does.
+/// Behaviour of an endpoint.
 #[derive(Clone, Copy, Default)]
 pub struct Habits {
     /// Value of `Authorization` that is demanded.

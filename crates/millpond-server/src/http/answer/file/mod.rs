@@ -55,6 +55,9 @@ pub(super) async fn of_home(
         request.headers.get(HOME_HEADER).map_or(HomeStep::Cluster, |value| HomeStep::of_header(value.as_bytes()));
     let is_home = |cluster: &&Arc<Cluster>| cluster.is_home((place.name, place.inside), range.start, step);
     let cluster = front.cluster().filter(is_home).ok_or_else(not_home)?;
+    if cluster.awaits((place.name, place.inside), &range, step) {
+        return Err(refused("this node waits for these bytes of another home: ask the origin".to_owned()));
+    }
     // A home that does not know a purge yet has bytes of before it.
     if !cluster.has_purged(purged) {
         return Err(refused(format!("this home has not applied the purge {purged} yet")));

@@ -17,7 +17,10 @@ use futures_util::{FutureExt as _, future::BoxFuture};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use millpond_cluster::{Demand, ObjectKey};
 use millpond_connections::proxies::Forwarded;
-use millpond_http::body::{Body, BodyError, ChunkStream};
+use millpond_http::{
+    body::{Body, BodyError, ChunkStream},
+    request::head::MAX_TARGET,
+};
 use millpond_library::uri;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -40,10 +43,15 @@ pub(in crate::http::answer) async fn redirect(context: &Context<'_>) -> Option<R
         return None;
     }
     let demand = demand_to_steer(context, start).await;
-    let base = cluster.elsewhere((&key, start), demand.as_ref(), (Protocol::Http, context.is_secure())).await?;
     let query = if query.is_empty() { String::new() } else { format!("{query}&") };
     let (token, path) = (request.prefix(), uri::encode(target.path()));
-    let location = format!("{base}{token}{path}?{query}{MARK}={}", cluster.name());
+    let marked = format!("{token}{path}?{query}{MARK}={}", cluster.name());
+    // The other node would refuse it: the mark makes it longer than the client's.
+    if marked.len() > MAX_TARGET {
+        return None;
+    }
+    let base = cluster.elsewhere((&key, start), demand.as_ref(), (Protocol::Http, context.is_secure())).await?;
+    let location = format!("{base}{marked}");
     let mut headers = HeaderMap::new();
     headers.insert(header::LOCATION, HeaderValue::from_str(&location).ok()?);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

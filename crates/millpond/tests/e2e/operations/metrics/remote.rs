@@ -58,7 +58,7 @@ fn an_origin_and_the_disk() {
     let sizes = ["--memory", "8MiB", "--cache-size", "16MiB", "--slice", "256KiB"];
     let url = origin.url();
     let args = [&[url.as_str(), "--cache", cache.path().to_str().unwrap()][..], &sizes].concat();
-    // What a server before has written is compared before its first use.
+    // Bytes that an earlier server has written are compared before their first use.
     let before = Server::start(&args);
     for _ in 0..500 {
         before.get("small.bin");
@@ -107,7 +107,7 @@ fn an_origin_and_the_disk() {
         }
         server.get("b.bin");
     });
-    // What was seen a while ago, while the origin fails.
+    // An object that was opened a while ago is served while the origin fails.
     assert_eq!(server.get("small.bin").status, 200);
     origin.behaves(Manner::Fails);
     watch.until("millpond_stale_opens_total", || {
