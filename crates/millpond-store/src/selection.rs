@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use crate::disk::named::Named;
-use crate::disk::slab::ObjectName;
 use crate::glob::Glob;
 use crate::tags::{ObjectTags, PurgeTag};
 
@@ -41,18 +39,6 @@ pub(crate) struct Candidate<'a> {
     pub(crate) place: &'a str,
     pub(crate) path: &'a str,
     pub(crate) tags: &'a ObjectTags,
-}
-
-impl<'a> From<&'a Named> for Candidate<'a> {
-    fn from(named: &'a Named) -> Self {
-        Self { place: &named.place, path: named.path.as_str(), tags: &named.tags }
-    }
-}
-
-impl<'a> From<&'a ObjectName> for Candidate<'a> {
-    fn from(name: &'a ObjectName) -> Self {
-        Self { place: &name.place, path: &name.path, tags: &name.tags }
-    }
 }
 
 impl Selection {

@@ -9,6 +9,7 @@ use crate::{
     disk::slab::ObjectName,
     origin::ObjectMeta,
     path::ObjectPath,
+    selection::Candidate,
     tags::ObjectTags,
     version::{Version, is_strong},
 };
@@ -58,5 +59,11 @@ impl Named {
             len: self.len,
             tags: self.tags.clone(),
         }
+    }
+}
+
+impl<'a> From<&'a Named> for Candidate<'a> {
+    fn from(named: &'a Named) -> Self {
+        Self { place: &named.place, path: named.path.as_str(), tags: &named.tags }
     }
 }

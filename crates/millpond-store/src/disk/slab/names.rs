@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::selection::Candidate;
 use crate::tags::ObjectTags;
 
 /// Longest entry: a path of 4096 bytes, tags of 1024, and the other fields.
@@ -33,6 +34,12 @@ impl ObjectName {
     /// Returns a hash of place and path.
     pub(super) fn location(&self) -> u64 {
         location(&self.place, &self.path)
+    }
+}
+
+impl<'a> From<&'a ObjectName> for Candidate<'a> {
+    fn from(name: &'a ObjectName) -> Self {
+        Self { place: &name.place, path: &name.path, tags: &name.tags }
     }
 }
 
