@@ -62,6 +62,7 @@ targets! {
     "../fuzz_targets/matroska.rs" matroska
     "../fuzz_targets/movie.rs" movie
     "../fuzz_targets/mp4.rs" mp4
+    "../fuzz_targets/object_tags.rs" object_tags
     "../fuzz_targets/outline.rs" outline
     "../fuzz_targets/purge_pattern.rs" purge_pattern
     "../fuzz_targets/range.rs" range

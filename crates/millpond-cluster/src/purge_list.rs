@@ -85,7 +85,7 @@ mod tests {
 
     fn purge(path: &str, hours: u64) -> PurgeEntry {
         let objects = PurgedObjects::Path(path.to_owned());
-        PurgeEntry { place: "p".into(), objects, is_soft: false, at: Duration::from_secs(hours * 3600) }
+        PurgeEntry { place: Some("p".into()), objects, is_soft: false, at: Duration::from_secs(hours * 3600) }
     }
 
     fn list(floor: u64, epochs: impl IntoIterator<Item = u64>) -> PurgeList {

@@ -1,6 +1,6 @@
 //! The contents of a store's cache, for operators: listing, explaining, removing and pinning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use crate::disk::slab::{HeldObject, ObjectName};
 use crate::path::ObjectPath;
 use crate::reading::object::Object;
 use crate::schedule::LinkState;
-use crate::selection::Purge;
+use crate::selection::{Purge, Selections};
 use crate::slices::SliceCache;
 use crate::store::Store;
 
@@ -127,14 +127,20 @@ impl Store {
         // Before anything is removed: a slice that is inserted later is compared with the log.
         slices.purges().add(purges);
         let of = |is_soft: bool| {
-            move |place: &str, path: &str| {
-                purges.iter().any(|purge| purge.is_soft == is_soft && purge.selection.covers(place, path))
-            }
+            let chosen = purges.iter().filter(|purge| purge.is_soft == is_soft);
+            Selections::new(chosen.map(|purge| &purge.selection))
         };
-        let removes = of(false);
-        self.forget(removes, of(true));
-        let memory = slices.purge_memory(|name| removes(&name.place, name.path.as_str()));
-        let disk = slices.disk().map_or(0, |disk| disk.purge_objects(removes));
+        let (removes, doubts) = (of(false), of(true));
+        // An object is known by its last tags in one of three tables: whichever finds it, all of its slices are removed.
+        let mut removed: HashSet<u64> = HashSet::new();
+        self.forget(|object| removes.covers(object), |object| doubts.covers(object), &mut removed);
+        if let Some(disk) = slices.disk() {
+            let unwanted = disk.objects().into_iter().filter(|held| removes.covers((&held.name).into()));
+            removed.extend(unwanted.map(|held| held.hash));
+        }
+        let memory = slices.purge_memory(|named| removes.covers(named.into()), &mut removed);
+        let disk = slices.disk().filter(|_| !removed.is_empty());
+        let disk = disk.map_or(0, |disk| disk.purge(|item| removed.contains(&item.object)));
         (memory + disk) as u64
     }
 

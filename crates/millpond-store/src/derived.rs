@@ -101,6 +101,7 @@ fn meta(source: &Object, derivation: &dyn Derivation) -> ObjectMeta {
         content_language: None,
         content_encoding: None,
         freshness: Freshness { permission, ..Freshness::default() },
+        tags: source.meta().tags.clone(),
     }
 }
 

@@ -40,7 +40,7 @@ impl Store {
     #[must_use]
     pub fn joined(&self, list: &Arc<Object>, ranges: JoinedRanges) -> Arc<Object> {
         self.derived_objects().get_or_make(ranges.hash(), list, NAME, || {
-            let meta = meta(&ranges);
+            let meta = meta(list, &ranges);
             let path = list.path().clone();
             let named = Named::new(&list.source().name, &path, &meta);
             let parts = Parts::new(self.clone(), list, NAME, ranges.into_parts());
@@ -52,7 +52,7 @@ impl Store {
 }
 
 /// Metadata of a joined object. Without a time and an entity tag its slices reach no disk.
-fn meta(ranges: &JoinedRanges) -> ObjectMeta {
+fn meta(list: &Object, ranges: &JoinedRanges) -> ObjectMeta {
     ObjectMeta {
         len: ranges.length(),
         version: ranges.version(),
@@ -63,6 +63,7 @@ fn meta(ranges: &JoinedRanges) -> ObjectMeta {
         content_language: None,
         content_encoding: None,
         freshness: Freshness { permission: ranges.permission(), ..Freshness::default() },
+        tags: list.meta().tags.clone(),
     }
 }
 

@@ -63,6 +63,7 @@ mod store;
 #[cfg(feature = "stripe")]
 mod stripe;
 mod striping;
+mod tags;
 pub mod trace;
 mod uploading;
 mod url_text;
@@ -117,6 +118,7 @@ pub use stripe::{
     stripe, unstripe,
 };
 pub use striping::{MAP_SUFFIX, StripeStore, StripingOptions};
+pub use tags::{ObjectTags, PurgeTag, PurgeTagError, StatedTags};
 pub use uploading::BucketWriter;
 pub use url_text::{shown_without_secrets, without_secrets};
 pub use version::Version;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use crate::selection::Purge;
+use crate::selection::{Candidate, Purge};
 
 /// Number of purges that are kept. A request that is older than all of them counts as purged.
 const KEPT: usize = 1024;
@@ -41,13 +41,13 @@ impl PurgeLog {
     }
 
     /// Returns whether the bytes of an object that were requested at `mark` have been purged since.
-    pub(crate) fn has_removed(&self, mark: PurgeMark, place: &str, path: &str) -> bool {
-        self.since(mark, |purge| !purge.is_soft && purge.selection.covers(place, path))
+    pub(crate) fn has_removed(&self, mark: PurgeMark, of: Candidate<'_>) -> bool {
+        self.since(mark, |purge| !purge.is_soft && purge.selection.covers(of))
     }
 
     /// Returns whether the version of an object that the origin stated at `mark` has been doubted since.
-    pub(crate) fn has_doubted(&self, mark: PurgeMark, place: &str, path: &str) -> bool {
-        self.since(mark, |purge| purge.selection.covers(place, path))
+    pub(crate) fn has_doubted(&self, mark: PurgeMark, of: Candidate<'_>) -> bool {
+        self.since(mark, |purge| purge.selection.covers(of))
     }
 
     fn since(&self, PurgeMark(mark): PurgeMark, covers: impl Fn(&Purge) -> bool) -> bool {
@@ -67,25 +67,31 @@ impl PurgeLog {
 mod tests {
     use super::*;
     use crate::selection::Selection;
+    use crate::tags::ObjectTags;
 
     fn purge(path: &str, is_soft: bool) -> Purge {
         Purge { selection: Selection::Below { place: "p".into(), path: path.into() }, is_soft }
+    }
+
+    fn of(path: &str) -> Candidate<'_> {
+        static NONE: std::sync::LazyLock<ObjectTags> = std::sync::LazyLock::new(ObjectTags::default);
+        Candidate { place: "p", path, tags: &NONE }
     }
 
     #[test]
     fn only_later_purges_count() {
         let log = PurgeLog::default();
         let first = log.mark();
-        assert!(!log.has_removed(first, "p", "a"));
+        assert!(!log.has_removed(first, of("a")));
         log.add(&[purge("a", false), purge("b", true)]);
-        assert!(log.has_removed(first, "p", "a") && !log.has_removed(first, "p", "c"));
-        assert!(!log.has_removed(first, "p", "b") && log.has_doubted(first, "p", "b"));
-        assert!(log.has_doubted(first, "p", "a"));
+        assert!(log.has_removed(first, of("a")) && !log.has_removed(first, of("c")));
+        assert!(!log.has_removed(first, of("b")) && log.has_doubted(first, of("b")));
+        assert!(log.has_doubted(first, of("a")));
         let second = log.mark();
-        assert!(second != first && !log.has_doubted(second, "p", "a"));
+        assert!(second != first && !log.has_doubted(second, of("a")));
         log.add(&[purge("c", false)]);
-        assert!(log.has_removed(first, "p", "c") && log.has_removed(second, "p", "c"));
-        assert!(!log.has_removed(second, "p", "a"));
+        assert!(log.has_removed(first, of("c")) && log.has_removed(second, of("c")));
+        assert!(!log.has_removed(second, of("a")));
     }
 
     #[test]
@@ -93,9 +99,9 @@ mod tests {
         let log = PurgeLog::default();
         let first = log.mark();
         log.add(&vec![purge("a", false); KEPT]);
-        assert!(!log.has_removed(first, "p", "b"));
+        assert!(!log.has_removed(first, of("b")));
         let second = log.mark();
         log.add(&[purge("a", false)]);
-        assert!(log.has_removed(first, "p", "b") && !log.has_removed(second, "p", "b"));
+        assert!(log.has_removed(first, of("b")) && !log.has_removed(second, of("b")));
     }
 }

@@ -1,6 +1,6 @@
 //! Slices: the fixed-size byte ranges in which objects are cached.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -93,7 +93,7 @@ impl SliceCache {
 
     /// Returns whether an object's bytes that were requested at `since` have been purged.
     pub(crate) fn is_purged(&self, since: PurgeMark, of: &Named) -> bool {
-        self.purges.has_removed(since, &of.place, of.path.as_str())
+        self.purges.has_removed(since, of.into())
     }
 
     /// Returns a complete slice, and counts a use of it.
@@ -158,8 +158,9 @@ impl SliceCache {
         self.cache.each(|id, held| each(id.object, &held.of));
     }
 
-    /// Removes the slices of unwanted objects from memory. Returns their number.
-    pub(crate) fn purge_memory(&self, unwanted: impl Fn(&Named) -> bool) -> usize {
+    /// Removes the slices of unwanted objects from memory, and of those with a hash of `removed`, to which the others are added. Returns
+    /// their number.
+    pub(crate) fn purge_memory(&self, unwanted: impl Fn(&Named) -> bool, removed: &mut HashSet<u64>) -> usize {
         let mut objects = HashMap::new();
         let mut note = |of: &Arc<Named>| {
             objects.entry(Arc::as_ptr(of)).or_insert_with(|| of.clone());
@@ -167,9 +168,9 @@ impl SliceCache {
         self.parts.each(|_, held| note(&held.of));
         self.cache.each(|_, held| note(&held.of));
         // Names are compared once for each object, and without the lock, which viewers wait for.
-        objects.retain(|_, of| unwanted(of));
-        self.parts.purge(|_, held| objects.contains_key(&Arc::as_ptr(&held.of)));
-        self.cache.purge(|_, held| objects.contains_key(&Arc::as_ptr(&held.of)))
+        removed.extend(objects.values().filter(|of| unwanted(of)).map(|of| of.hash));
+        self.parts.purge(|_, held| removed.contains(&held.of.hash));
+        self.cache.purge(|_, held| removed.contains(&held.of.hash))
     }
 
     pub(crate) fn memory(&self) -> &Arc<Memory> {
@@ -315,7 +316,7 @@ impl SliceReservation {
         }
         if let Some(disk) = self.slices.disk().filter(|_| storable) {
             let (cache, purges, named) = (self.slices.cache.clone(), self.slices.purges.clone(), of.clone());
-            let purged = Box::new(move || purges.has_removed(since, &named.place, named.path.as_str()));
+            let purged = Box::new(move || purges.has_removed(since, (&*named).into()));
             disk.store(item, (of.clone(), slice), purged, Box::new(move || drop(cache.remove(&id))));
         }
     }
@@ -400,6 +401,7 @@ mod tests {
             content_language: None,
             content_encoding: None,
             freshness: Default::default(),
+            tags: Default::default(),
         };
         let of = Arc::new(Named::new(&Arc::from("p"), &ObjectPath::root(), &meta));
         reservations.pop().unwrap().fill(id, &of, Arc::default(), (true, PurgeMark::default()));

@@ -59,6 +59,8 @@ pub struct PlaceStats {
     pub collapsed: u64,
     /// Opens that returned an object as last seen, because the origin failed.
     pub stale: u64,
+    /// Tags of objects that exceed the bounds: purges by these tags do not find the objects.
+    pub cut_tags: u64,
     /// Repeated requests after failures.
     pub retries: u64,
     /// Failures of the origin by kind. Kinds that did not occur are left out.
@@ -88,6 +90,7 @@ pub(crate) struct PlaceCounters {
     pub(crate) file_bytes: AtomicU64,
     pub(crate) collapsed: AtomicU64,
     pub(crate) stale: AtomicU64,
+    pub(crate) cut_tags: AtomicU64,
     pub(crate) in_flight: AtomicU64,
     pub(crate) misses: Waits,
     errors: [AtomicU64; ErrorKind::ALL.len()],
@@ -162,6 +165,7 @@ impl PlaceCounters {
             file_bytes: read(&self.file_bytes),
             collapsed: read(&self.collapsed),
             stale: read(&self.stale),
+            cut_tags: read(&self.cut_tags),
             retries,
             errors,
             in_flight: read(&self.in_flight),

@@ -6,7 +6,7 @@ mod options;
 mod place;
 mod whole;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -29,6 +29,7 @@ use crate::reading::object::Object;
 use crate::reading::prefetch::Watch;
 use crate::reading::reader::Reader;
 use crate::schedule::Mode;
+use crate::selection::Candidate;
 use crate::single_flight::SingleFlight;
 use crate::slices::SliceCache;
 use crate::stats::{self, PlaceStats, Stats};
@@ -105,25 +106,32 @@ impl Store {
         let slice = u32::try_from(self.slice_size()).unwrap_or(u32::MAX);
         let disk = open_disk(options, self.memory().budget(), slice)?;
         let (slices, start) = (self.slices(), PurgeMark::default());
-        let purged = |place: &str, path: &str| slices.purges().has_removed(start, place, path);
+        let purge = || disk.purge_objects(|name| slices.purges().has_removed(start, name.into()));
         // Its slices are older than the purges of this process. The second look is for purges between both.
-        disk.purge_objects(purged);
+        purge();
         slices.set_disk(disk.clone());
-        disk.purge_objects(purged);
+        purge();
         Ok(())
     }
 
-    /// Forgets what is known of objects that are `removed`, and has the origin asked for the versions of those that are `doubted`.
-    pub(crate) fn forget(&self, removed: impl Fn(&str, &str) -> bool, doubted: impl Fn(&str, &str) -> bool) {
+    /// Forgets what is known of objects that are `removed`, adds their hashes to `hashes`, and has the origin asked for the versions of
+    /// those that are `doubted`.
+    pub(crate) fn forget(
+        &self,
+        removed: impl Fn(Candidate<'_>) -> bool,
+        doubted: impl Fn(Candidate<'_>) -> bool,
+        hashes: &mut HashSet<u64>,
+    ) {
         for place in self.all() {
-            let (name, mut known) = (&place.source.name, Vec::new());
+            let mut known = Vec::new();
             // Paths are compared without the lock, which viewers wait for.
             place.objects.each(|_, object| known.push(object.clone()));
             for object in known {
-                let path = object.path().as_str();
-                if removed(name, path) {
+                let of = Candidate::from(&**object.named());
+                if removed(of) {
                     place.objects.remove(object.path());
-                } else if doubted(name, path) {
+                    hashes.insert(object.named().hash);
+                } else if doubted(of) {
                     object.doubt();
                 }
             }

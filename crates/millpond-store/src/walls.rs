@@ -25,6 +25,7 @@ const ROWS: Rows = &[
         "single_flight",
         "slice",
         "speculation",
+        "tags",
         "trace",
     ],
     &["url_text", "version", "waits"],

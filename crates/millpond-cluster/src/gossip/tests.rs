@@ -245,7 +245,7 @@ impl Reader {
 
     fn purge(&mut self, name: &str, millis: u64) {
         let objects = PurgedObjects::Path(name.to_owned());
-        let entry = PurgeEntry { place: "p".into(), objects, is_soft: false, at: Duration::ZERO };
+        let entry = PurgeEntry { place: Some("p".into()), objects, is_soft: false, at: Duration::ZERO };
         let key = format!("/m/purge/{name}");
         let now = self.now(millis);
         assert!(self.map.commit(&[], put(&key, &entry.to_json().unwrap(), None), now).unwrap().is_some());

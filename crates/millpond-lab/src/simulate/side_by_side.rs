@@ -8,8 +8,8 @@ use super::{
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use millpond_store::{
-    At, BoxFuture, Fetched, Freshness, Listing, Object, ObjectMeta, ObjectPath, Origin, OriginError, SentBy, Store,
-    StoreOptions, Version,
+    At, BoxFuture, Fetched, Freshness, Listing, Object, ObjectMeta, ObjectPath, Origin, OriginError, SentBy,
+    StatedTags, Store, StoreOptions, Version,
     policy::PolicyName,
     schedule::{Course, Mode},
 };
@@ -65,6 +65,7 @@ impl Modelled {
             content_language: None,
             content_encoding: None,
             freshness: Freshness::default(),
+            tags: StatedTags::default(),
         }
     }
 }

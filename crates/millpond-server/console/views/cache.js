@@ -68,8 +68,26 @@ function tabs(page) {
   return h('nav', { class: 'tabs', 'aria-label': 'Lists' }, tab(null, 'Cached objects'), tab('assets', 'All assets'));
 }
 
+// A purge by tag, of all nodes where the server is a node of a cluster.
+function tagPurge() {
+  const told = h('p', { class: 'told', role: 'status' });
+  const ask = async () => {
+    const tag = await prompt('Purge a tag', 'All objects for which their origin states this tag (Surrogate-Key or Cache-Tag) lose their cached slices, on all nodes of a cluster.', 'Tag', 'Purge', 'film-7');
+    if (!tag) return;
+    try {
+      const { node } = await get('cluster');
+      const { confirmed, missing, 'purged-slices': slices } = await post(node ? 'cluster/purge' : 'cache/purge', { tag });
+      setText(told, !confirmed ? `${plural(slices, 'slice')} removed.`
+        : `${plural(confirmed.length, 'node')} purged it.${missing.length ? ` Not confirmed by ${missing.join(', ')}.` : ''}`);
+    } catch (error) {
+      setText(told, error.message);
+    }
+  };
+  return [h('div', { class: 'actions' }, button('Purge a tag', ask, { class: 'danger' })), told];
+}
+
 function objects(page) {
-  page.root.append(tabs(page));
+  page.root.append(tabs(page), ...tagPurge());
   const { changed } = list(page, {
     path: 'cache/objects',
     noun: ['cached object', 'cached objects'],

@@ -94,6 +94,7 @@ const COUNTERS: &[Field] = &[
     ("slice_miss_bytes", "Bytes read from slices while they arrived from the origin", |place| place.miss_bytes),
     ("file_bytes", "Bytes read straight from local files", |place| place.file_bytes),
     ("stale_opens", "Opened objects whose last known version was used because the origin failed", |place| place.stale),
+    ("cut_tags", "Tags of objects beyond 64 or 1 KiB, by which purges do not find the objects", |place| place.cut_tags),
     ("sibling_hits", "Requests that a sibling cache answered", |place| place.neighbours.unwrap_or_default().hits),
     ("sibling_misses", "Requests that no sibling cache could answer", |place| {
         place.neighbours.unwrap_or_default().misses
@@ -249,6 +250,7 @@ fn slices(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
             "Slices on the disk whose bytes were missing or differed from the written bytes",
             disk.damaged,
         ),
+        ("disk_untagged", "Objects on the disk whose tags had no room beside their names", disk.untagged),
         ("disk_verified", "Slices on the disk compared with their checksum", disk.verified),
     ];
     for (name, help, value) in counters {

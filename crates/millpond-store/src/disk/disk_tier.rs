@@ -27,6 +27,7 @@ use crate::{
     },
     policy::{Item, Ledger, LedgerCounters, PolicyName, Slot, Time},
     slice::Slice,
+    tags::ObjectTags,
 };
 
 use kept::KeptSlices;
@@ -58,6 +59,8 @@ pub struct DiskStats {
     pub damaged: u64,
     /// Slices compared with their checksum.
     pub verified: u64,
+    /// Objects whose tags were not written, because too many objects have tags.
+    pub untagged: u64,
     /// The last failure, while the disk is not used because of it.
     pub failure: Option<String>,
 }
@@ -244,11 +247,27 @@ impl DiskTier {
         items.iter().filter(|item| unwanted(item)).filter(|item| self.remove(item.key)).count()
     }
 
-    /// Removes all slices of unwanted objects, of which the place and the path are given. Returns their number.
-    pub(crate) fn purge_objects(&self, unwanted: impl Fn(&str, &str) -> bool) -> usize {
-        let held = self.objects().into_iter().filter(|held| unwanted(&held.name.place, &held.name.path));
+    /// Removes all slices of unwanted objects. Returns their number.
+    pub(crate) fn purge_objects(&self, unwanted: impl Fn(&ObjectName) -> bool) -> usize {
+        let held = self.objects().into_iter().filter(|held| unwanted(&held.name));
         let hashes: HashSet<u64> = held.map(|held| held.hash).collect();
         if hashes.is_empty() { 0 } else { self.purge(|item| hashes.contains(&item.object)) }
+    }
+
+    /// Writes the tags of an object that has slices here, if it was written with others. May block on the disk.
+    pub(crate) fn tag(&self, object: u64, tags: &ObjectTags) {
+        if self.lock().is_left {
+            return;
+        }
+        if let Err(error) = self.slabs.tag(object, tags) {
+            self.errors.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(%error, "the tags of an object are not written");
+        }
+    }
+
+    /// Returns whether an object has slices here, and was written with other tags.
+    pub(crate) fn has_other_tags(&self, object: u64, tags: &ObjectTags) -> bool {
+        self.slabs.has_other_tags(object, tags)
     }
 
     /// Returns all objects with slices on the disk.
@@ -358,6 +377,7 @@ impl DiskTier {
             errors: read(&self.errors),
             damaged: read(&self.damaged),
             verified: read(&self.verified),
+            untagged: self.slabs.untagged(),
             failure: inner.failure.as_ref().map(|(_, why)| why.clone()),
         }
     }

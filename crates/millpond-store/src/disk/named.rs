@@ -9,13 +9,15 @@ use crate::{
     disk::slab::ObjectName,
     origin::ObjectMeta,
     path::ObjectPath,
+    selection::Candidate,
+    tags::ObjectTags,
     version::{Version, is_strong},
 };
 
 /// The permanent name of one version of an object, under which its slices are found, also after a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// A hash of the other fields.
+    /// A hash of place, path, version and length.
     pub(crate) hash: u64,
     pub(crate) place: Arc<str>,
     pub(crate) path: ObjectPath,
@@ -25,6 +27,8 @@ pub(crate) struct Named {
     /// Whether the version identifies its content for good, and the origin permits storage. A version that consists of
     /// a length only ends with its object, and is not kept on the disk.
     pub(crate) lasting: bool,
+    /// Its tags, as the origin stated them last. They are no part of the hash.
+    pub(crate) tags: ObjectTags,
 }
 
 impl Named {
@@ -41,8 +45,8 @@ impl Named {
         if !lasting {
             hash.update(&UNNAMED.fetch_add(1, Ordering::Relaxed).to_le_bytes());
         }
-        let version = meta.version.clone();
-        Self { hash: hash.digest(), place: place.clone(), path: path.clone(), version, len: meta.len, lasting }
+        let (place, path, version) = (place.clone(), path.clone(), meta.version.clone());
+        Self { hash: hash.digest(), place, path, version, len: meta.len, lasting, tags: meta.tags.kept.clone() }
     }
 
     /// Returns the name that is written beside the object's slices.
@@ -53,6 +57,13 @@ impl Named {
             path: text(self.path.as_str()),
             version: text(self.version.as_str()),
             len: self.len,
+            tags: self.tags.clone(),
         }
+    }
+}
+
+impl<'a> From<&'a Named> for Candidate<'a> {
+    fn from(named: &'a Named) -> Self {
+        Self { place: &named.place, path: named.path.as_str(), tags: &named.tags }
     }
 }

@@ -23,6 +23,7 @@ use crate::origin::{
     BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, OriginBody, OriginFacts, SentBy,
 };
 use crate::path::ObjectPath;
+use crate::tags::StatedTags;
 use crate::version::Version;
 
 /// Bytes of one read of a file.
@@ -307,6 +308,7 @@ fn meta_of(stat: &Stat) -> ObjectMeta {
         content_language: None,
         content_encoding: None,
         freshness: Freshness::default(),
+        tags: StatedTags::default(),
     }
 }
 

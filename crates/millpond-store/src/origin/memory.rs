@@ -12,6 +12,7 @@ use crate::freshness::Freshness;
 use crate::origin::disk::check;
 use crate::origin::{BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, OriginBody, OriginFacts, SentBy};
 use crate::path::ObjectPath;
+use crate::tags::StatedTags;
 use crate::version::Version;
 
 /// Bytes of one piece of a body: about as many as a network read brings.
@@ -53,6 +54,7 @@ impl MemoryOrigin {
             content_language: None,
             content_encoding: None,
             freshness: Freshness::default(),
+            tags: StatedTags::default(),
         };
         objects.by_path.insert(path.to_owned(), (bytes, meta));
     }
@@ -65,6 +67,14 @@ impl MemoryOrigin {
         let known = objects.by_path.get_mut(path).expect("an object to replace");
         assert_eq!(known.0.len(), bytes.len());
         known.0 = bytes;
+    }
+
+    /// Changes the tags of an object, under the same version.
+    #[cfg(test)]
+    pub(crate) fn tag(&self, path: &str, tags: &str) {
+        let mut objects = self.lock();
+        let known = objects.by_path.get_mut(path).expect("an object to tag");
+        known.1.tags = StatedTags::of_fields(Some(tags), None);
     }
 
     /// Removes an object. Returns whether it existed.

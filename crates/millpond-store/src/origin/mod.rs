@@ -14,6 +14,7 @@ use crate::error::OriginError;
 use crate::freshness::Freshness;
 use crate::layout::Striping;
 use crate::path::ObjectPath;
+use crate::tags::StatedTags;
 use crate::version::Version;
 
 pub use facts::{Lanes, NeighbourStats, OriginCounts, OriginFacts, StripeStoreStats};
@@ -89,6 +90,8 @@ pub struct ObjectMeta {
     pub content_encoding: Option<String>,
     /// Freshness of the metadata, as far as the origin states it.
     pub freshness: Freshness,
+    /// Its tags, as far as the origin states them.
+    pub tags: StatedTags,
 }
 
 impl ObjectMeta {
@@ -104,6 +107,7 @@ impl ObjectMeta {
             content_language: None,
             content_encoding: None,
             freshness: Freshness { fresh: Some(UNCHANGING), ..Freshness::default() },
+            tags: StatedTags::default(),
         }
     }
 }

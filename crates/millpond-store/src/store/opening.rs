@@ -13,6 +13,7 @@ use crate::path::ObjectPath;
 use crate::purge_log::PurgeMark;
 use crate::reading::object::Object;
 use crate::stats;
+use crate::tags::StatedTags;
 use tracing::Instrument as _;
 
 /// Longest range of the request that opens an object, in bytes.
@@ -38,10 +39,11 @@ impl Inner {
         let span = place.source.span(path, None);
         let since = self.slices.purges().mark();
         let opened = self.ask(place, path, (first, since)).instrument(span.clone()).await;
-        if let Ok(object) = &opened
-            && self.slices.purges().has_doubted(since, &place.source.name, path.as_str())
-        {
-            object.doubt();
+        if let Ok(object) = &opened {
+            if self.slices.purges().has_doubted(since, (&**object.named()).into()) {
+                object.doubt();
+            }
+            self.note_tags(object);
         }
         if opened.as_ref().is_err_and(|error| error.kind() != ErrorKind::NotFound) {
             span.record("otel.status_code", "ERROR");
@@ -68,7 +70,9 @@ impl Inner {
             && source.origin.facts().has_versions_in_paths
             && let Some(name) = self.slices.disk().and_then(|disk| disk.whole(&source.name, path.as_str()))
         {
-            return Ok(self.remember(place, path, ObjectMeta::unchanging(name.len, &name.version), None));
+            let tags = StatedTags { kept: name.tags.clone(), cut: 0 };
+            let meta = ObjectMeta { tags, ..ObjectMeta::unchanging(name.len, &name.version) };
+            return Ok(self.remember(place, path, meta, None));
         }
         let known = known.filter(|known| !known.is_outdated());
         // A range that the disk may have is not requested.
@@ -91,6 +95,16 @@ impl Inner {
             return Ok(known);
         }
         Ok(self.remember(place, path, meta, None))
+    }
+
+    /// Has the tags of an object written beside its slices on the disk, which may have others: the origin has changed them, or an
+    /// earlier version has written the slices.
+    fn note_tags(&self, object: &Object) {
+        let (named, Some(disk)) = (object.named().clone(), self.slices.disk()) else { return };
+        if disk.has_other_tags(named.hash, &named.tags) {
+            let disk = disk.clone();
+            tokio::task::spawn_blocking(move || disk.tag(named.hash, &named.tags));
+        }
     }
 
     /// Removes slices from the disk that the origin no longer permits to store.
@@ -128,6 +142,7 @@ impl Inner {
         file: Option<Arc<std::fs::File>>,
     ) -> Arc<Object> {
         let source = place.source.clone();
+        stats::add(&source.counters.cut_tags, meta.tags.cut);
         let named = Named::new(&source.name, path, &meta);
         let object = Arc::new(Object::new(named, source, path.clone(), meta, file));
         place.objects.insert(path.clone(), object.clone(), 1);
@@ -136,10 +151,10 @@ impl Inner {
     }
 }
 
-/// Returns the known object if the origin has the same version.
+/// Returns the known object if the origin has the same version, with the same tags.
 fn still(known: Option<Arc<Object>>, meta: &ObjectMeta) -> Option<Arc<Object>> {
     let known = known?;
-    let same = known.meta().version == meta.version && known.meta().len == meta.len;
+    let same = known.meta().version == meta.version && known.meta().len == meta.len && known.meta().tags == meta.tags;
     if !same || known.is_outdated() {
         return None;
     }

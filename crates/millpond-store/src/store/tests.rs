@@ -19,6 +19,7 @@ mod disk;
 mod flights;
 mod parts;
 mod purges;
+mod tags;
 
 const SLICE: u64 = 64 * 1024;
 

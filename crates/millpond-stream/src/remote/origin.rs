@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use millpond_store::{
     At, BoxFuture, Fetched, Freshness, Listing, ObjectMeta, ObjectPath, Origin, OriginBody, OriginError, OriginFacts,
-    SentBy, Version,
+    SentBy, StatedTags, Version,
 };
 use std::{
     hash::{DefaultHasher, Hasher as _},
@@ -78,6 +78,7 @@ fn meta(bytes: &Bytes) -> ObjectMeta {
         content_language: None,
         content_encoding: None,
         freshness: Freshness { fresh: Some(FRESH), ..Freshness::default() },
+        tags: StatedTags::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{
     Outcome,
     admin::{self, Admin},
+    every_node,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_library::uri;
@@ -15,7 +16,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 pub(crate) fn command() -> Command {
     let object = || {
         let help = "Paths of files or assets as in their URLs, such as films/a.mp4 or films/a%20b.mp4: %25 is a percent \
-                    sign. purge accepts folders too";
+                    sign. purge accepts folders too, and tags with --tag";
         Arg::new("path").required(true).num_args(1..).value_name("PATH").help(help)
     };
     let of =
@@ -35,16 +36,20 @@ pub(crate) fn command() -> Command {
                         .help("Path of a file or asset, as its URL has it: %25 is a percent sign"),
                 )
                 .args(admin::address()),
-            Command::new("stat").about("Prints the cache's contents and counters as JSON").args(admin::address()),
-            purge(of("purge", "Removes the cached slices of an object or folder")),
-            of("pin", "Protects present and future slices of an object from eviction, until the server stops").arg(
-                Arg::new("first").long("first").value_name("DURATION").help(
+            Command::new("stat")
+                .about("Prints the cache's contents and counters as JSON")
+                .arg(every_node::flag())
+                .args(admin::address()),
+            purge(of("purge", "Removes the cached slices of an object or folder, or of all objects with a tag")),
+            of("pin", "Protects present and future slices of an object from eviction, until the server stops")
+                .arg(Arg::new("first").long("first").value_name("DURATION").help(
                     "Fetches the index and the first part of a title, such as 30s, and protects only these \
                            slices",
-                ),
-            ),
-            of("unpin", "Ends the protection that `pin` began"),
-            of("warm", "Fetches a whole object, or a stored title of an RTSP server, in the background"),
+                ))
+                .arg(every_node::flag()),
+            of("unpin", "Ends the protection that `pin` began").arg(every_node::flag()),
+            of("warm", "Fetches a whole object, or a stored title of an RTSP server, in the background")
+                .arg(every_node::flag()),
             Command::new("set")
                 .about("Changes settings of the cache until the server stops")
                 .arg(
@@ -73,7 +78,12 @@ fn purge(command: Command) -> Command {
     let pattern = "Takes PATH as a pattern: * and ? match within a component, ** across components. Other characters, \
                    also [ and {, stand for themselves";
     let soft = "Keeps bytes whose version is the same at the origin when they are needed next";
-    command.args([flag("cluster", all), flag("pattern", pattern), flag("soft", soft)])
+    let tag = "Takes PATH as a tag: purges all objects for which the origin states it in Surrogate-Key or Cache-Tag";
+    let place = "Purges only objects of this place, by its name";
+    let place = Arg::new("place").long("place").value_name("NAME").requires("tag").help(place);
+    command
+        .args([flag("cluster", all), flag("pattern", pattern).conflicts_with("tag"), flag("soft", soft)])
+        .args([flag("tag", tag), place])
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
@@ -82,6 +92,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     match name {
         "ls" => list(&admin),
+        "stat" if matches.get_flag("cluster") => {
+            every_node::outcome(every_node::ask(&admin, Method::GET, "cache", (&[], None))?.into_iter().collect())
+        }
         "stat" => admin.print(Method::GET, "cache", None),
         "map" => map(&admin, &decoded(text("path").unwrap_or_default())?),
         "set" => {
@@ -90,27 +103,36 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
             admin.print(Method::PATCH, "cache", Some(given.into()))
         }
         "purge" => purge_all(&admin, matches),
-        action => {
-            for path in matches.get_many::<String>("path").into_iter().flatten() {
-                let path = &*decoded(path)?;
-                let reply = match action {
-                    "pin" => {
-                        let mut body = json!({ "path": path });
-                        body.as_object_mut()
-                            .zip(text("first"))
-                            .map(|(body, first)| body.insert("first".to_owned(), json!(first)));
-                        admin.send(Method::POST, "cache/pins", (&[], Some(body)))
-                    }
-                    "unpin" => admin.send(Method::DELETE, "cache/pins", (&[("path", path)], None)),
-                    action => {
-                        admin.send(Method::POST, &format!("cache/{action}"), (&[], Some(json!({ "path": path }))))
-                    }
-                };
-                out::json(&reply?)?;
-            }
-            Ok(())
+        action => change(&admin, action, matches),
+    }
+}
+
+/// Pins, unpins or fetches paths, at one node or at all.
+fn change(admin: &Admin<'_>, action: &str, matches: &ArgMatches) -> Outcome {
+    let (is_cluster, mut undone) = (matches.get_flag("cluster"), Vec::new());
+    for path in matches.get_many::<String>("path").into_iter().flatten() {
+        let path = &*decoded(path)?;
+        let mut body = Map::from_iter([("path".to_owned(), json!(path))]);
+        if action == "pin" {
+            let first = matches.get_one::<String>("first");
+            body.extend(first.map(|first| ("first".to_owned(), json!(first))));
+        }
+        let (method, of_node, of_cluster) = match action {
+            "pin" => (Method::POST, "cache/pins", "pin"),
+            "unpin" => (Method::DELETE, "cache/pins", "pin"),
+            _ => (Method::POST, "cache/warm", "warm"),
+        };
+        let query = [("path", path)];
+        let sent = match action {
+            "unpin" => (&query[..], None),
+            _ => (&[][..], Some(Value::from(body))),
+        };
+        match is_cluster {
+            true => undone.extend(every_node::ask(admin, method, of_cluster, sent)?),
+            false => out::json(&admin.send(method, of_node, sent)?)?,
         }
     }
+    every_node::outcome(undone)
 }
 
 /// Decodes a path as URLs are decoded: names are the same in both.
@@ -134,18 +156,27 @@ fn unconfirmed(is_confirmed: bool, missing: BTreeSet<String>, status: &str) -> O
     (!is_confirmed).then(why)
 }
 
-/// Purges paths or patterns, of one node or of all.
+/// Purges paths, patterns or tags, of one node or of all.
 fn purge_all(admin: &Admin<'_>, matches: &ArgMatches) -> Outcome {
-    let [cluster, pattern, soft] = ["cluster", "pattern", "soft"].map(|name| matches.get_flag(name));
-    let (call, field) =
-        (if cluster { "cluster/purge" } else { "cache/purge" }, if pattern { "pattern" } else { "path" });
+    let [cluster, pattern, tag, soft] = ["cluster", "pattern", "tag", "soft"].map(|name| matches.get_flag(name));
+    let call = if cluster { "cluster/purge" } else { "cache/purge" };
+    let field = if tag {
+        "tag"
+    } else if pattern {
+        "pattern"
+    } else {
+        "path"
+    };
     let (mut missing, mut is_confirmed) = (BTreeSet::new(), true);
     for path in matches.get_many::<String>("path").into_iter().flatten() {
-        let path = decoded(path)?;
-        if let Some(doubt) = doubt(&path, pattern) {
+        // Tags are no part of URLs, and are taken as they are.
+        let path = if tag { Cow::Borrowed(path.as_str()) } else { decoded(path)? };
+        if let Some(doubt) = doubt(&path, pattern || tag) {
             note!("{doubt}");
         }
         let mut body = Map::from_iter([(field.to_owned(), json!(path))]);
+        let place = matches.get_one::<String>("place");
+        body.extend(place.map(|place| ("place".to_owned(), json!(place))));
         if soft {
             body.insert("soft".to_owned(), json!(true));
         }

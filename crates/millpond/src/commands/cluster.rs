@@ -1,5 +1,6 @@
 //! `millpond cluster`: the nodes of a cluster, by the admin address of one of them.
 
+mod answers;
 mod assign;
 mod count;
 mod drain;
@@ -26,6 +27,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) fn command() -> Command {
     let status = Command::new("status")
         .about("Shows the nodes, their load, and the state of this node's connection to etcd")
+        .arg(ask())
         .arg(json());
     let assign = Command::new("assign")
         .about(
@@ -42,6 +44,11 @@ pub(crate) fn command() -> Command {
         .subcommands(
             [status, assign, watch, drain::command(), roll::command()].map(|command| command.args(admin::address())),
         )
+}
+
+fn ask() -> Arg {
+    let help = "Asks each node for its own state: viewers, sent bits, errors, and what it waits for. Ends with an error if a node does not answer";
+    Arg::new("ask").long("ask").action(ArgAction::SetTrue).help(help)
 }
 
 fn json() -> Arg {
@@ -71,6 +78,9 @@ fn state(matches: &ArgMatches) -> Result<Value, Box<dyn Error>> {
 }
 
 fn status(matches: &ArgMatches) -> Outcome {
+    if matches.get_flag("ask") {
+        return answers::run(&Admin::of(matches), matches.get_flag("json"));
+    }
     let all = state(matches)?;
     if matches.get_flag("json") {
         return out::json(&format!("{all:#}"));

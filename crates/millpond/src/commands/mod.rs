@@ -7,6 +7,7 @@ mod cluster;
 mod doctor;
 #[cfg(test)]
 mod documentation;
+mod every_node;
 mod explain;
 mod export;
 mod index;

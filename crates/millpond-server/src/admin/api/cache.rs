@@ -15,7 +15,9 @@ use crate::{
 };
 use http::StatusCode;
 use millpond_settings::value;
-use millpond_store::{CachedObject, Glob, Object, Purge, Selection, Store, policy::PolicyName, schedule::Mode};
+use millpond_store::{
+    CachedObject, Glob, Object, Purge, PurgeTag, Selection, Store, policy::PolicyName, schedule::Mode,
+};
 use millpond_stream::{Feed as _, remote::RemoteTitle};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
@@ -159,7 +161,7 @@ pub(super) struct Named {
     pub(super) path: String,
 }
 
-/// Objects whose cached bytes are purged: a path or a pattern.
+/// Objects whose cached bytes are purged: a path, a pattern or a tag.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PurgeRequest {
@@ -168,6 +170,10 @@ pub(super) struct PurgeRequest {
     /// Pattern of paths, such as films/**/*.ts: `*` and `?` match within a component, `**` across components. Other characters stand for
     /// themselves.
     pattern: Option<String>,
+    /// Tag that the origin states for objects, in `Surrogate-Key` or `Cache-Tag`.
+    tag: Option<String>,
+    /// Place of the objects with that tag; all places without it.
+    place: Option<String>,
     /// Whether bytes stay if their version is the same when they are needed next.
     #[serde(default)]
     soft: bool,
@@ -298,7 +304,7 @@ pub(super) fn list_objects(request: &ApiRequest, state: &AdminState) -> Outcome 
     Ok(show(&objects(state, request.query()?)?))
 }
 
-/// Removes the cached slices of a file, of all below a folder, or of all files that match a pattern.
+/// Removes the cached slices of a file, of all below a folder, or of all files that match a pattern or carry a tag.
 #[utoipa::path(post, path = "/api/v1/cache/purge", tag = "cache", request_body = PurgeRequest, responses((status = 200, body = Purged)))]
 pub(super) async fn purge(request: &ApiRequest, state: &AdminState) -> Outcome {
     let (purge, object) = purge_of(request, state)?;
@@ -310,12 +316,17 @@ pub(super) async fn purge(request: &ApiRequest, state: &AdminState) -> Outcome {
     Ok(show(&Purged { purged_slices }))
 }
 
-/// The purge that a request asks for, and its path or pattern.
+/// The purge that a request asks for, and its path, pattern or tag.
 pub(super) fn purge_of(request: &ApiRequest, state: &AdminState) -> Result<(Purge, String), Problem> {
-    let PurgeRequest { path, pattern, soft } = request.json()?;
-    let is_pattern = pattern.is_some();
-    let ((Some(text), None) | (None, Some(text))) = (path, pattern) else {
-        return Err(bad("expected path or pattern, and not both"));
+    let PurgeRequest { path, pattern, tag, place, soft } = request.json()?;
+    let (text, is_pattern) = match (path, pattern, tag) {
+        (None, None, Some(tag)) => return tagged(state, &tag, place, soft),
+        (Some(_), None, None) | (None, Some(_), None) if place.is_some() => {
+            return Err(bad("place stands beside a tag only: a path or pattern begins with its place"));
+        }
+        (Some(path), None, None) => (path, false),
+        (None, Some(pattern), None) => (pattern, true),
+        _ => return Err(bad("expected path, pattern or tag, and one of them only")),
     };
     let text = text.trim_start_matches('/');
     let Some(PlacePath { name, inside, .. }) = state.front.place(text) else {
@@ -327,6 +338,17 @@ pub(super) fn purge_of(request: &ApiRequest, state: &AdminState) -> Result<(Purg
         false => Selection::Below { place, path: inside.to_owned() },
     };
     Ok((Purge { selection, is_soft: soft }, text.to_owned()))
+}
+
+/// The purge of a tag, of a place or of all, and its words for the log.
+fn tagged(state: &AdminState, tag: &str, place: Option<String>, is_soft: bool) -> Result<(Purge, String), Problem> {
+    let tag = PurgeTag::parse(tag).map_err(|error| bad(error.to_string()))?;
+    let is_known = |place: &String| state.front.store().places().any(|(name, _)| name == *place);
+    if let Some(place) = place.as_ref().filter(|place| !is_known(place)) {
+        return Err(absent(format!("no place {place} has cached objects: `millpond places` lists the places")));
+    }
+    let words = format!("{} tag {}", place.as_deref().unwrap_or_default(), tag.as_str()).trim_start().to_owned();
+    Ok((Purge { selection: Selection::Tagged { place, tag }, is_soft }, words))
 }
 
 /// Fetches a file, an asset or a stored title of an RTSP server in the background.

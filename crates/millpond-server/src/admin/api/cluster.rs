@@ -105,9 +105,10 @@ pub(super) async fn purge_cluster(request: &ApiRequest, state: &AdminState) -> O
     let (purge, object) = purge_of(request, state)?;
     let cluster = cluster(state)?;
     let (place, objects) = match purge.selection {
-        Selection::Below { place, path } => (place, PurgedObjects::Path(path)),
-        Selection::Matching { place, glob } => (place, PurgedObjects::Pattern(glob.as_str().to_owned())),
-        Selection::Everything => return Err(bad("expected a path or a pattern")),
+        Selection::Below { place, path } => (Some(place), PurgedObjects::Path(path)),
+        Selection::Matching { place, glob } => (Some(place), PurgedObjects::Pattern(glob.as_str().to_owned())),
+        Selection::Tagged { place, tag } => (place, PurgedObjects::Tag(tag.as_str().to_owned())),
+        Selection::Everything => return Err(bad("expected a path, a pattern or a tag")),
     };
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let entry = PurgeEntry { place, objects, is_soft: purge.is_soft, at };

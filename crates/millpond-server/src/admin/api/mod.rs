@@ -11,6 +11,7 @@ mod cluster;
 mod events;
 mod explain;
 mod fleet;
+mod fleet_changes;
 mod graph;
 mod insertions;
 mod logs;
@@ -78,6 +79,8 @@ type Outcome = Result<Reply, Problem>;
         insertions::list_insertions, insertions::insert, insertions::get_insertion, insertions::cancel_insertion,
         cluster::get_cluster, cluster::assign, cluster::drain, cluster::undrain, cluster::purge_cluster,
         fleet::get_report, fleet::get_fleet, whereabouts::find_title,
+        fleet_changes::pin_everywhere, fleet_changes::unpin_everywhere, fleet_changes::warm_everywhere,
+        fleet_changes::reload_everywhere, fleet_changes::get_caches,
         nodes::get_of_node, nodes::post_to_node, nodes::put_at_node, nodes::change_at_node, nodes::delete_at_node,
         settings::list_settings, settings::change_settings, settings::list_places, settings::put_place,
         settings::remove_place, settings::reload, upgrade::upgrade,
@@ -218,6 +221,11 @@ async fn dispatch(operation: &str, request: ApiRequest, state: &Arc<AdminState>)
         "undrain" => cluster::undrain(&request, state).await,
         "get_report" => fleet::get_report(state),
         "get_fleet" => fleet::get_fleet(&request, state).await,
+        "pin_everywhere" => fleet_changes::pin_everywhere(&request, state).await,
+        "unpin_everywhere" => fleet_changes::unpin_everywhere(&request, state).await,
+        "warm_everywhere" => fleet_changes::warm_everywhere(&request, state).await,
+        "reload_everywhere" => fleet_changes::reload_everywhere(&request, state).await,
+        "get_caches" => fleet_changes::get_caches(&request, state).await,
         "find_title" => whereabouts::find_title(&request, state).await,
         "get_of_node" => nodes::get_of_node(&request, state).await,
         "post_to_node" => nodes::post_to_node(&request, state).await,

@@ -120,20 +120,43 @@ pub(super) async fn all<T: for<'de> Deserialize<'de> + Send>(
     target: String,
 ) -> Vec<(String, Result<T, String>)> {
     let call = ApiCall { method: Method::GET, target, body: Bytes::new() };
-    let asked = names.into_iter().map(|name| {
-        let (state, call) = (state.clone(), call.clone());
-        async move {
-            let answer = ask(&state, &name, &call, EACH).await.map_err(|failure| failure.to_string());
-            let read = answer.and_then(|answer| match serde_json::from_slice(&answer.body) {
+    let found = each(state, names, &call, EACH).await.into_iter().map(|(name, answer)| {
+        let read = answer.map_err(|failure| failure.to_string()).and_then(|answer| {
+            match serde_json::from_slice(&answer.body) {
                 Ok(value) if answer.status.is_success() => Ok(value),
                 _ => Err(format!("node {name} answers with status {}: its version may be older", answer.status)),
-            });
-            (name.to_string(), read)
-        }
+            }
+        });
+        (name, read)
+    });
+    found.collect()
+}
+
+/// Passes a request on to nodes, some at once. Each must answer within the limit. Returns their answers by name.
+pub(super) async fn each(
+    state: &Arc<AdminState>,
+    names: Vec<NodeName>,
+    call: &ApiCall,
+    limit: Duration,
+) -> Vec<(String, Result<ApiAnswer, ApiFailure>)> {
+    let asked = names.into_iter().map(|name| {
+        let (state, call) = (state.clone(), call.clone());
+        async move { (name.to_string(), timely(&state, &name, &call, limit).await) }
     });
     let mut found: Vec<_> = stream::iter(asked).buffer_unordered(AT_ONCE).collect().await;
     found.sort_by(|(one, _), (other, _)| one.cmp(other));
     found
+}
+
+/// Asks a node, which may be this one, within a limit that holds for this one too.
+async fn timely(
+    state: &Arc<AdminState>,
+    node: &NodeName,
+    call: &ApiCall,
+    limit: Duration,
+) -> Result<ApiAnswer, ApiFailure> {
+    let late = |_| ApiFailure::Late { node: node.clone(), limit };
+    tokio::time::timeout(limit, ask(state, node, call, limit)).await.map_err(late)?
 }
 
 fn problem(failure: &ApiFailure) -> Problem {

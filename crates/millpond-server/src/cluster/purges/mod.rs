@@ -18,7 +18,7 @@ use epochs::PurgeEpochs;
 use heartbeat::{BEAT, Heartbeat};
 use millpond_cluster::{DuePurges, PurgeEntry, PurgeList, PurgedObjects, View};
 use millpond_etcd::{Compare, KeyValue, Operation, Revision, Transaction};
-use millpond_store::{Glob, Purge, Selection, Store};
+use millpond_store::{Glob, Purge, PurgeTag, Selection, Store};
 use record::PurgeRecord;
 use serde::Serialize;
 use std::{
@@ -143,8 +143,9 @@ impl Purges {
 fn purge(entry: &PurgeEntry) -> Option<Purge> {
     let place = entry.place.clone();
     let selection = match &entry.objects {
-        PurgedObjects::Path(path) => Selection::Below { place, path: path.clone() },
-        PurgedObjects::Pattern(pattern) => Selection::Matching { place, glob: Glob::parse(pattern).ok()? },
+        PurgedObjects::Path(path) => Selection::Below { place: place?, path: path.clone() },
+        PurgedObjects::Pattern(pattern) => Selection::Matching { place: place?, glob: Glob::parse(pattern).ok()? },
+        PurgedObjects::Tag(tag) => Selection::Tagged { place, tag: PurgeTag::parse(tag).ok()? },
     };
     Some(Purge { selection, is_soft: entry.is_soft })
 }
@@ -385,7 +386,7 @@ mod tests {
 
     #[test]
     fn entries_are_purges_of_the_store() {
-        let entry = |objects| PurgeEntry { place: "p".into(), objects, is_soft: true, at: Duration::ZERO };
+        let entry = |objects| PurgeEntry { place: Some("p".into()), objects, is_soft: true, at: Duration::ZERO };
         let below = purge(&entry(PurgedObjects::Path("a".into()))).unwrap();
         assert_eq!(below.selection, Selection::Below { place: "p".into(), path: "a".into() });
         assert!(below.is_soft);
@@ -393,6 +394,10 @@ mod tests {
         let matching = purge(&entry(PurgedObjects::Pattern("a*".into()))).unwrap();
         assert_eq!(matching.selection, Selection::Matching { place: "p".into(), glob });
         assert_eq!(purge(&entry(PurgedObjects::Pattern(String::new()))), None);
+        let everywhere = PurgeEntry { place: None, ..entry(PurgedObjects::Tag("film-7".into())) };
+        let tag = PurgeTag::parse("film-7").unwrap();
+        assert_eq!(purge(&everywhere).unwrap().selection, Selection::Tagged { place: None, tag });
+        assert_eq!(purge(&entry(PurgedObjects::Tag(String::new()))), None);
         assert_eq!(read_floor(floor_json(7).as_bytes()), Some(7));
         assert_eq!(read_floor(b"7"), None);
     }
@@ -413,7 +418,7 @@ mod tests {
         purges.epochs.reads("7", 5, false, None);
         assert_eq!((purges.known(), purges.applied(), purges.is_current()), (None, 0, false));
         let objects = PurgedObjects::Path("a".into());
-        let entry = PurgeEntry { place: "p".into(), objects, is_soft: false, at: Duration::ZERO };
+        let entry = PurgeEntry { place: Some("p".into()), objects, is_soft: false, at: Duration::ZERO };
         let list =
             |epochs: &[u64]| PurgeList::new(0, epochs.iter().map(|epoch| (*epoch, Some(entry.clone()))).collect());
         purges.apply(list(&[3, 4]));

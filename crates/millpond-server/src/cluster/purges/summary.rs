@@ -17,9 +17,12 @@ pub(super) fn summary(entries: &[PurgeEntry]) -> String {
 }
 
 fn named(entry: &PurgeEntry) -> String {
-    let (PurgedObjects::Path(inside) | PurgedObjects::Pattern(inside)) = &entry.objects;
-    let parts = [entry.place.as_str(), inside].into_iter().filter(|part| !part.is_empty());
-    let whole = parts.collect::<Vec<_>>().join("/");
+    let place = entry.place.as_deref().unwrap_or_default();
+    let parts = |inside| [place, inside].into_iter().filter(|part: &&str| !part.is_empty()).collect::<Vec<_>>();
+    let whole = match &entry.objects {
+        PurgedObjects::Path(inside) | PurgedObjects::Pattern(inside) => parts(inside).join("/"),
+        PurgedObjects::Tag(tag) => [parts("").concat(), format!("tag {tag}")].join(" ").trim_start().to_owned(),
+    };
     match whole.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &whole[..end]),
         None => whole,
@@ -33,16 +36,22 @@ mod tests {
 
     #[test]
     fn a_line_names_some_purges_and_counts_the_others() {
-        let entry =
-            |place: &str, objects| PurgeEntry { place: place.into(), objects, is_soft: false, at: Duration::ZERO };
+        let entry = |place: &str, objects| PurgeEntry {
+            place: Some(place.into()),
+            objects,
+            is_soft: false,
+            at: Duration::ZERO,
+        };
         let path = |text: &str| PurgedObjects::Path(text.into());
         let entries = [
             entry("films", path("a.mp4")),
             entry("films", PurgedObjects::Pattern("**/*.ts".into())),
             entry("films", path("")),
             entry("", path("a")),
+            entry("films", PurgedObjects::Tag("film-7".into())),
+            PurgeEntry { place: None, ..entry("", PurgedObjects::Tag("film-7".into())) },
         ];
-        assert_eq!(summary(&entries), "films/a.mp4, films/**/*.ts, films, a");
+        assert_eq!(summary(&entries), "films/a.mp4, films/**/*.ts, films, a, films tag film-7, tag film-7");
         let many = vec![entry("p", path("a")); 1024];
         assert!(summary(&many).ends_with("p/a and 1016 more"));
         let long = summary(&vec![entry("p", path(&"é".repeat(2000))); 1024]);

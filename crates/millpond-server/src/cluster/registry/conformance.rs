@@ -258,7 +258,7 @@ async fn purges_have_epochs_in_their_order(registry: &Registry) {
     let mut epochs = Vec::new();
     for (key, path) in [("9", "first"), ("1", "second"), ("5", "third")] {
         let objects = PurgedObjects::Path(path.to_owned());
-        let entry = PurgeEntry { place: "p".into(), objects, is_soft: false, at: Duration::ZERO };
+        let entry = PurgeEntry { place: Some("p".into()), objects, is_soft: false, at: Duration::ZERO };
         let key = format!("/m/purge/{key}");
         let condition = Compare::Absent(key.clone().into_bytes());
         let written = transaction(vec![condition], vec![put(&key, &entry.to_json().unwrap(), None)]);

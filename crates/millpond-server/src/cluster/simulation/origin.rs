@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use millpond_store::{Fetched, Freshness, Listing, ObjectMeta, ObjectPath, Origin, OriginError, SentBy, Version};
+use millpond_store::{
+    Fetched, Freshness, Listing, ObjectMeta, ObjectPath, Origin, OriginError, SentBy, StatedTags, Version,
+};
 use std::{
     ops::Range,
     sync::{Arc, Mutex, PoisonError},
@@ -46,6 +48,7 @@ impl Publisher {
             content_language: None,
             content_encoding: None,
             freshness: Freshness::default(),
+            tags: StatedTags::default(),
         }
     }
 }

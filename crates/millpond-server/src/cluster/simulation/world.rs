@@ -309,8 +309,12 @@ impl World {
         };
         let (cluster, shared, name) = (member.cluster.clone(), self.told.clone(), member.name.clone());
         member.spawn(async move {
-            let entry =
-                PurgeEntry { place: "films".to_owned(), objects, is_soft: false, at: cluster.wall.bookings.now() };
+            let entry = PurgeEntry {
+                place: Some("films".to_owned()),
+                objects,
+                is_soft: false,
+                at: cluster.wall.bookings.now(),
+            };
             let Ok(report) = cluster.purge(&entry).await else { return };
             let done = Done { object, version, epoch: report.epoch, at: Instant::now() };
             let mut told = told(&shared);

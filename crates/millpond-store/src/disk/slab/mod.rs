@@ -27,14 +27,14 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bytes::Bytes;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::{origin::disk, policy::Slot};
+use crate::{origin::disk, policy::Slot, tags::ObjectTags};
 use record::Record;
 
 /// Bytes of a slab, except the last one.
@@ -49,6 +49,8 @@ const FORM: [u8; 16] = *b"millpond slots 1";
 const NAMES_SHARE: u64 = 256;
 /// Least bytes for names.
 const NAMES_LEAST: u64 = 64 << 10;
+/// Divisor of the names' bytes that gives the share of tags, so that tags leave room for names.
+const TAGS_SHARE: u64 = 8;
 
 /// A slice that was found at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +96,8 @@ pub(crate) struct Slabs {
     state: Mutex<SlotTable>,
     /// Whether bytes on their way to a client stay unchanged when their slot is overwritten.
     detaches: AtomicBool,
+    /// Objects whose tags had no room.
+    untagged: AtomicU64,
     /// Held while the folder is used.
     lock: File,
 }
@@ -110,6 +114,8 @@ struct SlotTable {
     log: File,
     log_len: u64,
     log_most: u64,
+    /// Bytes of the tags of all names.
+    tag_bytes: u64,
 }
 
 /// An object with slices on the disk.
@@ -178,11 +184,13 @@ impl Slabs {
             log,
             log_len,
             log_most,
+            tag_bytes: 0,
         };
         let found = read_records(&records, &path, slots, &mut state)?;
         state.names.retain(|_, known| known.slices > 0);
         for known in state.names.values() {
             *state.paths.entry(known.name.location()).or_default() += 1;
+            state.tag_bytes += known.name.tags.as_str().len() as u64;
         }
         let slabs = Self {
             folder: folder.to_owned(),
@@ -192,6 +200,7 @@ impl Slabs {
             records,
             state: Mutex::new(state),
             detaches: AtomicBool::new(true),
+            untagged: AtomicU64::new(0),
             lock,
         };
         Ok((slabs, found))
@@ -429,9 +438,29 @@ impl Slabs {
             known.slices += 1;
             return Ok(());
         }
+        let name = self.with_room(state, slice.name.clone(), 0);
+        self.log(state, slice.object, &name)?;
+        *state.paths.entry(name.location()).or_default() += 1;
+        state.tag_bytes += name.tags.as_str().len() as u64;
+        state.names.insert(slice.object, Known { name, slices: 1 });
+        Ok(())
+    }
+
+    /// Returns a name without its tags, counted, where there is no room for them. `freed` is the number of bytes of its earlier tags.
+    fn with_room(&self, state: &SlotTable, name: ObjectName, freed: u64) -> ObjectName {
+        let bytes = name.tags.as_str().len() as u64;
+        if bytes == 0 || state.tag_bytes.saturating_sub(freed) + bytes <= state.log_most / TAGS_SHARE {
+            return name;
+        }
+        self.untagged.fetch_add(1, Ordering::Relaxed);
+        ObjectName { tags: ObjectTags::default(), ..name }
+    }
+
+    /// Adds an entry to the log, which is rewritten when it is full.
+    fn log(&self, state: &mut SlotTable, object: u64, name: &ObjectName) -> Result<(), SlabError> {
         let path = self.folder.join("names");
         let too_many = |most: u64| SlabError::Names { file: path.clone(), most };
-        let entry = names::encode(slice.object, slice.name).ok_or_else(|| too_many(state.log_most))?;
+        let entry = names::encode(object, name).ok_or_else(|| too_many(state.log_most))?;
         if state.log_len + entry.len() as u64 > state.log_most {
             let kept: Vec<u8> = state
                 .names
@@ -454,9 +483,35 @@ impl Slabs {
         }
         state.log.write_all_at(&entry, state.log_len).map_err(SlabError::of(&path, "writing", state.log_len))?;
         state.log_len += entry.len() as u64;
-        *state.paths.entry(slice.name.location()).or_default() += 1;
-        state.names.insert(slice.object, Known { name: slice.name.clone(), slices: 1 });
         Ok(())
+    }
+
+    /// Replaces the tags of an object, if it has slices here and other tags.
+    ///
+    /// # Errors
+    ///
+    /// The log can't be written. The earlier tags stay.
+    pub(crate) fn tag(&self, object: u64, tags: &ObjectTags) -> Result<(), SlabError> {
+        let mut state = self.state();
+        let Some(known) = state.names.get(&object).filter(|known| known.name.tags != *tags) else { return Ok(()) };
+        let freed = known.name.tags.as_str().len() as u64;
+        let name = self.with_room(&state, ObjectName { tags: tags.clone(), ..known.name.clone() }, freed);
+        self.log(&mut state, object, &name)?;
+        state.tag_bytes = state.tag_bytes.saturating_sub(freed) + name.tags.as_str().len() as u64;
+        if let Some(known) = state.names.get_mut(&object) {
+            known.name = name;
+        }
+        Ok(())
+    }
+
+    /// Returns whether an object has slices here, and other tags.
+    pub(crate) fn has_other_tags(&self, object: u64, tags: &ObjectTags) -> bool {
+        self.state().names.get(&object).is_some_and(|known| known.name.tags != *tags)
+    }
+
+    /// Returns the number of objects whose tags had no room.
+    pub(crate) fn untagged(&self) -> u64 {
+        self.untagged.load(Ordering::Relaxed)
     }
 
     fn state(&self) -> MutexGuard<'_, SlotTable> {
@@ -472,8 +527,9 @@ impl SlotTable {
         if known.slices > 0 {
             return;
         }
-        let location = known.name.location();
+        let (location, tags) = (known.name.location(), known.name.tags.as_str().len() as u64);
         self.names.remove(&object);
+        self.tag_bytes = self.tag_bytes.saturating_sub(tags);
         if let Some(versions) = self.paths.get_mut(&location) {
             *versions -= 1;
             if *versions == 0 {

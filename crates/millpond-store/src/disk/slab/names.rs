@@ -1,15 +1,18 @@
 //! The names of objects with slices, in a log. The log is read at the start, and rewritten when most entries are outdated.
 //!
 //! An entry begins with the length of its rest and a checksum of it (4 bytes each, little-endian). Then follow the
-//! object's hash and the length of the object (8 bytes each), and place, path and version, each after its length (2
-//! bytes). Nothing is read behind an entry that is truncated or damaged.
+//! object's hash and the length of the object (8 bytes each), and place, path, version and tags, each after its length (2
+//! bytes). Entries of earlier versions have no tags, and earlier versions skip them. The last entry of an object counts. Nothing is read behind an entry that is truncated or damaged.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Longest entry: a path of 4096 bytes, and the other fields.
+use crate::selection::Candidate;
+use crate::tags::ObjectTags;
+
+/// Longest entry: a path of 4096 bytes, tags of 1024, and the other fields.
 const LONGEST: usize = 16 << 10;
 
 /// The name of an object at the time when slices of it were written.
@@ -23,12 +26,20 @@ pub struct ObjectName {
     pub version: Arc<str>,
     /// Its length in bytes.
     pub len: u64,
+    /// Its tags.
+    pub tags: ObjectTags,
 }
 
 impl ObjectName {
     /// Returns a hash of place and path.
     pub(super) fn location(&self) -> u64 {
         location(&self.place, &self.path)
+    }
+}
+
+impl<'a> From<&'a ObjectName> for Candidate<'a> {
+    fn from(name: &'a ObjectName) -> Self {
+        Self { place: &name.place, path: &name.path, tags: &name.tags }
     }
 }
 
@@ -42,7 +53,7 @@ pub(super) fn encode(object: u64, name: &ObjectName) -> Option<Vec<u8>> {
     let mut rest = Vec::with_capacity(64);
     rest.extend_from_slice(&object.to_le_bytes());
     rest.extend_from_slice(&name.len.to_le_bytes());
-    for text in [&name.place, &name.path, &name.version] {
+    for text in [&*name.place, &*name.path, &*name.version, name.tags.as_str()] {
         rest.extend_from_slice(&u16::try_from(text.len()).ok()?.to_le_bytes());
         rest.extend_from_slice(text.as_bytes());
     }
@@ -81,7 +92,9 @@ fn entry(bytes: &[u8]) -> Option<(u64, ObjectName, usize)> {
         let len = u16::from_le_bytes(take(2)?.try_into().ok()?);
         std::str::from_utf8(take(usize::from(len))?).ok().map(Arc::<str>::from)
     };
-    let name = ObjectName { place: text()?, path: text()?, version: text()?, len: object_len };
+    let (place, path, version) = (text()?, text()?, text()?);
+    let tags = text().map(|text| ObjectTags::of_lines(&text)).unwrap_or_default();
+    let name = ObjectName { place, path, version, len: object_len, tags };
     Some((object, name, 8 + len))
 }
 
@@ -90,7 +103,13 @@ mod tests {
     use super::*;
 
     fn name(path: &str) -> ObjectName {
-        ObjectName { place: "films".into(), path: path.into(), version: "\"1\"".into(), len: 9 }
+        ObjectName {
+            place: "films".into(),
+            path: path.into(),
+            version: "\"1\"".into(),
+            len: 9,
+            tags: ObjectTags::default(),
+        }
     }
 
     #[test]
@@ -111,5 +130,22 @@ mod tests {
             assert_eq!(decode(&other).1, first, "byte {at}");
         }
         assert!(encode(3, &name(&"x".repeat(70_000))).is_none());
+    }
+
+    #[test]
+    fn entries_have_tags_and_those_of_earlier_versions_have_none() {
+        let tagged = ObjectName { tags: ObjectTags::of_lines("film-7\nb"), ..name("a.mp4") };
+        let mut log = encode(1, &name("a.mp4")).unwrap();
+        log.extend(encode(1, &tagged).unwrap());
+        assert_eq!(decode(&log).0[&1], tagged, "the last entry counts");
+        // Without the length of the tags, as earlier versions wrote it.
+        let mut early = encode(1, &name("a.mp4")).unwrap();
+        early.truncate(early.len() - 2);
+        let length = (early.len() - 8) as u32;
+        early[..4].copy_from_slice(&length.to_le_bytes());
+        let sum = (xxh3_64(&early[8..]) as u32).to_le_bytes();
+        early[4..8].copy_from_slice(&sum);
+        let (names, good) = decode(&early);
+        assert_eq!((&names[&1], good), (&name("a.mp4"), early.len()));
     }
 }

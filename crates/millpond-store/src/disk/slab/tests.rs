@@ -3,7 +3,13 @@ use super::*;
 const SLICE: u32 = 4096;
 
 fn name(number: u64) -> ObjectName {
-    ObjectName { place: "p".into(), path: format!("films/{number}.mp4").into(), version: "\"1\"".into(), len: 1 << 20 }
+    ObjectName {
+        place: "p".into(),
+        path: format!("films/{number}.mp4").into(),
+        version: "\"1\"".into(),
+        len: 1 << 20,
+        tags: ObjectTags::default(),
+    }
 }
 
 /// Returns the content of a slice with this key.
@@ -262,4 +268,36 @@ fn a_million_slices_are_found_soon() {
     let (_, found) = open_again(dir.path(), quota, SLICE);
     println!("{} slices found in {} ms", found.len(), started.elapsed().as_millis());
     assert_eq!(found.len() as u32, count);
+}
+
+#[test]
+fn tags_take_an_eighth_of_the_names_and_the_last_ones_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let quota = 4 << 20;
+    let tags = |object: u64, turn: u64| ObjectTags::of_lines(&format!("{object}-{turn}\n{}", "x".repeat(1000)));
+    let known = |slabs: &Slabs| {
+        let held = slabs.objects().into_iter().filter(|held| !held.name.tags.as_str().is_empty());
+        held.map(|held| (held.hash, held.name.tags)).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let (slabs, _) = Slabs::open(folder.path(), quota, SLICE).unwrap();
+    (0..20).for_each(|object| put(&slabs, object as Slot, object * 10).unwrap());
+    // Each change is an entry: the log is rewritten many times.
+    for turn in 0..100 {
+        (0..20).for_each(|object| slabs.tag(object, &tags(object, turn)).unwrap());
+    }
+    let last = known(&slabs);
+    let room = (NAMES_LEAST / TAGS_SHARE / 1000) as usize;
+    assert!(last.len() <= room && last.len() + 1 >= room, "{}", last.len());
+    assert!(last.iter().all(|(object, found)| *found == tags(*object, 99)) && slabs.untagged() > 0);
+    assert!(slabs.has_other_tags(0, &tags(0, 98)) && !slabs.has_other_tags(0, &tags(0, 99)));
+    assert!(!slabs.has_other_tags(99, &tags(0, 0)), "without slices there is nothing to tag");
+    assert!(taken(folder.path()).0 <= quota);
+    drop(slabs);
+    let (slabs, found) = open_again(folder.path(), quota, SLICE);
+    assert_eq!((known(&slabs), found.len()), (last.clone(), 20));
+    // Objects that leave make room.
+    last.keys().for_each(|object| slabs.free(*object as Slot, object * 10).unwrap());
+    let other = (0..20).find(|object| !last.contains_key(object)).unwrap();
+    slabs.tag(other, &tags(other, 7)).unwrap();
+    assert_eq!(known(&slabs).into_iter().collect::<Vec<_>>(), [(other, tags(other, 7))]);
 }

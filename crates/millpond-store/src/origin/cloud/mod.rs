@@ -36,6 +36,7 @@ use crate::origin::{
     kept,
 };
 use crate::path::ObjectPath;
+use crate::tags::StatedTags;
 use crate::version::{Version, is_strong};
 
 /// Factor on the first-byte time limit for a listing, which arrives in whole pages.
@@ -301,6 +302,7 @@ fn meta_of(meta: &object_store::ObjectMeta, attributes: &Attributes) -> ObjectMe
     let text = |name: &Attribute| kept(attributes.get(name).map(|value| value.as_ref()));
     let etag = kept(meta.e_tag.as_deref());
     let said = attributes.get(&Attribute::CacheControl).and_then(|said| HeaderValue::from_str(said.as_ref()).ok());
+    let own = |name: &'static str| attributes.get(&Attribute::Metadata(name.into())).map(AsRef::as_ref);
     let headers = said.into_iter().map(|said| (CACHE_CONTROL, said)).collect();
     ObjectMeta {
         len: meta.size,
@@ -314,6 +316,7 @@ fn meta_of(meta: &object_store::ObjectMeta, attributes: &Attributes) -> ObjectMe
         content_encoding: text(&Attribute::ContentEncoding)
             .filter(|coding| !matches!(coding.as_str(), "" | "identity" | "aws-chunked")),
         freshness: Freshness::of(&headers),
+        tags: StatedTags::of_fields(own("surrogate-key"), own("cache-tag")),
     }
 }
 

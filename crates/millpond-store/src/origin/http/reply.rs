@@ -13,6 +13,7 @@ use crate::{
     error::{At, OriginError},
     freshness::Freshness,
     origin::{ObjectMeta, kept, shown},
+    tags::StatedTags,
     version::{Version, is_strong},
 };
 
@@ -145,6 +146,7 @@ pub(crate) fn meta(headers: &HeaderMap, len: u64) -> ObjectMeta {
         // A reply with a coding is refused.
         content_encoding: None,
         freshness: Freshness::of(headers),
+        tags: StatedTags::of_headers(headers),
     }
 }
 

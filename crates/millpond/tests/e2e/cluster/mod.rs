@@ -5,6 +5,7 @@ mod clocks;
 mod differ;
 mod etcd_tls;
 mod examples;
+mod fleet_changes;
 mod fleet_console;
 mod homes;
 mod live_streams;
@@ -13,6 +14,7 @@ mod nodes;
 mod purges;
 mod roll;
 mod static_nodes;
+mod tags;
 mod zones;
 
 use crate::support::Server;
