@@ -119,6 +119,14 @@ fn status(matches: &ArgMatches) -> Outcome {
     for peer in all["peers"].as_array().into_iter().flatten().filter(|peer| peer["state"] == "unreachable") {
         say!("peer {}: {}, for {} s", text(&peer["url"]), text(&peer["error"]), peer["seconds"])?;
     }
+    if all["unlisted"] == true {
+        say!(
+            "this node is in cluster-nodes of no other node: they don't hear of it, nor of its drains and purges. Add its address there"
+        )?;
+    }
+    for peer in all["peers"].as_array().into_iter().flatten().filter(|peer| peer["asks"] == false) {
+        say!("peer {}: node {} lacks this node in its cluster-nodes", text(&peer["url"]), text(&peer["node"]))?;
+    }
     for difference in all["differences"].as_array().into_iter().flatten() {
         say!("{}", difference_line(difference))?;
     }
