@@ -1,8 +1,8 @@
 //! What nodes of a cluster tell each other: what is read and written again is the same, and a copy that hears it tells all of it. An input is one
-//! reply, or several that a byte 0 ends.
+//! reply or pass, or several that a byte 0 ends.
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
-use millpond_cluster::{GossipMap, GossipMoment, GossipOrder, GossipReply, GossipRun};
+use millpond_cluster::{GossipMap, GossipMoment, GossipOrder, GossipPass, GossipReply, GossipRun};
 use millpond_fuzz::fuzz_target;
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ fuzz_target!(|bytes: &[u8]| {
     for (number, value) in bytes.split(|byte| *byte == 0).take(64).enumerate() {
         let elapsed = Duration::from_millis(number as u64 * 400);
         let now = GossipMoment { wall: Duration::from_secs(1_790_000_000) + elapsed, elapsed };
+        if let Some(pass) = std::str::from_utf8(value).ok().and_then(|text| text.parse::<GossipPass>().ok()) {
+            assert_eq!(pass.to_string().parse(), Ok(pass));
+        }
         let Ok(reply) = GossipReply::from_json(value) else { continue };
         let again = GossipReply::from_json(reply.to_json().as_bytes());
         assert_eq!(again.expect("what was written"), reply);

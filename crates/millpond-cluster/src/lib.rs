@@ -67,7 +67,8 @@ pub use difference::{DifferingSettings, NodeDifference};
 pub use expected::Expected;
 pub use gossip::{
     GossipChange, GossipCondition, GossipEntry, GossipError, GossipEvent, GossipHeartbeat, GossipLease, GossipMap,
-    GossipMoment, GossipOrder, GossipPair, GossipReply, GossipReplyError, GossipRun, GossipStamp, InvalidLease,
+    GossipMoment, GossipOrder, GossipPair, GossipPass, GossipProof, GossipRefusal, GossipReply, GossipReplyError,
+    GossipRun, GossipStamp, InvalidLease, InvalidPass, PASS_VALID,
 };
 pub use home::{HomeRoute, RangeGroup, homes, zone_home};
 pub use key::ObjectKey;

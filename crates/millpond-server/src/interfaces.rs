@@ -26,7 +26,6 @@ struct Named {
 }
 
 /// Returns the addresses of all interfaces.
-#[cfg_attr(not(feature = "intercept"), allow(dead_code, reason = "interception uses it"))]
 pub(crate) fn addresses() -> impl Iterator<Item = IpAddr> {
     interfaces().filter_map(|interface| address(&interface))
 }

@@ -24,6 +24,7 @@ pub mod lab;
 mod limits;
 mod live;
 pub mod metrics;
+mod minutely;
 pub mod modules;
 #[cfg(feature = "transcode-sound")]
 mod opus;

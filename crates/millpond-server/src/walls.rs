@@ -19,7 +19,7 @@ const ROWS: &[&[&str]] = &[
     &["problem"],
     &["storage", "audience", "events"],
     &["announce", "limits", "priority", "statistics"],
-    &["bit_rate", "interfaces", "own_streams", "week", "wire"],
+    &["bit_rate", "interfaces", "minutely", "own_streams", "week", "wire"],
     &["lab"],
 ];
 

@@ -104,6 +104,20 @@ impl Leases {
         std::mem::replace(&mut known.is_alive, is_alive) != is_alive
     }
 
+    /// Takes over what another node tells of a lease of this one: that it has ended, or a count that
+    /// renewals of this node must exceed. Tells whether the lease is over now, and was not before.
+    pub(super) fn hear_own(&mut self, heartbeat: &GossipHeartbeat, now: Duration) -> bool {
+        let Some(known) = self.all.get_mut(&heartbeat.lease).filter(|known| known.is_alive) else { return false };
+        if heartbeat.counter <= known.counter {
+            return false;
+        }
+        // The greatest count of all can't be exceeded.
+        let is_over = heartbeat.counter >= ENDED - 1;
+        known.counter = if is_over { ENDED } else { heartbeat.counter + 1 };
+        (known.heard, known.is_alive) = (if is_over { now } else { known.heard }, !is_over);
+        is_over
+    }
+
     /// Ends leases whose time is over; returns them. After a pause of this process the others have their time again.
     pub(super) fn expire(&mut self, is_own: impl Fn(&GossipLease) -> bool, now: Duration) -> Vec<GossipLease> {
         let gap = now.saturating_sub(self.looked);

@@ -268,14 +268,19 @@ impl GossipMap {
         }
     }
 
-    /// Notes that another node has ended a lease of it.
+    /// Notes that a lease was ended.
     pub fn ended(&mut self, lease: GossipLease, now: GossipMoment) {
         self.hear(GossipHeartbeat::last(lease), now);
     }
 
     fn hear(&mut self, heartbeat: GossipHeartbeat, now: GossipMoment) {
         let lease = heartbeat.lease.clone();
-        if !self.is_own(&lease) && self.leases.hear(heartbeat, now.elapsed) {
+        let is_changed = match self.is_own(&lease) {
+            // All others have ended it: the node must notice, and register again.
+            true => self.leases.hear_own(&heartbeat, now.elapsed),
+            false => self.leases.hear(heartbeat, now.elapsed),
+        };
+        if is_changed {
             self.show(&lease);
             self.log.silent();
         }

@@ -10,6 +10,8 @@ mod lease;
 mod leases;
 mod log;
 mod map;
+mod pass;
+mod refusal;
 mod reply;
 mod stamp;
 #[cfg(test)]
@@ -21,5 +23,7 @@ pub use lease::{GossipLease, InvalidLease};
 pub use leases::GossipHeartbeat;
 pub use log::{GossipEvent, GossipPair};
 pub use map::{GossipChange, GossipCondition, GossipMap, GossipMoment, GossipOrder, GossipRun};
+pub use pass::{GossipPass, GossipProof, InvalidPass, PASS_VALID};
+pub use refusal::GossipRefusal;
 pub use reply::{GossipReply, GossipReplyError};
 pub use stamp::GossipStamp;

@@ -109,6 +109,48 @@ fn a_lease_ends_without_heartbeats_and_revives_with_them() {
 }
 
 #[test]
+fn a_node_notices_that_others_ended_its_lease() {
+    let (mut a, mut b) = (map("a"), map("b"));
+    let ttl = Duration::from_secs(60);
+    let (number, _) = a.grant(ttl, moment(0)).unwrap();
+    a.commit(&[], put("/m/nodes/a", "1", Some(number)), moment(0)).unwrap();
+    tell(&a, &mut b, moment(1));
+    // By a mistake, b takes the lease for one that has ended.
+    let lease = GossipLease { node: "a".parse().unwrap(), incarnation: 1, number };
+    b.ended(lease.clone(), moment(2));
+    assert!(keys(&mut b).is_empty() && a.keep_alive(number, moment(3)).is_some());
+    tell(&b, &mut a, moment(4));
+    assert!(keys(&mut a).is_empty() && a.keep_alive(number, moment(5)).is_none(), "a knows that it is over");
+    // It registers again under another lease.
+    let (next, _) = a.grant(ttl, moment(6)).unwrap();
+    a.commit(&[], put("/m/nodes/a", "2", Some(next)), moment(6)).unwrap();
+    tell(&a, &mut b, moment(7));
+    tell(&b, &mut a, moment(8));
+    for map in [&mut a, &mut b] {
+        assert_eq!(keys(map), [("/m/nodes/a".to_owned(), "2".to_owned())]);
+    }
+    assert!(a.keep_alive(next, moment(9)).is_some());
+}
+
+#[test]
+fn renewals_exceed_a_count_that_others_made_up() {
+    let (mut a, mut b) = (map("a"), map("b"));
+    let (number, ttl) = a.grant(Duration::from_secs(5), moment(0)).unwrap();
+    a.commit(&[], put("/m/k", "1", Some(number)), moment(0)).unwrap();
+    let lease = GossipLease { node: "a".parse().unwrap(), incarnation: 1, number };
+    let mut reply = a.reply(0);
+    reply.heartbeats = vec![GossipHeartbeat { lease, counter: 1000, ttl }];
+    b.merge(reply, moment(1));
+    tell(&b, &mut a, moment(2));
+    for second in 1..10 {
+        a.keep_alive(number, moment(second * 1000)).unwrap();
+        tell(&a, &mut b, moment(second * 1000));
+        b.tick(moment(second * 1000));
+        assert_eq!(keys(&mut b).len(), 1, "after {second} s");
+    }
+}
+
+#[test]
 fn a_pause_of_the_own_process_ends_only_own_leases() {
     let (mut a, mut b) = (map("a"), map("b"));
     let [(of_a, _), (of_b, _)] = [&mut a, &mut b].map(|map| map.grant(Duration::from_secs(5), moment(0)).unwrap());

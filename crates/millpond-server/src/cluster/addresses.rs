@@ -16,6 +16,8 @@ pub(crate) struct NodeListeners {
     pub(crate) http: SocketAddr,
     /// That of RTSP.
     pub(crate) rtsp: SocketAddr,
+    /// That of HTTPS for viewers, as it is set.
+    pub(crate) https: Option<SocketAddr>,
     /// That of other nodes.
     pub(crate) nodes: Option<SocketAddr>,
 }
@@ -28,7 +30,7 @@ pub(crate) fn addresses(settings: &ClusterSettings, listeners: NodeListeners) ->
             None => format!("{scheme}://{}", reachable(settings, listener)).into(),
         }
     };
-    let NodeListeners { http, rtsp, nodes } = listeners;
+    let NodeListeners { http, rtsp, nodes, .. } = listeners;
     Addresses {
         http: Some(of(&settings.http, "http", http)),
         rtsp: Some(of(&settings.rtsp, "rtsp", rtsp)),
@@ -118,7 +120,8 @@ mod tests {
         settings.rtsp = Some("rtsp://edge1.example.org".parse().unwrap());
         let of = |settings: &ClusterSettings, http: &str, rtsp: &str, nodes: Option<&str>| {
             let parse = |text: &str| text.parse().unwrap();
-            addresses(settings, NodeListeners { http: parse(http), rtsp: parse(rtsp), nodes: nodes.map(parse) })
+            let (http, rtsp, nodes) = (parse(http), parse(rtsp), nodes.map(parse));
+            addresses(settings, NodeListeners { http, rtsp, https: None, nodes })
         };
         let found = of(&settings, "0.0.0.0:8080", "0.0.0.0:8554", Some("0.0.0.0:8445"));
         assert_eq!(found.nodes.as_deref(), Some("https://127.0.0.1:8445"));

@@ -61,6 +61,7 @@ impl Cluster {
         tokio::spawn(self.clone().follow(stopped.clone()));
         if let Registry::Static(registry) = &self.registry {
             tokio::spawn(self.clone().follow_peers(registry.clone(), stopped.clone()));
+            tokio::spawn(self.clone().watch_listing(stopped.clone()));
         }
         tokio::spawn(self.clone().book_measured(stopped.clone()));
         tokio::spawn(self.clone().watch_nodes(stopped.clone()));

@@ -43,6 +43,8 @@ pub(crate) struct ClusterMetrics {
     pub(super) puts: Counter,
     /// Requests to etcd that failed.
     pub(super) failures: Counter,
+    /// Answers at addresses of `cluster-nodes` that no node has made.
+    pub(super) forged: Counter,
     /// Viewers redirected by HTTP.
     pub(super) http: Counter,
     /// Viewers redirected by RTSP.
@@ -79,6 +81,7 @@ impl ClusterMetrics {
             lost_leases: Counter::default(),
             puts: Counter::default(),
             failures: Counter::default(),
+            forged: Counter::default(),
             http: of("http"),
             rtsp: of("rtsp"),
             passed: Counter::default(),
@@ -106,6 +109,8 @@ impl ClusterMetrics {
         registry.register("cluster_lost_leases", help, metrics.lost_leases.clone());
         registry.register("cluster_puts", "Changes of keys that this node requested from etcd", metrics.puts.clone());
         registry.register("cluster_etcd_failures", "Requests to etcd that failed", metrics.failures.clone());
+        let help = "Answers at addresses of cluster-nodes that were ignored: no node with cluster-secret had made them";
+        registry.register("cluster_forged_answers", help, metrics.forged.clone());
         registry.register("cluster_redirects", "Viewers that were sent to another node", redirects);
         let help = "Requests that were passed on to the node of their object";
         registry.register("cluster_passed", help, metrics.passed.clone());

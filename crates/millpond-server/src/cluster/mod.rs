@@ -50,7 +50,9 @@ pub(crate) use node_api::{ApiAnswer, ApiCall, ApiFailure, NODE_API, NODE_HEADER,
 pub(crate) use node_tls::{RELAY, open as open_node_tls};
 pub(crate) use passage::{PassedBytes, PassedRequest};
 pub(crate) use purges::{PurgeFailure, PurgeReport, PurgedCache};
-pub(crate) use registry::{GOSSIP, GossipQuestion, RegistryError};
+pub(crate) use registry::{
+    AskedQuestion, GOSSIP, GossipQuestion, PASS_HEADER, PROOF_HEADER, ProvedAnswer, RegistryError,
+};
 pub use settings::ClusterSettings;
 pub(crate) use status::{ClusterStatus, Explained};
 pub(crate) use steering::{MARK, Protocol, Start, marked};

@@ -1,12 +1,14 @@
 //! The secret that the nodes of a cluster share. It signs registrations, so that a node shows a pass to nodes only. It signs passes, with which nodes read from homes also in places with access rules.
 //! The node that the viewer asked has applied the rules.
 
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use millpond_access::{
     Claims,
     keys::{Keys, Secret},
     sign,
     token::{self, Parties},
 };
+use millpond_cluster::GossipProof;
 use sha2::{Digest as _, Sha256};
 use std::{
     path::Path,
@@ -32,6 +34,8 @@ const SIGNATURE: &str = ",\"signature\":\"";
 pub(super) struct ClusterSecret {
     secret: Secret,
     keys: Keys,
+    /// The key of proofs between nodes of a list.
+    proofs: Hmac<Sha256>,
     /// The last pass, and when it was made, in seconds since 1970.
     pass: Mutex<(u64, Arc<str>)>,
 }
@@ -56,7 +60,8 @@ impl ClusterSecret {
     pub(super) fn new(bytes: &[u8]) -> Result<Self, String> {
         let secret = Secret::parse(bytes).map_err(|error| error.to_string())?;
         let keys = Keys::parse(bytes).map_err(|error| error.to_string())?;
-        Ok(Self { secret, keys, pass: Mutex::new((0, "".into())) })
+        let proofs = Hmac::new_from_slice(bytes.trim_ascii()).map_err(|error| error.to_string())?;
+        Ok(Self { secret, keys, proofs, pass: Mutex::new((0, "".into())) })
     }
 
     /// A pass for requests to other nodes.
@@ -108,6 +113,24 @@ impl ClusterSecret {
         })
     }
 
+    /// The proof of a question or an answer between nodes of a list: of its words, and of its body.
+    pub(super) fn proof(&self, words: &str, body: &[u8]) -> GossipProof {
+        GossipProof(self.hash(words, body).finalize().into_bytes().into())
+    }
+
+    /// Whether a proof is that of a question or an answer.
+    pub(super) fn has_proved(&self, proof: &GossipProof, words: &str, body: &[u8]) -> bool {
+        // The comparison takes the same time wherever they differ.
+        self.hash(words, body).verify_slice(&proof.0).is_ok()
+    }
+
+    fn hash(&self, words: &str, body: &[u8]) -> Hmac<Sha256> {
+        let mut hash = self.proofs.clone();
+        hash.update(words.as_bytes());
+        hash.update(body);
+        hash
+    }
+
     /// Whether a token is the pass of a node.
     pub(super) fn admits(&self, token: &str) -> bool {
         let read = token::read(token, &self.keys, &Parties::default());
@@ -155,5 +178,17 @@ mod tests {
         assert!(!b.admits_call(&pass, "a b PUT /y", b"{}") && !b.admits_call(&pass, "a b PUT /x", b"[]"));
         assert!(!b.admits(&pass), "it is no pass for homes");
         assert!(!b.admits_call(&a.pass().unwrap(), "a b PUT /x", b"{}"), "the pass for homes is none of a call");
+    }
+
+    #[test]
+    fn a_proof_holds_for_its_words_and_its_body_alone() {
+        let (a, b) =
+            (ClusterSecret::new(SECRET).unwrap(), ClusterSecret::new(b" a secret of thirty-two bytes....\n").unwrap());
+        let other = ClusterSecret::new(b"another secret of 32 bytes......").unwrap();
+        let proof = a.proof("words\n", b"body");
+        assert!(b.has_proved(&proof, "words\n", b"body"), "white space around the secret does not count");
+        assert!(!other.has_proved(&proof, "words\n", b"body"));
+        assert!(!b.has_proved(&proof, "other\n", b"body") && !b.has_proved(&proof, "words\n", b"bodies"));
+        assert!(!b.has_proved(&GossipProof::default(), "words\n", b"body"));
     }
 }

@@ -1,5 +1,6 @@
 //! Settings of the cluster.
 
+use super::addresses::authority;
 use millpond_cluster::{AssignmentName, NodeName, Roles};
 use millpond_connections::tls::NodeTlsFiles;
 use millpond_etcd::{EtcdOptions, Tls};
@@ -7,11 +8,13 @@ use millpond_settings::{
     At, ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
-use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 use url::Url;
 
 /// Bounds of `cluster-lease`.
 const LEASE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+/// Most addresses of `cluster-nodes`.
+const MOST_NODES: usize = 10;
 /// Rules of `cluster-steering`, as [`Steering`] has them.
 const STEERING: [&str; 4] = ["redirect", "steer", "proxy", "none"];
 
@@ -187,7 +190,12 @@ impl ClusterSettings {
     }
 
     /// The setting that does not fit `cluster-nodes`, with the reason.
-    fn node_list_fault(&self) -> Option<(&'static str, &'static str)> {
+    fn node_list_fault(&self) -> Option<(&'static str, Cow<'static, str>)> {
+        let of_list = || Some(("cluster-nodes", list_fault(&self.nodes)?.into()));
+        self.node_list_conflict().map(|(name, reason)| (name, reason.into())).or_else(of_list)
+    }
+
+    fn node_list_conflict(&self) -> Option<(&'static str, &'static str)> {
         let has_plain = self.nodes.iter().any(|node| node.scheme() != "https");
         match self {
             Self { nodes, .. } if nodes.is_empty() => None,
@@ -581,6 +589,29 @@ fn node_list(text: &str) -> Result<Vec<Url>, BadValue> {
     })
 }
 
+/// Why a list is none of the nodes of a cluster, in words.
+fn list_fault(nodes: &[Url]) -> Option<String> {
+    let mut known = BTreeSet::new();
+    let twice = nodes.iter().find(|url| !known.insert(authority(url.as_str())));
+    if let Some(url) = twice {
+        return Some(format!("cluster-nodes has the host and port of {} twice: name each node once", shown(url)));
+    }
+    match nodes {
+        [] => None,
+        // A name may have the addresses of all nodes.
+        [url] if !matches!(url.host(), Some(url::Host::Domain(_))) => Some(format!(
+            "cluster-nodes has one address, {}: name all nodes, this one too, or leave cluster-nodes out where there is one server",
+            shown(url)
+        )),
+        nodes if nodes.len() > MOST_NODES => Some(format!(
+            "cluster-nodes has {} addresses: expected at most {MOST_NODES}, because each node asks all others. Set cluster, the addresses of etcd, \
+             for more nodes",
+            nodes.len()
+        )),
+        _ => None,
+    }
+}
+
 /// A URL of a scheme, a host and a port.
 fn base(text: &str, schemes: &[&str]) -> Result<Url, BadValue> {
     let is_plain = |url: &Url| {
@@ -664,7 +695,7 @@ mod tests {
         assert!(fault(&settings).starts_with("cluster-nodes: cluster-nodes needs cluster-secret"));
         settings.node_listen = Some("127.0.0.1:8445".parse().unwrap());
         assert!(fault(&settings).contains("the https addresses of the listeners"));
-        settings.nodes = node_list("https://10.0.0.1:8445").unwrap();
+        settings.nodes = node_list("https://10.0.0.1:8445, https://10.0.0.2:8445").unwrap();
         assert_eq!(fault(&settings), "");
         (settings.node_listen, settings.secret) = (None, Some("secret".into()));
         settings.weight = Some(1000);
@@ -678,6 +709,21 @@ mod tests {
         settings.store_mbps = None;
         settings.etcd = members("http://etcd:2379").unwrap();
         assert!(fault(&settings).contains("exclude each other"));
+    }
+
+    #[test]
+    fn a_list_has_two_to_ten_nodes_and_each_once() {
+        let fault = |text: &str| list_fault(&node_list(text).unwrap()).unwrap_or_default();
+        assert_eq!(fault("http://10.0.0.1:8080,http://10.0.0.1:8081"), "");
+        assert_eq!(fault("http://nodes:8080"), "", "a name may stand for several");
+        assert!(fault("http://10.0.0.1:8080").starts_with("cluster-nodes has one address, http://10.0.0.1:8080: "));
+        for twice in ["http://10.0.0.1,http://b,http://10.0.0.1:80/", "http://B:80,http://b", "http://b:443,https://b"]
+        {
+            assert!(fault(twice).ends_with(" twice: name each node once"), "{twice}: {}", fault(twice));
+        }
+        let many = |count: usize| (0..count).map(|at| format!("http://10.0.0.{at}:80")).collect::<Vec<_>>().join(",");
+        assert_eq!(fault(&many(10)), "");
+        assert!(fault(&many(11)).starts_with("cluster-nodes has 11 addresses: expected at most 10"));
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(crate) struct ClusterStatus {
     clock_ahead_ms: i64,
     /// The nodes of `cluster-nodes`, and whether they answer this one.
     peers: Vec<PeerStatus>,
+    /// Whether this node is missing in `cluster-nodes` of all nodes that answer it: they hear of none of its drains and purges.
+    unlisted: bool,
     /// Revision of the view.
     revision: u64,
     /// Rule that assigns assets to nodes.
@@ -210,6 +212,7 @@ impl Cluster {
             etcd,
             clock_ahead_ms: self.own_clock_ahead(),
             peers: self.peers(),
+            unlisted: self.is_unlisted(),
             revision: view.revision(),
             assignment: self.settings.assignment.to_string(),
             nodes: view.nodes().iter().map(|node| self.shown(&view, node)).collect(),

@@ -15,7 +15,7 @@ const TOGETHER: [(&str, &str); 16] = [
     ("intercept", "intercept = \"127.0.0.1:4436\"\nintercept-networks = \"10.0.0.0/8\""),
     ("node", "cluster = \"http://127.0.0.1:1\"\nnode = \"a\""),
     ("cluster", "cluster = \"http://127.0.0.1:1\""),
-    ("cluster-nodes", "cluster-nodes = \"http://127.0.0.1:1\"\ncluster-secret = \"/a\""),
+    ("cluster-nodes", "cluster-nodes = \"http://127.0.0.1:1,http://127.0.0.1:2\"\ncluster-secret = \"/a\""),
     ("modules", "modules = [\"cams/door recorder\"]"),
     ("record-to", "record-folder = \"/a\"\nrecord-to = \"s3://bucket/recordings\""),
     ("push", "push = [\"cams/door srt://h:9000\"]"),

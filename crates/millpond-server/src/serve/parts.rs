@@ -308,9 +308,12 @@ fn node(
     let listeners = NodeListeners {
         http: http.unwrap_or(config.http.address),
         rtsp: rtsp.unwrap_or(config.rtsp.address),
+        https: config.http.https,
         nodes: config.cluster.node_listen.map(|configured| nodes.unwrap_or(configured)),
     };
     let addresses = cluster::addresses(&config.cluster, listeners);
     let cluster = Cluster::new(&config.cluster, addresses, metrics.cluster.clone(), events.clone(), clocks);
-    cluster.map(Some).map_err(ServeError::Cluster)
+    let cluster = cluster.map_err(ServeError::Cluster)?;
+    cluster.knows_its_addresses(listeners).map_err(ServeError::Cluster)?;
+    Ok(Some(cluster))
 }

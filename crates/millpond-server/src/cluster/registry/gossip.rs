@@ -1,27 +1,37 @@
 //! Questions of nodes to their peers, in a cluster of a list of nodes.
 //!
-//! A node asks each other one for the changes of its copy. The other one answers when there are some, and after a second at the latest.
+//! A node asks each other one for the changes of its copy. The other one answers when there are some, and after a second at the latest. With a
+//! secret of the cluster, a question has a pass of its own, and only an answer with a proof is heard.
 
 use super::{
-    super::{Cluster, addresses::authority},
+    super::{
+        Cluster,
+        addresses::{NodeListeners, authority},
+    },
     PeerStatus, Registry, StaticRegistry,
+    own_addresses::OwnAddresses,
 };
-use http::{Method, StatusCode};
-use millpond_cluster::{GossipLease, GossipReply};
+use crate::interfaces;
+use http::{HeaderName, Method, StatusCode};
+use millpond_cluster::{GossipLease, GossipPass, GossipProof, GossipRefusal, GossipReply};
 use millpond_etcd::LeaseId;
 use millpond_outbound::chain;
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
     task::spawn_blocking,
     time::{sleep, timeout},
 };
-use url::Url;
+use url::{Position, Url};
 
 /// Path by which nodes ask.
 pub(crate) const GOSSIP: &str = "/.millpond/registry";
+/// Field of a question with its pass.
+pub(crate) const PASS_HEADER: HeaderName = HeaderName::from_static("millpond-pass");
+/// Field of an answer with its proof.
+pub(crate) const PROOF_HEADER: HeaderName = HeaderName::from_static("millpond-proof");
 /// Time for which a node waits for changes before it answers.
-const WAIT: Duration = Duration::from_secs(1);
+pub(super) const WAIT: Duration = Duration::from_secs(1);
 /// Time limit of an answer beyond that.
 const LATE: Duration = Duration::from_secs(2);
 /// First pause behind a failure, and the longest one. Half of each is random.
@@ -32,51 +42,57 @@ const GATHER: Duration = Duration::from_millis(20);
 const NAMES: Duration = Duration::from_secs(30);
 /// Most peers: each node asks all others.
 const MOST_PEERS: usize = 32;
+/// Interval between looks whether this node is in a list.
+const LOOK: Duration = Duration::from_secs(5);
+/// Time in which each node asks those of its list, and the same where names of the list must be resolved first.
+const LISTED: Duration = Duration::from_secs(15);
+const LISTED_BY_NAME: Duration = Duration::from_secs(90);
 /// Time limit of telling a peer that this node leaves.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// A question to another node.
-#[derive(Debug, Default)]
-pub(crate) struct GossipQuestion {
-    /// Number of the last change that the asker has heard.
-    pub(crate) since: u64,
-    /// The run of which that is.
-    pub(crate) run: u64,
-    /// Time for which the asker waits for changes.
-    pub(crate) wait: Duration,
-    /// A lease that its node has ended.
-    pub(crate) ended: Option<GossipLease>,
-}
-
 impl Cluster {
-    /// Answers another node; `None` where the nodes of this cluster do not ask each other.
-    pub(crate) async fn gossip(&self, question: GossipQuestion) -> Option<String> {
-        let Registry::Static(registry) = &self.registry else { return None };
-        let registry = registry.clone();
-        if let Some(lease) = question.ended {
-            registry.ended(lease);
-            return Some(String::new());
-        }
-        if question.run == 0 {
-            // A node that has just begun: this one asks it at once, too.
-            registry.peers().want_again(registry.elapsed());
-        }
-        let is_known = question.run == self.incarnation;
-        let since = if is_known { question.since } else { 0 };
-        let mut changed = registry.changed();
-        if is_known && since >= registry.sequence() {
-            let _ = timeout(question.wait.min(WAIT), changed.changed()).await;
-        }
-        // A page of entries is work.
-        spawn_blocking(move || registry.reply(since).to_json()).await.ok()
-    }
-
     /// The other nodes of a cluster without a service.
     pub(in crate::cluster) fn peers(&self) -> Vec<PeerStatus> {
         match &self.registry {
-            Registry::Static(registry) => registry.peers().status(registry.elapsed()),
+            Registry::Static(registry) => {
+                let (now, patience) = (registry.elapsed(), self.listing_patience());
+                let since = now.saturating_sub(patience);
+                let asks = |run, answers: Duration| {
+                    let is_known = answers <= since;
+                    Some(registry.askers().has_asked(run, since)).filter(|asks| *asks || is_known)
+                };
+                registry.peers().status(now, asks)
+            }
             _ => Vec::new(),
         }
+    }
+
+    /// Whether no other node asks this one, although some answer: it is in nobody's list.
+    pub(in crate::cluster) fn is_unlisted(&self) -> bool {
+        let Registry::Static(registry) = &self.registry else { return false };
+        let since = registry.elapsed().checked_sub(self.listing_patience());
+        let is_unlisted = |since| {
+            registry.peers().have_answered_since(since) && !registry.askers().has_any_but(self.incarnation, since)
+        };
+        since.is_some_and(is_unlisted)
+    }
+
+    /// Time in which each node that has this one in its list asks it.
+    fn listing_patience(&self) -> Duration {
+        let has_names = self.settings.nodes.iter().any(|url| matches!(url.host(), Some(url::Host::Domain(_))));
+        if has_names { LISTED_BY_NAME } else { LISTED }
+    }
+
+    /// Takes over the listeners of this node, and checks the list of nodes by them.
+    ///
+    /// # Errors
+    /// The list lacks this node, or names it by another scheme, in words with the cure.
+    pub(crate) fn knows_its_addresses(&self, listeners: NodeListeners) -> Result<(), String> {
+        let Registry::Static(registry) = &self.registry else { return Ok(()) };
+        let own = OwnAddresses::new(&self.own.addresses, listeners, interfaces::addresses().collect());
+        let fault = own.fault(&self.settings.nodes);
+        *registry.own() = own;
+        fault.map_or(Ok(()), Err)
     }
 
     /// The URLs of those nodes.
@@ -94,7 +110,7 @@ impl Cluster {
         let lease = GossipLease { node, incarnation, number };
         let query = format!("ended={lease}");
         let answering = registry.peers().answering();
-        let told = answering.iter().map(|peer| timeout(FAREWELL, self.ask_peer(peer, &query)));
+        let told = answering.iter().map(|peer| timeout(FAREWELL, self.ask_peer(registry, peer, &query)));
         futures_util::future::join_all(told).await;
     }
 
@@ -106,10 +122,13 @@ impl Cluster {
     ) {
         loop {
             let mut urls = Vec::new();
+            registry.own().set_machine(interfaces::addresses().collect());
             for url in &self.settings.nodes {
-                urls.extend(addresses(url).await);
+                let found = resolve(url).await;
+                registry.own().resolved(url, &found);
+                urls.extend(addresses(url, &found));
             }
-            urls.retain(|url| !self.has_address(url));
+            urls.retain(|url| !registry.own().has_url(url));
             urls.truncate(MOST_PEERS);
             for url in registry.peers().set(urls) {
                 let (cluster, registry, mut stop) = (self.clone(), registry.clone(), stop.clone());
@@ -127,11 +146,27 @@ impl Cluster {
         }
     }
 
-    /// Whether a URL is an address by which this node registers.
-    fn has_address(&self, url: &str) -> bool {
-        let own = [&self.own.addresses.http, &self.own.addresses.nodes];
-        let asked = authority(url);
-        asked.is_some() && own.into_iter().flatten().any(|own| authority(own) == asked)
+    /// Tells in the log where this node is in nobody's list, and where that has ended, until `stop` turns true.
+    pub(in crate::cluster) async fn watch_listing(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let mut was_unlisted = false;
+        loop {
+            tokio::select! {
+                () = sleep(LOOK) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+            let is_unlisted = self.is_unlisted();
+            let own = self.own.addresses.nodes.as_ref().or(self.own.addresses.http.as_ref());
+            match (was_unlisted, is_unlisted) {
+                (false, true) => tracing::warn!(
+                    own = own.map(|own| &**own),
+                    cure = "add the address of this node to cluster-nodes on all nodes, and restart them",
+                    "no other node has this one in its cluster-nodes: they don't hear of it, nor of its drains and purges"
+                ),
+                (true, false) => tracing::info!("another node has this one in its cluster-nodes"),
+                _ => {}
+            }
+            was_unlisted = is_unlisted;
+        }
     }
 
     /// Asks a peer while it is one, unless it is this node.
@@ -148,7 +183,7 @@ impl Cluster {
             let asked = registry.elapsed();
             let query = format!("since={since}&run={run:x}&wait={}", wait.as_millis());
             let answer = tokio::select! {
-                answer = timeout(wait + LATE, self.ask_peer(url, &query)) => answer,
+                answer = timeout(wait + LATE, self.ask_peer(registry, url, &query)) => answer,
                 Ok(()) = wanted.changed(), if !wait.is_zero() => continue,
             };
             last = Some(asked);
@@ -160,7 +195,7 @@ impl Cluster {
             match heard {
                 Ok(Heard { node, .. }) if node.is_empty() => return peers.is_own(url),
                 Ok(Heard { node, incarnation, sequence, has_more: more }) => {
-                    peers.answered(url, &node, asked);
+                    peers.answered(url, (&node, incarnation), asked);
                     has_more = more && (run != incarnation || sequence > since);
                     (since, run, pause) = (sequence, incarnation, PAUSE.0);
                     if !has_more {
@@ -181,17 +216,30 @@ impl Cluster {
     }
 
     /// Asks a peer; returns the bytes of its answer.
-    async fn ask_peer(&self, url: &str, query: &str) -> Result<Vec<u8>, String> {
-        // On a listener for nodes the certificate is the pass.
-        let pass = self.relay_pass().map(|pass| format!("/~{pass}")).unwrap_or_default();
-        let url = Url::parse(&format!("{url}{pass}{GOSSIP}?{query}")).map_err(|error| error.to_string())?;
-        let mut response = self.nodes.request(Method::GET, url).send().await.map_err(|error| chain(&error))?;
-        match response.status() {
-            StatusCode::OK => {}
-            StatusCode::NOT_FOUND => {
-                return Err("it answers 404: it has no cluster-nodes, or another cluster-secret than this node".into());
-            }
-            status => return Err(format!("it answers {status}")),
+    pub(super) async fn ask_peer(&self, registry: &StaticRegistry, url: &str, query: &str) -> Result<Vec<u8>, String> {
+        let url_asked = format!("{url}{GOSSIP}?{query}&by={:x}", self.incarnation);
+        let url_asked = Url::parse(&url_asked).map_err(|error| error.to_string())?;
+        let target = url_asked[Position::BeforePath..Position::AfterQuery].to_owned();
+        let (host, port) = authority(url).ok_or("its URL has no host")?;
+        let pass = self.secret.as_ref().map(|secret| {
+            let (number, time) = (registry.next_question(), self.wall.system.now());
+            let pass = GossipPass { number, time, asked: format!("{host}:{port}"), proof: GossipProof::default() };
+            let proof = secret.proof(&pass.question(Method::GET.as_str(), &target), &[]);
+            (secret, GossipPass { proof, ..pass })
+        });
+        let mut request = self.nodes.request(Method::GET, url_asked);
+        if let Some((_, pass)) = &pass {
+            request = request.header(PASS_HEADER, pass.to_string());
+        }
+        let mut response = request.send().await.map_err(|error| chain(&error))?;
+        let (status, proof) = (response.status(), response.headers().get(PROOF_HEADER).cloned());
+        if status != StatusCode::OK && proof.is_none() {
+            return Err(match status {
+                StatusCode::NOT_FOUND => {
+                    "it answers 404: it has no cluster-nodes, or another cluster-secret than this node".into()
+                }
+                status => format!("it answers {status}"),
+            });
         }
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| error.without_url().to_string())? {
@@ -200,7 +248,32 @@ impl Cluster {
             }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(bytes)
+        // On a listener for nodes the certificate is the proof, where there is no secret.
+        if let Some((secret, pass)) = &pass {
+            let proof = proof.as_ref().and_then(|proof| proof.to_str().ok()?.parse().ok());
+            let words = pass.answer(&target, status.as_u16());
+            if !proof.is_some_and(|proof| secret.has_proved(&proof, &words, &bytes)) {
+                return Err(self.is_forged(registry, url));
+            }
+        }
+        match (status, GossipRefusal::from_json(&bytes)) {
+            (StatusCode::OK, _) => Ok(bytes),
+            (_, Some(refusal)) => Err(refusal.words(&format!("{host}:{port}"), self.wall.system.now())),
+            (status, None) => Err(format!("it answers {status}")),
+        }
+    }
+
+    /// Counts an answer without the proof that a node makes, and tells it once a minute; returns the error.
+    fn is_forged(&self, registry: &StaticRegistry, url: &str) -> String {
+        self.metrics.forged.inc();
+        if registry.peers().forged(url, registry.elapsed()) {
+            tracing::warn!(
+                peer = url,
+                cure = "remove the address from cluster-nodes if none of your nodes has it, or set the same cluster-secret there",
+                "an answer is ignored: no node with cluster-secret has made it"
+            );
+        }
+        "its answer has no proof of cluster-secret: no node of this cluster has made it".into()
     }
 
     /// Takes over the answer of a peer.
@@ -233,24 +306,29 @@ struct Heard {
     has_more: bool,
 }
 
-/// The addresses of a URL: a name may have those of all nodes. A name with one address keeps its name, which its certificate has, and so does one
-/// that has none now.
-async fn addresses(url: &Url) -> Vec<Arc<str>> {
-    let shown = |url: &Url| -> Arc<str> { url.as_str().trim_end_matches('/').into() };
+/// The addresses of the host of a URL: none where it has none now.
+async fn resolve(url: &Url) -> Vec<IpAddr> {
     let (Some(url::Host::Domain(name)), Some(port)) = (url.host(), url.port_or_known_default()) else {
-        return vec![shown(url)];
+        return Vec::new();
     };
-    let Ok(found) = tokio::net::lookup_host((name, port)).await else { return vec![shown(url)] };
+    let Ok(found) = tokio::net::lookup_host((name, port)).await else { return Vec::new() };
     let mut found: Vec<_> = found.map(|address| address.ip()).collect();
     found.sort_unstable();
     found.dedup();
-    let of = |ip| {
+    found
+}
+
+/// The URLs of a listed one whose host has some addresses: a name may have those of all nodes. A name with one address keeps its name, which its
+/// certificate has, and so does one that has none now.
+fn addresses(url: &Url, found: &[IpAddr]) -> Vec<Arc<str>> {
+    let shown = |url: &Url| -> Arc<str> { url.as_str().trim_end_matches('/').into() };
+    let of = |ip: &IpAddr| {
         let mut url = url.clone();
-        url.set_ip_host(ip).is_ok().then(|| shown(&url))
+        url.set_ip_host(*ip).is_ok().then(|| shown(&url))
     };
     match (found.len(), url.scheme()) {
         (0, _) | (1, "https") => vec![shown(url)],
-        _ => found.into_iter().filter_map(of).collect(),
+        _ => found.iter().filter_map(of).collect(),
     }
 }
 
@@ -260,7 +338,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_stands_for_its_addresses() {
-        let of = async |url: &str| addresses(&url.parse().unwrap()).await;
+        let of = async |url: &str| {
+            let url = url.parse().unwrap();
+            addresses(&url, &resolve(&url).await)
+        };
         assert_eq!(of("http://10.0.0.1:8080").await, ["http://10.0.0.1:8080".into()]);
         assert_eq!(of("https://[::1]:8445").await, ["https://[::1]:8445".into()]);
         let local = of("http://localhost:8080").await;

@@ -4,17 +4,23 @@
 //! that the tasks of a node are the same with every registry. Without etcd, each node has a copy of all keys, whose revisions are
 //! stamps ([`StaticRegistry`]).
 
+mod answers;
+mod askers;
 #[cfg(test)]
 mod conformance;
 mod error;
 mod gossip;
 mod key_changes;
+mod own_addresses;
 mod peers;
 mod static_changes;
 mod static_registry;
+#[cfg(test)]
+mod trust;
 
+pub(crate) use answers::{AskedQuestion, GossipQuestion, ProvedAnswer};
 pub(crate) use error::RegistryError;
-pub(crate) use gossip::{GOSSIP, GossipQuestion};
+pub(crate) use gossip::{GOSSIP, PASS_HEADER, PROOF_HEADER};
 pub(super) use key_changes::KeyChanges;
 pub(crate) use peers::PeerStatus;
 pub(super) use static_changes::StaticChanges;

@@ -1,13 +1,18 @@
 //! The registry of a cluster without a service: this node's copy of all keys. Other nodes are asked for what changed ([`super::peers`]).
 
-use super::{RegistryError, peers::Peers, static_changes::StaticChanges};
+use super::{RegistryError, askers::Askers, own_addresses::OwnAddresses, peers::Peers, static_changes::StaticChanges};
+use crate::minutely::Minutely;
 use millpond_cluster::{
     GossipChange, GossipCondition, GossipError, GossipEvent, GossipLease, GossipMap, GossipMoment, GossipOrder,
     GossipPair, GossipReply, GossipRun, GossipStamp, NodeName,
 };
 use millpond_etcd::{Compare, KeyEvent, KeyValue, LeaseId, Operation, Range, Revision, Transaction};
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::{
@@ -21,6 +26,8 @@ const NAME: &str = "cluster-nodes";
 const ROUND: Duration = Duration::from_secs(2);
 /// Time for which their answers count as new.
 const FRESH: Duration = Duration::from_millis(250);
+/// Time of a round after which the log tells which nodes it waits for.
+const TOLD: Duration = Duration::from_millis(300);
 
 /// This node's copy of all keys. Its clones are one.
 #[derive(Clone, Debug)]
@@ -33,6 +40,16 @@ struct Shared {
     /// Grows with each change, and each renewal of an own lease.
     changed: watch::Sender<u64>,
     peers: Peers,
+    /// Runs that ask this node. A lock, held for a look or a change.
+    askers: Mutex<Askers>,
+    /// Addresses at which this node is asked. A lock, held for a look or a change.
+    own: Mutex<OwnAddresses>,
+    /// The message that a node of the cluster is refused.
+    refusals: Minutely,
+    /// The message that a reading waits for other nodes.
+    waits: Minutely,
+    /// Questions that this node has asked.
+    questions: AtomicU64,
     /// Time at which the last round ended.
     heard: Mutex<Option<Duration>>,
     start: Instant,
@@ -43,13 +60,34 @@ impl StaticRegistry {
     pub(in super::super) fn new(node: NodeName, incarnation: u64, prefix: &str, has_peers: bool) -> Self {
         let order = GossipOrder { folder: format!("{prefix}purge/"), except: format!("{prefix}purge/floor") };
         let map = Mutex::new(GossipMap::new(GossipRun { node, incarnation }, prefix, order));
-        let (changed, peers, heard) = (watch::Sender::new(0), Peers::new(has_peers), Mutex::default());
-        Self(Arc::new(Shared { map, changed, peers, heard, start: Instant::now() }))
+        let (changed, peers, start) = (watch::Sender::new(0), Peers::new(has_peers), Instant::now());
+        let (askers, own, refusals, waits, questions, heard) = Default::default();
+        Self(Arc::new(Shared { map, changed, peers, askers, own, refusals, waits, questions, heard, start }))
     }
 
     /// The other nodes.
     pub(super) fn peers(&self) -> &Peers {
         &self.0.peers
+    }
+
+    /// The runs that ask this node.
+    pub(super) fn askers(&self) -> MutexGuard<'_, Askers> {
+        self.0.askers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The addresses at which this node is asked.
+    pub(in super::super) fn own(&self) -> MutexGuard<'_, OwnAddresses> {
+        self.0.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The message that a node of the cluster is refused.
+    pub(super) fn refusals(&self) -> &Minutely {
+        &self.0.refusals
+    }
+
+    /// The number of this node's next question.
+    pub(super) fn next_question(&self) -> u64 {
+        self.0.questions.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Time since the start.
@@ -70,7 +108,18 @@ impl StaticRegistry {
         if is_fresh {
             return;
         }
-        let _ = timeout(ROUND, self.0.peers.round(began)).await;
+        let mut round = pin!(self.0.peers.round(began));
+        if timeout(TOLD, &mut round).await.is_err() {
+            let is_told = self.0.waits.is_due();
+            if is_told {
+                let silent = self.0.peers.silent(began);
+                tracing::info!(silent, most = ?ROUND, "this node waits for answers of cluster-nodes");
+            }
+            if timeout(ROUND - TOLD, round).await.is_err() && is_told {
+                let silent = self.0.peers.silent(began);
+                tracing::info!(silent, "this node goes on without these answers of cluster-nodes");
+            }
+        }
         *heard() = Some(self.elapsed());
     }
 
@@ -153,7 +202,7 @@ impl StaticRegistry {
         self.map().restarts()
     }
 
-    /// Notes that another node has ended a lease of it.
+    /// Notes that a lease was ended.
     pub(super) fn ended(&self, lease: GossipLease) {
         self.map().ended(lease, self.now());
         self.tell();

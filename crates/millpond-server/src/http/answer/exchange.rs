@@ -119,16 +119,23 @@ impl Exchange {
         AnsweredRequest { front: &self.front, request: &self.request, target: &self.target, client }
     }
 
-    /// Tells whether a node has asked this one for changes, and was answered.
-    fn is_of_registry(&self) -> bool {
-        self.target.is_registry() && self.reply.as_ref().is_some_and(|reply| reply.status == StatusCode::OK)
+    /// Tells whether the exchange is neither logged nor counted: balancers and other nodes ask all the time. A question of a node may also end
+    /// without a reply.
+    fn is_left_out(&self) -> bool {
+        let is_refused = || self.reply.as_ref().is_some_and(|reply| reply.status != StatusCode::OK);
+        // 503 is no failure of the health.
+        self.target.is_health() || (self.target.is_registry() && !is_refused())
+    }
+
+    /// Tells whether the access log has a line of the exchange. Of the questions of nodes that this one refuses, it has one a minute.
+    fn is_logged(&self) -> bool {
+        self.front.logs_requests() && (!self.target.is_registry() || self.front.lasting.registry_log.is_due())
     }
 
     /// Writes the log line and counts the response.
     fn record(&mut self, outcome: &Outcome<'_>) {
         self.is_recorded = true;
-        // Balancers and other nodes ask all the time, and 503 is no failure then.
-        if self.target.is_health() || self.is_of_registry() {
+        if self.is_left_out() {
             return;
         }
         let (metrics, elapsed, bytes) = (self.front.metrics(), self.started.elapsed(), self.meter.body());
@@ -164,7 +171,7 @@ impl Exchange {
         }
         self.end_span(bytes, ended);
         player.iter().for_each(|data| metrics.player(data));
-        if self.front.logs_requests() {
+        if self.is_logged() {
             self.log(id, player.and_then(Result::ok), (elapsed, bytes), (ended, error));
         }
     }

@@ -1,7 +1,10 @@
 //! State of the front end that outlives a configuration.
 
 use super::{live::Openings, publish::Splits, viewers::Viewers};
-use crate::http::render::{CodedTexts, Renderer};
+use crate::{
+    http::render::{CodedTexts, Renderer},
+    minutely::Minutely,
+};
 use std::sync::{Arc, atomic::AtomicBool};
 use tokio::sync::watch;
 
@@ -17,6 +20,8 @@ pub(super) struct Lasting {
     pub(super) openings: Arc<Openings>,
     /// Streams whose tracks are pushed each on its own.
     pub(super) splits: Splits,
+    /// The line of the access log about questions of nodes that are refused.
+    pub(super) registry_log: Minutely,
     /// Whether the server ends responses in progress.
     pub(super) is_cut: AtomicBool,
     /// Turns true when the server stops. Streams without an end of their own end then.
@@ -32,6 +37,7 @@ impl Lasting {
             viewers: Viewers::new(),
             openings: Arc::default(),
             splits: Splits::default(),
+            registry_log: Minutely::default(),
             is_cut: AtomicBool::new(false),
             stop: watch::Sender::new(false),
         }

@@ -36,6 +36,17 @@ pub(super) fn lines(all: &Value) -> Vec<String> {
             .filter(is_silent)
             .map(|peer| format!("peer {}: {}, for {} s", text(&peer["url"]), text(&peer["error"]), peer["seconds"])),
     );
+    if all["unlisted"] == true {
+        lines.push(
+            "this node is in cluster-nodes of no other node: they don't hear of it, nor of its drains and purges. Add its address there"
+                .to_owned(),
+        );
+    }
+    lines.extend(
+        list(&all["peers"])
+            .filter(|peer| peer["asks"] == false)
+            .map(|peer| format!("peer {}: node {} lacks this node in its cluster-nodes", text(&peer["url"]), text(&peer["node"]))),
+    );
     lines.extend(list(&all["differences"]).map(difference_line));
     lines.extend(list(&all["failing-homes"]).map(|home| {
         let [place, at, error] = ["place", "home", "error"].map(|name| text(&home[name]));

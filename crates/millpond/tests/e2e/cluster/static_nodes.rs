@@ -137,12 +137,13 @@ fn nodes_of_a_list_are_a_cluster_and_dead_ones_are_replaced() {
     assert!(fleet.running().iter().all(|node| owner(node, &assets[at]) == before[at]));
 
     // Another node with a name that is taken does not start.
-    let (list, secret) = (fleet.list(), fleet.secret("own"));
+    let [port, rtsp, admin] = [(); 3].map(|()| free_port());
+    let (list, secret) = (format!("{},http://127.0.0.1:{port}", fleet.list()), fleet.secret("own"));
     let mut second = Command::new("timeout");
     second.args(["60", env!("CARGO_BIN_EXE_millpond"), "serve", "--cluster-nodes", &list, "--cluster-secret", &secret]);
     second.args(["--node", "b", "--cluster-lease", "10s"]);
-    for flag in ["--http", "--rtsp", "--admin"] {
-        second.args([flag, &format!("127.0.0.1:{}", free_port())]);
+    for (flag, port) in [("--http", port), ("--rtsp", rtsp), ("--admin", admin)] {
+        second.args([flag, &format!("127.0.0.1:{port}")]);
     }
     let refused = second.stdout(Stdio::null()).output().unwrap();
     let words = String::from_utf8_lossy(&refused.stderr);
@@ -183,8 +184,42 @@ fn strangers_and_nodes_with_another_secret_are_not_admitted() {
     assert_eq!(taking(&stranger), 1, "it serves alone");
     assert!(fleet.running().iter().all(|node| taking(node) == 3));
     assert_eq!(stranger.get(&format!("{}/index.m3u8", clips::CLIPS[0].name)).status, 200);
+    // Questions that are refused are in the access log once a minute at most.
+    assert!(fleet.running().iter().all(|node| node.log_text().matches("/.millpond/registry").count() <= 3));
     // Nobody's pass is in a log.
     assert!(!stranger.log_text().contains("/~"), "{}", stranger.log_text());
+}
+
+#[test]
+fn a_node_in_nobodys_list_tells_it_and_a_wrong_list_is_refused() {
+    let fleet = Fleet::start(vec![clips::folder().to_str().unwrap().to_owned()], "10s");
+    let (port, secret, folder) = (free_port(), fleet.secret("own"), clips::folder().to_str().unwrap());
+    let list = format!("{},http://127.0.0.1:{port}", fleet.list());
+    let forgotten = Server::start_at(
+        port,
+        &[folder, "--cluster-nodes", &list, "--cluster-secret", &secret, "--node", "d", "--cluster-lease", "10s"],
+    );
+    wait_for("the log tells it", || forgotten.log_text().contains("no other node has this one in its cluster-nodes"));
+    let words = "this node is in cluster-nodes of no other node";
+    wait_for("the status tells it", || told(&forgotten).contains(words));
+    let lacking = " lacks this node in its cluster-nodes";
+    wait_for("the status names the others", || told(&forgotten).matches(lacking).count() == 3);
+    assert!(fleet.running().iter().all(|node| !told(node).contains(words)));
+
+    let own = free_port();
+    let refused = |list: &str, words: &str| {
+        let (list, words) = (list.replace("OWN", &own.to_string()), words.replace("OWN", &own.to_string()));
+        let mut wrong = Command::new("timeout");
+        wrong.args(["60", env!("CARGO_BIN_EXE_millpond"), "serve", folder, "--cluster-nodes", &list]);
+        wrong.args(["--cluster-secret", &secret, "--node", "e", "--rtsp", "off", "--admin", "off"]);
+        let ended = wrong.args(["--http", &format!("127.0.0.1:{own}")]).stdout(Stdio::null()).output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(!ended.status.success() && told.contains(&words), "{list}: {told}");
+    };
+    refused("http://127.0.0.1:OWN", "cluster-nodes has one address, http://127.0.0.1:OWN");
+    refused("http://127.0.0.1:OWN,http://127.0.0.1:OWN/", "twice: name each node once");
+    refused("http://127.0.0.1:1,http://127.0.0.1:2", "none of them is this node, which is at 127.0.0.1:OWN");
+    refused("https://127.0.0.1:OWN,http://127.0.0.1:2", "so write http://127.0.0.1:OWN");
 }
 
 /// Three slices.
