@@ -42,11 +42,9 @@ pub(super) fn lines(all: &Value) -> Vec<String> {
                 .to_owned(),
         );
     }
-    lines.extend(
-        list(&all["peers"])
-            .filter(|peer| peer["asks"] == false)
-            .map(|peer| format!("peer {}: node {} lacks this node in its cluster-nodes", text(&peer["url"]), text(&peer["node"]))),
-    );
+    lines.extend(list(&all["peers"]).filter(|peer| peer["asks"] == false).map(|peer| {
+        format!("peer {}: node {} lacks this node in its cluster-nodes", text(&peer["url"]), text(&peer["node"]))
+    }));
     lines.extend(list(&all["differences"]).map(difference_line));
     lines.extend(list(&all["failing-homes"]).map(|home| {
         let [place, at, error] = ["place", "home", "error"].map(|name| text(&home[name]));
