@@ -206,13 +206,14 @@ fn a_node_in_nobodys_list_tells_it_and_a_wrong_list_is_refused() {
     wait_for("the status names the others", || told(&forgotten).matches(lacking).count() == 3);
     assert!(fleet.running().iter().all(|node| !told(node).contains(words)));
 
-    let own = free_port();
+    let [own, rtsp, admin] = [(); 3].map(|()| free_port());
     let refused = |list: &str, words: &str| {
         let (list, words) = (list.replace("OWN", &own.to_string()), words.replace("OWN", &own.to_string()));
         let mut wrong = Command::new("timeout");
         wrong.args(["60", env!("CARGO_BIN_EXE_millpond"), "serve", folder, "--cluster-nodes", &list]);
-        wrong.args(["--cluster-secret", &secret, "--node", "e", "--rtsp", "off", "--admin", "off"]);
-        let ended = wrong.args(["--http", &format!("127.0.0.1:{own}")]).stdout(Stdio::null()).output().unwrap();
+        wrong.args(["--cluster-secret", &secret, "--node", "e", "--http", &format!("127.0.0.1:{own}")]);
+        wrong.args(["--rtsp", &format!("127.0.0.1:{rtsp}"), "--admin", &format!("127.0.0.1:{admin}")]);
+        let ended = wrong.stdout(Stdio::null()).output().unwrap();
         let told = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert!(!ended.status.success() && told.contains(&words), "{list}: {told}");
     };
