@@ -2,6 +2,7 @@
 
 mod captions;
 mod cues;
+mod follow;
 mod listings;
 mod past;
 mod rates;
@@ -24,6 +25,7 @@ use bytes::Bytes;
 use cues::Cues;
 pub use cues::{Cue, PastCue};
 pub(crate) use cues::{CueAttribute, CuePoint, CueRange};
+pub use follow::Continuation;
 use millpond_media::{CaptionSearch, units::Timescale};
 pub use past::{Extent, PastSegment, PastTrack};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
