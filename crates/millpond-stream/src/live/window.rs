@@ -192,6 +192,11 @@ impl LiveWindow {
         self.lease.renew(target.map_or(UNMEASURED, |target| target * TARGETS))
     }
 
+    /// Whether players have asked for it within the time of its lease.
+    pub fn is_watched(&self) -> bool {
+        self.lease.is_fresh()
+    }
+
     /// Whether nothing changes any more.
     pub fn is_over(&self) -> bool {
         self.lease.is_over()
