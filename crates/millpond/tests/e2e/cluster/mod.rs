@@ -8,6 +8,7 @@ mod examples;
 mod fleet_console;
 mod homes;
 mod live_streams;
+mod moved_streams;
 mod node_tls;
 mod nodes;
 mod purges;

@@ -6,7 +6,7 @@ use super::{
         reply::{Negotiation, SelectedRepresentation, etag},
         target::LiveTarget,
     },
-    playlist::{held, target},
+    playlist::{copied_window, held, target},
     title,
 };
 use crate::{
@@ -54,7 +54,12 @@ pub(super) async fn answer(
     let front = context.front;
     let OfRun { run, track, media } = of_run;
     info.kind = Kind::Segment;
-    let known = match front.sources.manager().window_of_run(&live.stream, run) {
+    let of_known_run = || front.sources.manager().window_of_run(&live.stream, run);
+    let mut known = of_known_run();
+    if known.is_none() && copied_window(context, live, false).await.is_some() {
+        known = of_known_run();
+    }
+    let known = match known {
         Some(window) => Some((window, media)),
         None => earlier(front, live, of_run).await?,
     };
