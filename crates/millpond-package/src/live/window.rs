@@ -489,6 +489,12 @@ impl Window {
         Some(Edge { segment, part: part.map_or(0, |part| part.index.saturating_add(1)) })
     }
 
+    /// Whether a part comes after the next one of its track, by a segment at most.
+    #[must_use]
+    pub fn is_ahead(&self, track: usize, place: Edge) -> bool {
+        self.hint(track).is_some_and(|hint| place > hint && place.segment <= hint.segment.next())
+    }
+
     /// Looks a part up.
     #[must_use]
     pub fn part(&self, track: usize, place: Edge) -> PartLookUp<'_> {

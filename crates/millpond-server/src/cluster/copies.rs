@@ -75,3 +75,66 @@ impl Cluster {
         self.reach.again(base).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ClusterMetrics, ClusterSettings, WallClocks};
+    use super::*;
+    use crate::events::{EventMetrics, Events};
+    use millpond_cluster::{Addresses, Bitrate, Node, View};
+    use millpond_settings::{Host, Settings as _, machine::Machine};
+    use prometheus_client::registry::Registry;
+    use std::collections::HashMap;
+
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+
+    fn cluster(name: &str) -> Arc<Cluster> {
+        let host = Host { machine: Machine::detect(), variable: &|_| None };
+        let mut settings = ClusterSettings::defaults(&host);
+        settings.etcd = vec!["http://127.0.0.1:1".parse().unwrap()];
+        settings.node = Some(name.to_owned());
+        settings.steering = Steering::None;
+        let metrics = ClusterMetrics::register(&mut Registry::default());
+        let events = Events::new(name, 10, &EventMetrics::register(&mut Registry::default()));
+        Cluster::new(&settings, Addresses::default(), metrics, events, WallClocks::default()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_node_stands_by_and_it_is_the_next_owner() {
+        let node = |name: &str| Node::new(name.parse().unwrap(), Bitrate::from_mbps(100));
+        let nodes = NAMES.map(cluster);
+        let see = |names: &[&str]| {
+            nodes.iter().for_each(|of| of.set_view(View::of(1, names.iter().map(|name| node(name)).collect())));
+        };
+        let key = ObjectKey::new("cams", "door");
+        let held = |holder: Option<&str>| {
+            let asked = holder.map(|holder| (key.to_string(), vec![holder.parse().unwrap()]));
+            nodes.iter().for_each(|of| {
+                drop(of.asked.send_replace(Arc::new(asked.clone().into_iter().collect::<HashMap<_, _>>())))
+            });
+            nodes.iter().filter(|of| of.stands_by(&key)).map(|of| of.name().to_string()).collect::<Vec<_>>()
+        };
+        see(&NAMES);
+        assert!(held(None).is_empty(), "nobody asks the source");
+        for holder in NAMES {
+            let standing = held(Some(holder));
+            assert!(standing.len() == 1 && standing[0] != holder, "{holder}: {standing:?}");
+            let of = |name: &str| nodes.iter().find(|of| of.name().as_str() == name).unwrap();
+            assert!(of(&standing[0]).is_asked_elsewhere(&key) && !of(holder).is_asked_elsewhere(&key));
+            assert_eq!(of(holder).copied_from(&key).await, None, "the owner copies nothing");
+            assert_eq!(
+                (of(&standing[0]).asked_elsewhere(), of(holder).asked_elsewhere()),
+                (vec![key.to_string()], vec![])
+            );
+            // When the holder is gone, the one that stood by is the owner.
+            let rest: Vec<_> = NAMES.into_iter().filter(|name| *name != holder).collect();
+            see(&rest);
+            held(None);
+            assert_eq!(
+                of(&standing[0]).answer(&key, Start::Live, None, false).candidates[0].name.as_str(),
+                standing[0]
+            );
+            see(&NAMES);
+        }
+    }
+}

@@ -82,7 +82,7 @@ impl WindowCopy {
         let CopyHead { run, discontinuity, tracks } = head;
         let window = Window::new(self.options.limits(), tracks, discontinuity);
         let window = window.with_captions(self.options.captions.clone());
-        let window = LiveWindow::new(run, window, self.linger, None).counted_in(self.memory.clone());
+        let window = LiveWindow::new(run, window, self.linger, None).counted_in(self.memory.clone()).as_copy();
         let window = Arc::new(window);
         if !self.windows.add_copy(&self.path, &window) {
             return Err(CannotCopy::Running);

@@ -427,12 +427,16 @@ impl Windows {
         }
     }
 
+    /// The copy of another server's window of a stream.
+    pub(crate) fn copy_of(&self, path: &str) -> Option<Arc<LiveWindow>> {
+        self.lock().copies.get(path).map(|(window, _)| window.clone())
+    }
+
     /// The newest window of a stream, for a server that copies it: one whose segments are cut here. Its lease stays as it is.
     pub(crate) fn to_copy(&self, path: &str) -> Option<Arc<LiveWindow>> {
         let inner = self.lock();
         let window = inner.of_streams.get(path).and_then(Weak::upgrade).filter(|window| !window.is_over())?;
-        let is_copy = inner.copies.get(path).is_some_and(|(copy, _)| Arc::ptr_eq(copy, &window));
-        (!is_copy && !window.has_past() && window.ladder().is_none()).then_some(window)
+        (!window.is_copy() && !window.has_past() && window.ladder().is_none()).then_some(window)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -476,6 +480,7 @@ impl Inner {
             self.end_copy(&window);
             return None;
         };
+        window.is_continued();
         window.renew();
         Some((window, continuation))
     }

@@ -5,7 +5,7 @@ use crate::{
         live::{PlaylistView, media},
     },
     live::{
-        Continuation, Cut, Cutter, Extent, Window,
+        Continuation, Cut, Cutter, Edge, Extent, Window,
         testing::{LIMITS, audio_track, cut, epoch, film, rules, subtitled, tracks, video_track, with_texts},
     },
 };
@@ -160,6 +160,12 @@ fn a_segment_that_has_only_begun_is_cut_by_the_next_source() {
     window.push(Cut::Opened { segment: last.next(), epoch: 0, start: Duration::from_secs(20), is_independent: true });
     assert_eq!(window.continue_anew().unwrap().segment, last.next());
     assert_eq!(empty().continue_anew(), None);
+    let hint = window.hint(0).unwrap();
+    let part = |segment, part| Edge { segment, part };
+    assert!(!window.is_ahead(0, hint) && window.is_ahead(0, part(hint.segment, hint.part + 1)));
+    assert!(
+        window.is_ahead(0, part(hint.segment.next(), 0)) && !window.is_ahead(0, part(hint.segment.next().next(), 0))
+    );
 }
 
 #[test]
@@ -187,12 +193,12 @@ fn what_is_no_copy_is_refused() {
 proptest! {
     #[test]
     fn no_bytes_are_too_strange(mut bytes in prop::collection::vec(any::<u8>(), 0..400), at in 0_usize..3000, piece in 1_usize..64) {
-        let (mut records, mut written) = (Vec::new(), Vec::new());
+        let (mut records, mut written) = (Vec::new(), Vec::<Bytes>::new());
         let mut window = empty();
         cut(rules(), film(3, 25)).into_iter().for_each(|cut| window.push(cut));
         CopyCursor::default().advance(&window, RUN, &mut records);
         records.iter().for_each(|record| record.write(&mut written));
-        let mut whole: Vec<u8> = written.iter().flat_map(Bytes::to_vec).collect();
+        let mut whole = written.concat();
         let at = at.min(whole.len());
         whole.splice(at..(at + bytes.len()).min(whole.len()), bytes.drain(..));
         let mut reader = CopyReader::default();

@@ -171,7 +171,8 @@ impl Player {
                 .unwrap();
             assert!(probe.status.success() && probe.stderr.is_empty(), "{}", String::from_utf8_lossy(&probe.stderr));
             let text = String::from_utf8(probe.stdout).unwrap();
-            times.extend(text.lines().map(|line| line.trim_end_matches(',').parse::<f64>().unwrap()));
+            // Frames with side data have more fields, and lines without any.
+            times.extend(text.lines().filter_map(|line| line.split(',').next()?.parse::<f64>().ok()));
         }
         times
     }
