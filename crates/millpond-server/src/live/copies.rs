@@ -47,8 +47,17 @@ const RELAY_QUERY: &str = "_millpond_relay=1";
 pub(crate) struct Copies {
     cluster: Arc<Cluster>,
     sources: LaterSources,
-    /// The last demands of viewers, by the paths of the streams that are copied. A lock, held for a look or a change.
-    kept: Mutex<HashMap<Arc<str>, Option<Instant>>>,
+    /// By the paths of their streams. A lock, held for a look or a change.
+    kept: Mutex<HashMap<Arc<str>, Kept>>,
+}
+
+/// A copy that is kept.
+#[derive(Debug)]
+struct Kept {
+    /// The last demand of a viewer.
+    demand: Option<Instant>,
+    /// Whether the other node refuses it, so that viewers must do without.
+    is_refused: bool,
 }
 
 /// The end of one connection for a copy.
@@ -69,7 +78,7 @@ impl Copies {
         Arc::new(Self { cluster, sources, kept: Mutex::default() })
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<Arc<str>, Option<Instant>>> {
+    fn kept(&self) -> MutexGuard<'_, HashMap<Arc<str>, Kept>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,7 +116,7 @@ impl Copies {
                 if let Some(window) = sources.manager().window_of_stream(path) {
                     return Some(window);
                 }
-                if !self.kept().contains_key(&**path) {
+                if self.kept().get(&**path).is_none_or(|kept| kept.is_refused) {
                     return None;
                 }
                 sleep(PAUSE / 4).await;
@@ -120,14 +129,14 @@ impl Copies {
     fn keep(self: &Arc<Self>, path: &StreamPath, demand: Option<Instant>) {
         let mut kept = self.kept();
         if let Some(known) = kept.get_mut(&**path) {
-            *known = demand.or(*known);
+            known.demand = demand.or(known.demand);
             return;
         }
         if kept.len() >= MOST {
             return;
         }
         let path: Arc<str> = Arc::from(&**path);
-        kept.insert(path.clone(), demand);
+        kept.insert(path.clone(), Kept { demand, is_refused: false });
         drop(kept);
         let copies = self.clone();
         tokio::spawn(async move {
@@ -138,7 +147,7 @@ impl Copies {
 
     /// Whether viewers of this node have asked for a copy.
     fn is_watched(&self, path: &str, copy: Option<&WindowCopy>) -> bool {
-        let demand = self.kept().get(path).copied().flatten();
+        let demand = self.kept().get(path).and_then(|kept| kept.demand);
         let is_demanded = demand.is_some_and(|demand| demand.elapsed() < DEMAND);
         is_demanded || copy.and_then(WindowCopy::window).is_some_and(|window| window.is_watched())
     }
@@ -164,8 +173,12 @@ impl Copies {
                 End::Over => copy = None,
                 End::Refused(error) => {
                     tracing::debug!(stream = path, node = %base, error, "the node gives no copy of its live stream");
-                    copy = None;
+                    drop(copy);
+                    if let Some(kept) = self.kept().get_mut(path) {
+                        kept.is_refused = true;
+                    }
                     sleep(REFUSED).await;
+                    return;
                 }
                 End::Broken(error) => {
                     tracing::debug!(stream = path, node = %base, error, "the copy of a live stream broke off");
