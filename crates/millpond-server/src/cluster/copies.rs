@@ -104,7 +104,7 @@ mod tests {
         let node = |name: &str| Node::new(name.parse().unwrap(), Bitrate::from_mbps(100));
         let nodes = NAMES.map(cluster);
         let see = |names: &[&str]| {
-            nodes.iter().for_each(|of| of.set_view(View::of(1, names.iter().map(|name| node(name)).collect())));
+            nodes.iter().for_each(|of| of.set_view(View::of(1, names.iter().map(|name| node(name)))));
         };
         let key = ObjectKey::new("cams", "door");
         let held = |holder: Option<&str>| {
