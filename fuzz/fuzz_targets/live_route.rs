@@ -12,6 +12,7 @@ fuzz_target!(|path: &str| {
         LiveResource::Multivariant(container) => format!("{}index.m3u8", folder(container)),
         LiveResource::Mpd => "index.mpd".to_owned(),
         LiveResource::Snapshot => "snapshot.jpg".to_owned(),
+        LiveResource::Copy => "window.copy".to_owned(),
         LiveResource::Guide(GuideFormat::Xmltv) => "epg.xml".to_owned(),
         LiveResource::Guide(GuideFormat::Json) => "epg.json".to_owned(),
         LiveResource::WebRtc(of, None) => of.name().to_owned(),

@@ -101,6 +101,7 @@ targets! {
     "../fuzz_targets/webrtc_answer.rs" webrtc_answer
     "../fuzz_targets/webrtc_offer.rs" webrtc_offer
     "../fuzz_targets/webrtc_peer.rs" webrtc_peer
+    "../fuzz_targets/window_copy.rs" window_copy
 }
 
 /// Returns the files of a folder, of none if it is missing.

@@ -28,7 +28,7 @@ use crate::{
     http::Front,
     intercept::{Intercept, InterceptOptions},
     library::Survey,
-    live::{Ladders, LivePlace},
+    live::{Copies, Ladders, LivePlace},
     modules, recordings,
     reload::Reloader,
     rtmp::CurrentRtmp,
@@ -335,6 +335,9 @@ impl Server {
         if let Some(cluster) = cluster {
             let of = running.clone();
             tokio::spawn(cluster.clone().tell_streams(move || of.generation.load().sources.held()));
+            if let Some(copies) = &running.parts.copies {
+                tokio::spawn(Copies::stand_by(Arc::downgrade(copies)));
+            }
             cluster.serves();
         }
         let is_handed_over = tokio::select! {

@@ -26,6 +26,8 @@ pub enum LiveResource {
     Snapshot,
     /// `epg.xml`, `epg.json`: the programmes of a stream with a schedule.
     Guide(GuideFormat),
+    /// `window.copy`: the window of the stream, for another node of a cluster.
+    Copy,
     /// `whep`, `whip`: peers of WebRTC send their offers there. `whep/5a3f…`: a session, by its id.
     WebRtc(WebRtcUse, Option<String>),
     /// Media of one run.
@@ -114,6 +116,7 @@ impl LiveRoute {
             "index.mpd" => return of(above, LiveResource::Mpd),
             "stream.mp4" => return of(above, LiveResource::Long(Container::Fmp4)),
             "snapshot.jpg" => return of(above, LiveResource::Snapshot),
+            "window.copy" => return of(above, LiveResource::Copy),
             "epg.xml" => return of(above, LiveResource::Guide(GuideFormat::Xmltv)),
             "epg.json" => return of(above, LiveResource::Guide(GuideFormat::Json)),
             "stream.ts" => return of(above, LiveResource::Long(Container::Ts)),
@@ -222,6 +225,7 @@ mod tests {
             ("ts/index.m3u8", Multivariant(Ts)),
             ("index.mpd", Mpd),
             ("snapshot.jpg", Snapshot),
+            ("window.copy", LiveResource::Copy),
             ("epg.xml", LiveResource::Guide(GuideFormat::Xmltv)),
             ("epg.json", LiveResource::Guide(GuideFormat::Json)),
             ("whep", LiveResource::WebRtc(play, None)),

@@ -84,6 +84,8 @@ pub struct Cutter {
     next: SegmentNumber,
     /// Least target duration, where that is measured.
     least: Option<TargetDuration>,
+    /// Those of the run that it goes on with, in place of measured ones.
+    fixed: Option<Targets>,
     /// Until the target durations are known.
     measurement: Option<Measurement>,
     /// Empty until the target durations are known.
@@ -105,10 +107,19 @@ impl Cutter {
             epoch,
             next: first,
             least: None,
+            fixed: None,
             measurement: Some(Measurement::default()),
             lanes: Vec::new(),
             boundaries: VecDeque::new(),
         }
+    }
+
+    /// Keeps the target durations of a run that goes on: players take changed ones as errors.
+    #[must_use]
+    pub fn with_targets(self, targets: Option<Targets>) -> Self {
+        let rules =
+            CutRules { target: targets.as_ref().map(|targets| targets.segment).or(self.rules.target), ..self.rules };
+        Self { rules, fixed: targets, ..self }
     }
 
     /// Makes the target duration at least `target`, unless it is known already.
@@ -189,7 +200,8 @@ impl Cutter {
     /// Ends the measurement, and cuts what was held.
     fn begin(&mut self, out: &mut Vec<Cut>) {
         let Some(measurement) = self.measurement.take() else { return };
-        let mut targets = measurement.targets(&mut self.tracks, self.lead, &self.rules);
+        let measured = measurement.targets(&mut self.tracks, self.lead, &self.rules);
+        let mut targets = self.fixed.take().unwrap_or(measured);
         if let Some(least) = self.least.filter(|_| self.rules.target.is_none()) {
             targets.segment = targets.segment.max(least);
         }

@@ -80,6 +80,17 @@ impl WindowEpoch {
         Self { number, from, wall, formats: formats.into(), inits, began: None }
     }
 
+    /// Creates an epoch of another server's window, with its init segments.
+    pub(super) fn copied(
+        number: u32,
+        from: Duration,
+        wall: Duration,
+        formats: Vec<Option<(LiveFormat, Bytes)>>,
+    ) -> Self {
+        let (formats, inits): (Vec<_>, Vec<_>) = formats.into_iter().map(Option::unzip).unzip();
+        Self { number, from, wall, formats: formats.into(), inits: inits.into(), began: None }
+    }
+
     /// Returns the init segment of a track.
     #[must_use]
     pub fn init(&self, track: usize) -> Option<&Bytes> {

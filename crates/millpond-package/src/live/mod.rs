@@ -8,6 +8,7 @@
 //! HLS, chunks of DASH and whole segments share the bytes of the same parts.
 
 mod boundary;
+mod copy;
 mod cutter;
 mod directives;
 mod epoch;
@@ -25,6 +26,7 @@ mod transport;
 mod window;
 
 pub(crate) use boundary::{ticks, time};
+pub use copy::{CopyCursor, CopyError, CopyHead, CopyReader, CopyRecord};
 pub use cutter::{Cut, CutRules, CutTrack, Cutter};
 pub use directives::{BadDirectives, Directives, Reload};
 pub use epoch::{LiveFormat, WindowEpoch};
@@ -37,5 +39,7 @@ pub use segment::{Segment, TrackSegment};
 pub use subtitles::{TextSample, live_webvtt};
 pub use texts::{TEXT_CLOCK, TEXT_DELAY, TextCutter};
 pub use transport::{TransportCounters, TransportSegment};
-pub use window::{Cue, Edge, Extent, PartLookUp, PastCue, PastSegment, PastTrack, Window, WindowLimits, WindowTrack};
+pub use window::{
+    Continuation, Cue, Edge, Extent, PartLookUp, PastCue, PastSegment, PastTrack, Window, WindowLimits, WindowTrack,
+};
 pub(crate) use window::{CueAttribute, CuePoint, CueRange};

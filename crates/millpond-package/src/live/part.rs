@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub const TRACK_ID: u32 = 1;
 
 /// Number of a segment: its HLS media sequence number (RFC 8216 4.3.3.2), common to all tracks of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentNumber(pub u64);
 
 impl SegmentNumber {

@@ -2,6 +2,7 @@
 
 mod captions;
 mod cues;
+mod follow;
 mod listings;
 mod past;
 mod rates;
@@ -24,6 +25,7 @@ use bytes::Bytes;
 use cues::Cues;
 pub use cues::{Cue, PastCue};
 pub(crate) use cues::{CueAttribute, CuePoint, CueRange};
+pub use follow::Continuation;
 use millpond_media::{CaptionSearch, units::Timescale};
 pub use past::{Extent, PastSegment, PastTrack};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -485,6 +487,12 @@ impl Window {
         }
         let part = of_track.and_then(|of_track| of_track.parts.last());
         Some(Edge { segment, part: part.map_or(0, |part| part.index.saturating_add(1)) })
+    }
+
+    /// Whether a part comes after the next one of its track, by a segment at most.
+    #[must_use]
+    pub fn is_ahead(&self, track: usize, place: Edge) -> bool {
+        self.hint(track).is_some_and(|hint| place > hint && place.segment <= hint.segment.next())
     }
 
     /// Looks a part up.

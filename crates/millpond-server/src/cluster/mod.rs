@@ -9,6 +9,7 @@ mod bookings;
 mod changes;
 mod clocks;
 mod cluster_id;
+mod copies;
 mod differences;
 mod entries;
 mod holders;

@@ -2,6 +2,7 @@
 
 mod channels;
 mod connector;
+mod copies;
 mod ladder_viewers;
 mod ladders;
 mod module_output;
@@ -17,6 +18,7 @@ mod web;
 
 pub use channels::ChannelConfig;
 pub(crate) use connector::SourceConnector;
+pub(crate) use copies::{Copies, WATCH_MARK};
 pub(crate) use ladder_viewers::CannotFollow;
 pub(crate) use ladders::{LadderAt, Ladders};
 pub(crate) use module_output::UnpublishablePath;

@@ -1,7 +1,7 @@
 //! Paths as the stream engine plays them.
 
 use super::{
-    ChannelConfig, LadderAt, Ladders, LiveSettings, PlaceOffset, StreamPath,
+    ChannelConfig, Copies, LadderAt, Ladders, LiveSettings, PlaceOffset, StreamPath,
     channels::Channels,
     titles::{self, Shelf},
 };
@@ -68,6 +68,8 @@ pub(crate) struct Sources {
     pub(super) cluster: Option<Arc<Cluster>>,
     /// Whether this node may take streams from others.
     pub(super) is_fed: bool,
+    /// Copies of streams of other nodes; `None` where this node may not take streams from them.
+    copies: Option<Arc<Copies>>,
 }
 
 /// Segments that a playlist lists at least.
@@ -168,12 +170,22 @@ impl Sources {
     ) -> Self {
         let shelf = Arc::new(Shelf::new(library, places.clone(), &manager));
         let channels = Channels::new(channels, &places, &shelf);
-        Self { shelf, channels, places, live, windows, manager, cluster: None, is_fed: false }
+        Self { shelf, channels, places, live, windows, manager, cluster: None, is_fed: false, copies: None }
     }
 
     /// Makes them those of a node of a cluster. Where it `is_fed`, it takes streams that are pushed to other nodes from there.
     pub(crate) fn with_cluster(self, cluster: Option<Arc<Cluster>>, is_fed: bool) -> Self {
         Self { cluster, is_fed, ..self }
+    }
+
+    /// Gives them the copies of streams of other nodes.
+    pub(crate) fn with_copies(self, copies: Option<Arc<Copies>>) -> Self {
+        Self { copies: copies.filter(|_| self.is_fed), ..self }
+    }
+
+    /// Returns the copies of streams of other nodes.
+    pub(crate) fn copies(&self) -> Option<&Arc<Copies>> {
+        self.copies.as_ref()
     }
 
     /// Returns the engine's manager.

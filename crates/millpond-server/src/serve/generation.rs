@@ -77,7 +77,9 @@ impl Generation {
         let windows = config.places.iter().map(window).collect();
         let (assets, live) = ((parts.library.clone(), places.clone()), live_places(config)?);
         let sources = Sources::new(assets, live, windows, &config.rtsp.channels, parts.manager.clone());
-        let sources = Arc::new(sources.with_cluster(parts.cluster.clone(), feeds_nodes(config)));
+        let sources = Arc::new(
+            sources.with_cluster(parts.cluster.clone(), feeds_nodes(config)).with_copies(parts.copies.clone()),
+        );
         let http_port = served.http.or(served.https).map(|address| address.port());
         let rtsp = Self::rtsp(parts, config, (&sources, &gates, http_port), before)?;
         let rtmp_before = before.map(|before| &*before.rtmp);

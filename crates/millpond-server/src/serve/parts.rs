@@ -16,7 +16,7 @@ use crate::{
     hooks::Hooks,
     http::Thumbnails,
     library::{AssetOptions, Library, LibraryOptions, Places},
-    live::{LaterSources, OwnerRelay, SourceConnector, SourceWeb},
+    live::{Copies, LaterSources, OwnerRelay, SourceConnector, SourceWeb},
     metrics::Metrics,
     modules::KindSet,
     priority::{self, Duty},
@@ -71,6 +71,8 @@ pub(crate) struct Parts {
     pub(super) archiver: Arc<ArchiverKind>,
     /// The cluster, where this server is a node of one.
     pub(crate) cluster: Option<Arc<Cluster>>,
+    /// Copies of live streams of other nodes.
+    pub(super) copies: Option<Arc<Copies>>,
     later_cluster: LaterCluster,
     sources: LaterSources,
 }
@@ -138,6 +140,7 @@ impl Parts {
         if let Some(cluster) = &cluster {
             let _ = later_cluster.set(cluster.clone());
         }
+        let copies = cluster.as_ref().map(|cluster| Copies::new(cluster.clone(), sources.clone()));
         let audience = Arc::default();
         let statistics = Arc::new(Statistics::new(config.storage.statistics_file.clone(), &metrics.statistics));
         let recorder = Arc::new(RecorderKind::new(config.record.clone(), manager.clone(), events.clone()));
@@ -167,6 +170,7 @@ impl Parts {
             recorder,
             archiver,
             cluster,
+            copies,
             later_cluster,
             sources,
         })

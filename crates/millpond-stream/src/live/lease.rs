@@ -39,6 +39,12 @@ impl Lease {
         !state.is_over
     }
 
+    /// Whether the last request is not long ago, and it is not over.
+    pub(super) fn is_fresh(&self) -> bool {
+        let state = self.lock();
+        !state.is_over && Instant::now() < state.until
+    }
+
     /// Waits until it is over. Cancel safe.
     pub(super) async fn expired(&self) {
         loop {

@@ -5,6 +5,7 @@
 //! them one by one; `TimeShift` keeps its past on the disk. This module does not know which streams exist, and who opens them.
 
 mod channel;
+mod copied;
 mod ended;
 mod feed;
 mod following;
@@ -25,6 +26,7 @@ mod windows;
 
 pub(crate) use channel::{AssetTurn, FirstFrames, Joint, Lap, Schedule};
 pub use channel::{ChannelSource, TimedStart, Titles};
+pub use copied::{CannotCopy, WindowCopy};
 pub(crate) use ended::EndedWindows;
 pub use feed::LiveFeed;
 pub(crate) use following::{Follower, Given, area, can_follow};

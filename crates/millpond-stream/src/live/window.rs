@@ -61,6 +61,8 @@ pub struct LiveWindow {
     ladder: Option<(Arc<Ladder>, Box<str>)>,
     /// Whether the stream continues with other tracks, in another window.
     is_succeeded: AtomicBool,
+    /// Whether it follows the window of another server.
+    is_copy: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -126,12 +128,28 @@ impl LiveWindow {
             shift,
             ladder: None,
             is_succeeded: AtomicBool::new(false),
+            is_copy: AtomicBool::new(false),
         }
     }
 
     /// Counts the transport stream segments that are made of it in the memory of its stream.
     pub(super) fn counted_in(self, memory: LiveMemory) -> Self {
         Self { transports: Transports::counted_in(memory), ..self }
+    }
+
+    /// Makes it the copy of another server's window.
+    pub(super) fn as_copy(self) -> Self {
+        Self { is_copy: AtomicBool::new(true), ..self }
+    }
+
+    /// Notes that its segments are cut here from now on.
+    pub(super) fn is_continued(&self) {
+        self.is_copy.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether it follows the window of another server, which may be ahead of it by the way of a part.
+    pub fn is_copy(&self) -> bool {
+        self.is_copy.load(Ordering::Relaxed)
     }
 
     /// Makes it one of a ladder, as the window of the stream at `path`.
@@ -190,6 +208,11 @@ impl LiveWindow {
     fn renew_alone(&self) -> bool {
         let target = self.look(|window| window.targets().map(|targets| targets.segment.duration()));
         self.lease.renew(target.map_or(UNMEASURED, |target| target * TARGETS))
+    }
+
+    /// Whether players have asked for it within the time of its lease.
+    pub fn is_watched(&self) -> bool {
+        self.lease.is_fresh()
     }
 
     /// Whether nothing changes any more.

@@ -1,14 +1,14 @@
 //! All windows of an engine.
 
 use super::{
-    EndedWindows, Ladder, LiveWindow, Program, ShiftOptions, ShiftReport, TimeShift,
+    EndedWindows, Ladder, LiveWindow, Program, ShiftOptions, ShiftReport, TimeShift, copied,
     window_track::{PackagedTrack, packaged},
 };
 use crate::{cannot_open::CannotOpen, fragmenter::fits, graph::LiveMemory};
 use millpond_media::{Codec, PrivateForm, PrivateText, teletext::TeletextPage};
 use millpond_package::{
     CaptionRule,
-    live::{CutRules, SegmentNumber, TargetDuration, Window, WindowLimits},
+    live::{Continuation, CutRules, SegmentNumber, TargetDuration, Window, WindowLimits, WindowTrack},
 };
 use millpond_store::ring::{RingError, RingWriter};
 use millpond_utc::WallClock;
@@ -139,6 +139,8 @@ pub(super) struct Inner {
     kept: Vec<Arc<LiveWindow>>,
     /// Windows whose segments stay for a while, because their streams go on with other tracks.
     late: Vec<Arc<LiveWindow>>,
+    /// Copies of windows of other servers, by the paths of their streams, and whether they were left to the streams.
+    copies: HashMap<Box<str>, (Arc<LiveWindow>, bool)>,
 }
 
 /// A window as [`Windows::open`] finds it.
@@ -159,6 +161,8 @@ pub(crate) struct NewWindow {
     pub(crate) first: SegmentNumber,
     /// The past of the stream on the disk, and the number of the run.
     pub(crate) past: Option<(Arc<TimeShift>, u64)>,
+    /// Where it goes on, if it is the copy of a window of another server.
+    pub(crate) continuation: Option<Continuation>,
     pub(crate) ending: Ending,
 }
 
@@ -353,6 +357,16 @@ impl Windows {
         let shift = inner.shifts.get(program.path()).and_then(Weak::upgrade).filter(|_| !is_relay);
         let options = WindowOptions { bytes: options.bytes.min(memory.window_bytes()), ..options };
         let ladder = inner.ladder(&options);
+        if shift.is_none()
+            && ladder.is_none()
+            && let Some((window, continuation)) = inner.take_copy(program.path(), &tracks)
+        {
+            let (path, first) = (program.path().into(), continuation.segment);
+            let ending = Ending { window: window.clone(), windows: self.clone(), path };
+            inner.running.insert(key, Arc::downgrade(&window));
+            let (rules, past, continuation) = (options.rules(None), None, Some(continuation));
+            return Ok(Found::New(Box::new(NewWindow { window, tracks, rules, first, past, continuation, ending })));
+        }
         let (window, rules, first) =
             inner.make(program.path(), &tracks, &options, (ladder.as_deref(), shift.as_deref()));
         let run = fastrand::u64(..);
@@ -368,7 +382,61 @@ impl Windows {
         inner.of_streams.insert(program.path().into(), Arc::downgrade(&window));
         inner.running.insert(key, Arc::downgrade(&window));
         let past = shift.map(|shift| (shift, run));
-        Ok(Found::New(Box::new(NewWindow { window, tracks, rules, first, past, ending })))
+        let continuation = None;
+        Ok(Found::New(Box::new(NewWindow { window, tracks, rules, first, past, continuation, ending })))
+    }
+
+    /// Makes a copy the window of a stream. Returns whether it is: a window that runs here stays.
+    pub(super) fn add_copy(&self, path: &str, window: &Arc<LiveWindow>) -> bool {
+        let mut inner = self.lock();
+        let known = inner.of_streams.get(path).and_then(Weak::upgrade).filter(|known| !known.is_over());
+        let is_copy =
+            |known: &Arc<LiveWindow>| inner.copies.get(path).is_some_and(|(copy, _)| Arc::ptr_eq(copy, known));
+        if known.is_some_and(|known| !is_copy(&known)) {
+            return false;
+        }
+        inner.name(path, window);
+        inner.of_streams.insert(path.into(), Arc::downgrade(window));
+        if let Some((before, _)) = inner.copies.insert(path.into(), (window.clone(), false)) {
+            inner.end_copy(&before);
+        }
+        true
+    }
+
+    /// Leaves a copy to the stream of its path.
+    pub(super) fn leave_copy(&self, path: &str, window: Arc<LiveWindow>) {
+        let mut inner = self.lock();
+        match inner.copies.get_mut(path) {
+            Some((known, is_left)) if Arc::ptr_eq(known, &window) => *is_left = true,
+            _ => return,
+        }
+        drop(inner);
+        let (windows, path) = (self.clone(), Box::<str>::from(path));
+        tokio::spawn(async move {
+            sleep(copied::PATIENCE).await;
+            windows.forget_copy(&path, &window);
+        });
+    }
+
+    /// Ends a copy, unless its stream goes on in it.
+    pub(super) fn forget_copy(&self, path: &str, window: &Arc<LiveWindow>) {
+        let mut inner = self.lock();
+        if inner.copies.get(path).is_some_and(|(known, _)| Arc::ptr_eq(known, window)) {
+            inner.copies.remove(path);
+            inner.end_copy(window);
+        }
+    }
+
+    /// The copy of another server's window of a stream.
+    pub(crate) fn copy_of(&self, path: &str) -> Option<Arc<LiveWindow>> {
+        self.lock().copies.get(path).map(|(window, _)| window.clone())
+    }
+
+    /// The newest window of a stream, for a server that copies it: one whose segments are cut here. Its lease stays as it is.
+    pub(crate) fn to_copy(&self, path: &str) -> Option<Arc<LiveWindow>> {
+        let inner = self.lock();
+        let window = inner.of_streams.get(path).and_then(Weak::upgrade).filter(|window| !window.is_over())?;
+        (!window.is_copy() && !window.has_past() && window.ladder().is_none()).then_some(window)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -386,6 +454,35 @@ impl Inner {
     /// Makes the window of a run known by its name.
     pub(super) fn name(&mut self, path: &str, window: &Arc<LiveWindow>) {
         self.runs.insert(window.run().into(), (path.into(), Arc::downgrade(window)));
+    }
+
+    /// Ends a copy that no stream goes on in.
+    fn end_copy(&mut self, window: &Arc<LiveWindow>) {
+        window.end();
+        self.runs.remove(window.run());
+    }
+
+    /// Returns the copy that was left to a stream, and where it goes on. One with other tracks ends.
+    fn take_copy(&mut self, path: &str, tracks: &[PackagedTrack]) -> Option<(Arc<LiveWindow>, Continuation)> {
+        if !self.copies.get(path)?.1 {
+            return None;
+        }
+        let (window, _) = self.copies.remove(path)?;
+        let is_same = window.look(|window| {
+            let of_window = |(track, known): (&PackagedTrack, &WindowTrack)| track.of_window() == *known;
+            window.tracks().len() == tracks.len() && tracks.iter().zip(window.tracks()).all(of_window)
+        });
+        let mut continuation = None;
+        if is_same {
+            window.change(|window| continuation = window.continue_anew());
+        }
+        let Some(continuation) = continuation else {
+            self.end_copy(&window);
+            return None;
+        };
+        window.is_continued();
+        window.renew();
+        Some((window, continuation))
     }
 
     /// Whether segments of a window stay after its end, until the process ends.

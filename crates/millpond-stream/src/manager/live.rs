@@ -3,7 +3,7 @@
 use super::Manager;
 use crate::{
     cannot_open::CannotOpen,
-    live::{Clip, LadderId, LiveFeed, LiveWindow, NoClip, Program, WindowOptions},
+    live::{Clip, LadderId, LiveFeed, LiveWindow, NoClip, Program, WindowCopy, WindowOptions},
     reception::{Conflict, Publication},
     source_health::SourceError,
     splice::InsertionReport,
@@ -168,6 +168,17 @@ impl Manager {
     /// The window of a live stream that runs, with its lease renewed. It takes less work than to [open](Self::window) it.
     pub fn window_of_stream(&self, path: &str) -> Option<Arc<LiveWindow>> {
         self.streams.windows().of_stream(path)
+    }
+
+    /// The window of a live stream that is cut here, for a server that copies it. Its lease stays as it is. `None` for streams of
+    /// ladders, and for those whose past is kept.
+    pub fn window_to_copy(&self, path: &str) -> Option<Arc<LiveWindow>> {
+        self.streams.windows().to_copy(path)
+    }
+
+    /// Begins the copy of the window that another server has of a live stream. `linger` is the time for which viewers keep it.
+    pub fn copy_window(&self, path: &str, options: WindowOptions, linger: Duration) -> WindowCopy {
+        WindowCopy::new(self.streams.windows().clone(), path, (options, linger), self.streams.memory())
     }
 
     /// The window of a live stream with a past on the disk, while it runs. `path` is the stream's path.

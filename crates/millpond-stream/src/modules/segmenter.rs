@@ -16,7 +16,7 @@ use crate::{
 use futures_util::future::BoxFuture;
 use millpond_media::units::Timescale;
 use millpond_package::live::{
-    Cut, CutRules, Cutter, FlacUnits, LiveSample, SegmentNumber, TrackSegment, Window, WindowEpoch,
+    Continuation, Cut, CutRules, Cutter, FlacUnits, LiveSample, SegmentNumber, TrackSegment, Window, WindowEpoch,
 };
 use millpond_store::Hold;
 use new_cues::NewCues;
@@ -55,6 +55,10 @@ pub(crate) struct Segmenter {
     overhead: Option<Hold>,
     /// Time that is added to the feed's stream time: ladders count from the Unix epoch.
     shift: Duration,
+    /// Where the window goes on that was a copy of another server's.
+    continuation: Option<Continuation>,
+    /// Number of the window's epoch for that of the feed's first one.
+    base: u32,
     cues: NewCues,
 }
 
@@ -100,7 +104,19 @@ impl Segmenter {
             last: None,
             overhead: None,
             shift: Duration::ZERO,
+            continuation: None,
+            base: 0,
         }
+    }
+
+    /// Makes it go on in a window where the segmenter of another server has ended.
+    pub(crate) fn continuing(self, continuation: Option<Continuation>) -> Self {
+        Self { continuation, ..self }
+    }
+
+    /// Number of an epoch of the feed in the window.
+    fn number(&self, epoch: u32) -> u32 {
+        self.base.wrapping_add(epoch)
     }
 
     /// Takes runs until the input ends, or an epoch has other tracks.
@@ -159,8 +175,9 @@ impl Segmenter {
             && self.lanes.iter().zip(&tracks).all(|(lane, track)| lane.track.is_followed_by(track));
         if !is_same {
             // Viewers get what the window has begun, to its end.
+            let number = self.number(epoch.number);
             if let Some(cutter) = &mut self.cutter {
-                cutter.discontinue(epoch.number, epoch.from + self.shift, &mut self.cuts);
+                cutter.discontinue(number, epoch.from + self.shift, &mut self.cuts);
             }
             self.texts.iter_mut().for_each(|texts| texts.discontinue(&mut self.cuts));
             self.publish(None);
@@ -172,16 +189,22 @@ impl Segmenter {
             let format = epoch.formats.get(usize::from(lane.track.track)).and_then(Option::as_ref);
             lane.flac = format.and_then(|format| FlacUnits::of(&format.track)).map(|(flac, _)| flac);
         }
+        if let Some(continuation) = self.continuation.filter(|_| self.cutter.is_none()) {
+            self.base = continuation.epoch.wrapping_sub(epoch.number);
+        }
+        let number = self.number(epoch.number);
         let (from, wall) = self.settle_shift(&epoch, frame);
         match &mut self.cutter {
             Some(cutter) => {
-                cutter.discontinue(epoch.number, from, &mut self.cuts);
+                cutter.discontinue(number, from, &mut self.cuts);
                 self.texts.iter_mut().for_each(|texts| texts.discontinue(&mut self.cuts));
             }
             None => {
                 let media = self.lanes.iter().filter(|lane| !lane.track.is_text());
                 let tracks = media.map(|lane| lane.track.of_cutter()).collect();
-                let cutter = self.cutter.insert(Cutter::new(self.rules, tracks, epoch.number, self.first));
+                let targets = self.continuation.and_then(|_| self.window.look(|window| window.targets().cloned()));
+                let cutter = Cutter::new(self.rules, tracks, number, self.first).with_targets(targets);
+                let cutter = self.cutter.insert(cutter);
                 let lead = cutter.lead();
                 let clock = self.lanes.get(lead).map_or(Timescale::MPEG, |lane| lane.track.timescale);
                 let tracks: Vec<_> = self.lanes.iter().map(|lane| lane.track.clone()).collect();
@@ -190,7 +213,7 @@ impl Segmenter {
         }
         let tracks: Vec<_> = self.lanes.iter().map(|lane| lane.track.clone()).collect();
         let formats = live_formats(&tracks, &epoch.formats);
-        self.publish(Some(WindowEpoch::new(epoch.number, from, wall, formats)));
+        self.publish(Some(WindowEpoch::new(number, from, wall, formats)));
         self.epoch = epoch;
         true
     }
@@ -199,8 +222,13 @@ impl Segmenter {
     /// epoch in the window.
     fn settle_shift(&mut self, epoch: &Epoch, frame: &Frame) -> (Duration, Duration) {
         let Some(ladder) = self.window.ladder() else {
-            self.shift = Duration::ZERO;
-            return (epoch.from, epoch.wall);
+            // Once it is known, times of the feed go on as they are.
+            if let Some(continuation) = self.continuation.filter(|_| self.cutter.is_none()) {
+                let at = presented(frame, &epoch.formats);
+                let wall = epoch.wall.saturating_add(at).saturating_sub(epoch.from);
+                self.shift = continuation.stream_time(wall).saturating_sub(at);
+            }
+            return (epoch.from + self.shift, epoch.wall);
         };
         let at = presented(frame, &epoch.formats);
         let mut shift = epoch.wall.saturating_sub(epoch.from);

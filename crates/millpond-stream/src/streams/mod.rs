@@ -276,9 +276,10 @@ impl Streams {
             Found::Running(known) => return Ok(known),
             Found::New(new) => *new,
         };
-        let NewWindow { window, tracks, rules, first, past, ending } = new;
+        let NewWindow { window, tracks, rules, first, past, continuation, ending } = new;
         let segmenter =
             Segmenter::new(window.clone(), program.feed.clone(), (tracks, rules, first), (memory.clone(), past));
+        let segmenter = segmenter.continuing(continuation);
         program.lend((registry, &runtime), Box::new(segmenter), ending.lease());
         Ok(window)
     }

@@ -2,6 +2,7 @@
 
 mod attaching;
 mod channel;
+mod copies;
 pub(crate) mod fake;
 mod key_frame;
 mod notices;

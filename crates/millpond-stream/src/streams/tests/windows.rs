@@ -97,7 +97,7 @@ pub(super) fn film(seconds: Range<u32>) -> Vec<Frame> {
 
 /// A stream, its source and an engine.
 pub(super) struct Stage {
-    manager: Arc<Manager>,
+    pub(super) manager: Arc<Manager>,
     pub(super) fake: Fake,
     stream: Arc<LiveStream>,
 }

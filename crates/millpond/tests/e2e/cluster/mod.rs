@@ -9,6 +9,7 @@ mod fleet_changes;
 mod fleet_console;
 mod homes;
 mod live_streams;
+mod moved_streams;
 mod node_tls;
 mod nodes;
 mod purges;

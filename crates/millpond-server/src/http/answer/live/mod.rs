@@ -2,6 +2,7 @@
 
 mod clip;
 mod clock;
+mod copy;
 mod guide;
 mod ladder;
 mod long;
@@ -123,6 +124,7 @@ async fn of_stream(context: &Context<'_>, live: &LiveTarget, info: &mut ReplyInf
             Err(live.without(format!("{} takes offers of WebRTC by POST", end.name())))
         }
         Some(LiveResource::Guide(format)) => guide::answer(context, live, *format, info),
+        Some(LiveResource::Copy) => copy::answer(context, live, info).await,
         Some(LiveResource::Snapshot) => snapshot::answer(context, live, info).await,
         Some(LiveResource::Long(container)) => long::answer(context, live, *container, info).await,
         Some(LiveResource::Multivariant(container)) => playlist::multivariant(context, live, *container, info).await,

@@ -10,7 +10,10 @@ use super::{
     past::Past,
     program,
 };
-use crate::http::{AnswerError, Kind, render::TextId};
+use crate::{
+    cluster::marked,
+    http::{AnswerError, Kind, render::TextId},
+};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use millpond_http::{
     body::Body,
@@ -74,8 +77,11 @@ pub(super) async fn multivariant(
         return Ok(text_reply(front, HLS, 1, text, request).await);
     }
     let (program, window) = match container {
-        Container::Fmp4 => (None, window_of(front, live, past).await?),
-        Container::Ts => opened_window(front, live).await.map(|(program, window)| (Some(program), window))?,
+        Container::Fmp4 => (None, window_of(context, live, past).await?),
+        Container::Ts => match copied_window(context, live, true).await {
+            Some(window) => (None, window),
+            None => opened_window(front, live).await.map(|(program, window)| (Some(program), window))?,
+        },
     };
     held(front, live, &window, (None, BEGINNING), info, ready).await?;
     let unfit = || program.as_ref().map_or_else(|| stopped(live), |program| long::unfit(program, container));
@@ -101,7 +107,7 @@ pub(super) async fn mpd(context: &Context<'_>, live: &LiveTarget, info: &mut Rep
         let text = ladder.mpd(clock::reference(request)).ok_or_else(|| stopped(live))?;
         return Ok(text_reply(front, DASH, 1, text, request).await);
     }
-    let window = window_of(front, live, past).await?;
+    let window = window_of(context, live, past).await?;
     held(front, live, &window, (None, BEGINNING), info, ready).await?;
     // Players may not look for tracks that come later. Without subtitles after this time, the MPD has none.
     let begun = |window: &Window| window.has_begun_texts().then_some(());
@@ -133,7 +139,7 @@ pub(super) async fn media(
     if request.method == Method::HEAD {
         return Ok(unopened(HLS));
     }
-    let window = window_of(front, live, past).await?;
+    let window = window_of(context, live, past).await?;
     let track = live.track(&window, name)?;
     let begun = |window: &Window| window.last_closed(track).filter(|_| window.targets().is_some());
     held(front, live, &window, (Some(track), BEGINNING), info, begun).await?;
@@ -167,7 +173,7 @@ pub(super) async fn transport(
     if request.method == Method::HEAD {
         return Ok(unopened(HLS));
     }
-    let window = running_window(front, live).await?;
+    let window = running_window(context, live).await?;
     let track = live.track(&window, name)?;
     held(front, live, &window, (None, BEGINNING), info, ready).await?;
     let is_text = window.look(|window| window.is_text(track));
@@ -183,11 +189,12 @@ pub(super) async fn transport(
 }
 
 /// Returns the window for a request. Where the past is asked for and the stream can't be opened, that is one of the disk.
-async fn window_of(front: &Front, live: &LiveTarget, past: Past) -> Result<Arc<LiveWindow>, AnswerError> {
+async fn window_of(context: &Context<'_>, live: &LiveTarget, past: Past) -> Result<Arc<LiveWindow>, AnswerError> {
+    let front = context.front;
     if let Some(ended) = ended_first(front, live, past).await? {
         return Ok(ended);
     }
-    match (running_window(front, live).await, source_with_past(front, live, past)?) {
+    match (running_window(context, live).await, source_with_past(front, live, past)?) {
         (Ok(window), _) => Ok(window),
         (Err(error), Some(source)) => front.sources.manager().ended_window(&source).await.ok_or(error),
         (Err(error), None) => Err(error),
@@ -238,13 +245,40 @@ async fn opened_window(front: &Front, live: &LiveTarget) -> Result<(Program, Arc
     }
 }
 
-/// Returns the window of a stream as [`opened_window`] does, where it runs with less work.
-async fn running_window(front: &Front, live: &LiveTarget) -> Result<Arc<LiveWindow>, AnswerError> {
-    let known = live.is_source.then(|| front.sources.manager().window_of_stream(&live.stream)).flatten();
-    match known {
+/// Returns the window of a stream as [`opened_window`] does, where it runs with less work. That of another node's stream is a copy.
+async fn running_window(context: &Context<'_>, live: &LiveTarget) -> Result<Arc<LiveWindow>, AnswerError> {
+    match copied_window(context, live, true).await {
+        Some(window) => Ok(window),
+        None => own_window(context.front, live).await,
+    }
+}
+
+/// Returns the window of a stream that this node has itself.
+///
+/// # Errors
+/// The stream can't be opened.
+pub(super) async fn own_window(front: &Front, live: &LiveTarget) -> Result<Arc<LiveWindow>, AnswerError> {
+    match known_window(front, live) {
         Some(window) => Ok(window),
         None => opened_window(front, live).await.map(|(_, window)| window),
     }
+}
+
+/// Returns the window of a stream that runs.
+fn known_window(front: &Front, live: &LiveTarget) -> Option<Arc<LiveWindow>> {
+    live.is_source.then(|| front.sources.manager().window_of_stream(&live.stream)).flatten()
+}
+
+/// Returns the window of a stream that runs, or the copy of another node's window, which begins for viewers of this node. Only where it
+/// `opens` does that node open the stream.
+pub(super) async fn copied_window(context: &Context<'_>, live: &LiveTarget, opens: bool) -> Option<Arc<LiveWindow>> {
+    let front = context.front;
+    if let Some(known) = known_window(front, live) {
+        return Some(known);
+    }
+    // Nodes that send requests here want the stream of this one.
+    let copies = front.sources.copies().filter(|_| live.is_source && !marked(context.query()))?;
+    copies.watched(&live.stream, opens).await
 }
 
 /// Waits until `look` finds something in a window, which is asked after each change: of one track, where that is named.

@@ -6,7 +6,7 @@ use super::{
         reply::{Negotiation, SelectedRepresentation, etag},
         target::LiveTarget,
     },
-    playlist::{held, target},
+    playlist::{copied_window, held, target},
     title,
 };
 use crate::{
@@ -25,10 +25,13 @@ use millpond_package::{
 };
 use millpond_store::Permission;
 use millpond_stream::live::{FoundPart, FoundSegment, LiveWindow, TransportError, TransportJob};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Target durations for which a part may be late.
 const LATE: u32 = 3;
+
+/// Longest time by which a copy is behind the window that it follows.
+const BEHIND: Duration = Duration::from_secs(2);
 
 /// Media of one run of a stream.
 #[derive(Clone, Copy)]
@@ -54,7 +57,12 @@ pub(super) async fn answer(
     let front = context.front;
     let OfRun { run, track, media } = of_run;
     info.kind = Kind::Segment;
-    let known = match front.sources.manager().window_of_run(&live.stream, run) {
+    let of_known_run = || front.sources.manager().window_of_run(&live.stream, run);
+    let mut known = of_known_run();
+    if known.is_none() && copied_window(context, live, false).await.is_some() {
+        known = of_known_run();
+    }
+    let known = match known {
         Some(window) => Some((window, media)),
         None => earlier(front, live, of_run).await?,
     };
@@ -67,6 +75,9 @@ pub(super) async fn answer(
     window.renew();
     let identity = fingerprint(format!("{run}/{track}/{media:?}").as_bytes());
     let track = live.track(&window, track)?;
+    if window.is_copy() {
+        catch_up(front, live, &window, (track, media), info).await;
+    }
     let body = match media {
         LiveMedia::Init(epoch) => {
             let init = window.init(track, epoch);
@@ -108,6 +119,30 @@ pub(super) async fn answer(
         body,
     };
     Ok(selected.reply(context.request))
+}
+
+/// Waits until a copy has media that another node may have listed already, but not for long.
+async fn catch_up(
+    front: &Front,
+    live: &LiveTarget,
+    window: &LiveWindow,
+    (track, media): (usize, LiveMedia),
+    info: &mut ReplyInfo,
+) {
+    let is_next = |window: &Window, number: u64| window.last_closed(track).is_some_and(|last| last.next().0 == number);
+    let lacks = |window: &Window| match media {
+        LiveMedia::Init(epoch) => window.init(track, epoch).is_none(),
+        LiveMedia::Part(segment, part) => window.is_ahead(track, Edge { segment: SegmentNumber(segment), part }),
+        LiveMedia::SegmentAt(start) => {
+            let start = i64::try_from(start).unwrap_or(i64::MAX);
+            window.newest_start(track).is_some_and(|newest| newest < start)
+        }
+        LiveMedia::Transport(number) | LiveMedia::Text(_, number) => is_next(window, number),
+        LiveMedia::Segment(_) => false,
+    };
+    let has = |window: &Window| (!lacks(window)).then_some(());
+    // Without it, the answer is as for a window that is no copy.
+    let _ = held(front, live, window, (Some(track), BEHIND), info, has).await;
 }
 
 /// Returns the window of a stream with media of an earlier run on the disk, and the media by its number there. The stream need

@@ -96,7 +96,7 @@ pub(super) async fn answer(
         }
         LiveResource::Long(_) => Some(long(front, &context.request.method, &title, &listing)),
         // Only running streams have snapshots, and only those that are published have schedules.
-        LiveResource::Snapshot | LiveResource::Guide(_) | LiveResource::WebRtc(..) => None,
+        LiveResource::Snapshot | LiveResource::Copy | LiveResource::Guide(_) | LiveResource::WebRtc(..) => None,
         LiveResource::OfRun { run, .. } if run != title.version() => None,
         LiveResource::OfRun { run, track, media } => {
             info.kind = Kind::Segment;

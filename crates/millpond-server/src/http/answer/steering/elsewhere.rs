@@ -140,7 +140,11 @@ fn is_begun(live: &LiveTarget) -> bool {
     !matches!(
         live.resource,
         None | Some(
-            LiveResource::OfRun { .. } | LiveResource::Snapshot | LiveResource::Guide(_) | LiveResource::WebRtc(..)
+            LiveResource::OfRun { .. }
+                | LiveResource::Snapshot
+                | LiveResource::Copy
+                | LiveResource::Guide(_)
+                | LiveResource::WebRtc(..)
         )
     )
 }

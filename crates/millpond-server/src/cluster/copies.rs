@@ -1,0 +1,140 @@
+//! Copies of the windows of live streams: which node has one, and of whom.
+
+use super::{Cluster, MARK, Start, settings::Steering};
+use http::Method;
+use millpond_cluster::ObjectKey;
+use millpond_outbound::chain;
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
+use url::Url;
+
+/// Time limit for the head of a reply.
+const HEAD: Duration = Duration::from_secs(5);
+
+impl Cluster {
+    /// Whether players reach any node by the same addresses, so that another node must be able to go on with a live stream.
+    pub(crate) fn has_one_address(&self) -> bool {
+        matches!(self.settings.steering, Steering::Proxy | Steering::None)
+    }
+
+    /// The live streams whose source another node asks, as texts of their keys.
+    pub(crate) fn asked_elsewhere(&self) -> Vec<String> {
+        let asked = self.asked.borrow();
+        asked.iter().filter(|(_, nodes)| !nodes.contains(self.name())).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Whether another node asks the source of a live stream.
+    pub(crate) fn is_asked_elsewhere(&self, key: &ObjectKey) -> bool {
+        self.asking(key).iter().any(|node| node != self.name())
+    }
+
+    /// Whether this node asks the source of a live stream next, where the node dies that asks it now.
+    pub(crate) fn stands_by(&self, key: &ObjectKey) -> bool {
+        let asking = self.asking(key);
+        if asking.is_empty() || asking.contains(self.name()) {
+            return false;
+        }
+        let candidates = self.answer(key, Start::Live, None, false).candidates;
+        candidates
+            .iter()
+            .find(|candidate| !asking.contains(&candidate.name))
+            .is_some_and(|next| next.name == *self.name())
+    }
+
+    /// The node that has a live stream, as it is asked for a copy; `None` where that is this one.
+    pub(crate) async fn copied_from(&self, key: &ObjectKey) -> Option<Arc<str>> {
+        let view = self.view();
+        for candidate in self.answer(key, Start::Live, None, false).candidates {
+            if candidate.name == *self.name() {
+                return None;
+            }
+            let Some(base) = view.node(candidate.name.as_str()).and_then(|node| self.base_of(node)) else { continue };
+            if self.reach.is_up(&base).await && !self.reach.is_distrusted(&base) {
+                return Some(base);
+            }
+        }
+        None
+    }
+
+    /// Asks a node for a path of its HTTP server, as a node. `query` is without the mark of this one.
+    ///
+    /// # Errors
+    /// There is no reply in time, or one with another status than 200 and 204, in words.
+    pub(crate) async fn ask_node(&self, base: &str, path: &str, query: &str) -> Result<reqwest::Response, String> {
+        let pass = self.relay_pass().map(|pass| format!("/~{pass}")).unwrap_or_default();
+        let url = Url::parse(&format!("{base}{pass}/{path}?{MARK}={}&{query}", self.name()));
+        let asked = self.nodes.request(Method::GET, url.map_err(|error| error.to_string())?).send();
+        let reply = timeout(HEAD, asked).await.map_err(|_| format!("no reply within {} s", HEAD.as_secs()))?;
+        let reply = reply.map_err(|error| chain(&error))?;
+        if reply.status().is_success() { Ok(reply) } else { Err(format!("status {}", reply.status())) }
+    }
+
+    /// Notes that a node broke a copy off, and finds out whether it lives.
+    pub(crate) async fn broke_off(&self, base: &Arc<str>) {
+        self.reach.failed(base);
+        self.reach.again(base).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ClusterMetrics, ClusterSettings, WallClocks};
+    use super::*;
+    use crate::events::{EventMetrics, Events};
+    use millpond_cluster::{Addresses, Bitrate, Node, View};
+    use millpond_settings::{Host, Settings as _, machine::Machine};
+    use prometheus_client::registry::Registry;
+    use std::collections::HashMap;
+
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+
+    fn cluster(name: &str) -> Arc<Cluster> {
+        let host = Host { machine: Machine::detect(), variable: &|_| None };
+        let mut settings = ClusterSettings::defaults(&host);
+        settings.etcd = vec!["http://127.0.0.1:1".parse().unwrap()];
+        settings.node = Some(name.to_owned());
+        settings.steering = Steering::None;
+        let metrics = ClusterMetrics::register(&mut Registry::default());
+        let events = Events::new(name, 10, &EventMetrics::register(&mut Registry::default()));
+        Cluster::new(&settings, Addresses::default(), metrics, events, WallClocks::default()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_node_stands_by_and_it_is_the_next_owner() {
+        let node = |name: &str| Node::new(name.parse().unwrap(), Bitrate::from_mbps(100));
+        let nodes = NAMES.map(cluster);
+        let see = |names: &[&str]| {
+            nodes.iter().for_each(|of| of.set_view(View::of(1, names.iter().map(|name| node(name)))));
+        };
+        let key = ObjectKey::new("cams", "door");
+        let held = |holder: Option<&str>| {
+            let asked = holder.map(|holder| (key.to_string(), vec![holder.parse().unwrap()]));
+            nodes.iter().for_each(|of| {
+                drop(of.asked.send_replace(Arc::new(asked.clone().into_iter().collect::<HashMap<_, _>>())))
+            });
+            nodes.iter().filter(|of| of.stands_by(&key)).map(|of| of.name().to_string()).collect::<Vec<_>>()
+        };
+        see(&NAMES);
+        assert!(held(None).is_empty(), "nobody asks the source");
+        for holder in NAMES {
+            let standing = held(Some(holder));
+            assert!(standing.len() == 1 && standing[0] != holder, "{holder}: {standing:?}");
+            let of = |name: &str| nodes.iter().find(|of| of.name().as_str() == name).unwrap();
+            assert!(of(&standing[0]).is_asked_elsewhere(&key) && !of(holder).is_asked_elsewhere(&key));
+            assert_eq!(of(holder).copied_from(&key).await, None, "the owner copies nothing");
+            assert_eq!(
+                (of(&standing[0]).asked_elsewhere(), of(holder).asked_elsewhere()),
+                (vec![key.to_string()], vec![])
+            );
+            // When the holder is gone, the one that stood by is the owner.
+            let rest: Vec<_> = NAMES.into_iter().filter(|name| *name != holder).collect();
+            see(&rest);
+            held(None);
+            assert_eq!(
+                of(&standing[0]).answer(&key, Start::Live, None, false).candidates[0].name.as_str(),
+                standing[0]
+            );
+            see(&NAMES);
+        }
+    }
+}
