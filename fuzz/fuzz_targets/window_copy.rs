@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     'all: for piece in bytes.chunks(61) {
         reader.push(piece);
         loop {
-            let record = match reader.next() {
+            let record = match reader.read() {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
                 Err(_) => break 'all,

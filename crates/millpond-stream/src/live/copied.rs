@@ -55,7 +55,7 @@ impl WindowCopy {
     /// The copy can't go on.
     pub fn push(&mut self, bytes: &[u8]) -> Result<bool, CannotCopy> {
         self.reader.push(bytes);
-        while let Some(record) = self.reader.next()? {
+        while let Some(record) = self.reader.read()? {
             match record {
                 CopyRecord::Ended => return Ok(true),
                 CopyRecord::Alive => {}
@@ -82,7 +82,7 @@ impl WindowCopy {
         let CopyHead { run, discontinuity, tracks } = head;
         let window = Window::new(self.options.limits(), tracks, discontinuity);
         let window = window.with_captions(self.options.captions.clone());
-        let window = LiveWindow::new(run, window, self.linger, None).counted_in(self.memory.clone()).as_copy();
+        let window = LiveWindow::new(run, window, self.linger, None).counted_in(self.memory.clone()).into_copy();
         let window = Arc::new(window);
         if !self.windows.add_copy(&self.path, &window) {
             return Err(CannotCopy::Running);

@@ -138,12 +138,12 @@ impl LiveWindow {
     }
 
     /// Makes it the copy of another server's window.
-    pub(super) fn as_copy(self) -> Self {
+    pub(super) fn into_copy(self) -> Self {
         Self { is_copy: AtomicBool::new(true), ..self }
     }
 
     /// Notes that its segments are cut here from now on.
-    pub(super) fn is_continued(&self) {
+    pub(super) fn set_continued(&self) {
         self.is_copy.store(false, Ordering::Relaxed);
     }
 

@@ -480,7 +480,7 @@ impl Inner {
             self.end_copy(&window);
             return None;
         };
-        window.is_continued();
+        window.set_continued();
         window.renew();
         Some((window, continuation))
     }

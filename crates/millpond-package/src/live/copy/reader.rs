@@ -66,7 +66,7 @@ pub struct CopyReader {
 }
 
 impl CopyReader {
-    /// Takes bytes. Call [`next`](Self::next) until it has no record before more are given.
+    /// Takes bytes. Call [`read`](Self::read) until it has no record before more are given.
     pub fn push(&mut self, bytes: &[u8]) {
         self.waiting.extend_from_slice(bytes);
     }
@@ -75,7 +75,7 @@ impl CopyReader {
     ///
     /// # Errors
     /// It can't be read. Nothing after it can.
-    pub fn next(&mut self) -> Result<Option<CopyRecord>, CopyError> {
+    pub fn read(&mut self) -> Result<Option<CopyRecord>, CopyError> {
         let Some(([kind, a, b, c, d], _)) = self.waiting.split_first_chunk::<PREFIX>() else { return Ok(None) };
         let (kind, length) = (*kind, u32::from_be_bytes([*a, *b, *c, *d]) as usize);
         let record = self.records;
@@ -93,12 +93,12 @@ impl CopyReader {
         {
             return Err(CopyError::Version(version));
         }
-        let read = self.read(kind, &mut fields);
+        let read = self.parse(kind, &mut fields);
         let read = read.and_then(|read| if fields.0.is_empty() { Ok(read) } else { Err("no more fields") });
         read.map(Some).map_err(|expected| CopyError::Record { record, kind, expected })
     }
 
-    fn read(&mut self, kind: u8, fields: &mut Fields) -> Result<CopyRecord, &'static str> {
+    fn parse(&mut self, kind: u8, fields: &mut Fields) -> Result<CopyRecord, &'static str> {
         if kind == HEAD {
             if self.tracks.is_some() {
                 return Err("one head");

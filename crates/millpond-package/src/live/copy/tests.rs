@@ -37,7 +37,7 @@ impl Pair {
 
     fn take(&mut self, bytes: &[u8]) {
         self.reader.push(bytes);
-        while let Some(record) = self.reader.next().unwrap() {
+        while let Some(record) = self.reader.read().unwrap() {
             match record {
                 CopyRecord::Head(head) => {
                     assert_eq!(head.run, RUN);
@@ -173,7 +173,7 @@ fn what_is_no_copy_is_refused() {
     let read = |bytes: &[u8]| {
         let mut reader = CopyReader::default();
         reader.push(bytes);
-        reader.next().map(|record| record.is_some())
+        reader.read().map(|record| record.is_some())
     };
     assert_eq!(read(b""), Ok(false));
     assert_eq!(read(&[7, 0, 0, 0, 0]), Ok(true));
@@ -206,7 +206,7 @@ proptest! {
         'all: for piece in whole.chunks(piece) {
             reader.push(piece);
             loop {
-                match reader.next() {
+                match reader.read() {
                     Ok(Some(record)) => copy.follow(record),
                     Ok(None) => break,
                     Err(_) => break 'all,
