@@ -345,7 +345,7 @@ fn tagged(state: &AdminState, tag: &str, place: Option<String>, is_soft: bool) -
     let tag = PurgeTag::parse(tag).map_err(|error| bad(error.to_string()))?;
     let is_known = |place: &String| state.front.store().places().any(|(name, _)| name == *place);
     if let Some(place) = place.as_ref().filter(|place| !is_known(place)) {
-        return Err(absent(format!("no place {place} has cached objects: `millpond places` lists the places")));
+        return Err(absent(format!("no place {place} has cached objects: `millpond places ls` lists the places")));
     }
     let words = format!("{} tag {}", place.as_deref().unwrap_or_default(), tag.as_str()).trim_start().to_owned();
     Ok((Purge { selection: Selection::Tagged { place, tag }, is_soft }, words))

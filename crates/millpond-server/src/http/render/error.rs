@@ -87,7 +87,7 @@ pub(crate) enum AnswerError {
         error: Box<BadTrackFilter>,
     },
     /// A playlist request is ahead of the stream by more than may be waited for (rfc8216bis 6.2.5.2).
-    #[error("{0}: the segment or part lies too far behind the end of the playlist")]
+    #[error("{0}: the segment or part lies too far ahead of the end of the playlist")]
     TooFar(String),
     /// The query asks for a time in a form that is not known, or one that is not kept.
     #[error("{path}: {why}")]

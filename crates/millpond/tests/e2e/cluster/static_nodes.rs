@@ -1,12 +1,16 @@
 //! Three nodes of a list, without any service: killed, returned, drained, purged, and cut off by another secret.
 
 use super::{status, taking, wait_for};
-use crate::support::{Response, Running, Server, api::send, clips, free_port, get, origins};
+use crate::{
+    operations::metrics::{By, watch::Watch},
+    support::{Response, Running, Server, api::send, clips, free_port, get, origins},
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::{
     fs,
-    io::Write as _,
+    io::{Read as _, Write as _},
+    net::TcpListener,
     path::Path,
     process::{Command, Stdio},
     time::{Duration, SystemTime},
@@ -221,6 +225,31 @@ fn a_node_in_nobodys_list_tells_it_and_a_wrong_list_is_refused() {
     refused("http://127.0.0.1:OWN,http://127.0.0.1:OWN/", "twice: name each node once");
     refused("http://127.0.0.1:1,http://127.0.0.1:2", "none of them is this node, which is at 127.0.0.1:OWN");
     refused("https://127.0.0.1:OWN,http://127.0.0.1:2", "so write http://127.0.0.1:OWN");
+}
+
+#[test]
+fn answers_of_a_stranger_at_a_listed_address_are_ignored() {
+    let mut fleet = Fleet::start(vec![clips::folder().to_str().unwrap().to_owned()], "10s");
+    let watch = Watch::begin(fleet.nodes[0].as_ref().unwrap());
+    fleet.kill(2);
+    // It answers all questions, as a node would that ends the leases of others.
+    let stranger = TcpListener::bind(("127.0.0.1", fleet.ports[2])).unwrap();
+    std::thread::spawn(move || {
+        for stream in stranger.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(
+                b"HTTP/1.1 200 OK\r\nMillpond-Proof: 00\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
+            );
+        }
+    });
+    let node = fleet.nodes[0].as_ref().unwrap();
+    watch.end(By::Forged, node);
+    wait_for("the log names the address", || {
+        let (text, port) = (node.log_text(), format!("127.0.0.1:{}", fleet.ports[2]));
+        text.lines().any(|line| line.contains("an answer is ignored") && line.contains(&port))
+    });
+    wait_for("c has left, and b stays", || fleet.running().iter().all(|node| taking(node) == 2));
 }
 
 /// Three slices.

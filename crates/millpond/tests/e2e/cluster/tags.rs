@@ -1,7 +1,10 @@
 //! Purges by the tags that nginx states for files: all nodes, and their disks after a restart.
 
 use super::{taking, wait_for};
-use crate::support::{Running, Server, api::send, etcd::Etcd, free_port, get, origins};
+use crate::{
+    operations::metrics::{By, watch::Watch},
+    support::{Running, Server, api::send, etcd::Etcd, free_port, get, origins},
+};
 use serde_json::{Value, json};
 use std::{
     process::Command,
@@ -135,4 +138,22 @@ fn a_purge_of_a_tag_reaches_all_nodes_and_their_disks() {
         let reply = purge(body.clone());
         assert_eq!(reply.status, status, "{body}: {}", reply.text());
     }
+}
+
+#[test]
+fn tags_beyond_the_limits_are_counted() {
+    let (folder, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // More than 64 tags, and for a few objects more than a small cache has room for.
+    let tags: String = (0..70).map(|number| format!("category-{number:03} ")).collect();
+    let extra = format!("location / {{ add_header Surrogate-Key '{tags}'; }}");
+    let Some((_origin, port)) = origins::nginx(folder.path(), scratch.path(), &extra) else { return };
+    (0..40).for_each(|number| std::fs::write(folder.path().join(format!("{number}.bin")), vec![1; 2000]).unwrap());
+    let server = Server::start(&[&format!("films=http://127.0.0.1:{port}"), "--cache-size", "16MiB"]);
+    let watch = Watch::begin(&server);
+    let mut numbers = (0..40).cycle();
+    watch.until("millpond_disk_untagged_total", || {
+        let reply = server.get(&format!("films/{}.bin", numbers.next().unwrap()));
+        assert_eq!((reply.status, reply.body.len()), (200, 2000));
+    });
+    watch.end(By::Tags, &server);
 }

@@ -108,6 +108,10 @@ pub(crate) enum By {
     Clocks,
     /// A node with other settings (`cluster`).
     Differ,
+    /// A stranger at an address of a list of nodes (`cluster`).
+    Forged,
+    /// An origin that states many tags (`cluster`).
+    Tags,
     /// A node whose storage has no bandwidth left (`cluster_more`).
     Booked,
     /// A node that passes requests on to one that dies (`cluster`).
@@ -139,6 +143,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_cluster_differences", By::Differ),
     ("millpond_cluster_etcd_failures_total", By::Cluster),
     ("millpond_cluster_following", By::Cluster),
+    ("millpond_cluster_forged_answers_total", By::Forged),
     ("millpond_cluster_homes_failing", By::Homes),
     ("millpond_cluster_lost_leases_total", By::Cluster),
     ("millpond_cluster_member", By::Cluster),
@@ -167,6 +172,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_connections_accepted_total", By::Web),
     ("millpond_connections_refused_total", By::Web),
     ("millpond_conversion_efficiency_ratio", By::Web),
+    ("millpond_cut_tags_total", By::Tags),
     ("millpond_disk_bytes", By::Remote),
     ("millpond_disk_damaged_total", By::Remote),
     ("millpond_disk_errors_total", By::FullDisk),
@@ -177,6 +183,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_disk_misses_total", By::Remote),
     ("millpond_disk_pinned_bytes", By::Remote),
     ("millpond_disk_slices", By::Remote),
+    ("millpond_disk_untagged_total", By::Tags),
     ("millpond_disk_verified_total", By::Remote),
     ("millpond_disk_writes_passed_over_total", By::Remote),
     ("millpond_disk_writes_total", By::Remote),
@@ -289,9 +296,9 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_sibling_zone_bytes_total", By::Zones),
     ("millpond_slice_disk_hit_bytes_total", By::Remote),
     ("millpond_slice_hits_total", By::Remote),
+    ("millpond_slice_lookup_duration_seconds", By::Remote),
     ("millpond_slice_memory_hit_bytes_total", By::Remote),
     ("millpond_slice_miss_bytes_total", By::Remote),
-    ("millpond_slice_lookup_duration_seconds", By::Remote),
     ("millpond_slice_miss_duration_seconds", By::Remote),
     ("millpond_slice_misses_total", By::Remote),
     ("millpond_srt_dropped_packets_total", By::Srt),
