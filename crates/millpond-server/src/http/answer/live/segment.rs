@@ -30,8 +30,11 @@ use std::{sync::Arc, time::Duration};
 /// Target durations for which a part may be late.
 const LATE: u32 = 3;
 
-/// Longest time by which a copy is behind the window that it follows.
-const BEHIND: Duration = Duration::from_secs(2);
+/// Longest time by which a copy is behind the window that it follows: that of the probes after which it follows another node.
+const BEHIND: Duration = Duration::from_secs(6);
+
+/// Most segments that a copy gets in that time.
+const MOST_BEHIND: u64 = 8;
 
 /// Media of one run of a stream.
 #[derive(Clone, Copy)]
@@ -129,7 +132,8 @@ async fn catch_up(
     (track, media): (usize, LiveMedia),
     info: &mut ReplyInfo,
 ) {
-    let is_next = |window: &Window, number: u64| window.last_closed(track).is_some_and(|last| last.next().0 == number);
+    let follows = |last: SegmentNumber, number: u64| last.0 < number && number - last.0 <= MOST_BEHIND;
+    let is_next = |window: &Window, number| window.last_closed(track).is_some_and(|last| follows(last, number));
     let lacks = |window: &Window| match media {
         LiveMedia::Init(epoch) => window.init(track, epoch).is_none(),
         LiveMedia::Part(segment, part) => window.is_ahead(track, Edge { segment: SegmentNumber(segment), part }),
@@ -138,7 +142,8 @@ async fn catch_up(
             window.newest_start(track).is_some_and(|newest| newest < start)
         }
         LiveMedia::Transport(number) | LiveMedia::Text(_, number) => is_next(window, number),
-        LiveMedia::Segment(_) => false,
+        // The next one is sent while it is made.
+        LiveMedia::Segment(number) => window.next_segment(track).is_some_and(|next| follows(next, number)),
     };
     let has = |window: &Window| (!lacks(window)).then_some(());
     // Without it, the answer is as for a window that is no copy.
