@@ -11,7 +11,7 @@ use millpond_media::{
 fuzz_target!(|bytes: &[u8]| {
     let tag = Bytes::copy_from_slice(bytes);
     let (all, single) = (FlvTag::read_all(&tag), FlvTag::read(&tag));
-    // What one track has is read alike by both.
+    // Frames of one track are read alike by both.
     if let Ok(Some(single)) = single {
         assert!(matches!(&all[..], [Ok(only)] if *only == single));
     }

@@ -1,4 +1,4 @@
-//! What nodes of a cluster tell each other: what is read and written again is the same, and a copy that hears it tells all of it. An input is one
+//! Answers of nodes of a cluster to each other: an answer that is read and written again is the same, and a copy that hears it tells all of it. An input is one
 //! reply or pass, or several that a byte 0 ends.
 #![cfg_attr(feature = "libfuzzer", no_main)]
 

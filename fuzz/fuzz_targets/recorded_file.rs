@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(steps <= bytes.len() / 8);
     }
     assert!(walk.whole() <= walk.at() && walk.at() <= bytes.len() as u64);
-    // What is whole is whole again.
+    // A whole file is whole again.
     let whole = &bytes[..walk.whole() as usize];
     let mut again = FragmentWalk::new(whole.len() as u64);
     while again.take(header(whole, again.at())) {}

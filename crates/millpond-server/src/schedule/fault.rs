@@ -1,4 +1,4 @@
-//! What is wrong with the file of a schedule.
+//! Faults in the file of a schedule.
 
 use super::timetable::{Content, Timetable};
 use crate::live::Sources;
@@ -37,7 +37,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a path names.
+/// The kind of thing that a path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathUse {
     /// An asset, if there is one.

@@ -16,7 +16,7 @@ pub(crate) struct Programme {
     pub(crate) is_live: bool,
 }
 
-/// What plays now and on the days ahead.
+/// The programmes of now and of the days ahead.
 #[derive(Clone, Debug)]
 pub(crate) struct Guide {
     /// Path of the stream.

@@ -1,4 +1,4 @@
-//! What may be on the air.
+//! Parts of a schedule that may be on the air.
 
 use super::timetable::{Content, Slot, Timetable};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// What plays in a slot.
+    /// The part that plays in a slot.
     pub(super) fn of(timetable: &Timetable, slot: &Slot) -> Self {
         match timetable.entry(slot) {
             Some(entry) => {

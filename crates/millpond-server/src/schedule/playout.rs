@@ -47,7 +47,7 @@ pub(super) struct Playout {
     left_until: Option<Instant>,
     /// The last reason that was logged why something can't be put on the air.
     told: String,
-    /// What was told to be on the air, what was due then, and why the former was not the latter.
+    /// The part that was told to be on the air, the part that was due then, and why they differed.
     shown: Option<(Part, Part, Option<String>)>,
 }
 

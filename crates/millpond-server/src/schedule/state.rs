@@ -1,4 +1,4 @@
-//! What is known of a schedule: its timetable, what plays, and what its assets are.
+//! The state of a schedule: its timetable, the part on the air, and its assets.
 
 use super::{
     ScheduleLine,
@@ -20,7 +20,7 @@ const MOST: usize = 1000;
 /// Time after which a list is made again.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// What is known of a schedule. The task that plays it tells; the EPG and the admin API ask.
+/// The state of a schedule. The task that plays it tells; the EPG and the admin API ask.
 #[derive(Debug)]
 pub(crate) struct ScheduleState {
     line: ScheduleLine,
@@ -43,7 +43,7 @@ struct Inner {
 /// An asset, and the time at which it begins to play.
 type Key = (String, Duration);
 
-/// What is known of an asset.
+/// The state of an asset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     /// Time from its beginning to its end; `None` where it can't be played, or has no known end.
@@ -184,7 +184,7 @@ impl ScheduleState {
         timetable.slots(&self.lock().assets, (now, now + AHEAD), MOST)
     }
 
-    /// What viewers may know now.
+    /// The guide that viewers may see now.
     pub(crate) fn guide(&self) -> Guide {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let timetable = self.timetable.borrow().clone();

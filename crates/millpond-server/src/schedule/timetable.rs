@@ -1,4 +1,4 @@
-//! What plays when. It reads no clock and no file.
+//! The timetable of a schedule. It reads no clock and no file.
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 use super::Fault;
@@ -51,7 +51,7 @@ pub(super) enum At {
     },
 }
 
-/// What an entry plays, by its path.
+/// The asset or stream that an entry plays, by its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// A stored asset.
@@ -60,7 +60,7 @@ pub(super) enum Content {
     Stream(String),
 }
 
-/// What plays during some time.
+/// The part that plays during some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     /// Index of the entry; `None` for the filler.

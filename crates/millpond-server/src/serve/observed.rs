@@ -1,4 +1,4 @@
-//! What is looked at once a second for events: viewers of live streams, and free space of disks.
+//! Observations of once a second for events: viewers of live streams, and free space of disks.
 
 use super::Running;
 use crate::{

@@ -28,7 +28,7 @@ use millpond_access::{Gates, Publishers};
 use millpond_srt::Passphrase;
 use std::{sync::Arc, time::Duration};
 
-/// What a configuration says about SRT. Sessions go on with the one that they began with.
+/// The settings of SRT. Sessions go on with the one that they began with.
 pub(crate) struct Srt {
     sources: Arc<Sources>,
     /// Admission of publishers; `None` where no stream is pushed.

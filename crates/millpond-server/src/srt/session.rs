@@ -71,7 +71,7 @@ pub(super) struct Session {
     pub(super) link: Link,
     pub(super) record: Arc<Record>,
     port: Arc<SrtPort>,
-    /// What the metrics know already, and the time of the next look.
+    /// The counts that the metrics have already, and the time of the next look.
     counted: Counts,
     look: Instant,
     stop: watch::Receiver<bool>,

@@ -44,7 +44,7 @@ pub(super) struct Sampled {
     pub(super) watched: ByProtocol<Duration>,
 }
 
-/// What a sample tells of one title.
+/// The figures of one title in a sample.
 #[derive(Default)]
 struct TitleSample {
     viewers: ByProtocol<u64>,

@@ -1,4 +1,4 @@
-//! What is received of the offer of a publisher.
+//! The tracks that are received of a publisher's offer.
 
 use super::negotiation::list;
 use millpond_rtp::{sdp_reader::SessionDescription, transport_cc};

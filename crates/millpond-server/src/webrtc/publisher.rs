@@ -53,7 +53,7 @@ struct Publishing {
     reports: mpsc::Receiver<Vec<u8>>,
 }
 
-/// What a session waited for.
+/// The event that a session waited for.
 enum Awaited {
     Event(Option<ConnectionEvent>),
     Report(Vec<u8>),

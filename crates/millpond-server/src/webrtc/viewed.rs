@@ -1,4 +1,4 @@
-//! What a viewer's offer is answered with: the stream, or the same with its sound as Opus.
+//! The stream for a viewer's offer: that of its path, or the same with its sound as Opus.
 
 use super::negotiation::lacks_sound;
 #[cfg(feature = "transcode-sound")]
@@ -17,7 +17,7 @@ pub(crate) struct Viewed {
     pub(super) sound: Sound,
 }
 
-/// What transcodes for a viewer.
+/// The transcoder of a viewer's sound.
 #[derive(Debug, Default)]
 pub(super) struct Sound {
     #[cfg(feature = "transcode-sound")]

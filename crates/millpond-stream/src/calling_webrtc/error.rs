@@ -39,7 +39,7 @@ pub(crate) struct Refusal {
     pub(crate) purpose: CallPurpose,
     /// Status of the reply.
     pub(crate) status: u16,
-    /// What the server says, without secrets; empty where it says nothing.
+    /// The text of the server's reply, without secrets; empty where it says nothing.
     pub(crate) words: String,
     /// Time after which another offer may succeed.
     pub(crate) retry_after: Option<Duration>,

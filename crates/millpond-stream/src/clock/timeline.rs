@@ -113,7 +113,7 @@ pub struct Timeline {
     delays: Option<Delays>,
     /// Wall clock less stream time.
     wall: Slew,
-    /// What the source states about the wall clock.
+    /// The statement of the source about the wall clock.
     stated: Option<Stated>,
     figures: TimelineFigures,
 }
@@ -356,7 +356,7 @@ impl Timeline {
             false => self.correction.restart(from),
         }
         self.reference = None;
-        // What was stated before a jump is not true after it.
+        // A statement from before a jump is not true after it.
         self.stated = self.stated.filter(|stated| stated.media.saturating_sub(media).saturating_abs() < STATED);
         // Frames that follow the first one may be presented before it.
         let source = from.saturating_add(self.tracks[track].reordered());

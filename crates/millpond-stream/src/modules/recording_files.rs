@@ -215,7 +215,7 @@ impl RecordingFiles {
     }
 }
 
-/// What is known of a file at its end.
+/// The facts of a file at its end.
 #[derive(Debug, Default)]
 pub(super) struct FileFacts {
     pub(super) duration: Duration,

@@ -359,7 +359,7 @@ impl Module for Segmenter {
 
 /// Bytes of memory that a window holds beside the frames.
 fn overhead(window: &Window) -> u64 {
-    // What is made of subtitles is counted nowhere else.
+    // Segments of subtitles are counted nowhere else.
     let tracks = (0..window.tracks().len()).filter(|track| !window.is_text(*track));
     let of_track = |track: usize| window.segments().filter_map(move |segment| segment.track(track));
     // The bytes of segments that left memory are known too, but are not in it.

@@ -21,7 +21,7 @@ pub enum PushError {
     /// The server did not answer, or took nothing, for this long.
     #[error("{what}: waited for {:.1} s", after.as_secs_f64())]
     TimedOut {
-        /// What did not happen.
+        /// The event that did not come.
         what: &'static str,
         /// For how long.
         after: Duration,

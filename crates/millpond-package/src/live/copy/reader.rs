@@ -50,7 +50,7 @@ pub enum CopyError {
         record: u64,
         /// Its kind.
         kind: u8,
-        /// What was not there.
+        /// The field or order that was expected.
         expected: &'static str,
     },
 }

@@ -38,7 +38,7 @@ pub enum CopyRecord {
     Ended,
 }
 
-/// What a window is made of.
+/// The run and the tracks of a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyHead {
     /// Name of the run in URIs.

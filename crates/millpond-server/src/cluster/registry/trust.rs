@@ -17,7 +17,7 @@ use tokio::{
     net::TcpListener,
 };
 
-/// What listens at an address of the list.
+/// The server at an address of the list.
 enum Listens {
     /// A node, whichever address is its own.
     Node(Arc<Cluster>),

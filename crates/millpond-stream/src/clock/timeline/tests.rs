@@ -110,7 +110,7 @@ fn a_stated_wall_clock_replaces_that_of_arrivals() {
     let next = stamp(&mut stated, 0, 16_200, 580);
     assert_eq!((next.begins, next.wall), (Some(EpochReason::Jump), wall(3080)));
     assert_eq!(next.at, Duration::from_millis(10_080));
-    // What was stated before the source begins again is forgotten.
+    // Statements from before the source begins again are forgotten.
     stated.restart(EpochReason::Reconnection);
     assert_eq!(stamp(&mut stated, 0, 0, 1000).wall, Duration::from_millis(1_000_001_000));
     let mut astray = timeline();

@@ -1,4 +1,4 @@
-//! What a module has sent to its destination.
+//! Counts of a module that pushes a stream.
 
 use crate::modules::attachable::{ModuleCounts, ModuleResults};
 use futures_util::future::BoxFuture;

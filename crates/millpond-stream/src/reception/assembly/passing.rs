@@ -1,4 +1,4 @@
-//! What sources with times of their own tell: other streams, whose times are stream times already, and sources with dates.
+//! Times of sources that have their own: other streams, whose times are stream times already, and sources with dates.
 
 use super::Assembly;
 use crate::{clock::Wrapped, epoch::EpochReason};

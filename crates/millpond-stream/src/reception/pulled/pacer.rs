@@ -68,7 +68,7 @@ struct Lane {
     last: i64,
 }
 
-/// What is known of a rendition.
+/// The state of a rendition.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
     /// The stretch of its last piece.

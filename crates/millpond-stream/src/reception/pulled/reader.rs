@@ -52,7 +52,7 @@ pub(super) struct LaneFormat {
     pub(super) format: Format,
 }
 
-/// What a reader has found.
+/// The findings of a reader.
 #[derive(Debug)]
 pub(super) enum Read {
     /// A frame of a lane.
@@ -166,7 +166,7 @@ impl Reader {
         }
     }
 
-    /// What is missing of a rendition without frames.
+    /// The part that a rendition without frames lacks.
     pub(super) fn missing(&self) -> &'static str {
         match &self.kind {
             Kind::Transport(programme) => programme.missing(),

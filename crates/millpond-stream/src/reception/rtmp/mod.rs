@@ -217,7 +217,7 @@ impl<'a> Sitting<'a> {
         }
     }
 
-    /// What was waited for.
+    /// The event that was waited for.
     fn missing(&self, now: Duration) -> String {
         let since = |from: Duration| now.saturating_sub(from).as_secs_f64();
         match (self.client.awaits(), self.frames.rhythm()) {

@@ -255,7 +255,7 @@ mod tests {
         let burst: Vec<u16> = (16..60).collect();
         assert_eq!(give_to(&mut datagrams, 0, 1, 470, &burst).len(), 44);
         assert_eq!(give_to(&mut datagrams, 1, 1, 480, &burst), [0; 0]);
-        // What neither has is given up.
+        // Packets that neither has are given up.
         assert_eq!(give_to(&mut datagrams, 0, 1, 490, &[61]), [0; 0]);
         assert_eq!(give_to(&mut datagrams, 1, 1, 900, &[61]), [0; 0]);
         assert_eq!(give_to(&mut datagrams, 1, 1, 940, &[62]), [61, 62]);

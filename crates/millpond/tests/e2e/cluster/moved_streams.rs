@@ -50,7 +50,7 @@ struct Player {
     order: Vec<String>,
     sequence: u64,
     discontinuities: u64,
-    /// What the next request waits for.
+    /// The segment and part that the next request waits for.
     next: Option<(u64, usize)>,
     /// When there was something new last, and the longest pause.
     news: Instant,

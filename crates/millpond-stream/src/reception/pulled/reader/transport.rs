@@ -124,7 +124,7 @@ impl Programme {
     pub(super) fn finish(&mut self, out: &mut Vec<Read>, faults: &mut Faults) {
         let mut events = std::mem::take(&mut self.events);
         self.demultiplexer.finish(&mut events);
-        // What is useless was told before.
+        // Useless data was told before.
         let _ = self.take(&mut events, out, faults);
         for lane in &mut self.lanes {
             lane.stream.finish(&mut self.found, faults);
