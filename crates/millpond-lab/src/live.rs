@@ -1,8 +1,10 @@
 //! One viewer of a live stream by Low-Latency HLS: blocking reloads, delta updates, and each part as soon as it is listed.
 //!
+//! Where the multivariant playlist lists pathways, a viewer whose request fails goes on at the next one, at the part that it lacks.
 //! One viewer of each thread checks what it gets. It also asks for each part as soon as it is hinted at, and reads its media.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -15,11 +17,14 @@ use crate::llhls::{Checker, ListedPart, LivePlaylist, MediaChecker, Part, Place,
 use crate::player::Playout;
 use crate::resource::{ByteSpan, Resource};
 use crate::tally::{Ending, ErrorKind, Failure, RequestKind};
-use crate::title::Media;
+use crate::title::{Media, Rendition, Title};
 use crate::viewer::Common;
 
 /// Delay behind the earliest part of a track from which a part is late.
 const LATE: Duration = Duration::from_millis(100);
+
+/// Times that each of several servers is tried before the viewer leaves.
+const ROUNDS: usize = 2;
 
 /// One viewer's session.
 pub(crate) struct LiveViewer<'a> {
@@ -27,6 +32,10 @@ pub(crate) struct LiveViewer<'a> {
     client: &'a Client,
     began: Instant,
     playout: RefCell<Option<Playout>>,
+    /// Server of the stream that it plays from: its place among the pathways.
+    server: Cell<usize>,
+    /// Number of times that it went on at another server.
+    moves: Cell<u64>,
     /// The rules are checked by one viewer of each thread: what it gets, all get.
     checker: RefCell<Option<Checker>>,
 }
@@ -35,8 +44,12 @@ pub(crate) struct LiveViewer<'a> {
 #[derive(Debug)]
 struct TrackPlayback {
     index: usize,
-    url: Url,
-    place: Place,
+    /// Its media playlist at each server.
+    urls: Vec<Url>,
+    /// The part that comes next, from the first playlist on.
+    place: Option<Place>,
+    /// Servers that have failed since the last reload that came.
+    failed: usize,
     /// Media seconds since the viewer's first part.
     time: f64,
     /// Least distance seen between a part's arrival and its end in media time, in seconds.
@@ -55,16 +68,16 @@ struct TrackPlayback {
 impl<'a> LiveViewer<'a> {
     pub(crate) fn new(common: &'a Common, client: &'a Client) -> Self {
         let checker = RefCell::new(common.checker.take());
-        let playout = RefCell::new(None);
-        Self { common, client, began: Instant::now(), playout, checker }
+        let (playout, server, moves) = (RefCell::new(None), Cell::new(0), Cell::new(0));
+        Self { common, client, began: Instant::now(), playout, server, moves, checker }
     }
 
     /// Plays until the stream fails; failures have been counted already.
     pub(crate) async fn watch(&self) -> Result<(), Failure> {
-        let urls = self.open().await?;
+        let tracks = self.open().await?;
         let pace = self.common.options.pace;
-        self.playout.replace(Some(Playout::new(pace, urls.len(), 0.0, f64::INFINITY)));
-        try_join_all(urls.into_iter().enumerate().map(|(index, url)| self.play(index, url))).await?;
+        self.playout.replace(Some(Playout::new(pace, tracks.len(), 0.0, f64::INFINITY)));
+        try_join_all(tracks.into_iter().enumerate().map(|(index, urls)| self.play(index, urls))).await?;
         Ok(())
     }
 
@@ -72,6 +85,7 @@ impl<'a> LiveViewer<'a> {
     pub(crate) fn leave(&self, ending: Ending) {
         let mut tally = self.common.meter.tally.borrow_mut();
         tally.ended(ending);
+        tally.moves += self.moves.get();
         if let Some(playout) = self.playout.borrow_mut().as_mut() {
             tally.watched(playout.outcome(self.began.elapsed()), crate::abr::Switches::default());
         }
@@ -80,21 +94,25 @@ impl<'a> LiveViewer<'a> {
         }
     }
 
-    /// Addresses of the media playlists of the chosen rendition.
-    async fn open(&self) -> Result<Vec<Url>, Failure> {
+    /// Addresses of the media playlists of the chosen rendition: by track, and by server.
+    async fn open(&self) -> Result<Vec<Vec<Url>>, Failure> {
         let url = &self.common.options.url;
         let (body, location) = self.client.manifest(url).await?;
         let title = self.common.library.read(body, location);
         let title = title.map_err(|error| self.broken(url, &error.to_string()))?.title();
         let rungs = title.ladder.iter().map(|rendition| rendition.bandwidth).collect();
         let rung = Ladder::new(self.common.options.abr, rungs).current();
-        let rendition = title.ladder.get(rung);
-        let audio = rendition.and_then(|rendition| title.audio.get(rendition.audio?));
-        let playlist = |media: &Media| match media {
-            Media::Playlist(url) => Some(url.clone()),
-            Media::Track(_) => None,
+        let audio = title.ladder.get(rung).and_then(|rendition| rendition.audio);
+        let playlists = |of: &dyn Fn(&Title) -> Option<&Rendition>| -> Vec<Url> {
+            let media = (0..title.servers()).filter_map(|server| Some(&of(title.at(server))?.media));
+            let urls = media.filter_map(|media| match media {
+                Media::Playlist(url) => Some(url.clone()),
+                Media::Track(_) => None,
+            });
+            urls.collect()
         };
-        Ok([rendition, audio].into_iter().flatten().filter_map(|rendition| playlist(&rendition.media)).collect())
+        let tracks = [playlists(&|title| title.ladder.get(rung)), playlists(&|title| title.audio.get(audio?))];
+        Ok(tracks.into_iter().filter(|urls| !urls.is_empty()).collect())
     }
 
     fn broken(&self, url: &Url, what: &str) -> Failure {
@@ -111,13 +129,14 @@ impl<'a> LiveViewer<'a> {
         }
     }
 
-    async fn play(&self, index: usize, url: Url) -> Result<(), Failure> {
+    /// Plays a track at one server after the other, until all have failed twice.
+    async fn play(&self, index: usize, urls: Vec<Url>) -> Result<(), Failure> {
         let checker = self.checker.borrow().is_some().then(MediaChecker::default);
-        let mut list = self.reload(&url, None, false).await?;
         let mut track = TrackPlayback {
             index,
-            url,
-            place: list.start(),
+            urls,
+            place: None,
+            failed: 0,
             time: 0.0,
             ahead: f64::INFINITY,
             map: None,
@@ -127,12 +146,34 @@ impl<'a> LiveViewer<'a> {
             is_live: false,
         };
         loop {
-            self.listed(&mut track, &list).await?;
-            track.is_live = true;
+            let server = self.server.get();
+            let url = track.urls[server % track.urls.len()].clone();
+            let Err(failure) = self.follow(&mut track, &url).await;
+            track.failed += 1;
+            // One server may be about to take the stream over from another one that died.
+            let rounds = if track.urls.len() > 1 { ROUNDS } else { 1 };
+            if track.failed >= rounds * track.urls.len() {
+                return Err(failure);
+            }
+            // Unless the other track has left this server already.
+            if self.server.get() == server {
+                self.server.set(server + 1);
+                self.moves.set(self.moves.get() + 1);
+            }
+        }
+    }
+
+    /// Plays a track at one server, from the part that it lacks, until a request fails.
+    async fn follow(&self, track: &mut TrackPlayback, url: &Url) -> Result<Infallible, Failure> {
+        let mut list = self.reload(url, track.place, false).await?;
+        loop {
+            track.place.get_or_insert(list.start());
+            self.listed(track, url, &list).await?;
+            (track.is_live, track.failed) = (true, 0);
             let skips = list.control.skip_until.is_some();
             let hint = list.hint.as_deref().filter(|_| track.checker.is_some());
-            let reload = self.reload(&track.url, Some(track.place), skips);
-            let (reloaded, hinted) = join(reload, self.hinted(&track, hint)).await;
+            let reload = self.reload(url, track.place, skips);
+            let (reloaded, hinted) = join(reload, self.hinted(url, hint)).await;
             (list, track.hinted) = (reloaded?, hinted?);
         }
     }
@@ -161,42 +202,42 @@ impl<'a> LiveViewer<'a> {
     }
 
     /// Fetches the part that a playlist hints at, which is sent when it is complete.
-    async fn hinted(&self, track: &TrackPlayback, hint: Option<&str>) -> Result<Option<(String, Vec<u8>)>, Failure> {
+    async fn hinted(&self, list: &Url, hint: Option<&str>) -> Result<Option<(String, Vec<u8>)>, Failure> {
         let Some(uri) = hint else { return Ok(None) };
-        let url = track.url.join(uri).map_err(|error| self.broken(&track.url, &error.to_string()))?;
+        let url = list.join(uri).map_err(|error| self.broken(list, &error.to_string()))?;
         let text = self.client.text(RequestKind::Part, &url).await?;
         Ok(Some((uri.to_owned(), text.body)))
     }
 
     /// Fetches the parts that a playlist lists from the track's place on.
-    async fn listed(&self, track: &mut TrackPlayback, list: &LivePlaylist) -> Result<(), Failure> {
-        if list.first_part().is_some_and(|first| first > track.place) {
+    async fn listed(&self, track: &mut TrackPlayback, url: &Url, list: &LivePlaylist) -> Result<(), Failure> {
+        if list.first_part().is_some_and(|first| Some(first) > track.place) {
             // The viewer fell behind what is listed in parts.
-            track.place = list.start();
+            track.place = Some(list.start());
             track.ahead = f64::INFINITY;
             (track.is_continuous, track.is_live) = (false, false);
         }
-        for listed in list.parts().filter(|listed| listed.place >= track.place).collect::<Vec<_>>() {
+        for listed in list.parts().filter(|listed| Some(listed.place) >= track.place).collect::<Vec<_>>() {
             let part = listed.part;
             if listed.map.is_some() && listed.map != track.map.as_deref() {
-                self.init(track, listed.map.unwrap_or_default()).await?;
+                self.init(track, url, listed.map.unwrap_or_default()).await?;
             }
             track.is_continuous &= !listed.discontinuity;
             if !part.gap {
-                self.part(track, part).await?;
+                self.part(track, url, part).await?;
             }
             track.is_continuous = !part.gap;
-            track.place = listed.next;
+            track.place = Some(listed.next);
             self.arrived(track, &listed);
         }
         Ok(())
     }
 
     /// Fetches the init segment of the parts that follow.
-    async fn init(&self, track: &mut TrackPlayback, uri: &str) -> Result<(), Failure> {
+    async fn init(&self, track: &mut TrackPlayback, list: &Url, uri: &str) -> Result<(), Failure> {
         track.map = Some(uri.to_owned());
         track.is_continuous = false;
-        let url = track.url.join(uri).map_err(|error| self.broken(&track.url, &error.to_string()))?;
+        let url = list.join(uri).map_err(|error| self.broken(list, &error.to_string()))?;
         let text = self.client.text(RequestKind::Init, &url).await?;
         if let Some(checker) = &mut track.checker {
             self.report(&url, checker.init(&text.body));
@@ -205,10 +246,10 @@ impl<'a> LiveViewer<'a> {
     }
 
     /// Fetches a part, unless it came when it was hinted at.
-    async fn part(&self, track: &mut TrackPlayback, part: &Part) -> Result<(), Failure> {
-        let url = track.url.join(&part.uri).map_err(|error| self.broken(&track.url, &error.to_string()))?;
+    async fn part(&self, track: &mut TrackPlayback, list: &Url, part: &Part) -> Result<(), Failure> {
+        let url = list.join(&part.uri).map_err(|error| self.broken(list, &error.to_string()))?;
         let range = part.range.as_deref();
-        let range = range.map(|range| byte_range(range).ok_or_else(|| self.broken(&track.url, range))).transpose()?;
+        let range = range.map(|range| byte_range(range).ok_or_else(|| self.broken(list, range))).transpose()?;
         let Some(checker) = track.checker.as_mut().filter(|_| range.is_none()) else {
             return self.client.resource(RequestKind::Part, &Resource::new(url, range)).await.map(|_| ());
         };

@@ -125,6 +125,46 @@ async fn players_go_on_at_the_next_server_of_the_manifest() {
     assert_eq!(report.error_count(), 3);
 }
 
+/// A live media playlist up to the part that a request asks for, with segments of two parts each.
+fn live_playlist(path: &str) -> String {
+    let asked = |name: &str| path.split(['?', '&']).find_map(|pair| pair.strip_prefix(name)?.parse::<u64>().ok());
+    let (last, part) = (asked("_hls_msn=").unwrap_or(3), asked("_hls_part=").unwrap_or(1));
+    let mut text = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=1.5\n\
+        #EXT-X-PART-INF:PART-TARGET=0.5\n#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-MAP:URI=\"init.mp4\"\n"
+        .to_owned();
+    for (segment, parts) in (1..last).map(|segment| (segment, 2)).chain([(last, part + 1)]) {
+        (0..parts).for_each(|part| {
+            text.push_str(&format!("#EXT-X-PART:DURATION=0.5,URI=\"{segment}.{part}.m4s\",INDEPENDENT=YES\n"));
+        });
+        if segment < last {
+            text.push_str(&format!("#EXTINF:1,\n{segment}.m4s\n"));
+        }
+    }
+    text
+}
+
+#[tokio::test]
+async fn live_players_go_on_at_the_next_server_at_the_part_that_they_lack() {
+    let server = Server::start(|path| match path {
+        "/index.m3u8" => Answer::text(
+            "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1,RESOLUTION=1x1,PATHWAY-ID=\"a\"\na/index.m3u8\n\
+             #EXT-X-STREAM-INF:BANDWIDTH=1,RESOLUTION=1x1,PATHWAY-ID=\"b\"\nb/index.m3u8\n",
+        ),
+        path if path.starts_with("/a/index.m3u8?_hls_msn=5") => Answer::hang_up(),
+        path if path.contains(".m3u8") => Answer::text(&live_playlist(path)).after(Duration::from_millis(50)),
+        _ => Answer::bytes(1000),
+    })
+    .await;
+    let length = RunLength::For(Duration::from_secs(3));
+    let options =
+        LoadOptions { target: Target::Live, length, clients: 3, threads: 1, ..options(&server, "/index.m3u8") };
+    let report = report(options).await;
+    assert_eq!((report.switches.servers, report.viewers.failed), (3, 0), "{report}");
+    // Each part once, at the server that had it.
+    assert_eq!((server.asked("/a/4.1.m4s"), server.asked("/b/4.1.m4s"), server.asked("/a/5.0.m4s")), (3, 0, 0));
+    assert!(server.asked("/b/5.0.m4s") == 3 && server.asked("/b/5.1.m4s") == 3, "{report}");
+}
+
 #[tokio::test]
 async fn byte_ranges_of_one_file() {
     let server = Server::start(|path| match path {

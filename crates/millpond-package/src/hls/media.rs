@@ -1,7 +1,9 @@
 //! Media playlists.
 
 use super::{
-    Container, keys,
+    Container,
+    entries::Entries,
+    keys,
     periods::{joined, parts},
 };
 use crate::{
@@ -52,9 +54,8 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
         out.push_str("#EXT-X-MAP:URI=\"init.mp4\"\n");
         keys::of_track(&mut out, presentation, track);
     }
-    for (number, micros) in (1..).zip(micros) {
-        entry(&mut out, micros, "", number, suffix);
-    }
+    let mut entries = Entries::new("", suffix);
+    micros.for_each(|micros| entries.push(&mut out, micros));
     if listed.is_none() {
         out.push_str("#EXT-X-ENDLIST\n");
     }
@@ -102,9 +103,8 @@ pub fn iframes(presentation: &Presentation, track: &PresentedTrack, container: C
     head(&mut out, (7, "VOD"), micros(), is_independent(track));
     out.push_str("#EXT-X-I-FRAMES-ONLY\n#EXT-X-MAP:URI=\"init.mp4\"\n");
     keys::of_track(&mut out, presentation, track);
-    for (number, micros) in (1..).zip(micros()) {
-        entry(&mut out, micros, IFRAME, number, FRAGMENT);
-    }
+    let mut entries = Entries::new(IFRAME, FRAGMENT);
+    micros().for_each(|micros| entries.push(&mut out, micros));
     out.push_str("#EXT-X-ENDLIST\n");
     Some(out)
 }
@@ -137,20 +137,11 @@ pub(super) fn head(
     out.push_str("#EXTM3U\n#EXT-X-VERSION:");
     digits::push(out, version);
     out.push_str("\n#EXT-X-TARGETDURATION:");
-    digits::push(out, micros.map(seconds).max().unwrap_or(1));
+    digits::push(out, seconds(micros.max().unwrap_or(0)));
     out.push_str("\n#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-PLAYLIST-TYPE:");
     out.push_str(kind);
     out.push('\n');
     if independent {
         out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
     }
-}
-
-pub(super) fn entry(out: &mut String, micros: u64, prefix: &str, number: u64, suffix: &str) {
-    out.push_str("#EXTINF:");
-    digits::push_micros(out, micros);
-    out.push_str(",\n");
-    out.push_str(prefix);
-    digits::push(out, number);
-    out.push_str(suffix);
 }

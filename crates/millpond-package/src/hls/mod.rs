@@ -4,6 +4,7 @@
 //! share subtitles as WebVTT.
 
 mod date_ranges;
+mod entries;
 mod groups;
 mod keys;
 pub mod live;

@@ -2,8 +2,10 @@
 //! A track that a period lacks has gaps there (`EXT-X-GAP`, draft-pantos-hls-rfc8216bis 4.4.4.7), so that its times go on.
 
 use super::{
-    Container, keys,
-    media::{FRAGMENT, IFRAME, entry, has_independent, head, start},
+    Container,
+    entries::Entries,
+    keys,
+    media::{FRAGMENT, IFRAME, has_independent, head, start},
 };
 use crate::{
     delivery::{text_track::is_webvtt, transport},
@@ -66,11 +68,12 @@ pub(super) fn joined(
             keys::of_track(&mut out, &period.presentation, part);
         }
         let begin = format!("{folder}{prefix}");
-        for (number, micros) in (1..).zip(micros) {
+        let mut entries = Entries::new(&begin, suffix);
+        for micros in micros {
             if part.is_none() {
                 out.push_str(GAP);
             }
-            entry(&mut out, micros, &begin, number, suffix);
+            entries.push(&mut out, micros);
         }
     }
     out.push_str("#EXT-X-ENDLIST\n");

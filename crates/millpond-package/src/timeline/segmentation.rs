@@ -90,7 +90,15 @@ impl Segments {
     /// Returns the durations in millionths of a second.
     pub(crate) fn micros(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         let scale = self.timescale.get();
-        self.time.windows(2).map(move |w| digits::micros(w[1].saturating_sub(w[0]), scale))
+        // Most segments are as long as the one before.
+        let mut last = (0, 0);
+        self.time.windows(2).map(move |pair| {
+            let ticks = pair[1].saturating_sub(pair[0]);
+            if ticks != last.0 {
+                last = (ticks, digits::micros(ticks, scale));
+            }
+            last.1
+        })
     }
 
     /// Presentation time of the end of the last segment, in ticks.

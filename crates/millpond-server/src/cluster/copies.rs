@@ -1,6 +1,6 @@
 //! Copies of the windows of live streams: which node has one, and of whom.
 
-use super::{Cluster, MARK, Start, settings::Steering};
+use super::{Cluster, MARK, Start};
 use http::Method;
 use millpond_cluster::ObjectKey;
 use millpond_outbound::chain;
@@ -12,11 +12,6 @@ use url::Url;
 const HEAD: Duration = Duration::from_secs(5);
 
 impl Cluster {
-    /// Whether players reach any node by the same addresses, so that another node must be able to go on with a live stream.
-    pub(crate) fn has_one_address(&self) -> bool {
-        matches!(self.settings.steering, Steering::Proxy | Steering::None)
-    }
-
     /// The live streams whose source another node asks, as texts of their keys.
     pub(crate) fn asked_elsewhere(&self) -> Vec<String> {
         let asked = self.asked.borrow();

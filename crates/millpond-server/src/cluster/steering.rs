@@ -94,11 +94,10 @@ impl Cluster {
         None
     }
 
-    /// The nodes that a manifest of a stored asset lists, the best first, with their URLs; that of this node is `None`. Empty where
-    /// manifests list no nodes.
+    /// The nodes that a manifest lists, the best first, with their URLs; that of this node is `None`. Empty where manifests list no nodes.
     pub(crate) async fn listed(
         &self,
-        key: &ObjectKey,
+        (key, start): (&ObjectKey, Start),
         demand: Option<&Demand>,
         is_secure: bool,
     ) -> Vec<(NodeName, Option<Arc<str>>)> {
@@ -112,10 +111,10 @@ impl Cluster {
             let own = (candidate.name == *self.name()).then_some(None);
             Some((candidate.name, own.or_else(|| Some(Some(base(node, Protocol::Http, is_secure)?)))?))
         };
-        let candidates = self.answer(key, Start::Stored, demand, false).candidates;
+        let candidates = self.answer(key, start, demand, false).candidates;
         let order: Vec<_> = candidates.into_iter().filter_map(address).collect();
         let mut all = Vec::new();
-        // Any node can serve any asset. A redirected player is where it should be.
+        // Any node can serve any asset, and a live stream from a copy. A redirected player is where it should be.
         let mut at = None;
         for (name, url) in order {
             match &url {

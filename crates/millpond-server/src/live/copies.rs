@@ -1,7 +1,8 @@
 //! Copies of the windows of live streams that other nodes of the cluster have.
 //!
 //! The node that asks the source next has a copy of each stream that is watched, and goes on in it when the first one dies. Where nodes do not pass
-//! requests on, each node that is asked for a stream of another one has a copy too. So any node answers any address of a run.
+//! requests on, each node that is asked for a stream of another one has a copy too: a player that loses its node asks one that its manifest lists.
+//! So any node answers any address of a run.
 
 use super::{LaterSources, Sources, StreamPath};
 use crate::cluster::{Cluster, Start};
@@ -89,9 +90,7 @@ impl Copies {
     /// Copies the streams whose source this node asks next, while the server runs.
     pub(crate) async fn stand_by(copies: Weak<Self>) {
         while let Some(copies) = copies.upgrade() {
-            if copies.cluster.has_one_address()
-                && let Some(sources) = copies.sources()
-            {
+            if let Some(sources) = copies.sources() {
                 for name in copies.cluster.asked_elsewhere() {
                     let path = sources.find(&name);
                     if sources.copied_key(&path).is_some_and(|key| copies.cluster.stands_by(&key)) {
@@ -107,7 +106,7 @@ impl Copies {
     /// The window of a stream that another node has, for a viewer: its copy, which begins where there is none. With `opens`, that node opens the
     /// stream. `None` where this node has the stream, or the copy does not begin in time.
     pub(crate) async fn watched(self: &Arc<Self>, path: &StreamPath, opens: bool) -> Option<Arc<LiveWindow>> {
-        let sources = self.sources().filter(|_| self.cluster.has_one_address())?;
+        let sources = self.sources()?;
         let key = sources.copied_key(path).filter(|key| opens || self.cluster.is_asked_elsewhere(key))?;
         self.cluster.copied_from(&key).await?;
         self.keep(path, Some(Instant::now()));
@@ -246,7 +245,7 @@ impl Copies {
 
 impl Sources {
     /// The key of a live stream that can be copied: one of a source that nodes ask, outside of ladders, whose past is not kept.
-    fn copied_key(&self, path: &StreamPath) -> Option<ObjectKey> {
+    pub(crate) fn copied_key(&self, path: &StreamPath) -> Option<ObjectKey> {
         let (key, start) = self.object_key(path).filter(|_| path.list().is_none())?;
         let request = self.live(path).ok().flatten()?;
         let is_single = self.window_options(path).ladder.is_none();

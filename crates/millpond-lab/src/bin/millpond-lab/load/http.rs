@@ -37,6 +37,8 @@ fn options(given: &Given<'_>, url: &str) -> Result<LoadOptions, String> {
         (false, true) => Target::Live,
         (false, false) => Target::Detect,
     };
+    options.timeout = given.duration("timeout")?;
+    options.retries = given.number("retries").unwrap_or(options.retries);
     options.insecure = given.flag("insecure");
     Ok(options)
 }

@@ -13,7 +13,8 @@ use millpond_terminal::out;
 use std::{fmt::Display, time::Duration};
 
 /// Options that mean nothing to RTSP.
-const HTTP_ONLY: &[&str] = &["pace", "buffer", "abr", "ranges", "trace", "block", "http2", "plain", "live", "insecure"];
+const HTTP_ONLY: &[&str] =
+    &["pace", "buffer", "abr", "ranges", "trace", "block", "http2", "plain", "live", "timeout", "retries", "insecure"];
 /// Options that mean nothing to HTTP.
 const RTSP_ONLY: &[&str] = &[
     "rate",
@@ -115,6 +116,9 @@ fn http_options() -> Vec<Arg> {
         flag("plain", "Fetches only the URL itself, even if it is a manifest"),
         flag("live", "Plays a live stream by Low-Latency HLS, and checks its playlists")
             .conflicts_with_all(["plain", "ranges", "trace"]),
+        option("timeout", "DURATION", "30s", "Longest time of a request, from asking to the last byte"),
+        option("retries", "NUMBER", "2", "Number of times that a failed request is made again at the same server")
+            .value_parser(value_parser!(u32)),
         flag("insecure", "Accepts any certificate"),
     ]
 }

@@ -4,6 +4,7 @@ use super::{
     super::{
         Context, Front, Reply, ReplyInfo,
         reply::{Negotiation, SelectedRepresentation, etag},
+        steering::{self, Form},
         target::LiveTarget,
     },
     clock, ladder, long,
@@ -86,6 +87,7 @@ pub(super) async fn multivariant(
     held(front, live, &window, (None, BEGINNING), info, ready).await?;
     let unfit = || program.as_ref().map_or_else(|| stopped(live), |program| long::unfit(program, container));
     let text = window.multivariant(container, &past.query()).ok_or_else(unfit)?;
+    let text = with_nodes(context, live, text, Form::Multivariant).await;
     Ok(text_reply(front, HLS, fresh(&window, false), text, request).await)
 }
 
@@ -114,6 +116,7 @@ pub(super) async fn mpd(context: &Context<'_>, live: &LiveTarget, info: &mut Rep
     let _ = held(front, live, &window, (None, TEXT_WAIT), info, begun).await;
     let text =
         window.mpd(clock::reference(request), past.extent(&live.stream, &window)?).ok_or_else(|| stopped(live))?;
+    let text = with_nodes(context, live, text, Form::Mpd).await;
     // With low latency, players reload it each second.
     let has_parts = window.look(|window| window.targets().is_some_and(|targets| targets.parts.is_some()));
     let seconds = if has_parts { 1 } else { fresh(&window, false) };
@@ -313,6 +316,14 @@ pub(super) async fn held<T>(
         true => stopped(live),
         false => AnswerError::Stalled { path: live.stream.to_string(), waited: patience },
     })
+}
+
+/// Lists the nodes of the cluster in a manifest, where players go on at another one.
+async fn with_nodes(context: &Context<'_>, live: &LiveTarget, text: LiveText, form: Form) -> LiveText {
+    match steering::listed_live(context, live, &text.bytes, form).await {
+        Some(listed) => LiveText::from(listed),
+        None => text,
+    }
 }
 
 /// Makes the reply of a text that is fresh for `seconds`.

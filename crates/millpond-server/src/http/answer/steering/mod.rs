@@ -6,13 +6,16 @@ mod pathways;
 pub(crate) use elsewhere::asset_key;
 pub(super) use elsewhere::{pass, redirect};
 pub(crate) use pathways::demand_of;
-pub(super) use pathways::{are_listed, book, hear, listed_in, refuse};
+pub(super) use pathways::{Form, are_listed, book, hear, listed_in, listed_live, refuse};
 
 use super::{
     Context,
     reply::{Negotiation, SelectedRepresentation, etag},
 };
-use crate::library::{PlacePath, fingerprint};
+use crate::{
+    cluster::Start,
+    library::{PlacePath, fingerprint},
+};
 use bytes::Bytes;
 use http::HeaderValue;
 use millpond_cluster::ObjectKey;
@@ -22,12 +25,14 @@ use serde_json::json;
 /// Seconds after which players ask for a steering manifest again.
 const ASK_AGAIN: u32 = 10;
 
-/// Returns the steering manifest of an asset (draft-pantos-hls-rfc8216bis 7.2, ETSI TS 103 998 clause 6): the nodes, the best first.
+/// Returns the steering manifest of an asset or live stream (draft-pantos-hls-rfc8216bis 7.2, ETSI TS 103 998 clause 6): the nodes, the best first.
 pub(super) async fn manifest(context: &Context<'_>, asset: Option<&str>) -> Option<SelectedRepresentation> {
     let front = context.front;
     let cluster = front.cluster().filter(|cluster| cluster.steers())?;
     let PlacePath { name: place, inside, .. } = front.place(asset?)?;
-    let order = cluster.listed(&ObjectKey::new(place, inside), None, context.is_secure()).await;
+    let of_stream = front.sources.copied_key(&front.sources.find(asset?)).map(|key| (key, Start::Live));
+    let (key, start) = of_stream.unwrap_or_else(|| (ObjectKey::new(place, inside), Start::Stored));
+    let order = cluster.listed((&key, start), None, context.is_secure()).await;
     let order: Vec<_> = order.iter().map(|(name, _)| name.as_str()).collect();
     let manifest = json!({ "VERSION": 1, "TTL": ASK_AGAIN, "PATHWAY-PRIORITY": order }).to_string();
     Some(SelectedRepresentation {

@@ -3,10 +3,10 @@
 use super::super::{
     Context, Front,
     reply::{Negotiation, SelectedRepresentation, etag},
-    target::{STEERING, Target},
+    target::{LiveTarget, STEERING, Target},
 };
 use crate::{
-    cluster::MARK,
+    cluster::{Cluster, MARK, Start},
     http::render::{self, AnswerError, Role, TextId},
     library::{Asset, Detail, Purpose, Resource, Route, fingerprint},
 };
@@ -106,31 +106,64 @@ pub(in crate::http::answer) fn are_listed(front: &Front, route: &Route) -> bool 
     front.cluster().is_some() && render::profile(&route.resource).role() == Role::Start
 }
 
-/// Returns a manifest that lists the nodes; `None` where there is only this one.
+/// Returns a manifest of a live stream that lists the nodes; `None` where there is only this one. The others have copies of the stream's window.
+pub(in crate::http::answer) async fn listed_live(
+    context: &Context<'_>,
+    live: &LiveTarget,
+    text: &[u8],
+    form: Form,
+) -> Option<String> {
+    let cluster = context.front.cluster().filter(|_| live.is_source)?;
+    let key = context.front.sources.copied_key(&live.stream)?;
+    let nodes = cluster.listed((&key, Start::Live), None, context.is_secure()).await;
+    with_nodes(context, cluster, (&live.stream, nodes), text, form)
+}
+
+/// Returns a manifest of an asset that lists the nodes; `None` where there is only this one.
 async fn listed(context: &Context<'_>, (place, route, asset): (usize, &Route, &Asset), text: &[u8]) -> Option<String> {
-    let Context { front, request, .. } = *context;
-    let is_secure = context.is_secure();
+    let front = context.front;
     let cluster = front.cluster()?;
     let name: &str = front.places.iter().nth(place)?;
     let demand = demand(front, place, asset);
-    let nodes = cluster.listed(&ObjectKey::new(name, &route.asset), Some(&demand), is_secure).await;
+    let key = ObjectKey::new(name, &route.asset);
+    let nodes = cluster.listed((&key, Start::Stored), Some(&demand), context.is_secure()).await;
+    let form = if route.resource == Resource::Mpd { Form::Mpd } else { Form::Multivariant };
+    with_nodes(context, cluster, (&[name, &route.asset].join("/"), nodes), text, form)
+}
+
+/// The form of a manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http::answer) enum Form {
+    Multivariant,
+    Mpd,
+}
+
+/// Returns the manifest of a path that lists nodes; `None` where there is only this one.
+fn with_nodes(
+    context: &Context<'_>,
+    cluster: &Cluster,
+    (of, nodes): (&str, Vec<(NodeName, Option<Arc<str>>)>),
+    text: &[u8],
+    form: Form,
+) -> Option<String> {
     if nodes.len() < 2 {
         return None;
     }
+    let request = context.request;
     let path = request.split().0;
     let token = request.prefix();
     let folder = format!("{token}{}", path.get(..=path.rfind('/')?)?);
     // The node that gets it must not redirect it.
     let query = format!("?{MARK}={}", cluster.name());
     // dash.js reads no base URL after a relative one.
-    let own = cluster.own_url(is_secure).filter(|_| route.resource == Resource::Mpd);
+    let own = cluster.own_url(context.is_secure()).filter(|_| form == Form::Mpd);
     let pathway = |(name, url): (NodeName, Option<Arc<str>>)| Pathway {
         id: name.to_string(),
         query: if url.is_some() { query.clone() } else { String::new() },
         base: url.or_else(|| own.clone()).map_or(String::new(), |url| format!("{url}{folder}")),
     };
     let all: Vec<_> = nodes.into_iter().map(pathway).collect();
-    let path = format!("/{}", [name, &route.asset].join("/").trim_matches('/'));
+    let path = format!("/{}", of.trim_matches('/'));
     // dash.js takes a relative address for one of its own page; that of HLS is relative to the playlist.
     let root = match own {
         Some(url) => format!("{url}{token}/"),
@@ -140,8 +173,8 @@ async fn listed(context: &Context<'_>, (place, route, asset): (usize, &Route, &A
     let steering = Some(steering).filter(|_| cluster.steers());
     let pathways = Pathways { all: &all, steering: steering.as_deref() };
     let text = std::str::from_utf8(text).ok()?;
-    Some(match route.resource {
-        Resource::Mpd => pathway::mpd(text, pathways),
-        _ => pathway::multivariant(text, pathways),
+    Some(match form {
+        Form::Mpd => pathway::mpd(text, pathways),
+        Form::Multivariant => pathway::multivariant(text, pathways),
     })
 }
