@@ -80,6 +80,11 @@ impl Liveness {
         self.last.map(|_| self.is_down)
     }
 
+    /// When the last probe was sent; `None` where there was none.
+    pub fn probed_at(&self) -> Option<Duration> {
+        self.last.map(|(_, at)| at)
+    }
+
     /// Whether the last probe was sent within a time before `now`.
     pub fn is_fresh(&self, now: Duration, within: Duration) -> bool {
         self.last.is_some_and(|(_, at)| now.saturating_sub(at) < within)

@@ -97,6 +97,11 @@ impl WindowEpoch {
         self.inits.get(track)?.as_ref()
     }
 
+    /// Whether another one has its place and its init segments.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        (self.from, self.wall, &self.inits) == (other.from, other.wall, &other.inits)
+    }
+
     /// Returns the wall time of a stream time, since the Unix epoch.
     #[must_use]
     pub fn wall_of(&self, at: Duration) -> Duration {

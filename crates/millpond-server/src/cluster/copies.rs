@@ -2,7 +2,7 @@
 
 use super::{Cluster, MARK, Start};
 use http::Method;
-use millpond_cluster::ObjectKey;
+use millpond_cluster::{NodeName, ObjectKey};
 use millpond_outbound::chain;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -14,13 +14,31 @@ const HEAD: Duration = Duration::from_secs(5);
 impl Cluster {
     /// The live streams whose source another node asks, as texts of their keys.
     pub(crate) fn asked_elsewhere(&self) -> Vec<String> {
-        let asked = self.asked.borrow();
-        asked.iter().filter(|(_, nodes)| !nodes.contains(self.name())).map(|(name, _)| name.clone()).collect()
+        let names: Vec<String> = self.asked.borrow().keys().cloned().collect();
+        names.into_iter().filter(|name| !self.asking_of(name).contains(self.name())).collect()
     }
 
     /// Whether another node asks the source of a live stream.
     pub(crate) fn is_asked_elsewhere(&self, key: &ObjectKey) -> bool {
         self.asking(key).iter().any(|node| node != self.name())
+    }
+
+    /// Whether another node asks the source of a live stream, as far as this one knows, and this one does not.
+    pub(crate) fn is_held_elsewhere(&self, key: &ObjectKey) -> bool {
+        let (asking, view) = (self.asking(key), self.view());
+        let lives = |node: &NodeName| {
+            let base = view.node(node.as_str()).and_then(|node| self.base_of(node));
+            base.is_some_and(|base| self.reach.is_down(&base) != Some(true))
+        };
+        !asking.contains(self.name()) && asking.iter().any(lives)
+    }
+
+    /// Whether a node asks the source of a live stream, by its address; also where no node is known that does.
+    pub(crate) fn may_have(&self, base: &Arc<str>, key: &ObjectKey) -> bool {
+        let (asking, view) = (self.asking(key), self.view());
+        let is_there =
+            |node: &NodeName| view.node(node.as_str()).and_then(|node| self.base_of(node)).as_ref() == Some(base);
+        asking.is_empty() || asking.iter().any(is_there)
     }
 
     /// Whether this node asks the source of a live stream next, where the node dies that asks it now.
@@ -66,17 +84,19 @@ impl Cluster {
 
     /// Notes that a node broke a copy off, and finds out whether it lives.
     pub(crate) async fn broke_off(&self, base: &Arc<str>) {
+        let since = self.reach.now();
         self.reach.failed(base);
-        self.reach.again(base).await;
+        self.reach.is_lost(base, since).await;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ClusterMetrics, ClusterSettings, WallClocks};
+    use super::super::{ClusterMetrics, ClusterSettings, WallClocks, entries::Entries};
     use super::*;
     use crate::events::{EventMetrics, Events};
     use millpond_cluster::{Addresses, Bitrate, Node, View};
+    use millpond_etcd::KeyValue;
     use millpond_settings::{Host, Settings as _, machine::Machine};
     use prometheus_client::registry::Registry;
     use std::collections::HashMap;
@@ -92,6 +112,62 @@ mod tests {
         let metrics = ClusterMetrics::register(&mut Registry::default());
         let events = Events::new(name, 10, &EventMetrics::register(&mut Registry::default()));
         Cluster::new(&settings, Addresses::default(), metrics, events, WallClocks::default()).unwrap()
+    }
+
+    /// Another node of a view, with an address at which nobody answers.
+    fn addressed(name: &str) -> Node {
+        let http = Some(Arc::from(format!("http://{name}.invalid:1")));
+        let addresses = Addresses { http, ..Addresses::default() };
+        Node { addresses, ..Node::new(name.parse().unwrap(), Bitrate::from_mbps(100)) }
+    }
+
+    #[tokio::test]
+    async fn a_node_that_has_paused_gives_way_to_the_one_that_took_its_stream_over() {
+        let nodes = NAMES.map(cluster);
+        nodes.iter().for_each(|of| of.set_view(View::of(1, NAMES.map(addressed))));
+        let key = ObjectKey::new("cams", "door");
+        let first = |of: &Cluster| of.answer(&key, Start::Live, None, false).candidates[0].name.to_string();
+        let owner = first(&nodes[0]);
+        let of = |name: &str| nodes.iter().find(|of| of.name().as_str() == name).unwrap();
+        let next = NAMES.into_iter().find(|name| *name != owner).unwrap();
+        let key_of = |folder: &str, name: &str, value: String| KeyValue {
+            key: format!("{}{folder}{name}/1", nodes[0].settings.prefix).into_bytes(),
+            value: value.into_bytes(),
+            revision: 1,
+            created: 1,
+        };
+        let asks = r#"["cams/door"]"#.to_owned();
+        let observe = |took: &[(&str, String)]| {
+            let asked = [key_of("own/", &owner, asks.clone()), key_of("own/", next, asks.clone())];
+            let took = took.iter().map(|(name, value)| key_of("took/", name, value.clone()));
+            let mut entries = Entries::new(&nodes[0].settings.prefix);
+            entries.replace(asked.into_iter().chain(took).collect(), 1);
+            nodes.iter().for_each(|of| of.observe_streams(&entries));
+        };
+        [&*owner, next].iter().for_each(|name| drop(of(name).asks.send_replace([key.to_string()].into())));
+        observe(&[]);
+        assert!(nodes.iter().all(|of| first(of) == owner && !of.is_taken_over(&key) && !of.has_takeovers()));
+
+        // The next node has taken the stream over. It counts that at once.
+        of(next).takes_over(&key);
+        assert_eq!(first(of(next)), next);
+        let told = of(next).told_takeovers(&[key.to_string()]);
+        observe(&[(next, told.clone())]);
+        assert!(nodes.iter().all(|of| first(of) == next && of.has_takeovers()));
+        for of in &nodes {
+            let is_next = of.name().as_str() == next;
+            assert_eq!((of.is_taken_over(&key), of.is_held_elsewhere(&key)), (!is_next, !is_next), "{}", of.name());
+            assert_eq!(of.asked_elsewhere().len(), usize::from(!is_next));
+            let base = |name: &str| Arc::from(format!("http://{name}.invalid:1"));
+            assert!(of.may_have(&base(next), &key) && !of.may_have(&base(&owner), &key));
+        }
+        // Then that one pauses, and the owner of before takes it back. Its clock may be behind.
+        of(&owner).taken().insert(key.to_string(), 1);
+        of(&owner).takes_over(&key);
+        let back = of(&owner).told_takeovers(&[key.to_string()]);
+        observe(&[(next, told), (&owner, back)]);
+        assert!(nodes.iter().all(|of| first(of) == owner) && of(next).is_taken_over(&key));
+        assert_eq!(of(&owner).told_takeovers(&[]), "{}", "it has the stream no more");
     }
 
     #[tokio::test]

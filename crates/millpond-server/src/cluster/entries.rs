@@ -14,7 +14,7 @@ pub(super) fn drain_key(prefix: &str, node: &NodeName) -> Vec<u8> {
 }
 
 /// Folders of a cluster's keys, the most important first. Keys that strangers write elsewhere below the prefix do not count.
-const FOLDERS: [&str; 6] = ["nodes/", "drain/", "purge/", "live/", "own/", "book/"];
+const FOLDERS: [&str; 7] = ["nodes/", "drain/", "purge/", "live/", "own/", "took/", "book/"];
 
 /// The beginnings of a cluster's keys.
 pub(super) fn folders(prefix: &str) -> [Vec<u8>; FOLDERS.len()] {

@@ -1,9 +1,10 @@
 //! Live streams that run at one node: the other nodes send viewers there.
 //!
 //! A node writes two lists under its lease, while such streams run: those that are pushed to it (RTMP, ANNOUNCE, PUT, transport streams), and
-//! those whose source it asks itself. The latter stay where they are when a node returns that would own them.
+//! those whose source it asks itself. The latter stay where they are when a node returns that would own them. A third list tells which of them it
+//! has taken over from a node that did not answer.
 
-use super::{Cluster, RegistryError, entries::Entries};
+use super::{Cluster, RegistryError, entries::Entries, takeovers::TOOK};
 use millpond_cluster::{Answer, Candidate, NodeName, ObjectKey, Standing};
 use millpond_etcd::{LeaseId, Operation, Transaction};
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -12,11 +13,11 @@ use tokio::time::sleep;
 /// Interval between looks at the streams of this node.
 const LOOK: Duration = Duration::from_secs(1);
 /// Most names of a node, and most bytes of its value. Viewers of further streams must ask the node itself.
-const MOST: (usize, usize) = (512, 64 << 10);
+pub(super) const MOST: (usize, usize) = (512, 64 << 10);
 
 /// Folder of the keys that list streams which are pushed, and of those that list streams whose source the node asks.
 const PUSHED: &str = "live/";
-const ASKED: &str = "own/";
+pub(super) const ASKED: &str = "own/";
 
 /// The nodes of each stream, by the text of its key, in the order of their names.
 pub(super) type Holders = HashMap<String, Vec<NodeName>>;
@@ -54,6 +55,13 @@ impl Cluster {
     /// Takes over the names of the nodes' streams.
     pub(super) fn observe_streams(&self, entries: &Entries) {
         self.pushed.send_replace(Arc::new(self.holders(entries, PUSHED)));
+        self.observe_askers(entries);
+    }
+
+    /// Takes over which nodes ask the sources of live streams.
+    pub(super) fn observe_askers(&self, entries: &Entries) {
+        // A node that has taken a stream over must not count as one that has not.
+        self.observe_takeovers(entries);
         self.asked.send_replace(Arc::new(self.holders(entries, ASKED)));
     }
 
@@ -83,13 +91,17 @@ impl Cluster {
         self.pushed.borrow().get(&key.to_string()).is_some_and(|nodes| nodes.first() != Some(self.name()))
     }
 
-    /// The nodes that ask the source of a live stream themselves.
+    /// The nodes that ask the source of a live stream themselves. Of several, one that has taken the stream over from the others is the only one.
     pub(super) fn asking(&self, key: &ObjectKey) -> Vec<NodeName> {
-        let name = key.to_string();
-        let listed = self.asked.borrow().get(&name).cloned().unwrap_or_default();
+        self.asking_of(&key.to_string())
+    }
+
+    /// The same, by the text of the stream's key.
+    pub(super) fn asking_of(&self, name: &str) -> Vec<NodeName> {
+        let listed = self.asked.borrow().get(name).cloned().unwrap_or_default();
         // Whether this node asks the source itself, its own list tells earlier than etcd.
-        let own = self.asks.borrow().contains(&name).then(|| self.name().clone());
-        listed.into_iter().filter(|node| node != self.name()).chain(own).collect()
+        let own = self.asks.borrow().contains(name).then(|| self.name().clone());
+        self.newest(name, listed.into_iter().filter(|node| node != self.name()).chain(own).collect())
     }
 
     /// The node of a pushed stream, as an answer: the first by name. Empty where no node has it.
@@ -104,15 +116,17 @@ impl Cluster {
 
     /// Tells the other nodes which streams run at this one. `read` lists them.
     pub(crate) async fn tell_streams(self: Arc<Self>, read: impl Fn() -> HeldStreams + Send) {
-        let mut told = [None, None];
+        let mut told = [None, None, None];
         loop {
             sleep(LOOK).await;
             let HeldStreams { pushed, asked } = read();
             self.asks.send_replace(asked.iter().cloned().collect());
             let lease = *self.bookings.lease().borrow();
             let Some(lease) = lease else { continue };
-            for (told, (folder, names)) in told.iter_mut().zip([(PUSHED, pushed), (ASKED, asked)]) {
-                self.tell(told, folder, (lease, write(&names))).await;
+            // Nodes must know that a stream was taken over when they hear that this one asks its source.
+            let lists = [(PUSHED, write(&pushed)), (TOOK, self.told_takeovers(&asked)), (ASKED, write(&asked))];
+            for (told, (folder, list)) in told.iter_mut().zip(lists) {
+                self.tell(told, folder, (lease, list)).await;
             }
         }
     }
@@ -120,7 +134,7 @@ impl Cluster {
     /// Writes a list, where it differs from the one that was told last.
     async fn tell(&self, told: &mut Option<(LeaseId, String)>, folder: &str, now: (LeaseId, String)) {
         // A node without streams needs no key.
-        let is_known = told.as_ref().map_or(now.1 == "[]", |told| *told == now);
+        let is_known = told.as_ref().map_or(matches!(&*now.1, "[]" | "{}"), |told| *told == now);
         if is_known {
             return;
         }

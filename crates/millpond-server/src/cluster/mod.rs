@@ -36,6 +36,7 @@ mod simulation;
 mod state;
 mod status;
 mod steering;
+mod takeovers;
 mod viewers;
 mod watchers;
 
@@ -49,7 +50,7 @@ pub(crate) use load_meter::{Counted, LoadMeter, PlaceRead};
 pub(crate) use metrics::ClusterMetrics;
 pub(crate) use node_api::{ApiAnswer, ApiCall, ApiFailure, NODE_API, NODE_HEADER, NodeApi};
 pub(crate) use node_tls::{RELAY, open as open_node_tls};
-pub(crate) use passage::{PassedBytes, PassedRequest};
+pub(crate) use passage::{MOVED, PassedBytes, PassedRequest};
 pub(crate) use purges::{PurgeFailure, PurgeReport, PurgedCache};
 pub(crate) use registry::{
     AskedQuestion, GOSSIP, GossipQuestion, PASS_HEADER, PROOF_HEADER, ProvedAnswer, RegistryError,
@@ -143,6 +144,10 @@ pub(crate) struct Cluster {
     asked: watch::Sender<Arc<holders::Holders>>,
     /// Live streams whose source this node asks itself.
     asks: watch::Sender<HashSet<String>>,
+    /// Live streams that nodes have taken over from others.
+    took: watch::Sender<Arc<takeovers::Takeovers>>,
+    /// Those that this node has taken over, by the texts of their keys, and when. A lock, held for a look or a change.
+    taken: Mutex<takeovers::Times>,
     purges: Purges,
     calls: NodeCalls,
     state: State,
@@ -233,6 +238,8 @@ impl Cluster {
             pushed: watch::Sender::default(),
             asked: watch::Sender::default(),
             asks: watch::Sender::default(),
+            took: watch::Sender::default(),
+            taken: Mutex::default(),
             purges: Purges::default(),
             calls: NodeCalls::default(),
             state: State::default(),
@@ -262,6 +269,11 @@ impl Cluster {
     /// Whether a token is the pass of another node.
     pub(crate) fn admits_node(&self, token: &str) -> bool {
         self.secret.as_ref().is_some_and(|secret| secret.admits(token))
+    }
+
+    /// Whether nodes prove that they are nodes: by passes, or by certificates at listeners of their own.
+    pub(crate) fn nodes_have_proof(&self) -> bool {
+        self.secret.is_some() || self.has_node_listener()
     }
 
     /// The addresses of the nodes, which limits of clients do not count.

@@ -29,6 +29,8 @@ const SILENCE: Duration = Duration::from_secs(3);
 const LIVE_SILENCE: Duration = Duration::from_secs(40);
 /// Statuses by which a node refuses a client that this node has admitted.
 const REFUSED: [StatusCode; 3] = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS];
+/// Field of a reply by which a node tells that another one has a live stream, or is about to have it. The node itself is well: the client asks again.
+pub(crate) const MOVED: HeaderName = HeaderName::from_static("millpond-moved");
 /// Fields of a request that are passed on.
 const PASSED: [HeaderName; 9] = [
     header::ACCEPT_ENCODING,
@@ -42,7 +44,7 @@ const PASSED: [HeaderName; 9] = [
     header::USER_AGENT,
 ];
 /// Fields of a reply that concern one connection, or that this node writes itself.
-const DROPPED: [HeaderName; 8] = [
+const DROPPED: [HeaderName; 9] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     header::TRANSFER_ENCODING,
@@ -51,6 +53,7 @@ const DROPPED: [HeaderName; 8] = [
     header::DATE,
     header::SERVER,
     header::TRAILER,
+    MOVED,
 ];
 
 /// The way of a request to the node of its object.
@@ -184,6 +187,9 @@ impl Passage {
         let url = Url::parse(&format!("{base}{}", self.target)).ok()?;
         let asked = self.cluster.nodes.request(self.method.clone(), url).headers(headers).send();
         let error = match self.reply_of(base, asked).await {
+            Ok(Ok(response)) if response.headers().contains_key(MOVED) => {
+                return Some(Passed::new(response, base.clone()));
+            }
             // Another node may do better. Where none does, this one says what is wrong.
             Ok(Ok(response)) if response.status().is_server_error() => response.status().to_string(),
             // The client was admitted here. Its address and its password mean nothing there: all clients have this node's address.
@@ -209,6 +215,7 @@ impl Passage {
 
     /// Waits for something that a node sends. A silent node must show signs of life meanwhile.
     async fn reply_of<T>(&self, base: &Arc<str>, awaited: impl Future<Output = T>) -> Result<T, &'static str> {
+        let reach = &self.cluster.reach;
         let end = Instant::now() + if self.is_live() { LIVE_SILENCE } else { SILENCE };
         let mut awaited = pin!(awaited);
         loop {
@@ -216,18 +223,21 @@ impl Passage {
             if left.is_zero() {
                 return Err("silence");
             }
+            let since = reach.now();
             if let Ok(reply) = timeout(left.min(LOOK), &mut awaited).await {
                 return Ok(reply);
             }
-            let reach = &self.cluster.reach;
+            let lives = async {
+                match self.is_live() {
+                    // Viewers of a live stream are cut off then: one slow answer does not suffice.
+                    true => !reach.is_lost(base, since).await,
+                    false => reach.answers(base).await,
+                }
+            };
             let is_alive = tokio::select! {
                 biased;
                 reply = &mut awaited => return Ok(reply),
-                answers = reach.answers(base) => answers || (self.is_live() && {
-                    // Viewers of a live stream are cut off then: one slow answer does not suffice.
-                    reach.again(base).await;
-                    reach.is_down(base) != Some(true)
-                }),
+                lives = lives => lives,
             };
             if !is_alive {
                 return Err("no sign of life");
@@ -446,6 +456,62 @@ mod tests {
         );
         let (end, _) = passed([OTHER, HALF, OTHER]).await;
         assert!(end.unwrap_err().contains("no other node could go on"));
+    }
+
+    #[tokio::test]
+    async fn a_node_that_has_a_live_stream_no_more_is_well() {
+        let moved = "HTTP/1.1 503 Service Unavailable\r\nMillpond-Moved: ?1\r\nContent-Length: 10\r\n\r\n0123456789";
+        let (end, requests) = passed(["", moved, ""]).await;
+        assert_eq!((end.as_deref(), requests.len()), (Ok("0123456789"), 1), "the client asks again: {requests:?}");
+    }
+
+    #[tokio::test]
+    async fn a_stopped_node_is_left_by_all_requests_for_live_streams_together() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let http = Some(format!("http://{}", listener.local_addr().unwrap()).into());
+        // It answers probes until the first request comes.
+        tokio::spawn(async move {
+            let (mut all, mut is_stopped) = (Vec::new(), false);
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = [0; 1024];
+                let length = if is_stopped { 0 } else { stream.read(&mut head).await.unwrap_or(0) };
+                is_stopped |= head[..length].starts_with(b"GET ");
+                if !is_stopped {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                }
+                all.push(stream);
+            }
+        });
+        let host = Host { machine: Machine::detect(), variable: &|_| None };
+        let mut settings = ClusterSettings::defaults(&host);
+        settings.etcd = vec!["http://127.0.0.1:1".parse().unwrap()];
+        settings.node = Some("a".to_owned());
+        settings.steering = Steering::Proxy;
+        let metrics = ClusterMetrics::register(&mut Registry::default());
+        let events = Events::new("a", 10, &EventMetrics::register(&mut Registry::default()));
+        let clocks = super::super::WallClocks::default();
+        let cluster = Cluster::new(&settings, Addresses::default(), metrics, events, clocks).unwrap();
+        let node = |name: &str| Node::new(name.parse().unwrap(), Bitrate::from_mbps(100));
+        let stopped = Node { addresses: Addresses { http, ..Addresses::default() }, ..node("b") };
+        cluster.set_view(View::of(1, [node("a"), stopped]));
+        let is_of_b =
+            |key: &ObjectKey| cluster.answer(key, Start::Live, None, false).candidates[0].name.as_str() == "b";
+        let key = (0..).map(|n| ObjectKey::new("cams", &n.to_string())).find(is_of_b).unwrap();
+        let began = Instant::now();
+        let all = (0..30).map(|_| {
+            let (cluster, key) = (cluster.clone(), key.clone());
+            tokio::spawn(async move {
+                let client = Forwarded { address: "192.0.2.7".parse().unwrap(), is_secure: false };
+                let (method, headers) = (&Method::GET, &HeaderMap::new());
+                let request = PassedRequest { method, target: "/cams/1/v1/index.m3u8", headers, client };
+                cluster.passage((key, Start::Live), None, request).unwrap().begin().await.is_none()
+            })
+        });
+        for one in all.collect::<Vec<_>>() {
+            assert!(one.await.unwrap());
+        }
+        // One after the other, they would take 30 s.
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }
 
     #[tokio::test]

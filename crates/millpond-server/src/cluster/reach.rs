@@ -96,6 +96,31 @@ impl Reach {
         known.liveness().is_usable()
     }
 
+    /// Time since the start of the server.
+    pub(super) fn now(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    /// Whether an address is down, by probes that were sent after `since`. It takes two of them: one slow answer does not suffice. All callers
+    /// wait for the same probes, so that none waits for those of the others.
+    pub(super) async fn is_lost(&self, base: &Arc<str>, since: Duration) -> bool {
+        let (known, mut since) = (self.known(base), since);
+        loop {
+            let _probe = known.probe.lock().await;
+            let is_probed = known.liveness().probed_at().is_some_and(|at| at >= since);
+            if !is_probed {
+                self.note(base, &known).await;
+            }
+            let liveness = known.liveness().clone();
+            match liveness.probed_at() {
+                Some(at) if !liveness.is_usable() && liveness.is_down() != Some(true) => {
+                    since = at + Duration::from_nanos(1);
+                }
+                _ => return liveness.is_down() == Some(true),
+            }
+        }
+    }
+
     /// Notes that a request to an address failed. After some of them in a short time the address counts as silent, until it is probed.
     pub(super) fn failed(&self, base: &Arc<str>) {
         let (known, now) = (self.known(base), self.clock.elapsed());
@@ -340,6 +365,28 @@ mod tests {
         assert!(!reach.is_up(&base).await);
         reach.again(&base).await;
         assert!(reach.is_up(&base).await);
+    }
+
+    #[tokio::test]
+    async fn many_callers_learn_by_the_same_two_probes_that_a_node_is_lost() {
+        let ((base, answers, asked), reach) = (node("http").await, Arc::new(reach()));
+        assert!(reach.is_up(&base).await);
+        answers.send_replace(false);
+        let (before, since) = (asked.load(Ordering::Relaxed), reach.now());
+        let all = (0..50).map(|_| {
+            let (reach, base) = (reach.clone(), base.clone());
+            tokio::spawn(async move { reach.is_lost(&base, since).await })
+        });
+        for one in all.collect::<Vec<_>>() {
+            assert!(one.await.unwrap());
+        }
+        assert_eq!(asked.load(Ordering::Relaxed) - before, 2);
+        // One slow answer is none.
+        let ((base, answers, _), reach) = (node("http").await, Arc::new(self::reach()));
+        answers.send_replace(false);
+        assert!(!reach.is_up(&base).await && reach.is_down(&base) == Some(false));
+        answers.send_replace(true);
+        assert!(!reach.is_lost(&base, reach.now()).await && reach.is_up(&base).await);
     }
 
     #[tokio::test]

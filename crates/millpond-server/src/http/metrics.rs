@@ -227,6 +227,18 @@ impl HttpMetrics {
         &self.connections
     }
 
+    /// Counts bytes of the copy of a window for another node. `is_load` is whether they come at the pace of the stream: the first ones are all that the
+    /// window has, and would make the node look busy.
+    pub(crate) fn copied(&self, place: Option<&PlaceBytes>, bytes: u64, is_load: bool) {
+        self.kinds[Kind::Other as usize].bytes.inc_by(bytes);
+        if is_load {
+            self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        if let Some(place) = place {
+            place.add(bytes);
+        }
+    }
+
     /// Bytes of all bodies sent since the start.
     pub(crate) fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Ordering::Relaxed)

@@ -6,6 +6,7 @@ use crate::{
     serve::{Orders, Server},
     upgrade::Predecessor,
 };
+use millpond_access::{Claims, Parties, keys::Secret, sign};
 use millpond_connections::Inherited;
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
@@ -75,6 +76,57 @@ impl TestServer {
         }
         segment
     }
+}
+
+/// Asks for a copy of a window, and returns the connection with the first line of the reply.
+async fn copy_of(server: &TestServer, prefix: &str, query: &str) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let request = format!("GET {prefix}/cams/door/window.copy?{query} HTTP/1.1\r\nHost: h\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut line = Vec::new();
+    while !line.ends_with(b"\r\n") {
+        line.push(tokio::time::timeout(Duration::from_secs(30), stream.read_u8()).await.unwrap().unwrap());
+    }
+    (stream, String::from_utf8(line).unwrap())
+}
+
+const NODE: &str = "cluster = [\"http://127.0.0.1:9\"]\nnode = \"a\"\ncluster-steering = \"none\"\n";
+const CAMERAS: &str = "[places.cams]\nurl = \"rtsp://127.0.0.1:9/\"\n";
+
+#[tokio::test]
+async fn copies_of_windows_are_for_nodes() {
+    const SECRET: &[u8] = b"a secret of thirty-two bytes....";
+    let alone = TestServer::start(CAMERAS).await;
+    assert!(copy_of(&alone, "", "_millpond_relay=1").await.1.contains(" 404 "), "it is no node");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    std::fs::write(&file, SECRET).unwrap();
+    let secret = format!("cluster-secret = \"{}\"\n", file.display());
+    let server = TestServer::start(&format!("{NODE}{secret}access-users = \"FOLDER/users\"\n{CAMERAS}")).await;
+    for query in ["_millpond_relay=1", "_millpond_relay=1&_millpond_watch=1&_millpond_node=b"] {
+        let (_, line) = copy_of(&server, "", query).await;
+        assert!(line.contains(" 401 "), "{query}: {line}");
+    }
+    let exp = u64::MAX >> 1;
+    let claims = |sub: &str| Claims { exp, paths: None, net: None, jti: None, sub: Some(sub.to_owned()), filter: None };
+    let pass = |sub: &str| sign(&claims(sub), &Parties::default(), &Secret::parse(SECRET).unwrap()).unwrap();
+    let (_, line) = copy_of(&server, &format!("/~{}", pass("millpond-home")), "_millpond_relay=1").await;
+    assert!(line.contains(" 200 "), "a node has applied the rules to its viewers: {line}");
+    let open = TestServer::start(&format!("{NODE}{secret}{CAMERAS}")).await;
+    for prefix in [String::new(), format!("/~{}", pass("ann"))] {
+        let (_, line) = copy_of(&open, &prefix, "_millpond_relay=1").await;
+        assert!(line.contains(" 404 "), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn strangers_get_few_copies_of_windows() {
+    let server = TestServer::start(&format!("{NODE}{CAMERAS}")).await;
+    let all = (0..70).map(|_| copy_of(&server, "", "_millpond_relay=1"));
+    let replies = futures_util::future::join_all(all).await;
+    let given = replies.iter().filter(|(_, line)| line.contains(" 200 ")).count();
+    assert_eq!((given, replies.iter().filter(|(_, line)| line.contains(" 503 ")).count()), (64, 6));
+    assert!(copy_of(&server, "", "").await.1.contains(" 404 "));
 }
 
 /// The parses of a request for stored media.

@@ -21,14 +21,16 @@ use tokio::time::{Instant, interval, sleep, timeout};
 
 /// Interval between looks at the streams of other nodes, and between two messages that a copy has viewers.
 const LOOK: Duration = Duration::from_secs(1);
-/// Longest silence of the node that is copied, which sends a sign of life each second.
-const SILENCE: Duration = Duration::from_secs(3);
+/// Longest silence of the node that is copied, which sends a sign of life twice a second. After it, the node is probed.
+const SILENCE: Duration = Duration::from_millis(1500);
 /// Pause before a node is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The same, after it refused.
 const REFUSED: Duration = Duration::from_secs(5);
 /// Longest wait of a viewer for the beginning of a copy. After it, the stream itself is taken from its node.
 const BEGINNING: Duration = Duration::from_secs(10);
+/// Longest wait of a viewer for the copy that takes the place of this node's own window.
+const REPLACING: Duration = Duration::from_secs(3);
 /// Time for which a viewer's request keeps a copy that has not begun.
 const DEMAND: Duration = Duration::from_secs(15);
 /// Longest wait for the formats of a source that is asked in place of another node.
@@ -59,6 +61,19 @@ struct Kept {
     demand: Option<Instant>,
     /// Whether the other node refuses it, so that viewers must do without.
     is_refused: bool,
+    /// Address of the node whose window it follows.
+    of: Option<Arc<str>>,
+}
+
+/// A copy that is kept, for operators.
+#[derive(Clone, Debug)]
+pub(crate) struct CopyReport {
+    /// Path of its stream.
+    pub(crate) path: Arc<str>,
+    /// Address of the node whose window it follows.
+    pub(crate) of: Arc<str>,
+    /// Name of the run.
+    pub(crate) run: String,
 }
 
 /// The end of one connection for a copy.
@@ -69,6 +84,8 @@ enum End {
     Refused(String),
     /// The connection broke off, or was silent.
     Broken(String),
+    /// Another node has the stream now.
+    Moved,
     /// Nobody needs the copy.
     Useless,
 }
@@ -93,7 +110,11 @@ impl Copies {
             if let Some(sources) = copies.sources() {
                 for name in copies.cluster.asked_elsewhere() {
                     let path = sources.find(&name);
-                    if sources.copied_key(&path).is_some_and(|key| copies.cluster.stands_by(&key)) {
+                    let is_own = || sources.manager().window_to_copy(&path).is_some();
+                    // A node whose stream was taken over while it paused gives its window up.
+                    let is_kept =
+                        |key| copies.cluster.stands_by(&key) || (copies.cluster.is_taken_over(&key) && is_own());
+                    if sources.copied_key(&path).is_some_and(is_kept) {
                         copies.keep(&path, None);
                     }
                 }
@@ -110,18 +131,79 @@ impl Copies {
         let key = sources.copied_key(path).filter(|key| opens || self.cluster.is_asked_elsewhere(key))?;
         self.cluster.copied_from(&key).await?;
         self.keep(path, Some(Instant::now()));
+        self.begun(&sources, path, (BEGINNING, None)).await
+    }
+
+    /// Waits for the copy of a stream: for another window than that of the run `before`, and not for longer than `patience`. `None` where the other
+    /// node refuses it.
+    async fn begun(
+        &self,
+        sources: &Sources,
+        path: &StreamPath,
+        (patience, before): (Duration, Option<&Arc<LiveWindow>>),
+    ) -> Option<Arc<LiveWindow>> {
+        let is_other = |window: &Arc<LiveWindow>| before.is_none_or(|before| !Arc::ptr_eq(before, window));
         let begun = async {
             loop {
-                if let Some(window) = sources.manager().window_of_stream(path) {
+                if let Some(window) = sources.manager().window_of_stream(path).filter(is_other) {
                     return Some(window);
                 }
-                if self.kept().get(&**path).is_none_or(|kept| kept.is_refused) {
+                if self.lacks(path) {
                     return None;
                 }
                 sleep(PAUSE / 4).await;
             }
         };
-        timeout(BEGINNING, begun).await.ok().flatten()
+        timeout(patience, begun).await.ok().flatten()
+    }
+
+    /// Whether there is no copy of a stream, and none begins: another node refuses it, or there are too many.
+    fn lacks(&self, path: &str) -> bool {
+        self.kept().get(path).is_none_or(|kept| kept.is_refused)
+    }
+
+    /// The window for viewers of a stream that has a window of its own here: the copy of another node's, where that one has taken the stream over while
+    /// this node had paused.
+    pub(crate) async fn in_place_of(self: &Arc<Self>, path: &StreamPath, own: Arc<LiveWindow>) -> Arc<LiveWindow> {
+        if own.is_copy() || !self.cluster.has_takeovers() {
+            return own;
+        }
+        let Some(sources) = self.sources() else { return own };
+        let Some(key) = sources.copied_key(path).filter(|key| self.cluster.is_taken_over(key)) else { return own };
+        if self.cluster.copied_from(&key).await.is_none() {
+            return own;
+        }
+        self.keep(path, Some(Instant::now()));
+        self.begun(&sources, path, (REPLACING, Some(&own))).await.unwrap_or(own)
+    }
+
+    /// Whether windows of this node may be those of streams that other nodes have taken over.
+    pub(crate) fn has_takeovers(&self) -> bool {
+        self.cluster.has_takeovers()
+    }
+
+    /// Whether this node must not begin a run of a stream, because another one asks its source, and lives. A viewer who asked this node gets such a run
+    /// only where players stay at one node, and no copy can be had. `is_passed` is whether another node passed the request on.
+    pub(crate) fn forbids_run(&self, path: &StreamPath, is_passed: bool) -> bool {
+        self.is_elsewhere(path) && (is_passed || self.cluster.passes() || !self.lacks(path))
+    }
+
+    /// Whether another node, which lives, asks the source of a stream.
+    pub(crate) fn is_elsewhere(&self, path: &StreamPath) -> bool {
+        let Some(sources) = self.sources() else { return false };
+        sources.copied_key(path).is_some_and(|key| self.cluster.is_held_elsewhere(&key))
+    }
+
+    /// The copies that have begun, by the paths of their streams.
+    pub(crate) fn reports(&self) -> Vec<CopyReport> {
+        let Some(sources) = self.sources() else { return Vec::new() };
+        let report = |(path, kept): (&Arc<str>, &Kept)| {
+            let window = sources.manager().copy_of_stream(path)?;
+            Some(CopyReport { path: path.clone(), of: kept.of.clone()?, run: window.run().to_owned() })
+        };
+        let mut all: Vec<_> = self.kept().iter().filter_map(report).collect();
+        all.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        all
     }
 
     /// Keeps the copy of a stream, from a viewer's demand on.
@@ -135,7 +217,7 @@ impl Copies {
             return;
         }
         let path: Arc<str> = Arc::from(&**path);
-        kept.insert(path.clone(), Kept { demand, is_refused: false });
+        kept.insert(path.clone(), Kept { demand, is_refused: false, of: None });
         drop(kept);
         let copies = self.clone();
         tokio::spawn(async move {
@@ -162,14 +244,19 @@ impl Copies {
                 // This node is the next one.
                 if let Some(copy) = copy.filter(|copy| copy.window().is_some()) {
                     copy.leave();
+                    self.cluster.takes_over(&key);
                     take_over(&sources, &stream).await;
                 }
                 return;
             };
+            if let Some(kept) = self.kept().get_mut(path) {
+                kept.of = Some(base.clone());
+            }
             let copying = copy.get_or_insert_with(|| sources.copy(&stream));
             match self.follow((&base, path), &key, copying).await {
                 End::Useless => return,
                 End::Over => copy = None,
+                End::Moved => {}
                 End::Refused(error) => {
                     tracing::debug!(stream = path, node = %base, error, "the node gives no copy of its live stream");
                     drop(copy);
@@ -196,7 +283,8 @@ impl Copies {
         }
         let mut reply = match self.cluster.ask_node(base, &resource, RELAY_QUERY).await {
             Ok(reply) => reply,
-            Err(error) if error.starts_with("status ") => return End::Refused(error),
+            // A node that can't serve now may do so soon.
+            Err(error) if error.starts_with("status ") && !error.starts_with("status 5") => return End::Refused(error),
             Err(error) => return End::Broken(error),
         };
         copy.reconnected();
@@ -220,6 +308,9 @@ impl Copies {
                 _ = looks.tick() => {
                     if heard.elapsed() > SILENCE {
                         return End::Broken(format!("silent for {} s", SILENCE.as_secs()));
+                    }
+                    if !self.cluster.may_have(base, key) {
+                        return End::Moved;
                     }
                     if self.is_watched(path, Some(copy)) {
                         self.tell_viewers(base, &resource).await;

@@ -18,7 +18,7 @@ mod web;
 
 pub use channels::ChannelConfig;
 pub(crate) use connector::SourceConnector;
-pub(crate) use copies::{Copies, WATCH_MARK};
+pub(crate) use copies::{Copies, CopyReport, WATCH_MARK};
 pub(crate) use ladder_viewers::CannotFollow;
 pub(crate) use ladders::{LadderAt, Ladders};
 pub(crate) use module_output::UnpublishablePath;

@@ -23,7 +23,7 @@ use std::{
     os::unix::fs::FileExt as _,
     sync::{
         Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -61,9 +61,26 @@ pub struct LiveWindow {
     ladder: Option<(Arc<Ladder>, Box<str>)>,
     /// Whether the stream continues with other tracks, in another window.
     is_succeeded: AtomicBool,
-    /// Whether it follows the window of another server.
-    is_copy: AtomicBool,
+    /// One of [`ORIGINS`].
+    origin: AtomicU8,
 }
+
+/// Where the segments of a window are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Origin {
+    /// Here.
+    Own,
+    /// At another server, whose window it follows.
+    Copy,
+    /// At another server first, and here now.
+    Continued,
+    /// Here, until another server went on with the run.
+    Displaced,
+}
+
+/// All origins, by their numbers.
+const ORIGINS: [Origin; 4] = [Origin::Own, Origin::Copy, Origin::Continued, Origin::Displaced];
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -128,7 +145,7 @@ impl LiveWindow {
             shift,
             ladder: None,
             is_succeeded: AtomicBool::new(false),
-            is_copy: AtomicBool::new(false),
+            origin: AtomicU8::new(Origin::Own as u8),
         }
     }
 
@@ -139,17 +156,37 @@ impl LiveWindow {
 
     /// Makes it the copy of another server's window.
     pub(super) fn into_copy(self) -> Self {
-        Self { is_copy: AtomicBool::new(true), ..self }
+        Self { origin: AtomicU8::new(Origin::Copy as u8), ..self }
     }
 
     /// Notes that its segments are cut here from now on.
     pub(super) fn set_continued(&self) {
-        self.is_copy.store(false, Ordering::Relaxed);
+        self.origin.store(Origin::Continued as u8, Ordering::Relaxed);
     }
 
     /// Whether it follows the window of another server, which may be ahead of it by the way of a part.
     pub fn is_copy(&self) -> bool {
-        self.is_copy.load(Ordering::Relaxed)
+        self.origin() == Origin::Copy
+    }
+
+    /// Whether another server has cut some of its segments. That one may have listed some that this window lacks.
+    pub fn is_of_another(&self) -> bool {
+        matches!(self.origin(), Origin::Copy | Origin::Continued)
+    }
+
+    /// Ends it, because another server went on with its run.
+    pub(super) fn displace(&self) {
+        self.origin.store(Origin::Displaced as u8, Ordering::Relaxed);
+        self.end();
+    }
+
+    /// Whether another server went on with its run.
+    pub fn is_displaced(&self) -> bool {
+        self.origin() == Origin::Displaced
+    }
+
+    fn origin(&self) -> Origin {
+        ORIGINS.get(usize::from(self.origin.load(Ordering::Relaxed))).copied().unwrap_or(Origin::Own)
     }
 
     /// Makes it one of a ladder, as the window of the stream at `path`.

@@ -176,7 +176,10 @@ pub(crate) struct Ending {
 impl Ending {
     /// Waits for the end of the window's lease, and ends the window. Dropping the future ends it too.
     pub(crate) async fn lease(self) {
-        self.window.expired().await;
+        tokio::select! {
+            () = self.window.expired() => {}
+            () = self.window.over() => {}
+        }
     }
 }
 
@@ -202,7 +205,7 @@ impl Drop for Ending {
                     windows.lock().forget_late(&window);
                 });
             }
-            _ => drop(inner.runs.remove(self.window.run())),
+            _ => inner.forget_run(&self.window),
         }
         if inner.of_streams.get(&self.path).is_some_and(|newest| newest.ptr_eq(&Arc::downgrade(&self.window))) {
             inner.of_streams.remove(&self.path);
@@ -386,14 +389,18 @@ impl Windows {
         Ok(Found::New(Box::new(NewWindow { window, tracks, rules, first, past, continuation, ending })))
     }
 
-    /// Makes a copy the window of a stream. Returns whether it is: a window that runs here stays.
+    /// Makes a copy the window of a stream. Returns whether it is: a window that runs here stays, unless the copy is of the same run. Then another
+    /// server has gone on with it.
     pub(super) fn add_copy(&self, path: &str, window: &Arc<LiveWindow>) -> bool {
         let mut inner = self.lock();
         let known = inner.of_streams.get(path).and_then(Weak::upgrade).filter(|known| !known.is_over());
         let is_copy =
             |known: &Arc<LiveWindow>| inner.copies.get(path).is_some_and(|(copy, _)| Arc::ptr_eq(copy, known));
-        if known.is_some_and(|known| !is_copy(&known)) {
-            return false;
+        if let Some(known) = known.filter(|known| !is_copy(known)) {
+            if known.run() != window.run() || known.has_past() {
+                return false;
+            }
+            known.displace();
         }
         inner.name(path, window);
         inner.of_streams.insert(path.into(), Arc::downgrade(window));
@@ -459,7 +466,14 @@ impl Inner {
     /// Ends a copy that no stream goes on in.
     fn end_copy(&mut self, window: &Arc<LiveWindow>) {
         window.end();
-        self.runs.remove(window.run());
+        self.forget_run(window);
+    }
+
+    /// Forgets the name of a window's run, unless another window has the run now.
+    fn forget_run(&mut self, window: &Arc<LiveWindow>) {
+        if self.runs.get(window.run()).is_some_and(|(_, known)| known.ptr_eq(&Arc::downgrade(window))) {
+            self.runs.remove(window.run());
+        }
     }
 
     /// Returns the copy that was left to a stream, and where it goes on. One with other tracks ends.
@@ -493,7 +507,7 @@ impl Inner {
     /// Forgets a window that ended long enough ago.
     fn forget_late(&mut self, window: &Arc<LiveWindow>) {
         self.late.retain(|late| !Arc::ptr_eq(late, window));
-        self.runs.remove(window.run());
+        self.forget_run(window);
     }
 
     /// Forgets runs whose windows are gone.

@@ -176,6 +176,11 @@ impl Manager {
         self.streams.windows().to_copy(path)
     }
 
+    /// The copy of the window that another server has of a live stream, while one is kept. Its lease stays as it is.
+    pub fn copy_of_stream(&self, path: &str) -> Option<Arc<LiveWindow>> {
+        self.streams.windows().copy_of(path)
+    }
+
     /// Begins the copy of the window that another server has of a live stream. `linger` is the time for which viewers keep it.
     pub fn copy_window(&self, path: &str, options: WindowOptions, linger: Duration) -> WindowCopy {
         WindowCopy::new(self.streams.windows().clone(), path, (options, linger), self.streams.memory())

@@ -21,7 +21,7 @@ pub(crate) fn command() -> Command {
                     Arg::new("state")
                         .long("state")
                         .value_name("STATE")
-                        .help("Lists only the streams in one state: waiting, running, lost or failed"),
+                        .help("Lists only the streams in one state: waiting, running, lost, failed or copy"),
                 )
                 .args(admin::address()),
             Command::new("show").about("Prints the figures of a stream as JSON").arg(path()).args(admin::address()),

@@ -152,6 +152,58 @@ fn a_copy_goes_on_with_another_source() {
     assert_eq!(copy.targets().cloned(), targets);
 }
 
+/// Goes on in a copy with another source, from its second segment of 4 s on.
+fn go_on(copy: &mut Window, seconds: u32) {
+    let Continuation { segment, epoch: number, end, .. } = copy.continue_anew().unwrap();
+    let tracks = vec![video_track(), audio_track()];
+    let mut cutter = Cutter::new(rules(), tracks, number, segment).with_targets(copy.targets().cloned());
+    let mut cuts = Vec::new();
+    let shift = i64::try_from(end.as_secs()).unwrap() + 2 - 10;
+    for (track, mut sample) in film(seconds, 50) {
+        let ticks = shift * if track == 0 { 90_000 } else { 48_000 };
+        (sample.dts, sample.pts) = (sample.dts + ticks, sample.pts + ticks);
+        cutter.push(track, sample, &mut cuts);
+    }
+    copy.begin(epoch(number, end));
+    cuts.into_iter().for_each(|cut| copy.push(cut));
+}
+
+#[test]
+fn where_two_servers_go_on_in_one_run_the_segments_of_the_followed_one_count() {
+    let mut cuts = cut(rules(), film(12, 50));
+    let rest = cuts.split_off(cuts.len() / 2);
+    let (mut paused, mut next, mut third) = (empty(), Pair::default(), Pair::default());
+    cuts.into_iter().for_each(|cut| paused.push(cut));
+    [&mut next, &mut third].into_iter().for_each(|pair| pair.send(&paused, 999));
+    let mut next = next.copy.unwrap();
+    go_on(&mut next, 9);
+    // The first server wakes, and a third one still follows it.
+    rest.into_iter().for_each(|cut| paused.push(cut));
+    third.send(&paused, 999);
+    assert_same(&paused, third.copy.as_ref().unwrap());
+    (third.cursor, third.reader) = Default::default();
+    third.send(&next, 999);
+    let copy = third.copy.as_ref().unwrap();
+    let numbers =
+        |window: &Window| window.segments().map(|segment| (segment.number, segment.epoch)).collect::<Vec<_>>();
+    assert_eq!(numbers(copy), numbers(&next));
+    assert_eq!((copy.init(0, 1), copy.heap_bytes()), (next.init(0, 1), next.heap_bytes()));
+    let last = next.segments().next_back().unwrap();
+    let parts = |window: &Window| window.segment(last.number).unwrap().track(0).unwrap().parts().to_vec();
+    assert_eq!(parts(copy), parts(&next));
+
+    // Both had begun an epoch of the same number.
+    let mut other = third.copy.take().unwrap();
+    go_on(&mut other, 5);
+    let mut fourth = Pair::default();
+    fourth.send(&other, 999);
+    go_on(&mut next, 7);
+    (fourth.cursor, fourth.reader) = Default::default();
+    fourth.send(&next, 999);
+    let copy = fourth.copy.as_ref().unwrap();
+    assert_eq!(numbers(copy), numbers(&next));
+}
+
 #[test]
 fn a_segment_that_has_only_begun_is_cut_by_the_next_source() {
     let mut window = empty();

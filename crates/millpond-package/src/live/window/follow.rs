@@ -6,7 +6,7 @@ use crate::live::{
     copy::CopyRecord,
     cutter::Cut,
     part::SegmentNumber,
-    segment::TrackSegment,
+    segment::{Segment, TrackSegment},
 };
 use std::time::Duration;
 
@@ -33,16 +33,29 @@ impl Continuation {
 }
 
 impl Window {
-    /// Takes a record of the window that this one is a copy of. What is known already changes nothing.
+    /// Takes a record of the window that this one is a copy of. What is known already changes nothing. Where another server goes on with the run, and
+    /// the one before went on too, their segments differ: those of the other one count.
     pub fn follow(&mut self, record: CopyRecord) {
         match record {
             CopyRecord::Head(_) | CopyRecord::Alive | CopyRecord::Ended => {}
             CopyRecord::Epoch(epoch) => {
-                if self.epoch(epoch.number).is_none() {
+                let known = self.epoch(epoch.number).map(|known| known.is_same(&epoch));
+                if known == Some(false) {
+                    let of_epoch = |segment: &&Segment| segment.epoch == epoch.number;
+                    let first = self.segments.iter().find(of_epoch).map(|segment| segment.number);
+                    first.into_iter().for_each(|first| self.forget_from(first));
+                    self.epochs.retain(|known| known.number != epoch.number);
+                }
+                if known != Some(true) {
                     self.begin(epoch);
                 }
             }
             CopyRecord::Cut(cut) => {
+                if let Cut::Opened { segment, epoch, .. } = cut
+                    && self.segment(segment).is_some_and(|known| known.epoch != epoch)
+                {
+                    self.forget_from(segment);
+                }
                 if !self.lacks(&cut) {
                     return;
                 }
@@ -53,6 +66,18 @@ impl Window {
                 self.push(cut);
             }
         }
+    }
+
+    /// Forgets a segment, and all behind it.
+    fn forget_from(&mut self, first: SegmentNumber) {
+        while let Some(gone) = self.segments.pop_back_if(|last| last.number >= first) {
+            self.heap = self.heap.saturating_sub(gone.heap_bytes());
+        }
+        self.retired = self.retired.min(self.segments.len());
+        if let Some(last) = self.segments.back() {
+            (self.discontinuity, self.last_epoch) = (last.discontinuity, Some(last.epoch));
+        }
+        self.change(None);
     }
 
     fn lacks(&self, cut: &Cut) -> bool {
@@ -70,7 +95,7 @@ impl Window {
     /// where the window has no segment.
     pub fn continue_anew(&mut self) -> Option<Continuation> {
         let is_empty = |of_track: &TrackSegment| of_track.parts().is_empty() && !of_track.is_closed();
-        let has_begun = |segment: &super::Segment| !segment.tracks.iter().all(is_empty);
+        let has_begun = |segment: &Segment| !segment.tracks.iter().all(is_empty);
         while self.segments.back().is_some_and(|last| !has_begun(last)) {
             let gone = self.segments.pop_back();
             self.heap = self.heap.saturating_sub(gone.map_or(0, |segment| segment.heap_bytes()));
@@ -89,7 +114,7 @@ impl Window {
     }
 
     /// Returns the ends of a segment's tracks that have none.
-    fn ends(&self, segment: &super::Segment) -> Vec<Cut> {
+    fn ends(&self, segment: &Segment) -> Vec<Cut> {
         let longest = self.longest(segment);
         let tracks = self.tracks.iter().zip(&segment.tracks).enumerate();
         let open = tracks.filter(|(_, (_, of_track))| !of_track.is_closed());

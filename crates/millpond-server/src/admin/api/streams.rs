@@ -7,14 +7,14 @@ use super::{
     request::ApiRequest,
     show,
 };
-use crate::live::state;
-use millpond_stream::{EpochReason, SourceCounts, StreamReport};
+use crate::live::{CopyReport, state};
+use millpond_stream::{EpochReason, SourceCounts, StreamReport, StreamState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
 
 /// A live stream. docs/handbook/live.md explains its figures.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Stream {
     /// Path in URLs.
@@ -25,7 +25,7 @@ pub(super) struct Stream {
     source: String,
     /// Address of the server that sends the frames.
     server: Option<String>,
-    /// `waiting`, `running`, `lost` or `failed`.
+    /// `waiting`, `running`, `lost` or `failed`; `copy` where this node follows the window of another one, which may fail.
     state: &'static str,
     /// Beginning of the state, in seconds since the Unix epoch.
     since: Option<f64>,
@@ -96,7 +96,7 @@ pub(super) struct Shift {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct StreamQuery {
-    /// `waiting`, `running`, `lost` or `failed`.
+    /// `waiting`, `running`, `lost`, `failed` or `copy`.
     state: Option<String>,
     /// Part of path, source or kind.
     q: Option<String>,
@@ -171,6 +171,34 @@ impl Stream {
     }
 }
 
+/// State of a stream whose window is copied from another node.
+const COPY: &str = "copy";
+
+/// Lists all streams: those of the engine, and copies of windows of other nodes. A stream that waits for viewers and is copied is a copy.
+fn all(state: &AdminState) -> Vec<Stream> {
+    let copies = state.sources.copies().map(|copies| copies.reports()).unwrap_or_default();
+    with_copies(state.manager.streams().iter().map(Stream::of).collect(), copies)
+}
+
+fn with_copies(mut streams: Vec<Stream>, copies: Vec<CopyReport>) -> Vec<Stream> {
+    for CopyReport { path, of, run } in copies {
+        let (at, source) = match streams.iter().position(|stream| *stream.path == *path) {
+            Some(at) if streams[at].state != StreamState::Waiting.name() => continue,
+            Some(at) => (Some(at), streams[at].source.clone()),
+            None => (None, of.to_string()),
+        };
+        let (state, server, run) = (COPY, Some(of.to_string()), Some(run));
+        let kind = source.split(':').next().unwrap_or_default().to_owned();
+        let copy = Stream { path: path.to_string(), kind, source, server, state, run, ..Stream::default() };
+        match at {
+            Some(at) => streams[at] = copy,
+            None => streams.push(copy),
+        }
+    }
+    streams.sort_by(|a, b| a.path.cmp(&b.path));
+    streams
+}
+
 fn shift(stream: &StreamReport) -> Option<Shift> {
     let shift = stream.shift.as_ref().map(|shift| Shift {
         from: shift.from.map(|time| time.as_secs_f64()),
@@ -200,14 +228,16 @@ fn reason(reason: EpochReason) -> &'static str {
 #[utoipa::path(get, path = "/api/v1/streams", tag = "streams", params(StreamQuery), responses((status = 200, body = Page<Stream>)))]
 pub(super) fn list_streams(request: &ApiRequest, state: &AdminState) -> Outcome {
     let StreamQuery { state: wanted, q, limit, cursor } = request.query()?;
-    if let Some(wanted) = wanted.as_deref().filter(|name| !["waiting", "running", "lost", "failed"].contains(name)) {
-        return Err(bad(format!("state: {wanted:?} is none of waiting, running, lost and failed")));
+    if let Some(wanted) =
+        wanted.as_deref().filter(|name| !["waiting", "running", "lost", "failed", COPY].contains(name))
+    {
+        return Err(bad(format!("state: {wanted:?} is none of waiting, running, lost, failed and copy")));
     }
-    let fits = |stream: &StreamReport| {
-        wanted.as_deref().is_none_or(|name| stream.state.name() == name)
+    let fits = |stream: &Stream| {
+        wanted.as_deref().is_none_or(|name| stream.state == name)
             && fits(q.as_deref(), [&*stream.path, &*stream.source])
     };
-    let streams = state.manager.streams().iter().filter(|stream| fits(stream)).map(Stream::of).collect();
+    let streams = all(state).into_iter().filter(fits).collect();
     Ok(show(&page(streams, |stream: &Stream| stream.path.clone(), (limit, cursor.as_deref()))?))
 }
 
@@ -216,7 +246,7 @@ pub(super) fn list_streams(request: &ApiRequest, state: &AdminState) -> Outcome 
     params(("path" = String, Path, description = "Path of the stream, percent-encoded")), responses((status = 200, body = Stream)))]
 pub(super) fn get_stream(request: &ApiRequest, state: &AdminState) -> Outcome {
     let path = request.parameter(0).trim_matches('/');
-    let found = state.manager.streams().iter().find(|stream| &*stream.path == path).map(Stream::of);
+    let found = all(state).into_iter().find(|stream| stream.path == path);
     found.map(|stream| show(&stream)).ok_or_else(|| absent(format!("no live stream {path} is known")))
 }
 
@@ -242,4 +272,33 @@ pub(super) fn end_publisher(request: &ApiRequest, state: &AdminState) -> Outcome
     }
     tracing::info!(path, "publisher disconnected by an operator");
     Ok(show(&EndedStream { path: path.to_owned(), is_ended: true }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_waits_and_is_copied_is_a_copy() {
+        let stream = |path: &str, state: &'static str| {
+            let (path, source) = (path.to_owned(), format!("rtsp://camera/{path}"));
+            Stream { path, kind: "rtsp".to_owned(), source, state, ..Stream::default() }
+        };
+        let copy = |path: &str| CopyReport { path: path.into(), of: "http://a:80".into(), run: "1f".to_owned() };
+        let streams =
+            vec![stream("cams/door", "waiting"), stream("cams/gate", "running"), stream("cams/hall", "waiting")];
+        let all = with_copies(streams, vec![copy("cams/attic"), copy("cams/door"), copy("cams/gate")]);
+        let rows: Vec<_> = all.iter().map(|row| (&*row.path, row.state, row.server.as_deref(), &*row.source)).collect();
+        let of = Some("http://a:80");
+        assert_eq!(
+            rows,
+            [
+                ("cams/attic", "copy", of, "http://a:80"),
+                ("cams/door", "copy", of, "rtsp://camera/cams/door"),
+                ("cams/gate", "running", None, "rtsp://camera/cams/gate"),
+                ("cams/hall", "waiting", None, "rtsp://camera/cams/hall"),
+            ]
+        );
+        assert_eq!((&*all[0].kind, all[1].run.as_deref()), ("http", Some("1f")));
+    }
 }

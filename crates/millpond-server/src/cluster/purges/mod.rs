@@ -263,8 +263,12 @@ impl Cluster {
             // The beat has this time: a pause behind it shows at the next look.
             let mut now = self.now();
             if self.purges.heartbeat.has_paused(now) && !self.is_cut_off() {
-                match timeout(PATIENCE, self.read_purges()).await {
-                    Ok(Ok(())) => tracing::info!("this process had paused: it knows all purges again"),
+                let read = async {
+                    self.read_purges().await?;
+                    self.read_askers().await
+                };
+                match timeout(PATIENCE, read).await {
+                    Ok(Ok(())) => tracing::info!("this process had paused: it knows all purges and streams again"),
                     Ok(Err(error)) => {
                         tracing::warn!(%error, "this process had paused, and {} does not tell purges", self.registry.name());
                     }

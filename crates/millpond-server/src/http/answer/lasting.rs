@@ -5,6 +5,7 @@ use crate::{
     http::render::{CodedTexts, Renderer},
     minutely::Minutely,
 };
+use prometheus_client::metrics::gauge::Gauge;
 use std::sync::{Arc, atomic::AtomicBool};
 use tokio::sync::watch;
 
@@ -20,6 +21,8 @@ pub(super) struct Lasting {
     pub(super) openings: Arc<Openings>,
     /// Streams whose tracks are pushed each on its own.
     pub(super) splits: Splits,
+    /// Copies of windows that are sent to clients which are not known to be nodes.
+    pub(super) strange_copies: Gauge,
     /// The line of the access log about questions of nodes that are refused.
     pub(super) registry_log: Minutely,
     /// Whether the server ends responses in progress.
@@ -37,6 +40,7 @@ impl Lasting {
             viewers: Viewers::new(),
             openings: Arc::default(),
             splits: Splits::default(),
+            strange_copies: Gauge::default(),
             registry_log: Minutely::default(),
             is_cut: AtomicBool::new(false),
             stop: watch::Sender::new(false),

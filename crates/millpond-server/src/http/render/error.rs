@@ -116,6 +116,9 @@ pub(crate) enum AnswerError {
     /// A live stream, or the server, stopped while a request waited for it.
     #[error("{0}: the stream stopped")]
     Stopped(String),
+    /// Another node of the cluster has the live stream, and this one has not, or not yet, what was asked for.
+    #[error("{0}: another node of the cluster has the stream, and this one does not have that yet: ask again")]
+    Moved(String),
     /// Only cached bytes were asked for, and some are not cached.
     #[error("{0}: not all of it is cached")]
     NotCached(String),
@@ -180,7 +183,7 @@ impl AnswerError {
         match self {
             Self::Library(error) => problem::status(error),
             Self::Unreadable { .. } => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::NotStarted { .. } | Self::Busy { .. } | Self::Stalled { .. } | Self::Stopped(_) => {
+            Self::NotStarted { .. } | Self::Busy { .. } | Self::Stalled { .. } | Self::Stopped(_) | Self::Moved(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::Directives { .. } | Self::Filter { .. } | Self::TooFar(_) | Self::Past { .. } => {
@@ -222,6 +225,7 @@ impl AnswerError {
             | Self::Unfit { .. }
             | Self::NoSnapshot { .. }
             | Self::NotCached(_)
+            | Self::Moved(_)
             | Self::NoHome { .. } => false,
             // The media is right, and the viewer's filter too narrow.
             Self::Library(LibraryError::Package { error, .. }) if matches!(**error, PackageError::Filtered { .. }) => {
@@ -331,6 +335,8 @@ mod tests {
         let error = AnswerError::Source { path: "movie/phase-2".to_owned(), error: Arc::new(error) };
         assert_eq!((error.status().as_u16(), error.is_fault(), error.retry_after(now)), (503, false, Some(75)));
         assert_eq!(AnswerError::Stopped("cams/door".to_owned()).retry_after(now), Some(1));
+        let moved = AnswerError::Moved("cams/door".to_owned());
+        assert_eq!((moved.retry_after(now), moved.is_fault()), (Some(1), false), "players ask again");
         assert_eq!(AnswerError::TooFar("cams/door".to_owned()).retry_after(now), None);
     }
 

@@ -90,6 +90,35 @@ async fn another_engine_goes_on_in_a_copy() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_window_gives_way_to_the_copy_of_its_own_run() {
+    let (owner, feed) = Stage::open(LINGER).await;
+    let window = owner.window(&feed);
+    owner.put(film(0..7)).await;
+    let (next, next_feed) = Stage::open(LINGER).await;
+    let mut copy = next.manager.copy_window("cams/door", WindowOptions::default(), LINGER);
+    assert_eq!(send(&window, &mut CopyCursor::default(), &mut copy), Ok(false));
+    assert!(copy.window().unwrap().is_of_another() && !window.is_of_another());
+    copy.leave();
+    let taken = next.window(&next_feed);
+    next.put(film(0..5)).await;
+    assert!(taken.is_of_another() && !taken.is_copy());
+
+    // The owner had only paused. It goes on in the window of the other one.
+    let mut back = owner.manager.copy_window("cams/door", WindowOptions::default(), LINGER);
+    assert_eq!(send(&taken, &mut CopyCursor::default(), &mut back), Ok(false));
+    assert!(window.is_over() && window.is_displaced() && !taken.is_over());
+    let copied = back.window().unwrap().clone();
+    assert_eq!(playlist(&copied, 0), playlist(&taken, 0));
+    // The end of the window of before forgets nothing of the new one.
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let of_run = owner.manager.window_of_run("cams/door", window.run()).unwrap();
+    let of_stream = owner.manager.window_of_stream("cams/door").unwrap();
+    assert!(std::ptr::eq(&*of_run, &*copied) && std::ptr::eq(&*of_stream, &*copied));
+    assert!(owner.manager.window_to_copy("cams/door").is_none());
+    assert!(owner.manager.copy_of_stream("cams/door").is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_copy_ends_with_its_owner_and_where_no_source_follows() {
     let (owner, feed) = Stage::open(LINGER).await;
     let window = owner.window(&feed);

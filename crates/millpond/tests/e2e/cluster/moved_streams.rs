@@ -73,15 +73,22 @@ impl Player {
         }
     }
 
-    /// Asks one node after the other, as a balancer does where a node can't be reached.
+    /// Asks one node after the other, as a balancer does where a node can't be reached. Players ask again where a node is busy.
     fn get(&mut self, target: &str) -> Response {
+        let mut last = String::new();
         for _ in 0..20 {
             self.turn += 1;
-            if let Ok(reply) = fetch(self.ports[self.turn % self.ports.len()], target) {
-                return reply;
+            let port = self.ports[self.turn % self.ports.len()];
+            match fetch(port, target) {
+                Ok(reply) if reply.status == 503 && reply.header("retry-after").is_some() => {
+                    last = format!("{port}: {}", reply.text());
+                    std::thread::sleep(Duration::from_millis(500));
+                }
+                Ok(reply) => return reply,
+                Err(error) => last = format!("{port}: {error}"),
             }
         }
-        panic!("no node answers {target}");
+        panic!("no node answers {target}: {last}");
     }
 
     /// Reads the playlist once, as soon as it has the next part, and fetches all that is new.
@@ -252,6 +259,77 @@ fn players_go_on_by_other_nodes_when_the_node_of_a_stream_dies() {
             assert!(times.len() > 100 && times.is_sorted_by(|a, b| a < b), "{steering}: {times:?}");
             eprintln!("{steering}: {}: longest pause {:?}", player.playlist, player.pause);
             assert!(player.pause < LISTED, "{steering}: {:?}", player.pause);
+        }
+    }
+}
+
+/// Waits until a condition holds, while players go on.
+fn play_until(players: &mut [Player; 2], what: &str, is_so: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        players.iter_mut().for_each(Player::step);
+    }
+}
+
+#[test]
+fn a_node_that_has_paused_gives_way_to_the_one_that_took_its_stream_over() {
+    if !has_gstreamer() {
+        return;
+    }
+    let Some(etcd) = Etcd::start() else { return };
+    let pictures =
+        format!("{PICTURES} ! x264enc tune=zerolatency {X264} ! rtph264pay name=pay0 pt=96 config-interval=-1");
+    let camera = Source::start(free_port(), &[("door", format!("{pictures} {SOUND} ! rtpmp4gpay name=pay1 pt=97"))]);
+    let place = format!("cams=rtsp://127.0.0.1:{}/", camera.port);
+    // The lease ends during the pause, or outlives it.
+    for (steering, lease) in [("proxy", "3s"), ("none", "3s"), ("proxy", "60s")] {
+        let prefix = format!("/{steering}{lease}/");
+        let start = |name: &str| {
+            let cluster = ["--cluster", &etcd.addresses(), "--cluster-prefix", &prefix, "--node", name];
+            let settings = [place.as_str(), "--cluster-steering", steering, "--cluster-lease", lease];
+            Server::start(&[&settings[..], &cluster[..]].concat())
+        };
+        let nodes: Vec<_> = ["a", "b", "c"].into_iter().map(start).collect();
+        wait_for("three nodes", || nodes.iter().all(|node| taking(node) == 3));
+        let mut players = ["cams/door/v1/index.m3u8", "cams/door/a1/index.m3u8"].map(|path| Player::new(&nodes, path));
+        let rows = |node: &Server, state: &str| -> Vec<String> {
+            let all = items(node.admin, "streams");
+            let all = all.as_array().unwrap().iter().filter(|stream| stream["state"] == state);
+            all.map(|stream| stream["server"].as_str().unwrap_or_default().to_owned()).collect()
+        };
+        let of_camera = format!(":{}/", camera.port);
+        let asks = |node: &Server| rows(node, "running").iter().any(|server| server.contains(&of_camera));
+        play_until(&mut players, "one node asks the camera", || nodes.iter().filter(|node| asks(node)).count() == 1);
+        let owner = nodes.iter().position(asks).unwrap();
+        let others: Vec<_> = nodes.iter().enumerate().filter(|(at, _)| *at != owner).map(|(_, node)| node).collect();
+        let copies = || others.iter().filter(|node| !rows(node, "copy").is_empty()).count();
+        play_until(&mut players, "another node has a copy", || copies() >= 1);
+
+        let id = rustix::process::Pid::from_child(&nodes[owner].process.0);
+        rustix::process::kill_process(id, rustix::process::Signal::STOP).unwrap();
+        players.iter_mut().for_each(|player| player.ports = others.iter().map(|node| node.port).collect());
+        play_until(&mut players, "another node asks the camera", || others.iter().any(|node| asks(node)));
+        let until = Instant::now() + Duration::from_secs(8);
+        play_until(&mut players, "players go on", || Instant::now() > until);
+        rustix::process::kill_process(id, rustix::process::Signal::CONT).unwrap();
+
+        // Its addresses are those of the run that goes on.
+        players.iter_mut().for_each(|player| player.ports = nodes.iter().map(|node| node.port).collect());
+        let until = Instant::now() + Duration::from_secs(8);
+        play_until(&mut players, "players go on at all nodes", || Instant::now() > until);
+        let has_one = || !asks(&nodes[owner]) && nodes.iter().filter(|node| asks(node)).count() == 1;
+        play_until(&mut players, "the node that paused gives way", has_one);
+        players.iter().for_each(Player::assert_same);
+        for player in &players {
+            let runs: std::collections::BTreeSet<_> = player
+                .order
+                .iter()
+                .filter_map(|address| address.split('/').find(|part| part.starts_with('~')))
+                .collect();
+            assert_eq!(runs.len(), 1, "{steering} {lease}: {runs:?}");
+            let times = player.times();
+            assert!(times.len() > 100 && times.is_sorted_by(|a, b| a < b), "{steering} {lease}: {times:?}");
         }
     }
 }

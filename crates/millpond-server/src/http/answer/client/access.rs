@@ -1,7 +1,7 @@
 //! Requests that need a token or a password, and the replies to them.
 
 use super::super::{Context, Reply, Target, reply::problem, target::TargetKind};
-use crate::problem::Problem;
+use crate::{library::LiveResource, problem::Problem};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use millpond_access::{AccessRefusal, AccessViewer, ClientHold, CorsOrigins, Decision, Limited, Pass, Sight, token};
 use millpond_library::uri;
@@ -35,14 +35,16 @@ fn is_open(target: &Target) -> bool {
     target.is_page() && target.subject().is_none()
 }
 
-/// Whether a request is that of another node of the cluster: it came by the listener of nodes, or has a pass and is for a home. The node
-/// has applied the rules to its viewer.
+/// Whether a request is that of another node of the cluster: it came by the listener of nodes, or has a pass and is for a home or for the copy of a
+/// window. The node has applied the rules to its viewer.
 pub(in crate::http::answer) fn is_of_node(context: &Context<'_>) -> bool {
     let Context { front, request, viewers, .. } = *context;
     if viewers.is_of_node() {
         return true;
     }
-    let Some(token) = request.token.as_deref().filter(|_| request.headers.contains_key(HOME_HEADER)) else {
+    let is_copy = || context.target.live().is_some_and(|live| live.resource == Some(LiveResource::Copy));
+    let is_for_nodes = request.headers.contains_key(HOME_HEADER) || is_copy();
+    let Some(token) = request.token.as_deref().filter(|_| is_for_nodes) else {
         return false;
     };
     front.cluster().is_some_and(|cluster| cluster.admits_node(token))

@@ -1,17 +1,21 @@
 //! Copies of a stream's window, for other nodes of a cluster.
 
 use super::{
-    super::{Context, Front, Reply, ReplyInfo, target::LiveTarget},
+    super::{Context, Front, Reply, ReplyInfo, client, target::LiveTarget},
     playlist,
 };
 use crate::{
-    http::{AnswerError, Kind},
+    http::{AnswerError, HttpMetrics, Kind},
     live::{WATCH_MARK, is_for_relay},
+    storage::PlaceBytes,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use millpond_http::body::{Body, BodyError, ChunkStream};
+use millpond_http::{
+    body::{Body, BodyError, ChunkStream},
+    wire::Held,
+};
 use millpond_library::uri;
 use millpond_package::live::{CopyCursor, CopyRecord};
 use millpond_stream::{Manager, live::LiveWindow};
@@ -22,7 +26,9 @@ use tokio::{
 };
 
 /// Longest silence: a node that sends nothing is taken for dead.
-const BEAT: Duration = Duration::from_secs(1);
+const BEAT: Duration = Duration::from_millis(500);
+/// Most copies that are sent to clients which are not known to be nodes: as many as one node has. They cost a connection each, and are endless.
+const MOST_STRANGE: i64 = 64;
 /// Interval between looks for a window.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -38,24 +44,55 @@ pub(super) async fn answer(
 ) -> Result<Reply, AnswerError> {
     let front = context.front;
     info.kind = Kind::Other;
-    if !is_for_relay(context.query()) {
-        return Err(live.without("window.copy is for nodes of a cluster"));
-    }
+    // A node that copies is no viewer.
+    info.in_flight = None;
+    let stranger = admitted(context, live)?;
     if front.sources.is_relayed(&live.stream) {
         return Err(live.without("this node has the stream from another one"));
     }
     let mut headers = HeaderMap::with_capacity(4);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if !uri::parameter(context.query(), WATCH_MARK).is_empty() {
-        playlist::own_window(front, live).await?.renew();
+        let window = playlist::own_window_for_copies(front, live).await?;
+        window.renew();
         return Ok(Reply::without_body(StatusCode::NO_CONTENT, headers));
     }
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     let body = match context.request.method {
         Method::HEAD => Body::unmade(),
-        _ => Body::stream(Box::new(CopyStream::new(front, live))),
+        _ => {
+            info.counts_itself = true;
+            Body::stream(Box::new(CopyStream::new(front, live, (stranger, info.place.clone()))))
+        }
     };
     Ok(Reply::new(StatusCode::OK, headers, body))
+}
+
+/// Checks that a request is one of a node. With a secret, or with listeners for nodes, it must prove that. Otherwise all who send the marks may be nodes:
+/// those at other addresses are counted by what is returned.
+///
+/// # Errors
+/// It is none of a node, or there are too many of strangers.
+fn admitted(context: &Context<'_>, live: &LiveTarget) -> Result<Option<Held>, AnswerError> {
+    let front = context.front;
+    let cluster = front.cluster().filter(|_| is_for_relay(context.query()));
+    let none = || live.without("window.copy is for nodes of a cluster");
+    let cluster = cluster.ok_or_else(none)?;
+    if client::is_of_node(context) {
+        return Ok(None);
+    }
+    if cluster.nodes_have_proof() {
+        return Err(none());
+    }
+    if cluster.addresses().contains(context.client()) {
+        return Ok(None);
+    }
+    let counted = Held::new(&front.lasting.strange_copies);
+    if front.lasting.strange_copies.get() > MOST_STRANGE {
+        let why = format!("{MOST_STRANGE} copies are sent to addresses of no node: set cluster-secret");
+        return Err(AnswerError::Busy { path: live.stream.to_string(), why });
+    }
+    Ok(Some(counted))
 }
 
 /// The records of a copy, as chunks of a body.
@@ -67,13 +104,22 @@ struct CopyStream {
     ready: VecDeque<Bytes>,
     stop: watch::Receiver<bool>,
     is_over: bool,
+    /// Whether all that the window had was sent. Bytes before are no sign of the node's load.
+    has_caught_up: bool,
+    metrics: Arc<HttpMetrics>,
+    /// Counter of the stream's place.
+    place: Option<PlaceBytes>,
+    /// Counts it among those of clients that are not known to be nodes.
+    _stranger: Option<Held>,
 }
 
 impl CopyStream {
-    fn new(front: &Front, live: &LiveTarget) -> Self {
+    fn new(front: &Front, live: &LiveTarget, (stranger, place): (Option<Held>, Option<PlaceBytes>)) -> Self {
         let (manager, path) = (front.sources.manager().clone(), Box::from(&*live.stream));
         let (window, cursor, ready) = Default::default();
-        Self { manager, path, window, cursor, ready, stop: front.lasting.stop.subscribe(), is_over: false }
+        let (stop, metrics) = (front.lasting.stop.subscribe(), front.metrics.clone());
+        let (is_over, has_caught_up, _stranger) = (false, false, stranger);
+        Self { manager, path, window, cursor, ready, stop, is_over, has_caught_up, metrics, place, _stranger }
     }
 
     /// Waits for the next records, and appends them. They are those of a sign of life where there is nothing new.
@@ -116,10 +162,11 @@ impl CopyStream {
         let is_over = window.is_over();
         let mut records = Vec::new();
         let has_more = window.look(|of| self.cursor.advance(of, window.run(), &mut records));
-        // Where the server ends, another one goes on in the window: that end is not told.
+        self.has_caught_up |= records.is_empty();
+        // Where the server ends, or gives way, another one goes on in the window: that end is not told.
         if is_over && !has_more {
             self.is_over = true;
-            if !*self.stop.borrow() {
+            if !*self.stop.borrow() && !window.is_displaced() {
                 records.push(CopyRecord::Ended);
             }
         }
@@ -132,6 +179,7 @@ impl ChunkStream for CopyStream {
         Box::pin(async {
             loop {
                 if let Some(chunk) = self.ready.pop_front() {
+                    self.metrics.copied(self.place.as_ref(), chunk.len() as u64, self.has_caught_up);
                     return Ok(Some(chunk));
                 }
                 if self.is_over || *self.stop.borrow() {

@@ -81,7 +81,10 @@ pub(super) async fn multivariant(
         Container::Fmp4 => (None, window_of(context, live, past).await?),
         Container::Ts => match copied_window(context, live, true).await {
             Some(window) => (None, window),
-            None => opened_window(front, live).await.map(|(program, window)| (Some(program), window))?,
+            None => {
+                may_begin(context, live)?;
+                opened_window(front, live).await.map(|(program, window)| (Some(program), window))?
+            }
         },
     };
     held(front, live, &window, (None, BEGINNING), info, ready).await?;
@@ -252,7 +255,22 @@ async fn opened_window(front: &Front, live: &LiveTarget) -> Result<(Program, Arc
 async fn running_window(context: &Context<'_>, live: &LiveTarget) -> Result<Arc<LiveWindow>, AnswerError> {
     match copied_window(context, live, true).await {
         Some(window) => Ok(window),
-        None => own_window(context.front, live).await,
+        None => {
+            may_begin(context, live)?;
+            own_window(context.front, live).await
+        }
+    }
+}
+
+/// Checks that this node may begin a run of a stream: of two runs, players would get both by turns.
+///
+/// # Errors
+/// Another node has the stream.
+fn may_begin(context: &Context<'_>, live: &LiveTarget) -> Result<(), AnswerError> {
+    let copies = context.front.sources.copies().filter(|_| live.is_source);
+    match copies.is_some_and(|copies| copies.forbids_run(&live.stream, marked(context.query()))) {
+        true => Err(AnswerError::Moved(live.stream.to_string())),
+        false => Ok(()),
     }
 }
 
@@ -267,6 +285,19 @@ pub(super) async fn own_window(front: &Front, live: &LiveTarget) -> Result<Arc<L
     }
 }
 
+/// Returns the window of a stream that this node has itself, for a node that copies it. A node that has the stream from another one, or would have it
+/// from there, opens nothing: two nodes with different views would each open it for the other one.
+///
+/// # Errors
+/// The stream can't be opened, or another node has it.
+pub(super) async fn own_window_for_copies(front: &Front, live: &LiveTarget) -> Result<Arc<LiveWindow>, AnswerError> {
+    let is_own = front.sources.manager().window_to_copy(&live.stream).is_some();
+    if !is_own && front.sources.copies().is_some_and(|copies| copies.is_elsewhere(&live.stream)) {
+        return Err(AnswerError::Moved(live.stream.to_string()));
+    }
+    own_window(front, live).await
+}
+
 /// Returns the window of a stream that runs.
 fn known_window(front: &Front, live: &LiveTarget) -> Option<Arc<LiveWindow>> {
     live.is_source.then(|| front.sources.manager().window_of_stream(&live.stream)).flatten()
@@ -276,12 +307,14 @@ fn known_window(front: &Front, live: &LiveTarget) -> Option<Arc<LiveWindow>> {
 /// `opens` does that node open the stream.
 pub(super) async fn copied_window(context: &Context<'_>, live: &LiveTarget, opens: bool) -> Option<Arc<LiveWindow>> {
     let front = context.front;
-    if let Some(known) = known_window(front, live) {
-        return Some(known);
+    let copies = front.sources.copies().filter(|_| live.is_source);
+    match (known_window(front, live), copies) {
+        (Some(known), Some(copies)) => Some(copies.in_place_of(&live.stream, known).await),
+        (Some(known), None) => Some(known),
+        // Also for another node: its view may be older than that of this one.
+        (None, Some(copies)) => copies.watched(&live.stream, opens).await,
+        (None, None) => None,
     }
-    // Nodes that send requests here want the stream of this one.
-    let copies = front.sources.copies().filter(|_| live.is_source && !marked(context.query()))?;
-    copies.watched(&live.stream, opens).await
 }
 
 /// Waits until `look` finds something in a window, which is asked after each change: of one track, where that is named.

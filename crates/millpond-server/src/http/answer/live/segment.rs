@@ -14,7 +14,7 @@ use crate::{
         AnswerError, Kind,
         render::{SegmentStream, is_begun},
     },
-    library::{LiveMedia, fingerprint},
+    library::{LibraryError, LiveMedia, fingerprint},
 };
 use http::{HeaderValue, Method};
 use millpond_http::body::Body;
@@ -32,6 +32,9 @@ const LATE: u32 = 3;
 
 /// Longest time by which a copy is behind the window that it follows: that of the probes after which it follows another node.
 const BEHIND: Duration = Duration::from_secs(6);
+
+/// Segments before the newest one that players may still begin to fetch: those of which the node before may have listed more.
+const LISTED_LATELY: u64 = 3;
 
 /// Most segments that a copy gets in that time.
 const MOST_BEHIND: u64 = 8;
@@ -62,7 +65,10 @@ pub(super) async fn answer(
     info.kind = Kind::Segment;
     let of_known_run = || front.sources.manager().window_of_run(&live.stream, run);
     let mut known = of_known_run();
-    if known.is_none() && copied_window(context, live, false).await.is_some() {
+    let copies = front.sources.copies().filter(|_| live.is_source);
+    if (known.is_none() || copies.is_some_and(|copies| copies.has_takeovers()))
+        && copied_window(context, live, false).await.is_some()
+    {
         known = of_known_run();
     }
     let known = match known {
@@ -70,6 +76,9 @@ pub(super) async fn answer(
         None => earlier(front, live, of_run).await?,
     };
     let Some((window, media)) = known else {
+        if copies.is_some_and(|copies| copies.is_elsewhere(&live.stream)) {
+            return Err(AnswerError::Moved(live.stream.to_string()));
+        }
         return Err(live.without(match title::is_known(front, live).await {
             true => format!("the title has another version than {run}"),
             false => format!("the run {run} of the stream is over"),
@@ -81,29 +90,13 @@ pub(super) async fn answer(
     if window.is_copy() {
         catch_up(front, live, &window, (track, media), info).await;
     }
-    let body = match media {
-        LiveMedia::Init(epoch) => {
-            let init = window.init(track, epoch);
-            Body::bytes(init.ok_or_else(|| live.without(format!("the track has no epoch {epoch}")))?)
+    let body = body(context, live, &window, (track, media), info).await.map_err(|error| match error {
+        // The node that had the stream before may have listed it. Players give up what is 404, and ask again for this.
+        AnswerError::Library(LibraryError::NoResource { .. }) if is_of_before(&window, track, media) => {
+            AnswerError::Moved(live.stream.to_string())
         }
-        LiveMedia::Part(segment, part) => {
-            let place = Edge { segment: SegmentNumber(segment), part };
-            held_part(front, live, &window, (track, place), info).await?
-        }
-        LiveMedia::Segment(number) => segment(context, live, &window, (track, SegmentNumber(number)), info).await?,
-        LiveMedia::SegmentAt(start) => {
-            let number = number_at(front, live, &window, (track, start), info).await?;
-            segment(context, live, &window, (track, number), info).await?
-        }
-        LiveMedia::Transport(number) => transport_segment(front, live, &window, (track, SegmentNumber(number))).await?,
-        LiveMedia::Text(container, number) => {
-            let window = window.clone();
-            let made =
-                tokio::task::spawn_blocking(move || window.webvtt(track, SegmentNumber(number), container)).await;
-            let text = made.ok().flatten();
-            Body::bytes(text.ok_or_else(|| live.without(format!("no playlist lists subtitles {number}")))?.into())
-        }
-    };
+        error => error,
+    })?;
     let kind = window.look(|window| window.tracks().get(track).map(|track| track.kind));
     let content_type = match (media, kind) {
         (LiveMedia::Transport(_), _) => "video/mp2t",
@@ -122,6 +115,64 @@ pub(super) async fn answer(
         body,
     };
     Ok(selected.reply(context.request))
+}
+
+/// Whether another node may have listed media that this one lacks: the last ones of its part of the run.
+fn is_of_before(window: &LiveWindow, track: usize, media: LiveMedia) -> bool {
+    if !window.is_of_another() {
+        return false;
+    }
+    window.look(|window| match media {
+        LiveMedia::Init(epoch) => window.epochs().map(|epoch| epoch.number).max().is_none_or(|last| epoch == last + 1),
+        LiveMedia::Part(number, _)
+        | LiveMedia::Segment(number)
+        | LiveMedia::Transport(number)
+        | LiveMedia::Text(_, number) => {
+            let near = |last: SegmentNumber| last.0 <= number + LISTED_LATELY && number <= last.0 + MOST_BEHIND;
+            window.last_closed(track).is_none_or(near)
+        }
+        LiveMedia::SegmentAt(start) => {
+            let start = i64::try_from(start).unwrap_or(i64::MAX);
+            window.newest_start(track).is_none_or(|newest| newest < start)
+        }
+    })
+}
+
+/// Returns the bytes of media of a window.
+///
+/// # Errors
+/// There is no such media, or it is late.
+async fn body(
+    context: &Context<'_>,
+    live: &LiveTarget,
+    window: &Arc<LiveWindow>,
+    (track, media): (usize, LiveMedia),
+    info: &mut ReplyInfo,
+) -> Result<Body, AnswerError> {
+    let front = context.front;
+    Ok(match media {
+        LiveMedia::Init(epoch) => {
+            let init = window.init(track, epoch);
+            Body::bytes(init.ok_or_else(|| live.without(format!("the track has no epoch {epoch}")))?)
+        }
+        LiveMedia::Part(segment, part) => {
+            let place = Edge { segment: SegmentNumber(segment), part };
+            held_part(front, live, window, (track, place), info).await?
+        }
+        LiveMedia::Segment(number) => segment(context, live, window, (track, SegmentNumber(number)), info).await?,
+        LiveMedia::SegmentAt(start) => {
+            let number = number_at(front, live, window, (track, start), info).await?;
+            segment(context, live, window, (track, number), info).await?
+        }
+        LiveMedia::Transport(number) => transport_segment(front, live, window, (track, SegmentNumber(number))).await?,
+        LiveMedia::Text(container, number) => {
+            let window = window.clone();
+            let made =
+                tokio::task::spawn_blocking(move || window.webvtt(track, SegmentNumber(number), container)).await;
+            let text = made.ok().flatten();
+            Body::bytes(text.ok_or_else(|| live.without(format!("no playlist lists subtitles {number}")))?.into())
+        }
+    })
 }
 
 /// Waits until a copy has media that another node may have listed already, but not for long.

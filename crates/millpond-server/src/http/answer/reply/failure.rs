@@ -2,6 +2,7 @@
 
 use super::{super::Front, Reply, add_common_fields};
 use crate::{
+    cluster::MOVED,
     http::{Kind, render::AnswerError},
     problem::{self, Problem},
 };
@@ -48,6 +49,9 @@ pub(in crate::http::answer) fn failure(id: RequestId, path: &str, error: &Answer
     let mut reply = problem(id, document);
     if let Some(seconds) = error.retry_after(Instant::now()) {
         reply.headers.insert(header::RETRY_AFTER, seconds.into());
+    }
+    if matches!(error, AnswerError::Moved(_)) {
+        reply.headers.insert(MOVED, HeaderValue::from_static("?1"));
     }
     reply
 }
