@@ -307,7 +307,7 @@ impl Copies {
                 }
                 _ = looks.tick() => {
                     if heard.elapsed() > SILENCE {
-                        return End::Broken(format!("silent for {} s", SILENCE.as_secs()));
+                        return End::Broken(format!("silent for {} ms", SILENCE.as_millis()));
                     }
                     if !self.cluster.may_have(base, key) {
                         return End::Moved;
