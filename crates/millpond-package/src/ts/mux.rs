@@ -32,6 +32,10 @@ pub(super) struct Muxer {
     queue: VecDeque<Pes>,
     /// Whether some units of the first PES packet are written.
     begun: bool,
+    /// Places of all units, in order of output.
+    reads: Vec<ObjectRange>,
+    /// Number of units that are written.
+    written: usize,
     /// The last read, and the number of units it covers.
     pending: Option<(usize, ObjectRange)>,
     damage: Option<Damage>,
@@ -71,7 +75,10 @@ impl Muxer {
         let packets = tables.map_or(0, |tables| tables.len()) as u64
             + queue.iter().map(|pes| u64::from(pes.planned.packets)).sum::<u64>();
         let len = lanes.iter().all(Lane::exact).then_some(packets * SIZE as u64);
-        Ok(Self { lanes, tables, len, queue, begun: false, pending: None, damage: None })
+        let read = |lane: usize, unit| lanes.get(lane).and_then(|lane| lane.read(unit));
+        let reads = queue.iter().flat_map(|pes| pes.planned.units.clone().filter_map(|unit| read(pes.lane, unit)));
+        let reads = reads.collect();
+        Ok(Self { lanes, tables, len, queue, begun: false, reads, written: 0, pending: None, damage: None })
     }
 
     /// Returns the time of the last PCR of a lane that carries the clock.
@@ -84,9 +91,9 @@ impl Muxer {
         self.lanes.iter().map(Lane::counter)
     }
 
-    /// Returns the unwritten units in order: lane and unit.
-    fn units(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        self.queue.iter().flat_map(|pes| pes.planned.units.clone().map(|unit| (pes.lane, unit)))
+    /// Returns the places of the unwritten units, in order.
+    fn unwritten(&self) -> &[ObjectRange] {
+        self.reads.get(self.written..).unwrap_or_default()
     }
 
     /// Writes the next unit, and all packets up to the one after it.
@@ -128,12 +135,12 @@ impl Rewrite for Muxer {
     }
 
     fn covering(&self) -> Vec<ObjectRange> {
-        reads::cover(self.lanes.iter().flat_map(|lane| (0..lane.units.len()).filter_map(|unit| lane.read(unit))))
+        reads::cover(self.reads.iter().copied())
     }
 
     fn next_read(&mut self) -> Option<ObjectRange> {
         if self.pending.is_none() {
-            self.pending = reads::merge(self.units().filter_map(|(lane, unit)| self.lanes.get(lane)?.read(unit)));
+            self.pending = reads::merge(self.unwritten().iter().copied());
         }
         self.pending.map(|(_, read)| read)
     }
@@ -148,8 +155,8 @@ impl Rewrite for Muxer {
         self.write_tables(out);
         let mut rest = sample;
         for _ in 0..units {
-            let len = self.units().next().and_then(|(lane, unit)| self.lanes.get(lane)?.read(unit));
-            let len = len.map_or(0, |read| read.range.len() as usize);
+            let len = self.unwritten().first().map_or(0, |read| read.range.len() as usize);
+            self.written += 1;
             let (unit, later) = rest.split_at(len.min(rest.len()));
             self.write(unit, out)?;
             rest = later;
@@ -158,7 +165,7 @@ impl Rewrite for Muxer {
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), PackageError> {
-        reads::check_finished(self.units().count())?;
+        reads::check_finished(self.unwritten().len())?;
         self.write_tables(out);
         Ok(())
     }

@@ -92,7 +92,7 @@ impl Cluster {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ClusterMetrics, ClusterSettings, WallClocks, entries::Entries};
+    use super::super::{ClusterMetrics, ClusterSettings, WallClocks, entries::Entries, settings::Steering};
     use super::*;
     use crate::events::{EventMetrics, Events};
     use millpond_cluster::{Addresses, Bitrate, Node, View};

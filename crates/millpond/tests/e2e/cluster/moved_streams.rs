@@ -333,3 +333,69 @@ fn a_node_that_has_paused_gives_way_to_the_one_that_took_its_stream_over() {
         }
     }
 }
+
+#[test]
+fn manifests_of_live_streams_list_nodes_and_the_next_one_goes_on() {
+    if !has_gstreamer() {
+        return;
+    }
+    let Some(etcd) = Etcd::start() else { return };
+    let pictures =
+        format!("{PICTURES} ! x264enc tune=zerolatency {X264} ! rtph264pay name=pay0 pt=96 config-interval=-1");
+    let camera = Source::start(free_port(), &[("door", pictures)]);
+    let place = format!("cams=rtsp://127.0.0.1:{}/", camera.port);
+    let start = |name: &str| {
+        let cluster = ["--cluster", &etcd.addresses(), "--node", name];
+        Server::start(&[&[place.as_str(), "--cluster-steering", "redirect"], &cluster[..]].concat())
+    };
+    let mut nodes: Vec<_> = ["a", "b", "c"].into_iter().map(start).collect();
+    wait_for("three nodes", || nodes.iter().all(|node| taking(node) == 3));
+    let got = |port: u16, target: &str| {
+        let reply = fetch(port, target).unwrap();
+        assert_eq!(reply.status, 200, "{target} at {port}: {}", reply.text());
+        reply.text()
+    };
+    // Those that do not have the stream send players to the one that has it.
+    let targets = nodes.iter().map(|node| fetch(node.port, "/cams/door/index.m3u8").unwrap());
+    let redirects: Vec<_> = targets.filter(|reply| reply.status == 307).collect();
+    assert_eq!(redirects.len(), 2);
+    let location = redirects[0].header("location").unwrap().to_owned();
+    let owner = nodes.iter().position(|node| location.contains(&format!(":{}/", node.port))).unwrap();
+
+    let list = got(nodes[owner].port, "/cams/door/index.m3u8");
+    let variants: Vec<&str> = list.lines().filter(|line| line.contains("v1/index.m3u8")).collect();
+    assert_eq!(list.matches("#EXT-X-STREAM-INF:").count(), 3, "{list}");
+    assert_eq!(variants[0], "v1/index.m3u8", "{list}");
+    let mpd = got(nodes[owner].port, "/cams/door/index.mpd");
+    assert_eq!(mpd.matches("<BaseURL serviceLocation=").count(), 3, "{mpd}");
+
+    // A player that is cut off from the owner has the same run at the next node, whatever it asks for.
+    let run = |text: &str| text.split('/').find(|part| part.starts_with('~')).map(str::to_owned);
+    let of_owner = run(&got(nodes[owner].port, "/cams/door/v1/index.m3u8"));
+    assert!(of_owner.is_some());
+    let next = variants[1].strip_prefix("http://127.0.0.1:").unwrap();
+    let (port, target) = next.split_at(next.find('/').unwrap());
+    let port: u16 = port.parse().unwrap();
+    let media = |query: &str| got(port, &format!("{target}{query}"));
+    let before = media("");
+    assert_eq!(run(&before), of_owner, "{before}");
+    let segment = before.lines().find_map(|line| line.strip_prefix("../")).unwrap();
+    assert!(!got(port, &format!("/cams/door/{segment}")).is_empty());
+
+    // When the owner dies, it goes on.
+    drop(nodes.remove(owner));
+    let number = |text: &str| -> u64 {
+        let first = text.lines().find_map(|line| line.strip_prefix("#EXT-X-MEDIA-SEQUENCE:")).unwrap();
+        first.parse::<u64>().unwrap() + text.matches("#EXTINF:").count() as u64
+    };
+    let waited = Instant::now();
+    let after = loop {
+        let reply = fetch(port, &format!("{target}&_HLS_msn={}", number(&before) + 2)).unwrap();
+        match reply.status {
+            200 => break reply.text(),
+            _ => assert!(waited.elapsed() < Duration::from_secs(60), "{}", reply.text()),
+        }
+    };
+    assert_eq!(run(&after), of_owner, "{after}");
+    assert!(number(&after) >= number(&before) + 2 && after.contains("#EXT-X-DISCONTINUITY\n"), "{after}");
+}

@@ -62,6 +62,8 @@ pub(super) enum Weight {
     Light,
     /// A serving thread may do it for a segment of few samples.
     OfSamples,
+    /// A serving thread may do it for a track of few segments. The list of transport stream segments needs their layout.
+    OfSegments,
     /// The worker pool does it.
     Heavy,
 }
@@ -167,6 +169,7 @@ const MPD: Form = Form {
 
 const MEDIA: Form = Form {
     role: Role::TrackPlaylist,
+    weight: Weight::OfSegments,
     memory: |asset, of| of_named(asset, of, |track| track.key_bytes() + segments(track) * 160),
     ..Form::new(MediaType::Playlist, |asset, of| {
         let presentation = asset.presentation.of_track(of.track);

@@ -18,6 +18,9 @@ use bytes::Bytes;
 use form::{Form, MediaType, Weight};
 use millpond_package::{Plan, TrackFilter, hls::Container};
 
+/// Most segments of a track whose playlist a serving thread makes: some microseconds of work.
+const FEW_SEGMENTS: u32 = 4096;
+
 /// Facts of a resource that are known before its content is made.
 #[derive(Clone, Copy)]
 pub(crate) struct ResourceProfile<'a> {
@@ -126,11 +129,17 @@ impl<'a> ResourceProfile<'a> {
             let segment = asset.presentation.track(self.track).and_then(|track| track.segment(self.number));
             segment.is_none_or(|segment| segment.samples.end.saturating_sub(segment.samples.start) <= FEW_SAMPLES)
         };
+        let has_few_segments = || {
+            let track = asset.presentation.track(self.track);
+            track.is_none_or(|track| track.segment_count() <= FEW_SEGMENTS)
+        };
+        let has_layout = || self.container == Container::Fmp4 || asset.has_made(self.track, Lazy::Ts);
         let is_prepared = self.form.lazy.is_none_or(|part| asset.has_made(self.track, part));
         match self.form.weight {
             Weight::Heavy => false,
             Weight::Light => is_prepared,
             Weight::OfSamples => is_prepared && has_few_samples(),
+            Weight::OfSegments => is_prepared && has_few_segments() && has_layout(),
         }
     }
 
@@ -182,8 +191,8 @@ mod tests {
         for (resource, expected) in [
             (Multivariant(Fmp4), "Hls, application/vnd.apple.mpegurl, Start, text, Heavy"),
             (Multivariant(Ts), "HlsTs, application/vnd.apple.mpegurl, Start, text, Heavy"),
-            (Media(Fmp4, video()), "Hls, application/vnd.apple.mpegurl, TrackPlaylist, text, Heavy"),
-            (Media(Ts, video()), "HlsTs, application/vnd.apple.mpegurl, TrackPlaylist, text, Heavy"),
+            (Media(Fmp4, video()), "Hls, application/vnd.apple.mpegurl, TrackPlaylist, text, OfSegments"),
+            (Media(Ts, video()), "HlsTs, application/vnd.apple.mpegurl, TrackPlaylist, text, OfSegments"),
             (IFrames(video()), "Hls, application/vnd.apple.mpegurl, TrackPlaylist, text, makes IFrames, Heavy"),
             (Mpd, "Dash, application/dash+xml, Start, text, Heavy"),
             (Init(video()), "Segment, video/mp4, Other, Light"),
