@@ -129,6 +129,7 @@ async fn players_go_on_at_the_next_server_of_the_manifest() {
 fn live_playlist(path: &str) -> String {
     let asked = |name: &str| path.split(['?', '&']).find_map(|pair| pair.strip_prefix(name)?.parse::<u64>().ok());
     let (last, part) = (asked("_hls_msn=").unwrap_or(3), asked("_hls_part=").unwrap_or(1));
+    let (last, part) = (last + part / 2, part % 2);
     let mut text = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=1.5\n\
         #EXT-X-PART-INF:PART-TARGET=0.5\n#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-MAP:URI=\"init.mp4\"\n"
         .to_owned();

@@ -31,7 +31,7 @@ const TARGETS: &[(&str, &[&str])] = &[
     ("asset", &["file", "reply", "steering"]),
     ("client", &["reply"]),
     ("file", &["reply"]),
-    ("live", &["reply"]),
+    ("live", &["reply", "steering"]),
     ("operator", &["steering"]),
     ("page", &["client", "reply"]),
     ("publish", &["client", "reply"]),

@@ -380,7 +380,8 @@ fn manifests_of_live_streams_list_nodes_and_the_next_one_goes_on() {
     let before = media("");
     assert_eq!(run(&before), of_owner, "{before}");
     let segment = before.lines().find_map(|line| line.strip_prefix("../")).unwrap();
-    assert!(!got(port, &format!("/cams/door/{segment}")).is_empty());
+    let reply = fetch(port, &format!("/cams/door/{segment}")).unwrap();
+    assert!(reply.status == 200 && !reply.body.is_empty(), "{segment}: {}", reply.status);
 
     // When the owner dies, it goes on.
     drop(nodes.remove(owner));
