@@ -20,7 +20,11 @@ impl Cluster {
     /// The live streams whose source another node asks, as texts of their keys.
     pub(crate) fn asked_elsewhere(&self) -> Vec<String> {
         let names: Vec<String> = self.asked.borrow().keys().cloned().collect();
-        names.into_iter().filter(|name| !self.asking_of(name).contains(self.name())).collect()
+        let is_elsewhere = |name: &String| {
+            let asking = self.asking_of(name);
+            !asking.is_empty() && !asking.contains(self.name())
+        };
+        names.into_iter().filter(is_elsewhere).collect()
     }
 
     /// Whether another node asks the source of a live stream.

@@ -153,7 +153,7 @@ fn a_copy_goes_on_with_another_source() {
 }
 
 /// Goes on in a copy with another source, from its second segment of 4 s on.
-fn go_on(copy: &mut Window, seconds: u32) {
+fn go_on(copy: &mut Window, seconds: i64) {
     let Continuation { segment, epoch: number, end, .. } = copy.continue_anew().unwrap();
     let tracks = vec![video_track(), audio_track()];
     let mut cutter = Cutter::new(rules(), tracks, number, segment).with_targets(copy.targets().cloned());
