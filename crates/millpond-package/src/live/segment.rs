@@ -109,6 +109,21 @@ impl TrackSegment {
         self.bytes
     }
 
+    /// Ends it earlier than before, and drops the parts behind the new end. Returns the bytes of memory that they held.
+    pub(super) fn shorten(&mut self, (start, duration): (i64, i64)) -> u64 {
+        self.closed = None;
+        let mut freed = 0_u64;
+        while self.duration() > duration
+            && let Some(part) = self.parts.pop()
+        {
+            self.bytes = self.bytes.saturating_sub(part.len());
+            freed = freed.saturating_add(part.heap_bytes());
+        }
+        self.heap = self.heap.saturating_sub(freed);
+        self.closed = Some((start, duration));
+        freed
+    }
+
     /// Drops the parts from memory. The segment becomes a gap, unless they are kept elsewhere. Returns the bytes of memory that
     /// they held.
     pub(super) fn retire(&mut self) -> u64 {

@@ -56,6 +56,9 @@ impl Window {
                 {
                     self.forget_from(segment);
                 }
+                if let Cut::Closed { track, segment, start, duration } = cut {
+                    self.shorten((track, segment), (start, duration));
+                }
                 if !self.lacks(&cut) {
                     return;
                 }
@@ -65,6 +68,18 @@ impl Window {
                 ends.into_iter().flatten().for_each(|end| self.push(end));
                 self.push(cut);
             }
+        }
+    }
+
+    /// Ends a segment of a track where another server has ended it, if it is longer here.
+    fn shorten(&mut self, (track, segment): (usize, SegmentNumber), end: (i64, i64)) {
+        let of_track = self.get_mut(segment).and_then(|segment| segment.tracks.get_mut(track));
+        let freed = of_track
+            .filter(|of_track| of_track.is_closed() && of_track.duration() > end.1)
+            .map(|of_track| of_track.shorten(end));
+        if let Some(freed) = freed {
+            self.heap = self.heap.saturating_sub(freed);
+            self.change(Some(track));
         }
     }
 

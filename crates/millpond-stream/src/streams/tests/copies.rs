@@ -124,8 +124,11 @@ async fn a_copy_ends_with_its_owner_and_where_no_source_follows() {
     let window = owner.window(&feed);
     owner.put(film(0..7)).await;
     // An engine that runs the stream needs no copy.
+    let (other, other_feed) = Stage::open(LINGER).await;
+    let of_other = other.window(&other_feed);
+    other.put(film(0..7)).await;
     let mut refused = owner.manager.copy_window("cams/door", WindowOptions::default(), LINGER);
-    assert_eq!(send(&window, &mut CopyCursor::default(), &mut refused), Err(CannotCopy::Running));
+    assert_eq!(send(&of_other, &mut CopyCursor::default(), &mut refused), Err(CannotCopy::Running));
     assert!(owner.manager.window_to_copy("cams/door").is_some());
 
     let (next, _) = Stage::open(LINGER).await;
