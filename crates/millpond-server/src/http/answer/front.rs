@@ -277,6 +277,7 @@ impl Front {
             counts_itself: false,
             in_flight: Some(self.metrics.response_in_flight()),
             receipt: None,
+            is_of_node: false,
             pass: Pass::default(),
             hold: ClientHold::default(),
         }

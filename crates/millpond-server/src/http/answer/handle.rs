@@ -127,8 +127,8 @@ async fn get(context: &Context<'_>, info: &mut ReplyInfo) -> Reply {
         return refused;
     }
     // A node reads objects: the rules of the page's data hold for it too.
-    let is_of_node = !target.is_page() && client::is_of_node(context);
-    if !is_of_node {
+    info.is_of_node = !target.is_page() && client::is_of_node(context);
+    if !info.is_of_node {
         match client::admit(context).await {
             Ok(pass) => info.pass = pass,
             Err(refused) => return client::turned_away(context, info.id, &refused),

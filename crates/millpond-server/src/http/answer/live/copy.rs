@@ -1,7 +1,7 @@
 //! Copies of a stream's window, for other nodes of a cluster.
 
 use super::{
-    super::{Context, Front, Reply, ReplyInfo, client, target::LiveTarget},
+    super::{Context, Front, Reply, ReplyInfo, target::LiveTarget},
     playlist,
 };
 use crate::{
@@ -46,7 +46,7 @@ pub(super) async fn answer(
     info.kind = Kind::Other;
     // A node that copies is no viewer.
     info.in_flight = None;
-    let stranger = admitted(context, live)?;
+    let stranger = admitted(context, live, info.is_of_node)?;
     if front.sources.is_relayed(&live.stream) {
         return Err(live.without("this node has the stream from another one"));
     }
@@ -73,12 +73,12 @@ pub(super) async fn answer(
 ///
 /// # Errors
 /// It is none of a node, or there are too many of strangers.
-fn admitted(context: &Context<'_>, live: &LiveTarget) -> Result<Option<Held>, AnswerError> {
+fn admitted(context: &Context<'_>, live: &LiveTarget, is_of_node: bool) -> Result<Option<Held>, AnswerError> {
     let front = context.front;
     let cluster = front.cluster().filter(|_| is_for_relay(context.query()));
     let none = || live.without("window.copy is for nodes of a cluster");
     let cluster = cluster.ok_or_else(none)?;
-    if client::is_of_node(context) {
+    if is_of_node {
         return Ok(None);
     }
     if cluster.nodes_have_proof() {

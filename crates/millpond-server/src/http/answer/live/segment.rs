@@ -127,15 +127,17 @@ fn is_of_before(window: &LiveWindow, track: usize, media: LiveMedia) -> bool {
         LiveMedia::Part(number, _)
         | LiveMedia::Segment(number)
         | LiveMedia::Transport(number)
-        | LiveMedia::Text(_, number) => {
-            let near = |last: SegmentNumber| last.0 <= number + LISTED_LATELY && number <= last.0 + MOST_BEHIND;
-            window.last_closed(track).is_none_or(near)
-        }
+        | LiveMedia::Text(_, number) => window.last_closed(track).is_none_or(|last| is_near(number, last)),
         LiveMedia::SegmentAt(start) => {
             let start = i64::try_from(start).unwrap_or(i64::MAX);
             window.newest_start(track).is_none_or(|newest| newest < start)
         }
     })
+}
+
+/// Whether players may begin to fetch a segment, by a playlist of the node that had the stream before. `last` is the last complete one here.
+const fn is_near(number: u64, last: SegmentNumber) -> bool {
+    last.0 <= number.saturating_add(LISTED_LATELY) && number <= last.0.saturating_add(MOST_BEHIND)
 }
 
 /// Returns the bytes of media of a window.
@@ -322,4 +324,16 @@ async fn transport_segment(
             AnswerError::Busy { path: live.stream.to_string(), why: error.to_string() }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_near_the_end_of_the_node_before_are_asked_for_again() {
+        let near: Vec<u64> = (0..200).filter(|number| is_near(*number, SegmentNumber(100))).collect();
+        assert_eq!(near, (97..=108).collect::<Vec<_>>(), "others are gone, or never were listed");
+        assert!(is_near(u64::MAX, SegmentNumber(u64::MAX)) && is_near(0, SegmentNumber(0)));
+    }
 }

@@ -77,6 +77,8 @@ pub(crate) struct ReplyInfo {
     pub(crate) in_flight: Option<Held>,
     /// Reports the end of a segment to the prefetcher when it is dropped.
     pub(crate) receipt: Option<Receipt>,
+    /// Whether another node of the cluster asks, and has proved that.
+    pub(crate) is_of_node: bool,
     /// The admission of the request, which may end before the reply does.
     pub(crate) pass: Pass,
     /// Counts the response among those of its client and token.
