@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What segments cost that are made anew: Millpond beside nginx-vod-module and beside nginx with ready-made files.
+"""What segments and playlists cost that are made anew: Millpond beside nginx-vod-module and beside nginx with ready-made files.
 
 Usage: anew.py [--server MILLPOND] [--also NAME=MILLPOND]... [--vod NGINX] [--rounds 5] [--seconds 5]
 
 All servers have one worker and take turns in one run. Printed are medians of the server's CPU time for a million bytes
-of reply, in microseconds, in user space and in the kernel; page faults for a million bytes; and responses a second.
+of segments, or for one playlist, in microseconds; the part of it in user space; page faults; and responses a second.
 Needs nginx, wrk, ffmpeg and python3; run as root, so that congestion control can be set. `--vod` is an nginx that was
 built with nginx-vod-module: `auto/configure --with-cc-opt=-O3 --add-module=nginx-vod-module && make` in nginx's source
 gives `objs/nginx`. Without it that row is left out.
@@ -42,7 +42,9 @@ VOD_PLACES = """
   location /ts/ { vod hls; vod_hls_container_format mpegts; alias %(media)s/; }
   location /fmp4/ { vod hls; vod_hls_container_format fmp4; alias %(media)s/; }
 """
-KINDS = {"ts": "TS, sound and picture", "fmp4": "fMP4, picture"}
+KINDS = {"ts": "TS, sound and picture", "fmp4": "fMP4, picture", "playlist": "playlist of 10 minutes", "film": "playlist of 2 hours"}
+# Kinds whose figures are those of one reply.
+PLAYLISTS = {"playlist": "a", "film": "film"}
 
 
 @dataclass
@@ -100,13 +102,15 @@ def paths_file(work: Path, name: str, paths: list) -> Path:
 
 def of_millpond(name: str, server, count: int, work: Path, fresh: bool) -> Contestant:
     form = {"ts": "/a.mp4/ts/v1/{}.ts", "fmp4": "/a.mp4/v1/{}.m4s"}
-    paths = {kind: [form[kind].format(n) for n in range(1, count + 1)] for kind in KINDS}
+    paths = {kind: [form[kind].format(n) for n in range(1, count + 1)] for kind in form}
+    paths |= {kind: [f"/{title}.mp4/v1/index.m3u8"] for kind, title in PLAYLISTS.items()}
     return Contestant(name, server, {kind: paths_file(work, f"anew-{kind}", of) for kind, of in paths.items()}, fresh)
 
 
 def of_vod(server, count: int, work: Path) -> Contestant:
     form = {"ts": "/ts/a.mp4/seg-{}-v1-a1.ts", "fmp4": "/fmp4/a.mp4/seg-{}-v1.m4s"}
-    paths = {kind: [form[kind].format(n) for n in range(1, count + 1)] for kind in KINDS}
+    paths = {kind: [form[kind].format(n) for n in range(1, count + 1)] for kind in form}
+    paths |= {kind: [f"/fmp4/{title}.mp4/index-v1.m3u8"] for kind, title in PLAYLISTS.items()}
     for of in paths.values():
         server.get(of[0])
     return Contestant("nginx-vod", server, {kind: paths_file(work, f"vod-{kind}", of) for kind, of in paths.items()}, False)
@@ -139,7 +143,7 @@ def parse(arguments) -> argparse.Namespace:
 
 def contestants(options, work: Path, stack: contextlib.ExitStack) -> list:
     folder = work / "media"
-    media.make(media.TITLE, folder / "a.mp4")
+    media.make_all(folder)
     builds = {"millpond": options.server} | {name: Path(path) for name, path in (a.split("=", 1) for a in options.also)}
     found = []
     for name, binary in builds.items():
@@ -174,13 +178,20 @@ def run(options) -> dict:
 
 
 def table(kind: str, costs: dict):
-    print(f"\n{KINDS[kind]:28}{'us/MB':>8}{'least':>8}{'user':>8}{'faults/MB':>11}{'rate/s':>9}{'kB':>8}{'to static':>11}")
-    middle = lambda of, figure: statistics.median(c[figure] for c in of)
+    is_playlist = kind in PLAYLISTS
+    unit = "us" if is_playlist else "us/MB"
+    print(f"\n{KINDS[kind]:28}{unit:>8}{'least':>8}{'user':>8}{'faults':>9}{'rate/s':>9}{'kB':>8}{'to static':>11}")
+
+    def middle(of: list, figure: str) -> float:
+        of_reply = is_playlist and figure in ("us", "user_us", "faults")
+        return statistics.median(c[figure] * (c["size"] / 1e6 if of_reply else 1) for c in of)
+
     static = middle(costs["static file"], "us")
     for name, of in costs.items():
-        us, least = middle(of, "us"), min(c["us"] for c in of)
+        us = middle(of, "us")
+        least = min(middle([c], "us") for c in of)
         print(
-            f"{name:28}{us:>8.0f}{least:>8.0f}{middle(of, 'user_us'):>8.0f}{middle(of, 'faults'):>11.1f}"
+            f"{name:28}{us:>8.1f}{least:>8.1f}{middle(of, 'user_us'):>8.1f}{middle(of, 'faults'):>9.1f}"
             f"{middle(of, 'rate'):>9.0f}{middle(of, 'size') / 1e3:>8.0f}{us / static:>11.2f}",
             flush=True,
         )

@@ -75,8 +75,15 @@ impl Timescale {
         if self == to {
             return ticks;
         }
+        let (from, half) = (i64::from(self.get()), i64::from(self.get() / 2));
+        // Times of real media fit 64 bits.
+        if let Some(scaled) = ticks.checked_mul(i64::from(to.get()))
+            && let Some(sum) = scaled.checked_add(if scaled >= 0 { half } else { -half })
+        {
+            return sum / from;
+        }
         let scaled = i128::from(ticks) * i128::from(to.get());
-        let half = i128::from(self.get()) / 2;
+        let half = i128::from(half);
         let rounded = if scaled >= 0 { scaled + half } else { scaled - half } / i128::from(self.get());
         i64::try_from(rounded).unwrap_or(if rounded > 0 { i64::MAX } else { i64::MIN })
     }
@@ -85,5 +92,25 @@ impl Timescale {
     #[must_use]
     pub fn seconds(self, ticks: i64) -> f64 {
         ticks as f64 / f64::from(self.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn conversions_are_exact_and_rounded(ticks: i64, from in 1_u32.., to in 1_u32..) {
+            let (from, to) = (Timescale::new(from).unwrap(), Timescale::new(to).unwrap());
+            for ticks in [ticks, ticks >> 32, ticks >> 40] {
+                let scaled = i128::from(ticks) * i128::from(to.get());
+                let (double, whole) = (scaled.abs() * 2, i128::from(from.get()));
+                let exact = ((double + whole) / (2 * whole)) * scaled.signum();
+                let expected = i64::try_from(exact).unwrap_or(if exact > 0 { i64::MAX } else { i64::MIN });
+                prop_assert_eq!(from.convert(ticks, to), expected);
+            }
+        }
     }
 }

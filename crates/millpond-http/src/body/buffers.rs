@@ -17,27 +17,57 @@ const FREE_BY_ALL: usize = 64;
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static FREE: RefCell<Free> = const { RefCell::new(Free(Vec::new())) };
+    static FREE: RefCell<Free> = const { RefCell::new(Free { whole: Vec::new(), short: Vec::new() }) };
 }
 
 /// The free buffers of a thread, until it ends.
-struct Free(Vec<Vec<u8>>);
+struct Free {
+    /// Those with [`SIZE`] bytes.
+    whole: Vec<Vec<u8>>,
+    /// Those with fewer bytes, and space for as many. Nothing is written to them before they are used.
+    short: Vec<Vec<u8>>,
+}
+
+impl Free {
+    const fn len(&self) -> usize {
+        self.whole.len() + self.short.len()
+    }
+}
 
 impl Drop for Free {
     fn drop(&mut self) {
-        COUNT.fetch_sub(self.0.len(), Ordering::Relaxed);
+        COUNT.fetch_sub(self.len(), Ordering::Relaxed);
     }
 }
 
 /// Takes a buffer of [`SIZE`] bytes with arbitrary content.
 pub(crate) fn take() -> Vec<u8> {
-    match FREE.with_borrow_mut(|free| free.0.pop()) {
-        Some(buffer) => {
-            COUNT.fetch_sub(1, Ordering::Relaxed);
+    match counted(FREE.with_borrow_mut(|free| free.whole.pop().or_else(|| free.short.pop()))) {
+        Some(mut buffer) => {
+            // Only missing bytes are written.
+            buffer.resize(SIZE, 0);
             buffer
         }
         None => vec![0; SIZE],
     }
+}
+
+/// Takes a buffer without bytes, and with space for [`SIZE`] of them.
+pub(crate) fn take_empty() -> Vec<u8> {
+    match counted(FREE.with_borrow_mut(|free| free.short.pop().or_else(|| free.whole.pop()))) {
+        Some(mut buffer) => {
+            buffer.clear();
+            buffer
+        }
+        None => Vec::with_capacity(SIZE),
+    }
+}
+
+fn counted(taken: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    if taken.is_some() {
+        COUNT.fetch_sub(1, Ordering::Relaxed);
+    }
+    taken
 }
 
 /// Returns a buffer to the pool. One of another size is freed.
@@ -47,11 +77,10 @@ pub(crate) fn give(mut buffer: Vec<u8>) {
     }
     FREE.with_borrow_mut(|free| {
         // A race between threads may keep one buffer too many each.
-        if free.0.len() < FREE_MOST && COUNT.load(Ordering::Relaxed) < FREE_BY_ALL {
+        if free.len() < FREE_MOST && COUNT.load(Ordering::Relaxed) < FREE_BY_ALL {
             COUNT.fetch_add(1, Ordering::Relaxed);
-            // Only truncated bytes are written again.
-            buffer.resize(SIZE, 0);
-            free.0.push(buffer);
+            buffer.truncate(SIZE);
+            if buffer.len() == SIZE { free.whole.push(buffer) } else { free.short.push(buffer) }
         }
     });
 }
@@ -108,9 +137,16 @@ mod tests {
         give(vec![0; SIZE / 2]);
         give(vec![0; SIZE * 3]);
         FREE.with_borrow(|free| {
-            assert!(free.0.len() <= FREE_MOST, "{} are free", free.0.len());
-            assert!(free.0.iter().all(|buffer| buffer.len() == SIZE), "each is as long as the others");
+            assert!(free.len() <= FREE_MOST, "{} are free", free.len());
+            assert!(free.whole.iter().all(|buffer| buffer.len() == SIZE), "each is as long as the others");
         });
+        let mut empty = take_empty();
+        assert!(empty.is_empty() && empty.capacity() >= SIZE);
+        empty.extend([1, 2, 3]);
+        give(empty);
+        FREE.with_borrow(|free| assert_eq!(free.short, [[1, 2, 3]], "nothing is written before it is used"));
+        assert_eq!(take_empty(), []);
+        assert_eq!(take().len(), SIZE);
         assert!(COUNT.load(Ordering::Relaxed) <= FREE_BY_ALL + 64);
     }
 }

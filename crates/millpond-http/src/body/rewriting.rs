@@ -72,7 +72,7 @@ impl Rewriting {
         }
         let mut out = std::mem::take(&mut self.out);
         if out.capacity() == 0 {
-            out = buffers::take();
+            out = buffers::take_empty();
         }
         out.clear();
         let length = std::mem::replace(&mut self.chunk_length, CHUNK_LENGTH);

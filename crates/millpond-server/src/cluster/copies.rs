@@ -86,11 +86,15 @@ impl Cluster {
         if reply.status().is_success() { Ok(reply) } else { Err(format!("status {}", reply.status())) }
     }
 
+    /// Whether a node is down, by probes that are sent now.
+    pub(crate) async fn is_lost(&self, base: &Arc<str>) -> bool {
+        self.reach.is_lost(base, self.reach.now()).await
+    }
+
     /// Notes that a node broke a copy off, and finds out whether it lives.
     pub(crate) async fn broke_off(&self, base: &Arc<str>) {
-        let since = self.reach.now();
         self.reach.failed(base);
-        self.reach.is_lost(base, since).await;
+        self.is_lost(base).await;
     }
 }
 

@@ -14,6 +14,7 @@ use millpond_stream::{
 };
 use std::{
     collections::HashMap,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -21,8 +22,10 @@ use tokio::time::{Instant, interval, sleep, timeout};
 
 /// Interval between looks at the streams of other nodes, and between two messages that a copy has viewers.
 const LOOK: Duration = Duration::from_secs(1);
-/// Longest silence of the node that is copied, which sends a sign of life twice a second. After it, the node is probed.
-const SILENCE: Duration = Duration::from_millis(1500);
+/// Silence after which the node that is copied is probed. It sends a sign of life twice a second.
+const QUIET: Duration = Duration::from_millis(750);
+/// Longest silence of a node that answers probes.
+const SILENCE: Duration = Duration::from_secs(3);
 /// Pause before a node is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The same, after it refused.
@@ -82,8 +85,10 @@ enum End {
     Over,
     /// The node refuses, or sends nothing that can be read.
     Refused(String),
-    /// The connection broke off, or was silent.
+    /// The connection broke off.
     Broken(String),
+    /// The node is silent, and was probed.
+    Silent,
     /// Another node has the stream now.
     Moved,
     /// Nobody needs the copy.
@@ -270,6 +275,9 @@ impl Copies {
                     tracing::debug!(stream = path, node = %base, error, "the copy of a live stream broke off");
                     self.cluster.broke_off(&base).await;
                 }
+                End::Silent => {
+                    tracing::debug!(stream = path, node = %base, "the node of a copied live stream is silent")
+                }
             }
             sleep(PAUSE).await;
         }
@@ -288,11 +296,11 @@ impl Copies {
             Err(error) => return End::Broken(error),
         };
         copy.reconnected();
-        let (mut looks, mut heard) = (interval(LOOK), Instant::now());
+        let (mut looks, mut silence) = (interval(LOOK), pin!(self.silence(base)));
         loop {
             tokio::select! {
                 chunk = reply.chunk() => {
-                    heard = Instant::now();
+                    silence.set(self.silence(base));
                     match chunk {
                         Ok(Some(bytes)) => match copy.push(&bytes) {
                             Ok(false) => {}
@@ -305,10 +313,8 @@ impl Copies {
                         Err(error) => return End::Broken(error.without_url().to_string()),
                     }
                 }
+                () = &mut silence => return End::Silent,
                 _ = looks.tick() => {
-                    if heard.elapsed() > SILENCE {
-                        return End::Broken(format!("silent for {} ms", SILENCE.as_millis()));
-                    }
                     if !self.cluster.may_have(base, key) {
                         return End::Moved;
                     }
@@ -319,6 +325,15 @@ impl Copies {
                     }
                 }
             }
+        }
+    }
+
+    /// Waits until a node that sends nothing is down, or is silent for too long.
+    async fn silence(&self, base: &Arc<str>) {
+        let begun = Instant::now();
+        sleep(QUIET).await;
+        while !self.cluster.is_lost(base).await && begun.elapsed() < SILENCE {
+            sleep(QUIET).await;
         }
     }
 

@@ -25,7 +25,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Interval of signs of life: a node that sends nothing for three of them is probed.
+/// Interval of signs of life: a node that sends none for longer is probed.
 const BEAT: Duration = Duration::from_millis(500);
 /// Most copies that are sent to clients which are not known to be nodes: as many as one node has. They cost a connection each, and are endless.
 const MOST_STRANGE: i64 = 64;
