@@ -57,7 +57,7 @@ pub(crate) use registry::{
 };
 pub use settings::ClusterSettings;
 pub(crate) use status::{ClusterStatus, Explained};
-pub(crate) use steering::{MARK, Protocol, Start, marked};
+pub(crate) use steering::{ListedNodes, MARK, Protocol, Start, marked};
 
 use crate::events::Events;
 use bookings::Bookings;

@@ -16,6 +16,9 @@ pub(crate) fn marked(query: &str) -> bool {
     query.split('&').any(|pair| pair.split('=').next() == Some(MARK))
 }
 
+/// The nodes that a manifest lists, the best first, with their URLs; that of this node is `None`.
+pub(crate) type ListedNodes = Vec<(NodeName, Option<Arc<str>>)>;
+
 /// Most nodes that a manifest lists.
 const LISTED: usize = 3;
 
@@ -94,13 +97,13 @@ impl Cluster {
         None
     }
 
-    /// The nodes that a manifest lists, the best first, with their URLs; that of this node is `None`. Empty where manifests list no nodes.
+    /// The nodes that a manifest lists. Empty where manifests list no nodes.
     pub(crate) async fn listed(
         &self,
         (key, start): (&ObjectKey, Start),
         demand: Option<&Demand>,
         is_secure: bool,
-    ) -> Vec<(NodeName, Option<Arc<str>>)> {
+    ) -> ListedNodes {
         let is_steered = self.settings.steering == Steering::Steer;
         if !is_steered && self.settings.steering != Steering::Redirect {
             return Vec::new();

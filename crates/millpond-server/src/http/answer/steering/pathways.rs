@@ -6,7 +6,7 @@ use super::super::{
     target::{LiveTarget, STEERING, Target},
 };
 use crate::{
-    cluster::{Cluster, MARK, Start},
+    cluster::{Cluster, ListedNodes, MARK, Start},
     http::render::{self, AnswerError, Role, TextId},
     library::{Asset, Detail, Purpose, Resource, Route, fingerprint},
 };
@@ -142,7 +142,7 @@ pub(in crate::http::answer) enum Form {
 fn with_nodes(
     context: &Context<'_>,
     cluster: &Cluster,
-    (of, nodes): (&str, Vec<(NodeName, Option<Arc<str>>)>),
+    (of, nodes): (&str, ListedNodes),
     text: &[u8],
     form: Form,
 ) -> Option<String> {
